@@ -1,0 +1,99 @@
+"""What a rule is and what it reports: plain frozen values, no behaviour."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import libcst as cst
+
+if TYPE_CHECKING:
+    from speedlint.semantics.script import Script
+    from speedlint.source import Source
+
+
+class Risk(enum.IntEnum):
+    """What may change when a fix is applied; a higher value changes more."""
+
+    EXACT = 0
+    """The same training, bit for bit."""
+    NUMERIC = 1
+    """The same mathematics; rounding or the random stream may differ."""
+    BEHAVIOR = 2
+    """What is computed, logged or saved, or when, may change."""
+
+
+class Level(enum.Enum):
+    """How much a finding matters: notes are shown only when asked for."""
+
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Edit:
+    """Replace the bytes ``start:end`` of one file by ``text`` (line breaks as ``\\n``; the writer uses the file's own)."""
+
+    path: Path
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """Edits that are applied together or not at all.
+
+    ``since`` is the first torch release, such as ``(2, 3)``, in which the new spelling works; the engine shows the fix
+    instead of offering it where the target release is older or, for releases after 1.13, unknown.
+    """
+
+    edits: tuple[Edit, ...]
+    risk: Risk
+    since: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """Another place that explains a finding: where a value is set, which call reaches the line."""
+
+    source: Source
+    node: cst.CSTNode
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One slow place.
+
+    ``level`` None means: derive it from how often the node runs. ``advice`` says what to write instead; a finding without
+    a fix must have it, together with the reason why speedlint did not write it.
+    """
+
+    node: cst.CSTNode
+    message: str
+    fix: Fix | None = None
+    advice: str = ""
+    level: Level | None = None
+    related: tuple[Related, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule: its code, the node types it looks at, and the generator that looks.
+
+    ``check`` is called once for each node of type ``on`` (a whole-file rule says ``cst.Module``). A file that holds none of
+    the ``triggers`` is not looked at. ``off`` rules run only when selected. The file's name is the rule's name and its
+    docstring its documentation; the registry fills in both.
+    """
+
+    code: str
+    on: type[cst.CSTNode] | tuple[type[cst.CSTNode], ...]
+    check: Callable[[Any, Script], Iterator[Finding]]
+    triggers: tuple[bytes, ...]
+    off: bool = False
+    name: str = ""
+    docs: str = ""

@@ -1,0 +1,1 @@
+"""What a training script means: the questions every rule asks."""
