@@ -78,19 +78,24 @@ class _Measure(CodegenState):
     def after_codegen(self, node: cst.CSTNode) -> None:
         self.spans[node] = (self.starts.pop(), self.at)
 
-    def record_syntactic_position(self, node: cst.CSTNode, **_: Any) -> AbstractContextManager[None]:  # type: ignore[override]
-        return _Inner(self, node)
+    def record_syntactic_position(  # type: ignore[override]
+        self, node: cst.CSTNode, *, start_node: cst.CSTNode | None = None, end_node: cst.CSTNode | None = None
+    ) -> AbstractContextManager[None]:
+        return _Inner(self, node, end_node)
 
 
 class _Inner(AbstractContextManager[None]):
-    def __init__(self, state: _Measure, node: cst.CSTNode) -> None:
-        self.state, self.node = state, node
+    """Records where a node begins and ends; a block ends with its last statement, not with the comments below it."""
+
+    def __init__(self, state: _Measure, node: cst.CSTNode, end_node: cst.CSTNode | None) -> None:
+        self.state, self.node, self.end_node = state, node, end_node
 
     def __enter__(self) -> None:
         self.start = self.state.at
 
     def __exit__(self, *_: object) -> None:
-        self.state.inner[self.node] = (self.start, self.state.at)
+        end = self.state.inner.get(self.end_node, (0, self.state.at))[1] if self.end_node else self.state.at
+        self.state.inner[self.node] = (self.start, end)
 
 
 class Source:
@@ -158,12 +163,16 @@ class Source:
 
     def inside(self, outer: cst.CSTNode, kind: type[Node]) -> Iterator[Node]:
         """The nodes of exactly this type within ``outer``, in source order."""
-        first, last = self.order[outer], self._last[outer]
+        first, last = self.order[outer], self.last(outer)
         found = self.of(kind)
         at = bisect.bisect_left(found, first, key=self.order.__getitem__)
         while at < len(found) and self.order[found[at]] <= last:
             yield found[at]
             at += 1
+
+    def last(self, node: cst.CSTNode) -> int:
+        """The place in source order of the last node within ``node``."""
+        return self._last[node]
 
     @cached_property
     def _last(self) -> dict[cst.CSTNode, int]:
@@ -207,6 +216,11 @@ class Source:
         end -= len(text) - len(text.rstrip()) if not isinstance(node, cst.Module) else 0
         return Span(self.byte_offset(start), self.byte_offset(max(start, end)))
 
+    def code_span(self, node: cst.CSTNode) -> Span:
+        """The node's bytes without its own parentheses."""
+        start, end = self._measured.inner.get(node) or self._measured.spans[node]
+        return Span(self.byte_offset(start), self.byte_offset(end))
+
     def text(self, node: cst.CSTNode) -> str:
         """The node as written, own parentheses included."""
         start, end = self.span(node)
@@ -243,13 +257,16 @@ class Source:
         """1-based line on which the node begins."""
         return self.position(self.span(node).start)[0]
 
+    def line_span(self, line: int) -> Span:
+        """The bytes of the 1-based ``line`` without byte order mark and line break."""
+        start = self._start if line == 1 else self.line_starts[line - 1]
+        end = self.line_starts[line] if line < len(self.line_starts) else len(self.data)
+        return Span(start, start + len(self.data[start:end].rstrip(b"\r\n")))
+
     def line_text(self, line: int) -> str:
         """The 1-based ``line`` without its line break."""
-        start = self.line_starts[line - 1]
-        end = self.line_starts[line] if line < len(self.line_starts) else len(self.data)
-        if line == 1:
-            start = self._start
-        return self.data[start:end].decode(self.encoding, "replace").rstrip("\r\n")
+        start, end = self.line_span(line)
+        return self.data[start:end].decode(self.encoding, "replace")
 
     @cached_property
     def newline(self) -> str:

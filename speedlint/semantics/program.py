@@ -1,21 +1,155 @@
-"""The first-party modules a script reaches."""
+"""The first-party modules a script reaches and is reached from, read lazily and once.
+
+Third-party code is never read. A module is found from the importing file's own folder, its ancestors up to the project's
+root, and the root's ``src``; importers are found by a search for import statements in the bytes of the project's files
+before any of them is parsed.
+"""
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
+from speedlint.semantics.model import Flow
 from speedlint.semantics.script import Options, Script
+from speedlint.source import Source, SourceError
+
+_MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "README.md", "README.rst", "environment.yml")
+_IMPORT = re.compile(rb"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]+([^#\n]*(?:\([^)]*\))?)|import[ \t]+([^#\n]+))", re.MULTILINE)
+_MOST_FILES = 3000
+_MOST_IMPORTERS = 8
 
 
 class Program:
-    """All scripts of one run, parsed and understood lazily and once.
+    """All scripts of one run.
 
     ``read`` returns a file's bytes; it raises OSError. Pass another one to look at files as they would be after edits.
     """
 
-    def __init__(self, options: Options, read: Callable[[Path], bytes] = Path.read_bytes) -> None: ...
+    def __init__(self, options: Options, read: Callable[[Path], bytes] = Path.read_bytes) -> None:
+        self.options = options
+        self.flow = Flow()
+        self._read = read
+        self._scripts: dict[Path, Script | None] = {}
+        self._roots: dict[Path, Path] = {}
+        self._projects: dict[Path, dict[Path, list[Path]]] = {}
+        self._modules: dict[tuple[Path, str], Path | None] = {}
 
     def script(self, path: Path) -> Script:
         """The script at ``path``. Raises SourceError and OSError."""
-        ...
+        key = _absolute(path)
+        found = self._scripts.get(key)
+        if found is None:
+            found = Script(Source.parse(path, self._read(path)), self, self.options)
+            self._scripts[key] = found
+        return found
+
+    def reached(self, path: Path) -> Script | None:
+        """The script at ``path``, or None where it cannot be read as Python."""
+        key = _absolute(path)
+        if key not in self._scripts:
+            try:
+                self._scripts[key] = Script(Source.parse(path, self._read(path)), self, self.options)
+            except (SourceError, OSError):
+                self._scripts[key] = None
+        return self._scripts[key]
+
+    def root(self, path: Path) -> Path:
+        """The folder of the project that a file belongs to: the nearest one upward with a project's marks."""
+        folder = _absolute(path).parent
+        if folder not in self._roots:
+            marked = (up for up in (folder, *folder.parents) if any((up / mark).exists() for mark in _MARKS))
+            self._roots[folder] = next(marked, folder)
+        return self._roots[folder]
+
+    def module(self, script: Script, dotted: str) -> tuple[Path, str] | None:
+        """The first-party file a dotted name leads into as ``script`` imports it, and what is left of the name."""
+        dots = len(dotted) - len(dotted.lstrip("."))
+        parts = dotted[dots:].split(".")
+        for count in range(len(parts), 0, -1):
+            found = self._file(script, "." * dots + ".".join(parts[:count]))
+            if found is not None:
+                return found, ".".join(parts[count:])
+        return None
+
+    def _file(self, script: Script, dotted: str) -> Path | None:
+        path = _absolute(script.path)
+        key = (path.parent, dotted)
+        if key not in self._modules:
+            self._modules[key] = self._find(path, dotted)
+        return self._modules[key]
+
+    def _find(self, path: Path, dotted: str) -> Path | None:
+        dots = len(dotted) - len(dotted.lstrip("."))
+        parts = dotted[dots:].split(".") if dotted[dots:] else []
+        if dots:
+            folders = [path.parents[dots - 1]] if dots <= len(path.parents) else []
+        else:
+            root = self.root(path)
+            folders = [up for up in path.parents if up == root or root in up.parents]
+            folders.append(root / "src")
+        for folder in folders:
+            base = folder.joinpath(*parts)
+            for candidate in (base.with_suffix(".py") if parts else base, base / "__init__.py"):
+                if candidate.suffix == ".py" and candidate.is_file() and candidate != path:
+                    return candidate
+        return None
+
+    def importers(self, script: Script) -> list[Script]:
+        """The project's files that import ``script``'s module, in path order; none where there are too many."""
+        path = _absolute(script.path)
+        root = self.root(path)
+        if root not in self._projects:
+            self._projects[root] = self._import_graph(root)
+        paths = self._projects[root].get(path, [])
+        if len(paths) > _MOST_IMPORTERS:
+            return []
+        return [found for found in map(self.reached, paths) if found is not None]
+
+    def _import_graph(self, root: Path) -> dict[Path, list[Path]]:
+        files = _python_files(root)
+        by_stem: dict[bytes, list[Path]] = {}
+        for file in files:
+            stem = file.parent.name if file.name == "__init__.py" else file.stem
+            by_stem.setdefault(stem.encode(), []).append(file)
+        graph: dict[Path, set[Path]] = {}
+        for file in files:
+            try:
+                data = self._read(file)
+            except OSError:
+                continue
+            for match in _IMPORT.finditer(data):
+                for target in self._targets(file, match, by_stem):
+                    graph.setdefault(target, set()).add(file)
+        return {target: sorted(importers) for target, importers in graph.items()}
+
+    def _targets(self, file: Path, match: re.Match[bytes], by_stem: dict[bytes, list[Path]]) -> set[Path]:
+        module, names, plain = match.groups()
+        words = set(re.findall(rb"\w+", match[0]))
+        if not words & by_stem.keys():
+            return set()
+        dotted: list[str] = []
+        if module:
+            base = module.decode()
+            dotted.append(base)
+            dotted += [(base if base.endswith(".") else base + ".") + n.decode() for n in re.findall(rb"\w+", names)]
+        else:
+            dotted += [part.split(b" as ")[0].strip().decode("utf-8", "replace") for part in plain.split(b",")]
+        found = {self._find(file, name) for name in dotted if re.fullmatch(r"[.\w]+", name)}
+        return {path for path in found if path is not None}
+
+
+def _absolute(path: Path) -> Path:
+    return Path(os.path.abspath(path))  # noqa: PTH100 (Path.absolute keeps "..")
+
+
+def _python_files(root: Path) -> list[Path]:
+    found: list[Path] = []
+    for folder, folders, files in os.walk(root):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in ("node_modules", "__pycache__"))
+        found += [Path(folder, name) for name in sorted(files) if name.endswith(".py")]
+        if len(found) > _MOST_FILES:
+            return []
+    return found

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from speedlint.semantics.loops import Frequency
+from speedlint.edits import CannotEdit, imports_edit
+from speedlint.rule import Edit
+from speedlint.semantics import library
+from speedlint.semantics.loops import Frequency, Loops
+from speedlint.semantics.model import Constant, Definition, Place, Role, Value
+from speedlint.semantics.names import Binding, Kind, Names
+from speedlint.semantics.roles import Roles
+from speedlint.semantics.values import Values
 from speedlint.source import Source
+
+if TYPE_CHECKING:
+    from speedlint.semantics.program import Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +40,188 @@ class Options:
 class Script:
     """One source with its meaning. Made by Program, never by hand."""
 
-    path: Path
-    source: Source
-    options: Options
+    def __init__(self, source: Source, program: Program, options: Options) -> None:
+        self.source, self.program, self.options = source, program, options
+        self.path: Path = source.path
+        self.names = Names(source)
+        self.values = Values(self)
+        self.roles = Roles(self)
+        self.loops = Loops(self)
 
-    def frequency(self, node: cst.CSTNode) -> Frequency: ...
+    # Text
+
+    def text(self, node: cst.CSTNode) -> str:
+        """The node as written, own parentheses included."""
+        return self.source.text(node)
+
+    # Names
+
+    def name(self, expression: cst.CSTNode) -> str | None:
+        """The full dotted name of a library's object, such as ``torch.utils.data.DataLoader``; None for what the project
+        defines or computes. Names under which torch exports one thing twice are made one (``library.CANONICAL``)."""
+        dotted = self.names.dotted(expression)
+        if dotted is None:
+            return None
+        return library.CANONICAL.get(dotted, dotted)
+
+    def spell(self, dotted: str) -> tuple[str, tuple[Edit, ...]]:
+        """How to write a library's object in this file, and the edit that imports it where it is not bound yet.
+
+        The file's own alias is used where there is one. Raises CannotEdit where the name to import is taken.
+        """
+        bound = self.names.imported_as(dotted)
+        if bound is not None:
+            return bound, ()
+        package = dotted.split(".")[0]
+        if any(binding.name == package for bindings in self.names.all_bindings() for binding in bindings):
+            raise CannotEdit(f"the name `{package}` is bound to something else in this file")
+        return dotted, (imports_edit(self.source, f"import {package}"),)
+
+    def is_call_to(self, node: cst.CSTNode, *names: str) -> bool:
+        """Whether the node is a call of the library function with one of these full names."""
+        return isinstance(node, cst.Call) and self.name(node.func) in names
+
+    def calls(self, *names: str) -> Iterator[cst.Call]:
+        """All calls of library functions with one of these full names, in source order."""
+        return (call for call in self.source.of(cst.Call) if self.name(call.func) in names)
+
+    def method_calls(self, *names: str) -> list[cst.Call]:
+        """All calls ``x.name(...)`` whose attribute is one of ``names``, whatever ``x`` is."""
+        found = [call for name in names for call in self._methods.get(name, ())]
+        return found if len(names) == 1 else sorted(found, key=self.source.order.__getitem__)
+
+    @cached_property
+    def _methods(self) -> dict[str, list[cst.Call]]:
+        found: dict[str, list[cst.Call]] = {}
+        for call in self.source.of(cst.Call):
+            if isinstance(call.func, cst.Attribute):
+                found.setdefault(call.func.attr.value, []).append(call)
+        return found
+
+    # Definitions and calls
+
+    def definition(self, expression: cst.CSTNode) -> Definition | None:
+        """The first-party function or class that a name or attribute stands for, in this file or another."""
+        if isinstance(expression, cst.Name):
+            for binding in self.names.reaching(expression):
+                found = self._definition_of(binding)
+                if found is not None:
+                    return found
+        dotted = self.names.dotted(expression)
+        return self.imported(dotted) if dotted is not None else None
+
+    def _definition_of(self, binding: Binding) -> Definition | None:
+        if isinstance(binding.node, (cst.FunctionDef, cst.ClassDef)):
+            return Definition(self, binding.node)
+        if binding.kind is Kind.IMPORT and binding.dotted is not None:
+            return self.imported(binding.dotted)
+        return None
+
+    def imported(self, dotted: str, depth: int = 0) -> Definition | None:
+        """The definition that a dotted name imported here leads to, through re-exports."""
+        binding, script = self.imported_binding(dotted, depth)
+        if binding is None or script is None:
+            return None
+        if isinstance(binding.node, (cst.FunctionDef, cst.ClassDef)):
+            return Definition(script, binding.node)
+        return None
+
+    def imported_binding(self, dotted: str, depth: int = 0) -> tuple[Binding | None, Script | None]:
+        """The binding, and the script it stands in, that a dotted name imported here leads to."""
+        found = self.program.module(self, dotted)
+        if found is None or depth > 6:
+            return None, None
+        path, rest = found
+        script = self.program.reached(path)
+        if script is None or not rest or "." in rest:
+            return None, None
+        bindings = script.names.module.bindings.get(rest)
+        if bindings is None:
+            for star in script.names.module.stars:
+                reached = script.imported_binding(star + ("" if star.endswith(".") else ".") + rest, depth + 1)
+                if reached[0] is not None:
+                    return reached
+            return None, None
+        last = bindings[-1]
+        if last.kind is Kind.IMPORT and last.dotted is not None:
+            return script.imported_binding(last.dotted, depth + 1)
+        return last, script
+
+    def callee(self, call: cst.Call) -> Definition | None:
+        """The first-party function that a call runs: a function, a method, a class's ``__init__``, an instance's
+        ``forward`` or ``__call__``."""
+        return self.roles.callee(call)
+
+    def call_sites(self, function: cst.FunctionDef) -> list[tuple[Script, cst.Call]]:
+        """The calls of one of this file's functions, here and in the files that import this one."""
+        return self.roles.call_sites(function)
+
+    def function(self, node: cst.CSTNode) -> cst.FunctionDef | None:
+        """The function ``node`` stands in."""
+        found = self.source.enclosing(node, cst.FunctionDef)
+        return found if isinstance(found, cst.FunctionDef) else None
+
+    # Values
+
+    def constant(self, expression: cst.BaseExpression) -> Constant | None:
+        """The value of an expression, known before the script runs, and where it is set; None if it is not known."""
+        return self.values.constant(expression)
+
+    def argument(self, call: cst.Call, keyword: str, position: int | None = None) -> cst.BaseExpression | None:
+        """The expression passed for a parameter, through ``**kwargs`` of a known dict too; None if it is not passed."""
+        return self.values.argument(call, keyword, position)
+
+    def hides_arguments(self, call: cst.Call) -> bool:
+        """Whether a ``*args`` or ``**kwargs`` of unknown contents may pass any argument."""
+        return self.values.hides_arguments(call)
+
+    # Roles
+
+    def value(self, expression: cst.CSTNode) -> Value:
+        """What is known of an expression's value."""
+        return self.roles.value(expression)
+
+    def role(self, expression: cst.CSTNode) -> Role:
+        """What an expression's value is."""
+        return self.roles.value(expression).role
+
+    def is_device_tensor(self, expression: cst.CSTNode) -> bool:
+        """Whether an expression is a tensor that is, or may be, on a GPU."""
+        value = self.roles.value(expression)
+        return value.role is Role.TENSOR and value.place is not Place.HOST and self.on_gpu
+
+    @cached_property
+    def on_gpu(self) -> bool:
+        """Whether this script, or one that imports or is imported by it, shows that it trains on a GPU."""
+        return self.roles.shows_gpu() or any(other.roles.shows_gpu() for other in self.neighbours)
+
+    @cached_property
+    def neighbours(self) -> list[Script]:
+        """The first-party scripts that this one imports directly and those that import it, in path order."""
+        found = {script.path: script for script in (*self.imports, *self.program.importers(self)) if script is not self}
+        return [found[path] for path in sorted(found)]
+
+    @cached_property
+    def imports(self) -> list[Script]:
+        """The first-party modules this script imports directly."""
+        return list(self.names_of_imports())
+
+    def names_of_imports(self) -> Iterator[Script]:
+        """See ``imports``."""
+        seen: set[Path] = set()
+        for scope_bindings in self.names.all_bindings():
+            for binding in scope_bindings:
+                if binding.dotted is None:
+                    continue
+                found = self.program.module(self, binding.dotted)
+                if found is not None and found[0] not in seen:
+                    seen.add(found[0])
+                    script = self.program.reached(found[0])
+                    if script is not None:
+                        yield script
+
+    # Frequency
+
+    def frequency(self, node: cst.CSTNode) -> Frequency:
+        """How often the node runs, at most."""
+        return self.loops.frequency(node)

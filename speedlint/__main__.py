@@ -1,0 +1,6 @@
+"""``python -m speedlint``."""
+
+from speedlint.cli import main
+
+if __name__ == "__main__":
+    main(prog_name="speedlint")

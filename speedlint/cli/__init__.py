@@ -1,0 +1,58 @@
+"""The command line: one file per command."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+from typing import Any
+
+import click
+
+from speedlint import __version__
+from speedlint.cli.check import check
+from speedlint.cli.explain import explain
+from speedlint.cli.rules import rules
+from speedlint.errors import UserError
+from speedlint.output.terminal import visible
+
+INTERRUPTED = 130
+
+
+class _Group(click.Group):
+    """Turns what the user got wrong into one line and exit code 2, and Ctrl-C into exit code 130."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs the command."""
+        _never_fail_to_print()
+        try:
+            return super().invoke(ctx)
+        except UserError as error:
+            click.echo(f"error: {visible(str(error))}", err=True)
+            ctx.exit(2)
+        except KeyboardInterrupt:
+            click.echo("interrupted; files that were not reached are as they were", err=True)
+            ctx.exit(INTERRUPTED)
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, message="%(prog)s %(version)s")
+def main() -> None:
+    """Finds what slows down PyTorch training scripts, and rewrites it.
+
+    \b
+    speedlint check train.py          what is slow, why, and what to do
+    speedlint fix train.py            the changes as a diff; --apply writes them
+    speedlint explain item-in-loop    a rule's documentation
+    """
+
+
+def _never_fail_to_print() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            with contextlib.suppress(OSError, ValueError):
+                stream.reconfigure(errors="backslashreplace")
+
+
+for command in (check, explain, rules):
+    main.add_command(command)

@@ -1,0 +1,24 @@
+"""A rule's documentation: a summary line, then sections of Markdown."""
+
+from __future__ import annotations
+
+import re
+
+HEADINGS = ("What it does", "Why it is slow", "Example", "Use instead", "Fix safety", "Sources")
+
+
+def summary(docs: str) -> str:
+    """The first line."""
+    return docs.partition("\n")[0]
+
+
+def sections(docs: str) -> dict[str, str]:
+    """The text under each ``## heading``, in order."""
+    parts = re.split(r"(?m)^## +(.+?)[ \t]*$", docs)
+    return {heading: text.strip() for heading, text in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def why(docs: str) -> str:
+    """The first sentence of why the pattern is slow, on one line."""
+    paragraph = " ".join(sections(docs).get("Why it is slow", "").partition("\n\n")[0].split())
+    return re.split(r"(?<=[.!?]) +(?=[A-Z`])", paragraph, maxsplit=1)[0]

@@ -1,0 +1,156 @@
+"""Files -> findings."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from speedlint import target
+from speedlint.config import Settings
+from speedlint.diagnostic import Diagnostic, Place, Proposal, Report
+from speedlint.files import Problem
+from speedlint.registry import Registry, covers
+from speedlint.rule import Finding, Fix, Level, Related, Rule
+from speedlint.semantics.loops import Frequency
+from speedlint.semantics.program import Program
+from speedlint.semantics.script import Options, Script
+from speedlint.source import SourceError
+from speedlint.suppress import Suppressions
+
+Read = Callable[[Path], bytes]
+
+_FREQUENT = (Frequency.STEP, Frequency.EVAL_STEP)
+_OLDEST = (1, 13)
+_EXCERPT_LINES, _EXCERPT_WIDTH = 3, 300
+
+
+class Engine:
+    """The chosen rules over one program. ``read`` gives a file's bytes; pass another one to look at files as edited."""
+
+    def __init__(self, settings: Settings, options: Options, registry: Registry, read: Read = Path.read_bytes) -> None:
+        self.settings = settings
+        self.options = options
+        self.rules = registry.choose(settings.select, settings.ignore)
+        self.named = registry.named(settings.select)
+        self.read = functools.cache(read)
+        self.program = Program(options, self.read)
+
+    def check(self, path: Path) -> Report:
+        """The findings in one file, notes included, in order of position."""
+        try:
+            return self._check(path)
+        except SourceError as error:
+            return Report(problems=(Problem(error.path, error.line, error.what),))
+        except OSError as error:
+            return Report(problems=(Problem(path, None, f"cannot be read ({error.strerror or error})"),))
+        except Exception as error:
+            return Report(problems=(_fault("reading this file", path, error),))
+
+    def _check(self, path: Path) -> Report:
+        data = self.read(path)
+        rules = [rule for rule in self._rules_for(path) if any(trigger in data for trigger in rule.triggers)]
+        if not rules:
+            return Report()
+        script = self.program.script(path)
+        suppressions = Suppressions(script.source)
+        found: dict[tuple[object, ...], Diagnostic] = {}
+        problems = []
+        for rule in rules:
+            try:
+                for finding in look(rule, script):
+                    diagnostic = self._diagnostic(path, rule, finding, script)
+                    if not suppressions.silence(diagnostic.line, rule.code, rule.name):
+                        found.setdefault(diagnostic.key, diagnostic)
+            except Exception as error:
+                problems.append(_fault(rule.code, path, error))
+        return Report(tuple(found[key] for key in sorted(found)), tuple(problems))
+
+    def _rules_for(self, path: Path) -> Iterable[Rule]:
+        ignored = _ignored(self.settings, path)
+        return [rule for rule in self.rules if not any(covers(word, rule.code, rule.name) for word in ignored)]
+
+    def _diagnostic(self, path: Path, rule: Rule, finding: Finding, script: Script) -> Diagnostic:
+        source = script.source
+        start, end = source.span(finding.node)
+        line, column = source.position(start)
+        end_line, end_column = source.position(end)
+        frequency = script.frequency(finding.node)
+        level = finding.level or (Level.WARNING if frequency in _FREQUENT else Level.NOTE)
+        excerpt = [source.line_text(each) for each in range(line, min(end_line + 1, line + _EXCERPT_LINES))]
+        return Diagnostic(
+            path=path,
+            line=line,
+            column=column,
+            end_line=end_line,
+            end_column=end_column,
+            code=rule.code,
+            rule=rule.name,
+            message=_one_line(finding.message),
+            advice=_one_line(finding.advice),
+            level=level,
+            frequency=frequency.name.lower(),
+            related=tuple(_place(related) for related in finding.related),
+            fix=self._proposal(rule, finding.fix, level),
+            excerpt=tuple(excerpt) if max(map(len, excerpt)) <= _EXCERPT_WIDTH else (),
+        )
+
+    def _proposal(self, rule: Rule, fix: Fix | None, level: Level) -> Proposal | None:
+        return Proposal(fix.risk, fix.edits, self._withheld(rule, fix, level)) if fix else None
+
+    def _withheld(self, rule: Rule, fix: Fix, level: Level) -> str:
+        """Why the fix is only shown, or nothing."""
+        if fix.since and fix.since > (self.options.torch or _OLDEST):
+            known = f"the target is {_dotted(self.options.torch)}" if self.options.torch else "the target release is unknown"
+            return f"needs torch {_dotted(fix.since)} or newer, and {known} (`--torch` sets it)"
+        if level is Level.NOTE and rule.code not in self.named:
+            return f"a note's fix is applied only when asked for: `--select {rule.code}`"
+        return ""
+
+
+def look(rule: Rule, script: Script) -> Iterator[Finding]:
+    """Everything one rule finds in one script."""
+    for kind in rule.on if isinstance(rule.on, tuple) else (rule.on,):
+        for node in script.source.of(kind):
+            yield from rule.check(node, script)
+
+
+def options(settings: Settings) -> Options:
+    """What rules must know of the settings, the target torch release included."""
+    return Options(torch=target.find(settings).release, amp=settings.amp)
+
+
+def _ignored(settings: Settings, path: Path) -> list[str]:
+    """The codes and names that the settings ignore in this file."""
+    if not settings.per_file_ignores:
+        return []
+    from pathspec import GitIgnoreSpec
+
+    inside = os.path.relpath(path, settings.root)
+    return [
+        word
+        for pattern, words in settings.per_file_ignores
+        if GitIgnoreSpec.from_lines([pattern]).match_file(inside)
+        for word in words
+    ]
+
+
+def _place(related: Related) -> Place:
+    return Place(related.source.path, related.source.line(related.node), related.message)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _dotted(release: tuple[int, int]) -> str:
+    return ".".join(map(str, release))
+
+
+def _fault(where: str, path: Path, error: Exception) -> Problem:
+    """A fault of speedlint's own, in one line; with SPEEDLINT_DEBUG set it is raised."""
+    if os.environ.get("SPEEDLINT_DEBUG"):
+        raise error
+    what = _one_line(f"{type(error).__name__}: {error}")[:200]
+    return Problem(path, None, f"internal error in {where} ({what}); please report it; all else was done")

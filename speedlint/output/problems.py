@@ -1,0 +1,19 @@
+"""What kept speedlint from a file, one line each, on standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+
+import click
+
+from speedlint.files import Problem
+from speedlint.output.terminal import coloured, shown, visible
+
+
+def report_problems(problems: Iterable[Problem]) -> None:
+    """Prints each problem."""
+    for problem in problems:
+        place = shown(problem.path) + (f":{problem.line}" if problem.line else "")
+        label = click.style("error:", fg="red", bold=True)
+        click.echo(f"{label} {visible(f'{place}: {problem.message}')}", err=True, color=coloured(sys.stderr))

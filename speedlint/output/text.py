@@ -1,0 +1,108 @@
+"""``--format text``: each finding with its code frame and what to do about it, then a summary."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import textwrap
+from collections.abc import Iterator, Sequence
+
+import click
+
+from speedlint import docs
+from speedlint.diagnostic import Diagnostic, Proposal
+from speedlint.output.terminal import shown, visible, width
+from speedlint.registry import Registry
+from speedlint.rule import Level, Risk
+
+RISKS = {
+    Risk.EXACT: "the same training, bit for bit",
+    Risk.NUMERIC: "rounding or the random stream may differ",
+    Risk.BEHAVIOR: "what is computed, logged or saved may change",
+}
+_COLOURS = {Level.WARNING: "red", Level.NOTE: "cyan"}
+_WIDEST = 110
+
+
+def render(diagnostics: Sequence[Diagnostic], hidden: int, files: int, registry: Registry, risk: Risk) -> Iterator[str]:
+    """The report, block by block. The reason why a rule's pattern is slow is told once."""
+    told: set[str] = set()
+    for diagnostic in diagnostics:
+        why = "" if diagnostic.code in told else docs.why(registry.by_code[diagnostic.code].docs)
+        told.add(diagnostic.code)
+        yield "\n".join((_head(diagnostic), *_frame(diagnostic), *_remarks(diagnostic, why, risk), ""))
+    yield _summary(diagnostics, hidden, files, risk)
+
+
+def _head(found: Diagnostic) -> str:
+    place = click.style(f"{visible(shown(found.path))}:{found.line}:{found.column}", bold=True)
+    code = click.style(found.code, fg=_COLOURS[found.level], bold=True)
+    level = "note: " if found.level is Level.NOTE else ""
+    return f"{place} {code} {found.rule}: {level}{visible(found.message)}"
+
+
+def _frame(found: Diagnostic) -> Iterator[str]:
+    gutter = _gutter(found)
+    several = found.end_line > found.line
+    for number, line in zip(itertools.count(found.line), found.excerpt, strict=False):
+        bar = click.style(f"{number:>{gutter}} {'>' if several else '|'}", fg="blue")
+        yield f"{bar} {_expanded(line)}".rstrip()
+    if several and found.excerpt and found.end_line >= found.line + len(found.excerpt):
+        yield click.style(f"{'':{gutter}} ...", fg="blue")
+    elif not several and found.excerpt:
+        start = width(_expanded(found.excerpt[0][: found.column - 1]))
+        length = max(1, width(_expanded(found.excerpt[0][: found.end_column - 1])) - start)
+        carets = click.style("^" * length, fg=_COLOURS[found.level], bold=True)
+        yield f"{click.style(f'{chr(32):{gutter}} |', fg='blue')} {'':{start}}{carets}"
+
+
+def _remarks(found: Diagnostic, why: str, risk: Risk) -> Iterator[str]:
+    remarks = [("why", why), ("do", found.advice), ("fix", _fix(found.fix, risk) if found.fix else "")]
+    remarks += [("see", f"{shown(each.path)}:{each.line}: {each.message}") for each in found.related]
+    remarks += [("more", f"speedlint explain {found.code}")] if why else []
+    margin = " " * _gutter(found)
+    equals = click.style("=", fg="blue")
+    for label, text in remarks:
+        head = click.style(f"{label + ':':<5}", bold=True)
+        for count, line in enumerate(_wrapped(text, len(margin))):
+            yield f"{margin} {' ' * 7 if count else f'{equals} {head}'} {line}"
+
+
+def _wrapped(text: str, margin: int) -> list[str]:
+    columns = min(_WIDEST, shutil.get_terminal_size((_WIDEST, 24)).columns)
+    return textwrap.wrap(visible(text), max(40, columns - margin - 9), break_long_words=False, break_on_hyphens=False)
+
+
+def _fix(fix: Proposal, risk: Risk) -> str:
+    name = fix.risk.name.lower()
+    if not fix.applicable:
+        return f"{name}, {RISKS[fix.risk]}; not written: {fix.withheld}"
+    higher = f" --risk {name}" if fix.risk > risk else ""
+    return f"{name}, {RISKS[fix.risk]} (`speedlint fix --apply{higher}`)"
+
+
+def _summary(diagnostics: Sequence[Diagnostic], hidden: int, files: int, risk: Risk) -> str:
+    notes = f" {_count(hidden, 'note')} hidden; `--notes` shows {'it' if hidden == 1 else 'them'}." if hidden else ""
+    if not diagnostics:
+        return click.style(f"Nothing slow found in {_count(files, 'file')}.", fg="green") + notes
+    fixes = [found.fix for found in diagnostics if found.fix and found.fix.applicable]
+    ready = sum(fix.risk <= risk for fix in fixes)
+    parts = [
+        f"{ready} fixable with `speedlint fix --apply`" if ready else "",
+        f"{len(fixes) - ready} with a higher `--risk`" if len(fixes) > ready else "",
+        f"{len(diagnostics) - len(fixes)} to change by hand" if len(diagnostics) > len(fixes) else "",
+    ]
+    found = f"{_count(len(diagnostics), 'finding')} in {_count(len({each.path for each in diagnostics}), 'file')}"
+    return f"{click.style(found, bold=True)}: {', '.join(filter(None, parts))}.{notes}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _gutter(found: Diagnostic) -> int:
+    return len(str(found.line + max(0, len(found.excerpt) - 1)))
+
+
+def _expanded(line: str) -> str:
+    return visible(line.replace("\t", "    "))

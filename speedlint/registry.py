@@ -1,0 +1,128 @@
+"""Finds rules by path, loads and validates them, and chooses among them."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import re
+import sys
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+
+from speedlint.errors import UserError, did_you_mean
+from speedlint.rule import Rule
+
+_CODE = re.compile(r"[A-Z]{2,8}[0-9]{3,4}")
+_PACKAGE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Registry:
+    """All known rules, ordered by code."""
+
+    rules: tuple[Rule, ...]
+
+    @classmethod
+    def load(cls, folders: Iterable[Path] = ()) -> Registry:
+        """speedlint's own rules and those of the user's ``folders``. Raises UserError."""
+        paths = [path for folder in (own_rules(), *folders) for path in _rule_files(folder)]
+        rules = sorted((_load(path) for path in paths), key=lambda rule: rule.code)
+        _refuse_duplicates(rules)
+        return cls(tuple(rules))
+
+    @cached_property
+    def by_code(self) -> dict[str, Rule]:
+        """Each rule under its code."""
+        return {rule.code: rule for rule in self.rules}
+
+    def find(self, word: str) -> Rule:
+        """The rule with this code or name. Raises UserError that names the nearest."""
+        for rule in self.rules:
+            if _names(rule, word):
+                return rule
+        raise UserError(f"there is no rule `{word}`{self._nearest(word)}; `speedlint rules` lists them")
+
+    def choose(self, select: Collection[str], ignore: Collection[str]) -> tuple[Rule, ...]:
+        """The rules selected (all, if nothing is) and not ignored; off rules only by their full code or name."""
+        for word in (*select, *ignore):
+            if not any(_covers(word, rule) for rule in self.rules):
+                raise UserError(f"`{word}` selects no rule{self._nearest(word)}; `speedlint rules` lists them")
+        return tuple(
+            rule
+            for rule in self.rules
+            if (not select or any(_covers(word, rule) for word in select))
+            and (not rule.off or rule.code in self.named(select))
+            and not any(_covers(word, rule) for word in ignore)
+        )
+
+    def named(self, select: Collection[str]) -> frozenset[str]:
+        """The codes of the rules that ``select`` asks for one by one, not by a prefix."""
+        return frozenset(rule.code for rule in self.rules for word in select if _names(rule, word))
+
+    def _nearest(self, word: str) -> str:
+        return did_you_mean(word, [*self.by_code, *(rule.name for rule in self.rules)])
+
+
+def own_rules() -> Path:
+    """The folder of speedlint's own rules: inside the package once installed, beside it in a checkout."""
+    inside = _PACKAGE / "rules"
+    return inside if inside.is_dir() else _PACKAGE.parent / "rules"
+
+
+def covers(word: str, code: str, name: str) -> bool:
+    """Whether a word of ``select``, ``ignore`` or a comment means this rule: a prefix of its code, or its name."""
+    return code.startswith(word.upper()) or word.lower() == name
+
+
+def _covers(word: str, rule: Rule) -> bool:
+    return covers(word, rule.code, rule.name)
+
+
+def _names(rule: Rule, word: str) -> bool:
+    return word.upper() == rule.code or word.lower() == rule.name
+
+
+def _rule_files(folder: Path) -> Iterator[Path]:
+    if not folder.is_dir():
+        raise UserError(f"{folder}: there is no such folder of rules; correct `rule-paths`")
+    for path in sorted(folder.rglob("*.py")):
+        if not path.name.startswith("_") and not any(part.startswith(".") for part in path.relative_to(folder).parts):
+            yield path
+
+
+def _load(path: Path) -> Rule:
+    module = _execute(path)
+    rule = getattr(module, "RULE", None)
+    if not isinstance(rule, Rule):
+        raise UserError(f"{path}: holds no `RULE = Rule(...)`; add one, or start the file's name with `_`")
+    if not _CODE.fullmatch(rule.code):
+        raise UserError(f"{path}: the code `{rule.code}` is not letters and three digits, such as `SPD301`")
+    if not rule.triggers or not all(rule.triggers):
+        raise UserError(f"{path}: {rule.code} needs triggers, byte strings that every file it looks at holds")
+    return dataclasses.replace(rule, name=path.stem.replace("_", "-"), docs=(module.__doc__ or "").strip())
+
+
+def _execute(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"_speedlint_rule_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise UserError(f"{path}: cannot be loaded as a rule")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses in a rule file look their module up
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise UserError(f"{path}: cannot be loaded as a rule ({type(error).__name__}: {error})") from error
+    return module
+
+
+def _refuse_duplicates(rules: list[Rule]) -> None:
+    for kind in ("code", "name"):
+        seen: dict[str, Rule] = {}
+        for rule in rules:
+            value = getattr(rule, kind)
+            if value in seen:
+                raise UserError(f"two rules have the {kind} `{value}` ({seen[value].name}, {rule.name}); rename one")
+            seen[value] = rule

@@ -1,0 +1,519 @@
+"""What a call returns: of torch and its neighbours by table, of first-party code by its returns; and who calls whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from speedlint.semantics import library
+from speedlint.semantics.model import (
+    ARRAY,
+    NONE,
+    NUMBER,
+    STRING,
+    TENSOR,
+    UNKNOWN,
+    Definition,
+    Made,
+    Place,
+    Role,
+    Value,
+    at,
+    join,
+    join_places,
+)
+from speedlint.semantics.names import Kind
+from speedlint.semantics.values import returned
+
+if TYPE_CHECKING:
+    from speedlint.semantics.roles import Roles
+    from speedlint.semantics.script import Script
+
+_NUMBERS = frozenset("float int bool len round ord hash id isinstance hasattr issubclass callable any all".split())
+_SAME_MODULE = frozenset("train eval half float double bfloat16 requires_grad_ apply share_memory to_empty".split())
+_SEEN_THROUGH = frozenset({"torch.autograd.Variable", "torch.nn.Parameter", "torch.nn.parameter.Parameter"})
+
+
+class Calls:
+    """Answers for the calls of one script."""
+
+    def __init__(self, script: Script, roles: Roles) -> None:
+        self.script, self.roles = script, roles
+        self._results: dict[cst.FunctionDef, Value] = {}
+        self._resolving: set[cst.CSTNode] = set()
+        self._callees: dict[cst.Call, Definition | None] = {}
+
+    # What a call returns
+
+    def value(self, call: cst.Call) -> Value | None:
+        """The value of a call; None inside a cycle."""
+        dotted = self.script.name(call.func)
+        if dotted is not None:
+            imported = self.roles._imported(dotted)
+            if imported is not None and imported.definition is not None:
+                return self._of_definition(call, imported)
+            return self._of_library(call, dotted)
+        if isinstance(call.func, cst.Attribute):
+            if isinstance(call.func.value, cst.Call) and self.script.name(call.func.value.func) == "super":
+                return UNKNOWN
+            base = self.roles.evaluate(call.func.value)
+            if base is None:
+                return None
+            known = self._of_method(call, base, call.func.attr.value)
+            if known is not None:
+                return known
+        function = self.roles.evaluate(call.func)
+        if function is None:
+            return None
+        return self._of_value(call, function)
+
+    def _of_value(self, call: cst.Call, function: Value) -> Value | None:
+        if function.role in (Role.FUNCTION, Role.CLASS) and function.definition is not None:
+            return self._of_definition(call, function)
+        if function.role is Role.MODULE:
+            return self._of_module(call, function)
+        if function.role is Role.INSTANCE and function.definition is not None:
+            method = self.method(function.definition, "__call__")
+            return method.script.roles.calls.result(method) if method else UNKNOWN
+        return self._unknown(call)
+
+    def _unknown(self, call: cst.Call) -> Value | None:
+        """A function out of sight: what it returns is not known."""
+        return UNKNOWN
+
+    def _of_definition(self, call: cst.Call, function: Value) -> Value | None:
+        definition = function.definition
+        assert definition is not None
+        if isinstance(definition.node, cst.ClassDef):
+            made = self.instance(definition)
+            return replace(made, made=Made(self.script, call))
+        result = definition.script.roles.calls.result(definition)
+        if result is not None and result.role is Role.UNKNOWN and self._is_generator(definition):
+            return self._generated(call)
+        return result
+
+    def _is_generator(self, definition: Definition) -> bool:
+        source = definition.script.source
+        return any(
+            source.enclosing(node, cst.FunctionDef, cst.Lambda) is definition.node
+            for node in source.inside(definition.node, cst.Yield)
+        )
+
+    def _generated(self, call: cst.Call) -> Value:
+        """A first-party generator that takes a loader hands on what the loader yields."""
+        for arg in call.args:
+            value = self.roles.evaluate(arg.value)
+            if value is not None and value.role is Role.LOADER:
+                return value
+        return UNKNOWN
+
+    def result(self, function: Definition) -> Value | None:
+        """What a function of this script returns, whoever calls it."""
+        assert isinstance(function.node, cst.FunctionDef)
+        found = [self.roles.evaluate(value) for value in returned(function)]
+        return join(found) if found else UNKNOWN
+
+    def _of_module(self, call: cst.Call, module: Value) -> Value | None:
+        if module.definition is not None:
+            forward = self.method(module.definition, "forward")
+            if forward is not None:
+                result = forward.script.roles.calls.result(forward)
+                if result is not None and result.role is not Role.UNKNOWN:
+                    return _moved_all(result, module.place)
+        inputs = [self.roles.evaluate(arg.value) for arg in call.args]
+        places = [value.place for value in inputs if value and value.role in (Role.TENSOR, Role.BATCH)]
+        place = Place.GPU if Place.GPU in (*places, module.place) else Place.EITHER
+        return Value(Role.TENSOR, place)
+
+    # Library functions
+
+    def _of_library(self, call: cst.Call, dotted: str) -> Value | None:
+        if "." not in dotted:
+            return self._of_builtin(call, dotted)
+        if dotted in library.LOADERS:
+            return Value(Role.LOADER, Place.HOST, made=Made(self.script, call))
+        if dotted in library.WRAPPERS_OF_ITERABLES or dotted in _SEEN_THROUGH or dotted in library.COMPILERS:
+            return self._first(call)
+        if dotted in library.DISTRIBUTED_WRAPPERS:
+            wrapped = self._first(call)
+            return replace(wrapped, role=Role.MODULE) if wrapped else Value(Role.MODULE)
+        if dotted in library.SCALERS:
+            return Value(Role.SCALER, made=Made(self.script, call))
+        if dotted in library.SIMPLE_ROLES:
+            place = self.device_place(call) if dotted == "torch.device" else Place.EITHER
+            return Value(library.SIMPLE_ROLES[dotted], place, made=Made(self.script, call))
+        if dotted.startswith("torch.optim.lr_scheduler."):
+            return Value(Role.SCHEDULER)
+        if dotted.startswith("torch.optim.") or dotted in library.LEGACY_OPTIMIZERS:
+            name = dotted.rpartition(".")[2]
+            is_optimizer = name[:1].isupper() or name.startswith("create_")
+            return Value(Role.OPTIMIZER, made=Made(self.script, call)) if is_optimizer else UNKNOWN
+        if dotted.startswith("torch."):
+            return self._of_torch(call, dotted)
+        if dotted.startswith(library.HOST_LIBRARIES):
+            return self._of_host_library(dotted)
+        if dotted.startswith(library.MODULE_FACTORIES) or _is_transformers_model(dotted):
+            return Value(Role.MODULE, made=Made(self.script, call))
+        if dotted.startswith("torchvision.datasets.") or dotted.startswith("datasets.load_dataset"):
+            return Value(Role.DATASET, made=Made(self.script, call))
+        if dotted.startswith("einops."):
+            return self._first(call)
+        return UNKNOWN
+
+    def _of_host_library(self, dotted: str) -> Value:
+        if dotted.startswith(("math.", "time.", "random.", "os.")):
+            return NUMBER if dotted.startswith(("math.", "time.", "random.")) else STRING
+        if dotted.startswith("copy."):
+            return UNKNOWN
+        return ARRAY if dotted.startswith(("numpy.", "scipy.", "sklearn.", "cv2.", "skimage.")) else UNKNOWN
+
+    def _first(self, call: cst.Call) -> Value | None:
+        return self.roles.evaluate(call.args[0].value) if call.args else UNKNOWN
+
+    def _of_builtin(self, call: cst.Call, name: str) -> Value | None:
+        if name in _NUMBERS:
+            return NUMBER
+        if name in ("str", "repr", "format", "input"):
+            return STRING
+        if name in ("list", "tuple", "set", "sorted", "reversed", "iter", "min", "max", "abs"):
+            return self._first(call) if call.args else Value(Role.SEQUENCE)
+        if name == "range":
+            return Value(Role.SEQUENCE, element=NUMBER)
+        if name == "enumerate":
+            element = self.roles._element(self._first(call)) if call.args else UNKNOWN
+            return Value(Role.SEQUENCE, element=Value(Role.SEQUENCE, items=(NUMBER, element or UNKNOWN)))
+        if name == "zip":
+            items = tuple(self.roles._element(self.roles.evaluate(arg.value)) or UNKNOWN for arg in call.args)
+            return Value(Role.SEQUENCE, element=Value(Role.SEQUENCE, items=items))
+        if name in ("next", "sum"):
+            return self.roles._element(self._first(call)) if call.args else UNKNOWN
+        if name == "dict":
+            keys = tuple((a.keyword.value, self.roles.value(a.value)) for a in call.args if a.keyword)
+            return Value(Role.MAPPING, keys=keys, element=join(value for _, value in keys))
+        return UNKNOWN
+
+    def _of_torch(self, call: cst.Call, dotted: str) -> Value | None:
+        name = dotted.rpartition(".")[2]
+        if dotted in library.FACTORIES:
+            return Value(Role.TENSOR, self._device_argument(call, Place.HOST))
+        if dotted in library.CUDA_FACTORIES:
+            return Value(Role.TENSOR, Place.GPU)
+        if dotted in library.LIKE_FACTORIES:
+            base = self._first(call)
+            return Value(Role.TENSOR, self._device_argument(call, base.place if base else Place.EITHER))
+        if dotted in library.NOT_TENSORS or dotted.startswith(("torch.cuda.", "torch.distributed.", "torch.backends.", "torch.utils.")):
+            is_scaled = dotted == "torch.nn.utils.clip_grad_norm_"
+            return replace(TENSOR) if is_scaled else NUMBER if name.startswith(("is_", "get_", "memory", "max_memory")) else UNKNOWN
+        if dotted in ("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_norm", "torch.nn.utils.get_total_norm"):
+            return TENSOR
+        if dotted.startswith("torch.nn.") and not dotted.startswith(("torch.nn.functional.", "torch.nn.init.", "torch.nn.utils.")):
+            return Value(Role.MODULE, made=Made(self.script, call)) if name[:1].isupper() else TENSOR
+        if name[:1].isupper():
+            return UNKNOWN
+        return torch_method(name, self._argument_tensor(call), self._has_dim(call, 1))
+
+    def _argument_tensor(self, call: cst.Call) -> Value:
+        tensors = []
+        for arg in call.args:
+            value = self.roles.evaluate(arg.value)
+            if value is not None and value.role is Role.SEQUENCE:
+                value = value.element or (join(value.items) if value.items else None)
+            if value is not None and value.role in (Role.TENSOR, Role.BATCH):
+                tensors.append(value)
+        if not tensors:
+            return TENSOR
+        places = {value.place for value in tensors}
+        return Value(Role.TENSOR, Place.GPU if Place.GPU in places else join_places(places))
+
+    def _has_dim(self, call: cst.Call, position: int) -> bool:
+        return self.script.argument(call, "dim", position) is not None
+
+    def _device_argument(self, call: cst.Call, otherwise: Place) -> Place:
+        device = self.script.argument(call, "device")
+        return self.device_of(device) if device is not None else otherwise
+
+    # Devices
+
+    def device_place(self, call: cst.Call) -> Place:
+        """The place that ``torch.device(...)`` names."""
+        return self.device_of(call.args[0].value) if call.args else Place.EITHER
+
+    def device_of(self, expression: cst.BaseExpression) -> Place:
+        """The place that a device, a device string or an index names."""
+        if isinstance(expression, cst.IfExp):
+            return join_places((self.device_of(expression.body), self.device_of(expression.orelse)))
+        constant = self.script.constant(expression)
+        if constant is not None and isinstance(constant.value, str):
+            return Place.HOST if constant.value.startswith("cpu") else Place.GPU if constant.value.startswith("cuda") else Place.EITHER
+        if constant is not None and isinstance(constant.value, int):
+            return Place.GPU
+        value = self.roles.evaluate(expression)
+        if value is not None and value.role in (Role.DEVICE, Role.TENSOR, Role.BATCH):
+            return value.place
+        return Place.EITHER
+
+    def place_of_move(self, call: cst.Call, before: Place) -> Place:
+        """Where ``x.to(...)`` or ``x.cuda()`` leaves a tensor that was at ``before``."""
+        assert isinstance(call.func, cst.Attribute)
+        if call.func.attr.value == "cuda":
+            return Place.GPU
+        target = self.script.argument(call, "device", 0)
+        if target is None:
+            return before
+        if self.is_dtype(target):
+            return before
+        return self.device_of(target)
+
+    def is_dtype(self, expression: cst.BaseExpression) -> bool:
+        """Whether an expression is a dtype such as ``torch.float32`` or ``x.dtype``."""
+        name = self.script.name(expression)
+        if name in library.DTYPES:
+            return True
+        if isinstance(expression, cst.Attribute) and expression.attr.value == "dtype":
+            return True
+        value = self.roles.evaluate(expression)
+        return value is not None and value.role is Role.DTYPE
+
+    # Methods
+
+    def _of_method(self, call: cst.Call, base: Value, name: str) -> Value | None:
+        """What a method of a known kind of value returns; None where the method is first-party or not known."""
+        match base.role:
+            case Role.TENSOR | Role.BATCH:
+                return self._of_tensor_method(call, base, name)
+            case Role.MODULE:
+                return self._of_module_method(call, base, name)
+            case Role.SCALER if name == "scale":
+                return self._first(call)
+            case Role.ARRAY:
+                return NUMBER if name == "item" else ARRAY
+            case Role.STRING | Role.NUMBER:
+                return base
+            case Role.OPTIMIZER | Role.SCHEDULER:
+                return Value(Role.MAPPING) if name == "state_dict" else UNKNOWN
+            case Role.MAPPING:
+                return self._of_mapping_method(call, base, name)
+            case Role.SEQUENCE:
+                return self.roles._element(base) if name == "pop" else UNKNOWN
+            case Role.LOADER if name in ("__iter__",):
+                return base
+            case Role.UNKNOWN if name == "prepare":
+                return self._prepared(call)
+            case Role.UNKNOWN if name in ("log_every",):
+                return self._generated(call)
+        return None
+
+    def _prepared(self, call: cst.Call) -> Value:
+        """Accelerate's ``prepare`` hands back its arguments, on the device."""
+        items = tuple(self.roles.evaluate(arg.value) or UNKNOWN for arg in call.args)
+        moved = tuple(at(item, Place.GPU) if item.role is Role.MODULE else item for item in items)
+        return moved[0] if len(moved) == 1 else Value(Role.SEQUENCE, items=moved)
+
+    def _of_mapping_method(self, call: cst.Call, base: Value, name: str) -> Value:
+        element = base.element or UNKNOWN
+        if name == "items":
+            return Value(Role.SEQUENCE, element=Value(Role.SEQUENCE, items=(STRING, element)))
+        if name == "values":
+            return Value(Role.SEQUENCE, element=element)
+        if name == "keys":
+            return Value(Role.SEQUENCE, element=STRING)
+        if name in ("get", "pop") and call.args and isinstance(call.args[0].value, cst.SimpleString):
+            return dict(base.keys).get(str(call.args[0].value.evaluated_value), element)
+        return UNKNOWN
+
+    def _of_tensor_method(self, call: cst.Call, base: Value, name: str) -> Value:
+        if name == "to" or name == "cuda":
+            place = self.place_of_move(call, base.place)
+            if place is base.place and base.role is Role.BATCH and name == "to" and not call.args:
+                return base
+            return replace(base, role=Role.TENSOR, place=place)
+        if base.role is Role.BATCH and name in ("items", "values", "keys"):
+            return Value(Role.SEQUENCE, element=Value(Role.SEQUENCE, items=(STRING, base)) if name == "items" else base)
+        return torch_method(name, base, bool(call.args))
+
+    def _of_module_method(self, call: cst.Call, base: Value, name: str) -> Value | None:
+        if name in ("to", "cuda"):
+            return at(base, self.place_of_move(call, base.place))
+        if name == "cpu":
+            return at(base, Place.HOST)
+        if name in _SAME_MODULE and (base.definition is None or self.method(base.definition, name) is None):
+            return base
+        if name in ("parameters", "buffers"):
+            return Value(Role.SEQUENCE, element=at(TENSOR, base.place))
+        if name in ("named_parameters", "named_buffers"):
+            return Value(Role.SEQUENCE, element=Value(Role.SEQUENCE, items=(STRING, at(TENSOR, base.place))))
+        if name in ("modules", "children"):
+            return Value(Role.SEQUENCE, element=Value(Role.MODULE))
+        if name == "state_dict":
+            return Value(Role.MAPPING, element=at(TENSOR, base.place))
+        if name in ("forward", "__call__"):
+            return self._of_module(call, base)
+        return None if base.definition is not None else UNKNOWN
+
+    # Classes
+
+    def instance(self, definition: Definition) -> Value:
+        """An object of a first-party class, by its bases."""
+        role, place = Role.INSTANCE, Place.EITHER
+        for base in self.foreign_bases(definition):
+            if base.startswith("torch.nn.") or base in library.LIGHTNING_MODULES or base.startswith(library.MODULE_FACTORIES) or (
+                base.startswith("transformers.") and (base.endswith("PreTrainedModel") or _is_transformers_model(base))
+            ):
+                role = Role.MODULE
+            elif base in library.DATASET_BASES or base.startswith("torchvision.datasets."):
+                role = Role.DATASET
+            elif base in library.LOADERS:
+                role = Role.LOADER
+            elif base.startswith("torch.optim.lr_scheduler."):
+                role = Role.SCHEDULER
+            elif base.startswith("torch.optim."):
+                role = Role.OPTIMIZER
+            elif base == "torch.utils.data.Sampler" or base.startswith("torch.utils.data.sampler."):
+                role = Role.SAMPLER
+        return Value(role, place, definition=definition)
+
+    def foreign_bases(self, definition: Definition) -> Iterator[str]:
+        """The library classes that a first-party class derives from, through first-party bases."""
+        for owner in self.lineage(definition):
+            assert isinstance(owner.node, cst.ClassDef)
+            for base in owner.node.bases:
+                dotted = owner.script.name(base.value)
+                if dotted is not None and owner.script.definition(base.value) is None:
+                    yield dotted
+
+    def lineage(self, definition: Definition, depth: int = 0) -> Iterator[Definition]:
+        """A class and its first-party bases, nearest first."""
+        yield definition
+        if not isinstance(definition.node, cst.ClassDef) or depth > 6:
+            return
+        for base in definition.node.bases:
+            found = definition.script.definition(base.value)
+            if found is not None and isinstance(found.node, cst.ClassDef) and found.node is not definition.node:
+                yield from found.script.roles.calls.lineage(found, depth + 1)
+
+    def method(self, definition: Definition, name: str) -> Definition | None:
+        """The method that an instance of a first-party class has under a name."""
+        for owner in self.lineage(definition):
+            for binding in owner.script.names.scope(owner.node.body).bindings.get(name, ()):
+                if binding.kind is Kind.FUNCTION and isinstance(binding.node, cst.FunctionDef):
+                    return Definition(owner.script, binding.node)
+        return None
+
+    # Who calls whom
+
+    def callee(self, call: cst.Call) -> Definition | None:
+        """The first-party function a call runs."""
+        if call in self._callees:
+            return self._callees[call]
+        if call in self._resolving:
+            return None
+        self._resolving.add(call)
+        try:
+            found = self._find_callee(call)
+        finally:
+            self._resolving.discard(call)
+        if not self._resolving:
+            self._callees[call] = found
+        return found
+
+    def _find_callee(self, call: cst.Call) -> Definition | None:
+        definition = self.script.definition(call.func)
+        if definition is None:
+            value = self.roles.evaluate(call.func)
+            if value is None:
+                return None
+            if value.role is Role.MODULE and value.definition is not None:
+                return self.method(value.definition, "forward")
+            if value.role is Role.INSTANCE and value.definition is not None:
+                return self.method(value.definition, "__call__")
+            definition = value.definition if value.role in (Role.FUNCTION, Role.CLASS) else None
+        if definition is not None and isinstance(definition.node, cst.ClassDef):
+            return self.method(definition, "__init__")
+        return definition
+
+    def call_sites(self, function: cst.FunctionDef) -> list[tuple[Script, cst.Call]]:
+        """The known calls of a function of this script, by file and position."""
+        owner = self.script.names.owner(function)
+        found = []
+        for script in (self.script, *self.script.program.importers(self.script)):
+            for call in script.roles.calls.named(self._called_as(function, owner)):
+                callee = script.roles.calls.callee(call)
+                if callee is not None and callee.node is function:
+                    found.append((script, call))
+        return found
+
+    def _called_as(self, function: cst.FunctionDef, owner: cst.ClassDef | None) -> str | None:
+        name = function.name.value
+        if owner is not None and name == "__init__":
+            return owner.name.value
+        return None if name in ("forward", "__call__") else name
+
+    def named(self, name: str | None) -> list[cst.Call]:
+        """The calls whose function is written with this last name; of instances, where ``name`` is None."""
+        if name is None:
+            return self._instance_calls
+        return self._by_name.get(name, [])
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[cst.Call]]:
+        found: dict[str, list[cst.Call]] = {}
+        for call in self.script.source.of(cst.Call):
+            name = _last_name(call.func)
+            if name is not None:
+                found.setdefault(name, []).append(call)
+        for scopes in self.script.names.all_bindings():
+            for binding in scopes:
+                if binding.dotted and binding.name != binding.dotted.rpartition(".")[2]:
+                    last = binding.dotted.rpartition(".")[2]
+                    found.setdefault(last, []).extend(found.get(binding.name, []))
+        return found
+
+    @cached_property
+    def _instance_calls(self) -> list[cst.Call]:
+        return [call for call in self.script.source.of(cst.Call) if self.script.name(call.func) is None]
+
+
+def torch_method(name: str, base: Value, has_arguments: bool) -> Value:
+    """What ``tensor.name(...)``, or ``torch.name(tensor, ...)``, returns.
+
+    ``has_arguments`` tells ``x.max()`` from ``x.max(1)``, which returns values and indices.
+    """
+    tensor = replace(base, role=Role.TENSOR) if base.role is Role.TENSOR else base
+    if name == "item":
+        return NUMBER
+    if name == "tolist":
+        return Value(Role.SEQUENCE, Place.HOST, element=NUMBER)
+    if name == "numpy":
+        return ARRAY
+    if name == "cpu":
+        return at(tensor, Place.HOST)
+    if name in ("backward", "retain_grad", "register_hook"):
+        return NONE
+    if name in library.NUMBER_METHODS or name in library.NUMBER_ATTRIBUTES:
+        return Value(Role.SEQUENCE, element=NUMBER) if name in ("size", "stride") and not has_arguments else NUMBER
+    if name in library.SEVERAL_TENSORS:
+        return Value(Role.SEQUENCE, element=tensor)
+    if name in library.PAIRS_ALWAYS or (name in library.PAIRS_WITH_DIM and has_arguments):
+        return Value(Role.SEQUENCE, items=(tensor, tensor), element=tensor)
+    return tensor
+
+
+def _moved_all(value: Value, place: Place) -> Value:
+    if place is Place.GPU and value.role is Role.TENSOR and value.place is Place.EITHER:
+        return at(value, place)
+    return value
+
+
+def _is_transformers_model(dotted: str) -> bool:
+    parts = dotted.split(".")
+    return parts[0] == "transformers" and len(parts) > 1 and any(mark in parts[1] for mark in library.TRANSFORMERS_MODEL_MARKS)
+
+
+def _last_name(node: cst.BaseExpression) -> str | None:
+    if isinstance(node, cst.Attribute):
+        return node.attr.value
+    return node.value if isinstance(node, cst.Name) else None

@@ -1,0 +1,138 @@
+"""What torch's and its neighbours' functions and classes are: tables, read by ``roles``.
+
+Checked against torch 2.13; names that older releases lack do no harm here.
+"""
+
+from __future__ import annotations
+
+from speedlint.semantics.model import Role
+
+CANONICAL = {
+    "torch.utils.data.dataloader.DataLoader": "torch.utils.data.DataLoader",
+    "torch.utils.data.dataloader": "torch.utils.data",
+    "torch.nn.parallel.DataParallel": "torch.nn.DataParallel",
+    "torch.nn.parallel.data_parallel.DataParallel": "torch.nn.DataParallel",
+    "torch.nn.parallel.distributed.DistributedDataParallel": "torch.nn.parallel.DistributedDataParallel",
+    "torch.optim.adam.Adam": "torch.optim.Adam",
+    "torch.optim.adamw.AdamW": "torch.optim.AdamW",
+    "torch.optim.sgd.SGD": "torch.optim.SGD",
+    "torch.cuda.amp.autocast_mode.autocast": "torch.cuda.amp.autocast",
+    "torch.cuda.amp.grad_scaler.GradScaler": "torch.cuda.amp.GradScaler",
+    "torch.amp.autocast_mode.autocast": "torch.amp.autocast",
+    "torch.amp.grad_scaler.GradScaler": "torch.amp.GradScaler",
+}
+
+LOADERS = frozenset(
+    {
+        "torch.utils.data.DataLoader",
+        "torch_geometric.loader.DataLoader",
+        "torch_geometric.data.DataLoader",
+        "monai.data.DataLoader",
+        "timm.data.create_loader",
+    }
+)
+WRAPPERS_OF_ITERABLES = frozenset(
+    {"tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.std.tqdm", "tqdm.trange", "rich.progress.track", "iter",
+     "reversed", "sorted", "itertools.islice", "itertools.cycle", "progressbar.progressbar", "alive_progress.alive_it",
+     "fastprogress.progress_bar", "fastprogress.fastprogress.progress_bar"}
+)
+SCALERS = frozenset({"torch.amp.GradScaler", "torch.cuda.amp.GradScaler", "torch.cpu.amp.GradScaler"})
+AUTOCASTS = frozenset({"torch.autocast", "torch.amp.autocast", "torch.cuda.amp.autocast", "torch.cpu.amp.autocast"})
+NO_GRADS = frozenset(
+    {"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.set_grad_enabled",
+     "torch.autograd.grad_mode.no_grad", "torch.autograd.inference_mode", "torch.autograd.set_grad_enabled"}
+)
+COMPILERS = frozenset({"torch.compile", "torch.jit.script", "torch.jit.trace", "torch._dynamo.optimize"})
+DISTRIBUTED_WRAPPERS = frozenset(
+    {"torch.nn.DataParallel", "torch.nn.parallel.DistributedDataParallel", "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
+     "torch.distributed.fsdp.FullyShardedDataParallel", "apex.parallel.DistributedDataParallel"}
+)
+FACTORIES = frozenset(
+    f"torch.{name}"
+    for name in (
+        "zeros ones empty full tensor as_tensor arange linspace logspace eye rand randn randint randperm from_numpy "
+        "FloatTensor LongTensor IntTensor Tensor BoolTensor ByteTensor DoubleTensor HalfTensor scalar_tensor "
+        "tril_indices triu_indices hann_window hamming_window"
+    ).split()
+)
+CUDA_FACTORIES = frozenset(
+    f"torch.cuda.{name}" for name in "FloatTensor LongTensor IntTensor BoolTensor ByteTensor DoubleTensor HalfTensor".split()
+)
+LIKE_FACTORIES = frozenset(
+    f"torch.{name}_like" for name in "zeros ones empty full rand randn randint".split()
+)
+NOT_TENSORS = frozenset(
+    f"torch.{name}"
+    for name in (
+        "is_tensor numel is_floating_point is_complex is_nonzero manual_seed seed initial_seed save load equal allclose "
+        "is_storage finfo iinfo set_grad_enabled set_default_dtype set_num_threads get_num_threads Size Generator device "
+        "typename is_grad_enabled get_rng_state set_rng_state set_printoptions compile result_type can_cast autocast "
+        "no_grad enable_grad inference_mode set_float32_matmul_precision are_deterministic_algorithms_enabled "
+        "use_deterministic_algorithms get_default_dtype get_default_device set_default_device set_default_tensor_type "
+        "vmap func iscomplex promote_types get_autocast_dtype is_autocast_enabled Stream Event"
+    ).split()
+)
+SEVERAL_TENSORS = frozenset(
+    "split chunk unbind tensor_split meshgrid broadcast_tensors where_ nonzero_tuple hsplit vsplit dsplit".split()
+)
+PAIRS_WITH_DIM = frozenset("max min sort topk median mode kthvalue cummax cummin nanmedian aminmax".split())
+PAIRS_ALWAYS = frozenset("sort topk kthvalue cummax cummin mode".split())
+NUMBER_METHODS = frozenset(
+    "size dim ndimension numel nelement element_size get_device data_ptr is_contiguous is_floating_point is_complex "
+    "storage_offset stride is_pinned is_shared type_as_ has_names __len__ equal allclose is_set_to".split()
+)
+NUMBER_ATTRIBUTES = frozenset(
+    "shape ndim requires_grad is_cuda is_leaf is_sparse itemsize nbytes grad_fn names layout is_cpu is_mps".split()
+)
+TENSOR_ATTRIBUTES = frozenset("data grad T mT H mH real imag".split())
+MODULE_FACTORIES = (
+    "torchvision.models.",
+    "timm.create_model",
+    "timm.models.",
+    "segmentation_models_pytorch.",
+    "monai.networks.",
+    "efficientnet_pytorch.",
+    "transformers.models.",
+    "torch.hub.load",
+    "resnest.",
+    "pretrainedmodels.",
+)
+TRANSFORMERS_MODEL_MARKS = ("Model", "For", "LMHead")
+LEGACY_OPTIMIZERS = frozenset(
+    {"apex.optimizers.FusedAdam", "apex.optimizers.FusedLAMB", "apex.optimizers.FusedSGD", "transformers.AdamW",
+     "transformers.Adafactor", "transformers.optimization.AdamW", "pytorch_pretrained.optimization.BertAdam",
+     "pytorch_pretrained_bert.BertAdam", "pytorch_pretrained_bert.optimization.BertAdam", "timm.optim.create_optimizer",
+     "timm.optim.create_optimizer_v2", "timm.optim.optim_factory.create_optimizer", "bitsandbytes.optim.AdamW8bit",
+     "bitsandbytes.optim.Adam8bit", "lion_pytorch.Lion", "adabelief_pytorch.AdaBelief"}
+)
+SIMPLE_ROLES: dict[str, Role] = {
+    "torch.device": Role.DEVICE,
+    "torch.utils.data.distributed.DistributedSampler": Role.SAMPLER,
+    "torch.utils.data.DistributedSampler": Role.SAMPLER,
+    "torch.utils.data.RandomSampler": Role.SAMPLER,
+    "torch.utils.data.SequentialSampler": Role.SAMPLER,
+    "torch.utils.data.BatchSampler": Role.SAMPLER,
+    "torch.utils.data.WeightedRandomSampler": Role.SAMPLER,
+    "torch.utils.data.SubsetRandomSampler": Role.SAMPLER,
+    "torch.utils.data.Subset": Role.DATASET,
+    "torch.utils.data.TensorDataset": Role.DATASET,
+    "torch.utils.data.ConcatDataset": Role.DATASET,
+}
+DATASET_BASES = frozenset(
+    {"torch.utils.data.Dataset", "torch.utils.data.IterableDataset", "torch.utils.data.dataset.Dataset",
+     "torch.utils.data.TensorDataset", "torch.utils.data.dataset.IterableDataset"}
+)
+LIGHTNING_MODULES = frozenset(
+    {"pytorch_lightning.LightningModule", "lightning.LightningModule", "lightning.pytorch.LightningModule",
+     "pytorch_lightning.core.LightningModule", "lightning.pytorch.core.LightningModule",
+     "pytorch_lightning.core.lightning.LightningModule"}
+)
+DTYPES = frozenset(
+    f"torch.{name}"
+    for name in (
+        "float float16 float32 float64 half double bfloat16 int int8 int16 int32 int64 long short bool uint8 complex64 "
+        "complex128 cfloat cdouble"
+    ).split()
+)
+HOST_LIBRARIES = ("numpy.", "scipy.", "sklearn.", "pandas.", "cv2.", "PIL.", "skimage.", "matplotlib.", "random.", "math.",
+                  "os.", "time.", "datetime.", "json.", "re.", "glob.", "pickle.", "copy.", "string.", "collections.")

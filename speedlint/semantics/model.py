@@ -1,0 +1,177 @@
+"""The values that the semantics speak in: roles, places, definitions, constants."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+if TYPE_CHECKING:
+    from speedlint.semantics.script import Script
+
+
+class Role(enum.Enum):
+    """What a value is in a training script."""
+
+    NUMBER = "number"
+    STRING = "string"
+    NONE = "none"
+    ARRAY = "array"
+    """A numpy array or another library's data on the host."""
+    TENSOR = "tensor"
+    BATCH = "batch"
+    """What a loader yields, or a part of it whose type is not known: tensors on the host, mostly."""
+    MODULE = "module"
+    OPTIMIZER = "optimizer"
+    SCHEDULER = "scheduler"
+    SCALER = "scaler"
+    LOADER = "loader"
+    DATASET = "dataset"
+    SAMPLER = "sampler"
+    DEVICE = "device"
+    DTYPE = "dtype"
+    SEQUENCE = "sequence"
+    MAPPING = "mapping"
+    FUNCTION = "function"
+    CLASS = "class"
+    INSTANCE = "instance"
+    """An object of a first-party class that is none of the above."""
+    UNKNOWN = "unknown"
+
+
+class Place(enum.Enum):
+    """Where a tensor or module lives."""
+
+    HOST = "host"
+    GPU = "gpu"
+    EITHER = "either"
+    """Decided at run time, or not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A first-party function or class."""
+
+    script: Script
+    node: cst.FunctionDef | cst.ClassDef
+
+    @property
+    def name(self) -> str:
+        """Its name, without its module's."""
+        return self.node.name.value
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The call that made an object."""
+
+    script: Script
+    call: cst.Call
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What is known of an expression's value.
+
+    Attributes:
+        place: where a tensor, module or device is.
+        items: the elements of a sequence of known length.
+        element: what iterating over or indexing the value yields.
+        keys: the entries of a mapping with constant string keys.
+        made: the call that constructed it; for tensors and batches, the loader they came from.
+        definition: the first-party class of an instance or module, or the function or class itself.
+        literal: a number or None written out in the source.
+    """
+
+    role: Role
+    place: Place = Place.EITHER
+    items: tuple[Value, ...] = ()
+    element: Value | None = None
+    keys: tuple[tuple[str, Value], ...] = ()
+    made: Made | None = None
+    definition: Definition | None = None
+    literal: bool = False
+
+    @property
+    def is_tensor(self) -> bool:
+        """Whether the value is a tensor for certain."""
+        return self.role is Role.TENSOR
+
+
+UNKNOWN = Value(Role.UNKNOWN)
+NUMBER = Value(Role.NUMBER, Place.HOST)
+STRING = Value(Role.STRING, Place.HOST)
+NONE = Value(Role.NONE, Place.HOST, literal=True)
+ARRAY = Value(Role.ARRAY, Place.HOST)
+TENSOR = Value(Role.TENSOR)
+
+
+def at(value: Value, place: Place) -> Value:
+    """The value on another place."""
+    return replace(value, place=place)
+
+
+def join_places(places: Iterable[Place]) -> Place:
+    """One place where all agree, else EITHER."""
+    found = set(places)
+    return found.pop() if len(found) == 1 else Place.EITHER
+
+
+def join(values: Iterable[Value | None]) -> Value | None:
+    """What holds of a value that is one of ``values``: a role holds only if all agree.
+
+    None (nothing known yet, inside a cycle) and the literal None do not count beside others, nor does a literal number
+    beside a tensor: ``total = 0`` before ``total += loss``.
+    """
+    known = list(dict.fromkeys(value for value in values if value is not None))
+    if len(known) > 1:
+        known = [value for value in known if value.role is not Role.NONE] or known[:1]
+    if any(value.role is Role.TENSOR for value in known):
+        known = [value for value in known if not (value.role is Role.NUMBER and value.literal)]
+        known = [replace(value, role=Role.TENSOR) if value.role is Role.BATCH else value for value in known]
+    if not known:
+        return None
+    first = known[0]
+    if len(known) == 1:
+        return first
+    if any(value.role is not first.role for value in known):
+        return UNKNOWN
+    same_length = len({len(value.items) for value in known}) == 1
+    items = tuple(join(column) or UNKNOWN for column in zip(*(v.items for v in known), strict=True)) if same_length else ()
+    return Value(
+        first.role,
+        join_places(value.place for value in known),
+        items=items,
+        element=join(value.element for value in known),
+        keys=first.keys if all(value.keys == first.keys for value in known) else (),
+        made=first.made if all(value.made == first.made for value in known) else None,
+        definition=first.definition if all(value.definition == first.definition for value in known) else None,
+        literal=all(value.literal for value in known),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A value known before the script runs, and the node that sets it (a literal, a default, an option)."""
+
+    value: object
+    script: Script
+    node: cst.CSTNode
+
+
+class Flow:
+    """What is being evaluated, across the scripts of one program.
+
+    Attributes:
+        active: the expressions under evaluation and how deep each lies.
+        cut: the depth of the outermost expression that a cycle ran back to: what is evaluated above it is provisional.
+    """
+
+    NEVER = 1 << 30
+
+    def __init__(self) -> None:
+        self.active: dict[cst.CSTNode, int] = {}
+        self.cut = self.NEVER

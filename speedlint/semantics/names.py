@@ -1,0 +1,399 @@
+"""Scopes and imports: what binds a name, which bindings reach a use, and the full dotted name of an expression."""
+
+from __future__ import annotations
+
+import builtins
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import libcst as cst
+
+from speedlint.source import Source
+
+ScopeNode = cst.Module | cst.FunctionDef | cst.ClassDef | cst.Lambda | cst.CompFor
+_SCOPES = (cst.Module, cst.FunctionDef, cst.ClassDef, cst.Lambda)
+_COMPREHENSIONS = (cst.ListComp, cst.SetComp, cst.GeneratorExp, cst.DictComp)
+_BUILTINS = frozenset(dir(builtins))
+
+
+class Kind(enum.Enum):
+    """What kind of statement binds a name."""
+
+    ASSIGN = enum.auto()
+    AUGMENT = enum.auto()
+    IMPORT = enum.auto()
+    FUNCTION = enum.auto()
+    CLASS = enum.auto()
+    PARAMETER = enum.auto()
+    FOR = enum.auto()
+    WITH = enum.auto()
+    OTHER = enum.auto()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Binding:
+    """One place that binds a name.
+
+    Attributes:
+        node: the target name, parameter, import alias, function or class.
+        value: the expression assigned, added, iterated over (FOR) or entered (WITH); None where there is none.
+        path: how the value is taken apart to reach the name: ``a, (b, c) = v`` binds ``c`` with path ``(1, 1)``; None
+            stands for a starred element.
+        dotted: for imports, the full name, with leading dots where it is relative.
+        effect: the place in source order from which on the binding holds.
+        region: the innermost block that may not run: the branch, loop body or handler around the binding.
+    """
+
+    name: str
+    kind: Kind
+    node: cst.CSTNode
+    value: cst.BaseExpression | None
+    path: tuple[int | None, ...]
+    dotted: str | None
+    effect: int
+    region: cst.CSTNode | None
+
+
+class Scope:
+    """The names that one module, class, function, lambda or comprehension binds."""
+
+    def __init__(self, node: cst.CSTNode, parent: Scope | None) -> None:
+        self.node, self.parent = node, parent
+        self.bindings: dict[str, list[Binding]] = {}
+        self.outer: dict[str, bool] = {}
+        self.stars: list[str] = []
+
+    def lookup(self, name: str) -> Scope | None:
+        """The scope that binds ``name`` as seen from here, by Python's rules."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.outer:
+                scope = scope.module if scope.outer[name] else scope.parent
+                continue
+            if name in scope.bindings and (scope is self or not isinstance(scope.node, cst.ClassDef)):
+                return scope
+            scope = scope.parent
+        return None
+
+    @property
+    def module(self) -> Scope:
+        """The module's own scope."""
+        scope = self
+        while scope.parent is not None:
+            scope = scope.parent
+        return scope
+
+
+class Names:
+    """All scopes of one source."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self._scopes: dict[cst.CSTNode, Scope] = {}
+        self.module = self._scope_for(source.module)
+        self._bind_everything()
+        for scope in self._scopes.values():
+            for found in scope.bindings.values():
+                found.sort(key=lambda binding: binding.effect)
+
+    def scope(self, node: cst.CSTNode) -> Scope:
+        """The scope in which ``node`` is evaluated."""
+        child = node
+        for up in self.source.ancestors(node):
+            if isinstance(up, _SCOPES) and self._evaluated_within(child, up):
+                return self._scope_for(up)
+            if isinstance(up, _COMPREHENSIONS) and child is not getattr(up, "for_in", None):
+                return self._scope_for(up.for_in)
+            if isinstance(up, cst.CompFor) and child is not up.iter:
+                return self._scope_for(up)
+            child = up
+        return self.module
+
+    @staticmethod
+    def _evaluated_within(child: cst.CSTNode, scope: cst.CSTNode) -> bool:
+        return isinstance(scope, cst.Module) or child is getattr(scope, "body", None) or (
+            isinstance(scope, cst.Lambda) and child is not scope.params
+        )
+
+    def _scope_for(self, node: cst.CSTNode) -> Scope:
+        found = self._scopes.get(node)
+        if found is None:
+            parent = None if isinstance(node, cst.Module) else self.scope(node)
+            found = self._scopes[node] = Scope(node, parent)
+        return found
+
+    def owner(self, function: cst.FunctionDef) -> cst.ClassDef | None:
+        """The class whose method this is."""
+        scope = self.scope(function)
+        return scope.node if isinstance(scope.node, cst.ClassDef) else None
+
+    def all_bindings(self) -> Iterator[list[Binding]]:
+        """The bindings of each name of each scope."""
+        for scope in self._scopes.values():
+            yield from scope.bindings.values()
+
+    # Binding
+
+    def _bind_everything(self) -> None:
+        source = self.source
+        for declared, is_global in ((cst.Global, True), (cst.Nonlocal, False)):
+            for node in source.of(declared):
+                for item in node.names:
+                    self.scope(node).outer[item.name.value] = is_global
+        for assign in source.of(cst.Assign):
+            for target in assign.targets:
+                self._bind_target(target.target, Kind.ASSIGN, assign.value, assign)
+        for annotated in source.of(cst.AnnAssign):
+            if annotated.value is not None:
+                self._bind_target(annotated.target, Kind.ASSIGN, annotated.value, annotated)
+        for augmented in source.of(cst.AugAssign):
+            self._bind_target(augmented.target, Kind.AUGMENT, augmented.value, augmented)
+        for walrus in source.of(cst.NamedExpr):
+            self._bind_target(walrus.target, Kind.ASSIGN, walrus.value, walrus)
+        for loop in source.of(cst.For):
+            self._bind_target(loop.target, Kind.FOR, loop.iter, loop.body, before=True)
+        for clause in source.of(cst.CompFor):
+            self._bind_target(clause.target, Kind.FOR, clause.iter, clause.target, before=True, scope=self._scope_for(clause))
+        for item in source.of(cst.WithItem):
+            if item.asname is not None:
+                self._bind_target(item.asname.name, Kind.WITH, item.item, item)
+        for handler in source.of(cst.ExceptHandler):
+            if handler.name is not None:
+                self._bind_target(handler.name.name, Kind.OTHER, None, handler.name)
+        for capture in (*source.of(cst.MatchAs), *source.of(cst.MatchStar)):
+            if capture.name is not None:
+                self._bind_target(capture.name, Kind.OTHER, None, capture)
+        self._bind_definitions()
+        self._bind_imports()
+
+    def _bind_definitions(self) -> None:
+        for kind, node_type in ((Kind.FUNCTION, cst.FunctionDef), (Kind.CLASS, cst.ClassDef)):
+            for node in self.source.of(node_type):
+                self._add(self.scope(node), node.name.value, kind, node, None, (), effect_of=node)
+        for parameter in self.source.of(cst.Param):
+            function = self.source.enclosing(parameter, cst.FunctionDef, cst.Lambda)
+            assert function is not None
+            scope = self._scope_for(function)
+            self._add(scope, parameter.name.value, Kind.PARAMETER, parameter, parameter.default, (), effect_of=parameter)
+
+    def _bind_imports(self) -> None:
+        for node in self.source.of(cst.Import):
+            for alias in node.names:
+                full = _dotted_text(alias.name)
+                name = alias.asname.name.value if alias.asname and isinstance(alias.asname.name, cst.Name) else None
+                bound = name or full.split(".")[0]
+                self._add(self.scope(node), bound, Kind.IMPORT, alias, None, (), full if name else bound, effect_of=node)
+        for imported in self.source.of(cst.ImportFrom):
+            module = "." * len(imported.relative) + (_dotted_text(imported.module) if imported.module else "")
+            if isinstance(imported.names, cst.ImportStar):
+                self.scope(imported).stars.append(module)
+                continue
+            for alias in imported.names:
+                name = alias.name.value if isinstance(alias.name, cst.Name) else _dotted_text(alias.name)
+                bound = alias.asname.name.value if alias.asname and isinstance(alias.asname.name, cst.Name) else name
+                full = module + name if module.endswith(".") else f"{module}.{name}"
+                self._add(self.scope(imported), bound, Kind.IMPORT, alias, None, (), full, effect_of=imported)
+
+    def _bind_target(
+        self,
+        target: cst.CSTNode,
+        kind: Kind,
+        value: cst.BaseExpression | None,
+        effect_of: cst.CSTNode,
+        *,
+        before: bool = False,
+        scope: Scope | None = None,
+        path: tuple[int | None, ...] = (),
+    ) -> None:
+        if isinstance(target, cst.Name):
+            where = scope or self.scope(target)
+            if isinstance(effect_of, cst.NamedExpr):
+                while isinstance(where.node, cst.CompFor) and where.parent:
+                    where = where.parent
+            self._add(where, target.value, kind, target, value, path, effect_of=effect_of, before=before)
+        elif isinstance(target, (cst.Tuple, cst.List)):
+            for index, element in enumerate(target.elements):
+                step = None if isinstance(element, cst.StarredElement) else index
+                self._bind_target(
+                    element.value, kind, value, effect_of, before=before, scope=scope, path=(*path, step)
+                )
+
+    def _add(
+        self,
+        scope: Scope,
+        name: str,
+        kind: Kind,
+        node: cst.CSTNode,
+        value: cst.BaseExpression | None,
+        path: tuple[int | None, ...],
+        dotted: str | None = None,
+        *,
+        effect_of: cst.CSTNode,
+        before: bool = False,
+    ) -> None:
+        effect = self.source.order[effect_of] if before else self.source.last(effect_of)
+        if name in scope.outer and (outer := scope.lookup(name)) is not None:
+            scope = outer
+        elif scope.outer.get(name):
+            scope = scope.module
+        binding = Binding(name, kind, node, value, path, dotted, effect, self.region(effect_of if not before else node))
+        scope.bindings.setdefault(name, []).append(binding)
+
+    # Flow
+
+    def region(self, node: cst.CSTNode) -> cst.CSTNode | None:
+        """The innermost block around ``node``, within its function, that may not run or may run again."""
+        child = node
+        for up in self.source.ancestors(node):
+            if isinstance(up, (*_SCOPES, cst.CompFor)):
+                return None
+            if isinstance(up, (cst.If, cst.For, cst.While, cst.Try)) and child is up.body:
+                return child
+            if isinstance(up, (cst.Else, cst.ExceptHandler, cst.MatchCase, cst.IfExp)):
+                return up
+            child = up
+        return None
+
+    def reaching(self, name: cst.Name) -> list[Binding]:
+        """The bindings whose value ``name`` may have, latest first; all of them where the name is of an outer scope."""
+        scope = self.scope(name)
+        owner = scope.lookup(name.value)
+        if owner is None:
+            return []
+        bindings = owner.bindings[name.value]
+        if owner is not scope and not isinstance(scope.node, cst.CompFor):
+            return list(reversed(bindings))
+        return self._reaching_at(name, bindings)
+
+    def _reaching_at(self, use: cst.CSTNode, bindings: list[Binding]) -> list[Binding]:
+        source, at = self.source, self.source.order[use]
+        around = {id(up) for up in source.ancestors(use)} | {id(use)}
+        found: list[Binding] = []
+        covered: set[int] = set()
+        stop: Binding | None = None
+        for binding in reversed(bindings):
+            if binding.effect >= at:
+                continue
+            if self._excluded(binding, around):
+                continue
+            found.append(binding)
+            if self._settles(binding, around, covered):
+                stop = binding
+                break
+        found += self._carried(use, at, stop, bindings)
+        return found
+
+    def _excluded(self, binding: Binding, around: set[int]) -> bool:
+        """Whether the binding stands in the other branch of an if that the use stands in."""
+        region = binding.region
+        while region is not None:
+            parent = self.source.parents[region]
+            if id(region) not in around and isinstance(parent, cst.If) and id(parent) in around:
+                return parent.orelse is not None and id(parent.orelse) in around or id(parent.body) in around
+            region = self.region(parent if isinstance(region, cst.BaseSuite) else region)
+        return False
+
+    def _settles(self, binding: Binding, around: set[int], covered: set[int]) -> bool:
+        """Whether nothing before the binding can reach the use: it always runs, or each branch of its if binds."""
+        region = binding.region
+        while region is not None and id(region) not in around:
+            parent = self.source.parents[region]
+            if not isinstance(parent, cst.If):
+                return False
+            covered.add(id(region))
+            branches = [parent.body, parent.orelse]
+            if not all(branch is not None and id(branch) in covered for branch in branches):
+                return False
+            region = self.region(parent)
+        return True
+
+    def _carried(self, use: cst.CSTNode, at: int, stop: Binding | None, bindings: list[Binding]) -> Iterator[Binding]:
+        """Bindings further down in a loop around the use: they reach it on the next turn."""
+        loops = [up for up in self.source.ancestors(use) if isinstance(up, (cst.For, cst.While))]
+        seen: set[int] = set()
+        for loop in loops:
+            first, last = self.source.order[loop], self.source.last(loop)
+            if stop is not None and first < stop.effect <= at:
+                break
+            for binding in bindings:
+                if at <= binding.effect <= last and id(binding) not in seen and binding.kind is not Kind.FOR:
+                    seen.add(id(binding))
+                    yield binding
+
+    @cached_property
+    def _uses(self) -> dict[tuple[int, str], list[cst.Name]]:
+        found: dict[tuple[int, str], list[cst.Name]] = {}
+        for name in self.source.of(cst.Name):
+            parent = self.source.parents[name]
+            if isinstance(parent, cst.Attribute) and parent.attr is name:
+                continue
+            if isinstance(parent, (cst.Arg, cst.Param)) and getattr(parent, "keyword", getattr(parent, "name", None)) is name:
+                continue
+            scope = self.scope(name).lookup(name.value)
+            if scope is not None:
+                found.setdefault((id(scope), name.value), []).append(name)
+        return found
+
+    def uses(self, name: cst.Name | cst.Param) -> list[cst.Name]:
+        """Every place, targets included, where the variable that ``name`` stands for is written, in source order."""
+        if isinstance(name, cst.Param):
+            function = self.source.enclosing(name, cst.FunctionDef, cst.Lambda)
+            assert function is not None
+            return self._uses.get((id(self._scope_for(function)), name.name.value), [])
+        scope = self.scope(name).lookup(name.value)
+        return self._uses.get((id(scope), name.value), []) if scope else []
+
+    # Dotted names
+
+    def dotted(self, expression: cst.CSTNode, depth: int = 0) -> str | None:
+        """The full name of what an expression stands for: ``torch.utils.data.DataLoader`` for ``DL``; builtins as
+        themselves; None for what this file defines or computes. Relative imports keep their leading dots."""
+        if isinstance(expression, cst.Attribute):
+            base = self.dotted(expression.value, depth)
+            return None if base is None or base in _BUILTINS else f"{base}.{expression.attr.value}"
+        if not isinstance(expression, cst.Name) or depth > 5:
+            return None
+        bindings = [b for b in self.reaching(expression) if not _is_none(b.value)]
+        if not bindings:
+            return self._unbound(expression)
+        names = {self._dotted_binding(binding, depth) for binding in bindings}
+        return names.pop() if len(names) == 1 else None
+
+    def _unbound(self, name: cst.Name) -> str | None:
+        if self.scope(name).lookup(name.value) is not None:
+            return None
+        if name.value in _BUILTINS:
+            return name.value
+        stars = [star for star in self.module.stars if star]
+        return f"{stars[0]}.{name.value}" if len(stars) == 1 else None
+
+    def _dotted_binding(self, binding: Binding, depth: int) -> str | None:
+        if binding.kind is Kind.IMPORT:
+            return binding.dotted
+        if binding.kind is Kind.ASSIGN and not binding.path and isinstance(binding.value, (cst.Name, cst.Attribute)):
+            return self.dotted(binding.value, depth + 1)
+        return None
+
+    def imported_as(self, dotted: str) -> str | None:
+        """How the module's top level spells ``dotted`` already, such as ``F.relu`` for ``torch.nn.functional.relu``."""
+        spellings = []
+        for name, bindings in self.module.bindings.items():
+            if len(bindings) == 1 and (full := bindings[0].dotted) and not bindings[0].region:
+                if dotted == full:
+                    spellings.append(name)
+                elif dotted.startswith(full + "."):
+                    spellings.append(name + dotted[len(full) :])
+        return min(spellings, key=lambda spelling: (spelling.count("."), len(spelling), spelling), default=None)
+
+
+def _is_none(value: cst.BaseExpression | None) -> bool:
+    return isinstance(value, cst.Name) and value.value == "None"
+
+
+def _dotted_text(node: cst.BaseExpression) -> str:
+    if isinstance(node, cst.Attribute):
+        return f"{_dotted_text(node.value)}.{node.attr.value}"
+    assert isinstance(node, cst.Name)
+    return node.value

@@ -1,0 +1,647 @@
+"""What an expression's value is: module, optimizer, loader, batch, device tensor, plain number; by flow, not by name.
+
+Values flow through assignments, unpacking, attributes on ``self``, parameters bound at call sites, and returns. Where the
+flow is out of sight (a parameter nobody visible passes), how the name is used decides: ``x.backward()`` makes ``x`` a
+tensor, ``x.zero_grad()`` with ``x.step()`` an optimizer. A name alone is never evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from speedlint.semantics import library
+from speedlint.semantics.calls import Calls
+from speedlint.semantics.model import (
+    ARRAY,
+    NONE,
+    NUMBER,
+    STRING,
+    TENSOR,
+    UNKNOWN,
+    Definition,
+    Place,
+    Role,
+    Value,
+    at,
+    join,
+    join_places,
+)
+from speedlint.semantics.names import Binding, Kind
+
+if TYPE_CHECKING:
+    from speedlint.semantics.script import Script
+
+_ANNOTATED = {
+    "torch.Tensor": TENSOR,
+    "torch.nn.Module": Value(Role.MODULE),
+    "torch.optim.Optimizer": Value(Role.OPTIMIZER),
+    "torch.optim.optimizer.Optimizer": Value(Role.OPTIMIZER),
+    "torch.utils.data.DataLoader": Value(Role.LOADER),
+    "torch.device": Value(Role.DEVICE),
+    "int": NUMBER,
+    "float": NUMBER,
+    "bool": NUMBER,
+    "str": STRING,
+    "numpy.ndarray": ARRAY,
+}
+_MODULE_USES = frozenset({"parameters", "named_parameters", "modules", "named_modules", "children"})
+_MODULE_HINTS = frozenset({"train", "eval"})
+
+
+class Roles:
+    """Answers for one script; values of other scripts are asked from theirs."""
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.calls = Calls(script, self)
+        self._known: dict[cst.CSTNode, Value] = {}
+        self._stack: dict[cst.CSTNode, int] = {}
+
+    # Evaluation
+
+    def value(self, expression: cst.CSTNode) -> Value:
+        """What is known of an expression's value."""
+        return self.evaluate(expression) or UNKNOWN
+
+    def evaluate(self, expression: cst.CSTNode) -> Value | None:
+        """Like ``value``; None inside a cycle, where nothing is known yet."""
+        found = self._known.get(expression)
+        if found is not None:
+            return found
+        flow = self.script.program.flow
+        if expression in flow.active:
+            flow.cut = min(flow.cut, flow.active[expression])
+            return None
+        depth = len(flow.active)
+        if depth > 120:
+            flow.cut = -1
+            return UNKNOWN
+        flow.active[expression] = depth
+        try:
+            found = self._evaluate(expression)
+        finally:
+            del flow.active[expression]
+        if flow.cut >= depth:
+            flow.cut = flow.NEVER
+            self._known[expression] = found or UNKNOWN
+        elif depth == 0:
+            flow.cut = flow.NEVER
+        return found
+
+    def _evaluate(self, node: cst.CSTNode) -> Value | None:
+        match node:
+            case cst.Integer() | cst.Float() | cst.Imaginary():
+                return replace(NUMBER, literal=True)
+            case cst.SimpleString() | cst.FormattedString() | cst.ConcatenatedString():
+                return STRING
+            case cst.Name(value="None"):
+                return NONE
+            case cst.Name(value="True" | "False"):
+                return replace(NUMBER, literal=True)
+            case cst.Name():
+                return self._name(node)
+            case cst.Attribute():
+                return self._attribute(node)
+            case cst.Call():
+                return self.calls.value(node)
+            case cst.Subscript():
+                return self._subscript(node)
+            case cst.BinaryOperation(left=left, right=right):
+                return self._operation((left, right))
+            case cst.Comparison():
+                return self._comparison(node)
+            case cst.UnaryOperation(operator=cst.Not()):
+                return NUMBER
+            case cst.UnaryOperation(expression=inner):
+                found = self.evaluate(inner)
+                return replace(found, literal=False) if found else None
+            case cst.BooleanOperation(left=left, right=right):
+                return join((self.evaluate(left), self.evaluate(right)))
+            case cst.IfExp(body=body, orelse=orelse):
+                return join((self.evaluate(body), self.evaluate(orelse)))
+            case cst.NamedExpr(value=inner) | cst.Await(expression=inner):
+                return self.evaluate(inner)
+            case cst.Tuple() | cst.List() | cst.Set():
+                return self._sequence(node)
+            case cst.ListComp(elt=element) | cst.GeneratorExp(elt=element) | cst.SetComp(elt=element):
+                return Value(Role.SEQUENCE, element=self.evaluate(element))
+            case cst.Dict():
+                return self._mapping(node)
+            case cst.DictComp(value=element):
+                return Value(Role.MAPPING, element=self.evaluate(element))
+            case cst.Lambda():
+                return Value(Role.FUNCTION)
+        return UNKNOWN
+
+    def _sequence(self, node: cst.Tuple | cst.List | cst.Set) -> Value:
+        if any(isinstance(element, cst.StarredElement) for element in node.elements):
+            return Value(Role.SEQUENCE)
+        items = tuple(self.evaluate(element.value) or UNKNOWN for element in node.elements)
+        return Value(Role.SEQUENCE, items=items, element=join(items))
+
+    def _mapping(self, node: cst.Dict) -> Value:
+        keys = tuple(
+            (str(element.key.evaluated_value), self.evaluate(element.value) or UNKNOWN)
+            for element in node.elements
+            if isinstance(element, cst.DictElement) and isinstance(element.key, cst.SimpleString)
+        )
+        return Value(Role.MAPPING, keys=keys, element=join(value for _, value in keys))
+
+    def _operation(self, operands: tuple[cst.CSTNode, ...]) -> Value | None:
+        known = [value for operand in operands if (value := self.evaluate(operand)) is not None]
+        tensors = [value for value in known if value.role in (Role.TENSOR, Role.BATCH)]
+        if tensors:
+            made = tensors[0].made if len(tensors) == 1 else None
+            return Value(tensors[0].role, combined_place(tensors), made=made)
+        if any(value.role is Role.ARRAY for value in known):
+            return ARRAY
+        if known and all(value.role is Role.NUMBER for value in known):
+            return NUMBER if len(known) == len(operands) else replace(NUMBER, literal=all(v.literal for v in known))
+        if known and known[0].role is Role.STRING:
+            return STRING
+        return None if not known else UNKNOWN
+
+    def _comparison(self, node: cst.Comparison) -> Value | None:
+        identity = (cst.Is, cst.IsNot, cst.In, cst.NotIn)
+        if any(isinstance(target.operator, identity) for target in node.comparisons):
+            return NUMBER
+        compared = self._operation((node.left, *(target.comparator for target in node.comparisons)))
+        return compared if compared and compared.role in (Role.TENSOR, Role.BATCH, Role.ARRAY) else NUMBER
+
+    # Names
+
+    def _name(self, name: cst.Name) -> Value | None:
+        bindings = self.script.names.reaching(name)
+        if not bindings:
+            return self._star_imported(name)
+        return join([self._binding(binding) for binding in bindings])
+
+    def _star_imported(self, name: cst.Name) -> Value | None:
+        dotted = self.script.names.dotted(name)
+        found = self._imported(dotted) if dotted is not None else None
+        return found or UNKNOWN
+
+    def _binding(self, binding: Binding) -> Value | None:
+        """The value a binding gives its name."""
+        script = self.script
+        match binding.kind:
+            case Kind.FUNCTION | Kind.CLASS:
+                assert isinstance(binding.node, (cst.FunctionDef, cst.ClassDef))
+                role = Role.FUNCTION if binding.kind is Kind.FUNCTION else Role.CLASS
+                return Value(role, definition=Definition(script, binding.node))
+            case Kind.IMPORT:
+                return (self._imported(binding.dotted) if binding.dotted else None) or UNKNOWN
+            case Kind.PARAMETER:
+                assert isinstance(binding.node, cst.Param)
+                return self._parameter(binding.node)
+            case Kind.AUGMENT:
+                return self._augmented(binding)
+            case Kind.FOR:
+                assert binding.value is not None
+                return self._taken_apart(self._element(self.evaluate(binding.value)), binding.path)
+            case Kind.ASSIGN | Kind.WITH if binding.value is not None:
+                value = self._taken_apart(self.evaluate(binding.value), binding.path)
+                value = self._filled(binding, value)
+                if value is not None and value.role is Role.UNKNOWN and isinstance(binding.node, cst.Name):
+                    return self._by_use(binding.node)
+                return self._moved(binding, value)
+        return UNKNOWN
+
+    def _moved(self, binding: Binding, value: Value | None) -> Value | None:
+        """A module moved in place, by a statement ``model.cuda()``, is on a GPU from then on."""
+        if value is None or value.role is not Role.MODULE or value.place is Place.GPU or not isinstance(binding.node, cst.Name):
+            return value
+        for use in self.script.names.uses(binding.node):
+            method = self._method_called(use)
+            if method is not None and (method[0] == "cuda" or method[0] == "to"):
+                return at(value, self.calls.place_of_move(method[1], value.place))
+        return value
+
+    def _filled(self, binding: Binding, value: Value | None) -> Value | None:
+        """An empty list takes the element of what is appended to it."""
+        if value is None or value.role is not Role.SEQUENCE or value.items or value.element or not isinstance(binding.node, cst.Name):
+            return value
+        added = []
+        for use in self.script.names.uses(binding.node):
+            method = self._method_called(use)
+            if method is not None and method[0] in ("append", "extend") and len(method[1].args) == 1:
+                given = self.evaluate(method[1].args[0].value)
+                added.append(self._element(given) if method[0] == "extend" else given)
+        return replace(value, element=join(added))
+
+    def _method_called(self, use: cst.CSTNode) -> tuple[str, cst.Call] | None:
+        """The method that ``use.method(...)`` calls."""
+        parents = self.script.source.parents
+        attribute = parents[use]
+        if not isinstance(attribute, cst.Attribute) or attribute.value is not use:
+            return None
+        call = parents[attribute]
+        if isinstance(call, cst.Call) and call.func is attribute:
+            return attribute.attr.value, call
+        return None
+
+    def _augmented(self, binding: Binding) -> Value | None:
+        statement = self.script.source.enclosing(binding.node, cst.AugAssign)
+        assert isinstance(statement, cst.AugAssign)
+        before = self.evaluate(statement.target)
+        added = self.evaluate(statement.value)
+        if before is not None and before.role is Role.SEQUENCE:
+            return before
+        known = [value for value in (before, added) if value is not None]
+        tensors = [value for value in known if value.role in (Role.TENSOR, Role.BATCH)]
+        if tensors:
+            return Value(Role.TENSOR, combined_place(tensors))
+        return replace(known[0], literal=False) if known and all(v.role is known[0].role for v in known) else (
+            UNKNOWN if known else None
+        )
+
+    def _taken_apart(self, value: Value | None, path: tuple[int | None, ...]) -> Value | None:
+        for step in path:
+            if value is None:
+                return None
+            value = self._part(value, step)
+        return value
+
+    def _part(self, value: Value, step: int | None) -> Value:
+        if value.items and step is not None and step < len(value.items):
+            return value.items[step]
+        if value.role in (Role.TENSOR, Role.BATCH):
+            return value
+        if value.role is Role.SEQUENCE and value.element is not None:
+            return value.element
+        return UNKNOWN
+
+    def _element(self, value: Value | None) -> Value | None:
+        """What iterating over a value yields."""
+        if value is None:
+            return None
+        match value.role:
+            case Role.LOADER:
+                return Value(Role.BATCH, Place.HOST, made=value.made)
+            case Role.TENSOR | Role.BATCH | Role.ARRAY:
+                return value
+            case Role.SEQUENCE | Role.DATASET:
+                return value.element or (join(value.items) if value.items else UNKNOWN)
+            case Role.STRING | Role.MAPPING:
+                return STRING
+        return UNKNOWN
+
+    def element(self, value: Value) -> Value:
+        """What iterating over ``value`` yields."""
+        return self._element(value) or UNKNOWN
+
+    def _imported(self, dotted: str) -> Value | None:
+        definition = self.script.imported(dotted)
+        if definition is not None:
+            role = Role.FUNCTION if isinstance(definition.node, cst.FunctionDef) else Role.CLASS
+            return Value(role, definition=definition)
+        binding, script = self.script.imported_binding(dotted)
+        if binding is not None and script is not None:
+            return script.roles._binding(binding)
+        if dotted in library.DTYPES:
+            return Value(Role.DTYPE)
+        return None
+
+    # Parameters
+
+    def _parameter(self, parameter: cst.Param) -> Value | None:
+        script = self.script
+        function = script.source.enclosing(parameter, cst.FunctionDef, cst.Lambda)
+        if not isinstance(function, cst.FunctionDef):
+            return UNKNOWN
+        owner = script.names.owner(function)
+        if owner is not None and self._is_self(function, parameter):
+            return self.instance(Definition(script, owner))
+        annotated = self._annotation(parameter)
+        if annotated is not None and annotated.role is not Role.MODULE and annotated.role is not Role.LOADER:
+            return annotated
+        passed = [
+            other.roles.evaluate(value) if value is not None else self._default(parameter)
+            for other, value in script.values.passed(function, parameter)
+        ]
+        found = join(passed) if passed else None
+        if found is not None and found.role not in (Role.UNKNOWN, Role.NONE):
+            return found
+        if passed and found is None:
+            return None
+        return annotated or self._forwarded(function, owner) or self._by_use(parameter)
+
+    def _is_self(self, function: cst.FunctionDef, parameter: cst.Param) -> bool:
+        first = next(iter((*function.params.posonly_params, *function.params.params)), None)
+        return first is parameter and not any(
+            isinstance(d.decorator, cst.Name) and d.decorator.value in ("staticmethod", "classmethod")
+            for d in function.decorators
+        )
+
+    def _default(self, parameter: cst.Param) -> Value | None:
+        return self.evaluate(parameter.default) if parameter.default is not None else None
+
+    def _annotation(self, parameter: cst.Param) -> Value | None:
+        if parameter.annotation is None:
+            return None
+        annotation = parameter.annotation.annotation
+        if isinstance(annotation, cst.SimpleString):
+            return None
+        dotted = self.script.name(annotation)
+        if dotted is None:
+            definition = self.script.definition(annotation)
+            if definition is not None and isinstance(definition.node, cst.ClassDef):
+                return self.instance(definition)
+            return None
+        return _ANNOTATED.get(dotted)
+
+    def _forwarded(self, function: cst.FunctionDef, owner: cst.ClassDef | None) -> Value | None:
+        """What ``forward`` of a module takes is tensors."""
+        if owner is None or function.name.value != "forward":
+            return None
+        is_module = self.instance(Definition(self.script, owner)).role is Role.MODULE
+        return TENSOR if is_module else None
+
+    # Evidence by use
+
+    def _by_use(self, name: cst.Name | cst.Param) -> Value:
+        """What the uses of a variable show it to be, where its value is out of sight."""
+        methods: dict[str, cst.Call] = {}
+        looped = False
+        for use in self.script.names.uses(name):
+            method = self._method_called(use)
+            if method is not None:
+                methods.setdefault(*method)
+            looped = looped or self._is_batched_loop(use)
+        return self._shown_by(methods, looped)
+
+    def _shown_by(self, methods: dict[str, cst.Call], looped: bool) -> Value:
+        called = methods.keys()
+        if "backward" in called and not called & {"step", "save_checkpoint"}:
+            return TENSOR
+        if "zero_grad" in called and "step" in called:
+            return Value(Role.OPTIMIZER)
+        if "unscale_" in called or ("scale" in called and "update" in called):
+            return Value(Role.SCALER)
+        if called & _MODULE_USES or _MODULE_HINTS <= called or (called & _MODULE_HINTS and "zero_grad" in called):
+            return Value(Role.MODULE)
+        if "train" in called and not methods["train"].args or "eval" in called and not methods["eval"].args:
+            return Value(Role.MODULE)
+        if "zero_grad" in called or "param_groups" in called:
+            return Value(Role.OPTIMIZER)
+        if looped:
+            return Value(Role.LOADER)
+        if "item" in called and called & {"detach", "cpu", "mean", "sum"}:
+            return TENSOR
+        return UNKNOWN
+
+    def _is_batched_loop(self, use: cst.Name) -> bool:
+        """Whether the variable is iterated over, alone or in a wrapper, by a loop whose elements are moved to a device."""
+        source = self.script.source
+        node: cst.CSTNode = use
+        while isinstance(parent := source.parents[node], (cst.Arg, cst.Call)) and getattr(parent, "func", None) is not node:
+            node = parent
+        loop = source.parents[node]
+        if not isinstance(loop, cst.For) or loop.iter is not node:
+            return False
+        targets = {target.value for target in source.inside(loop.target, cst.Name)} if not isinstance(
+            loop.target, cst.Name
+        ) else {loop.target.value}
+        for call in source.inside(loop.body, cst.Call):
+            if isinstance(call.func, cst.Attribute) and call.func.attr.value in ("to", "cuda"):
+                base: cst.BaseExpression = call.func.value
+                while isinstance(base, (cst.Subscript, cst.Attribute)):
+                    base = base.value
+                if isinstance(base, cst.Name) and (base.value in targets or self._unpacks(loop, base, targets)):
+                    return True
+        return False
+
+    def _unpacks(self, loop: cst.For, name: cst.Name, targets: set[str]) -> bool:
+        return any(
+            isinstance(b.value, cst.Name) and b.value.value in targets for b in self.script.names.reaching(name)
+            if b.kind is Kind.ASSIGN
+        )
+
+    # Attributes
+
+    def _attribute(self, node: cst.Attribute) -> Value | None:
+        dotted = self.script.name(node)
+        if dotted is not None:
+            return self._imported(dotted) or UNKNOWN
+        base = self.evaluate(node.value)
+        if base is None:
+            return None
+        return self._attribute_of(base, node)
+
+    def _attribute_of(self, base: Value, node: cst.Attribute) -> Value | None:
+        name = node.attr.value
+        if base.definition is not None and base.role in (Role.INSTANCE, Role.MODULE, Role.DATASET, Role.LOADER, Role.CLASS):
+            found = self._member(base.definition, name, node)
+            if found is not None or self._is_pending(base.definition, name):
+                return found
+        match base.role:
+            case Role.TENSOR | Role.BATCH:
+                if name in library.NUMBER_ATTRIBUTES:
+                    return Value(Role.SEQUENCE, element=NUMBER) if name == "shape" else NUMBER
+                if name == "device":
+                    return Value(Role.DEVICE, base.place)
+                if name == "dtype":
+                    return Value(Role.DTYPE)
+                return base
+            case Role.MODULE:
+                if name in ("module", "_orig_mod"):
+                    return base
+                if name == "device":
+                    return Value(Role.DEVICE, base.place)
+                return UNKNOWN
+            case Role.LOADER if name == "dataset":
+                return Value(Role.DATASET)
+        return UNKNOWN
+
+    def _is_pending(self, definition: Definition, name: str) -> bool:
+        return any(True for _ in self.self_assignments(definition, name))
+
+    def _member(self, definition: Definition, name: str, node: cst.Attribute) -> Value | None:
+        """What an attribute of an instance is: a method, a class attribute, or what the class's methods assign."""
+        method = self.calls.method(definition, name)
+        if method is not None:
+            if any(_is_property(decorator) for decorator in method.node.decorators):
+                return method.script.roles.calls.result(method)
+            return Value(Role.FUNCTION, definition=method)
+        found: list[Value | None] = []
+        for script, value, path in self._assigned_on_self(definition, name):
+            assigned = script.roles._taken_apart(script.roles.evaluate(value), path)
+            found.append(assigned)
+        known = join(found)
+        if known is not None and known.role is Role.UNKNOWN:
+            return self._self_by_use(definition, name)
+        if known is not None and known.role is Role.MODULE:
+            return self._self_moved(definition, name, known)
+        if known is not None and known.role is Role.SEQUENCE and not known.items and known.element is None:
+            return known
+        return known
+
+    def _self_uses(self, definition: Definition, name: str) -> Iterator[tuple[Script, cst.Attribute]]:
+        for owner in self.calls.lineage(definition):
+            for attribute in owner.script.source.inside(owner.node, cst.Attribute):
+                if attribute.attr.value == name and isinstance(attribute.value, cst.Name) and attribute.value.value == "self":
+                    yield owner.script, attribute
+
+    def _self_by_use(self, definition: Definition, name: str) -> Value:
+        methods: dict[str, cst.Call] = {}
+        for script, attribute in self._self_uses(definition, name):
+            method = script.roles._method_called(attribute)
+            if method is not None:
+                methods.setdefault(*method)
+        return self._shown_by(methods, looped=False)
+
+    def _self_moved(self, definition: Definition, name: str, value: Value) -> Value:
+        for script, attribute in self._self_uses(definition, name):
+            method = script.roles._method_called(attribute)
+            if method is not None and method[0] in ("cuda", "to"):
+                return at(value, script.roles.calls.place_of_move(method[1], value.place))
+        return value
+
+    def self_assignments(self, definition: Definition, name: str) -> Iterator[tuple[Script, cst.BaseExpression]]:
+        """The expressions that the methods of a class, or of its first-party bases, assign to ``self.name``."""
+        return ((script, value) for script, value, path in self._assigned_on_self(definition, name) if not path)
+
+    def _assigned_on_self(
+        self, definition: Definition, name: str
+    ) -> Iterator[tuple[Script, cst.BaseExpression, tuple[int | None, ...]]]:
+        for owner in self.calls.lineage(definition):
+            yield from owner.script.roles._assignments.get((owner.node, name), ())
+
+    @cached_property
+    def _assignments(
+        self,
+    ) -> dict[tuple[cst.CSTNode, str], list[tuple[Script, cst.BaseExpression, tuple[int | None, ...]]]]:
+        found: dict[tuple[cst.CSTNode, str], list[tuple[Script, cst.BaseExpression, tuple[int | None, ...]]]] = {}
+        source = self.script.source
+
+        def add(target: cst.CSTNode, value: cst.BaseExpression, path: tuple[int | None, ...]) -> None:
+            if isinstance(target, (cst.Tuple, cst.List)):
+                for index, element in enumerate(target.elements):
+                    add(element.value, value, (*path, index))
+            elif isinstance(target, cst.Attribute) and isinstance(target.value, cst.Name) and target.value.value == "self":
+                owner = source.enclosing(target, cst.ClassDef)
+                if owner is not None:
+                    found.setdefault((owner, target.attr.value), []).append((self.script, value, path))
+
+        for assign in source.of(cst.Assign):
+            for target in assign.targets:
+                add(target.target, assign.value, ())
+        for annotated in source.of(cst.AnnAssign):
+            if annotated.value is not None:
+                add(annotated.target, annotated.value, ())
+        for klass in source.of(cst.ClassDef):
+            for name, bindings in self.script.names.scope(klass.body).bindings.items():
+                for binding in bindings:
+                    if binding.kind is Kind.ASSIGN and binding.value is not None:
+                        found.setdefault((klass, name), []).append((self.script, binding.value, binding.path))
+        return found
+
+    def instance(self, definition: Definition) -> Value:
+        """An object of a first-party class."""
+        return self.calls.instance(definition)
+
+    # Subscripts
+
+    def _subscript(self, node: cst.Subscript) -> Value | None:
+        base = self.evaluate(node.value)
+        if base is None:
+            return None
+        index = node.slice[0].slice if len(node.slice) == 1 else None
+        if base.role in (Role.TENSOR, Role.BATCH, Role.ARRAY):
+            return base
+        if base.role is Role.SEQUENCE:
+            if isinstance(index, cst.Slice):
+                return replace(base, items=())
+            if base.items and isinstance(index, cst.Index) and isinstance(index.value, cst.Integer):
+                return self._part(base, int(index.value.value, 0))
+            return self._element(base)
+        if base.role is Role.MAPPING:
+            if isinstance(index, cst.Index) and isinstance(index.value, cst.SimpleString):
+                known = dict(base.keys).get(str(index.value.evaluated_value))
+                if known is not None:
+                    return known
+            return base.element or UNKNOWN
+        return UNKNOWN
+
+    # Questions across scripts
+
+    def origins(self, expression: cst.BaseExpression, depth: int = 0) -> Iterator[tuple[Script, cst.BaseExpression]]:
+        """The expressions, not names, that give a name or ``self`` attribute its value, through parameters and imports."""
+        if depth > 6:
+            return
+        if not isinstance(expression, (cst.Name, cst.Attribute)):
+            yield self.script, expression
+            return
+        if isinstance(expression, cst.Attribute):
+            base = self.value(expression.value)
+            if base.definition is not None and isinstance(base.definition.node, cst.ClassDef):
+                for script, value in self.self_assignments(base.definition, expression.attr.value):
+                    yield from script.roles.origins(value, depth + 1)
+                return
+        dotted = self.script.names.dotted(expression)
+        if dotted is not None:
+            binding, script = self.script.imported_binding(dotted)
+            if binding is not None and script is not None and binding.value is not None and not binding.path:
+                yield from script.roles.origins(binding.value, depth + 1)
+            return
+        if isinstance(expression, cst.Name):
+            for binding in self.script.names.reaching(expression):
+                yield from self._binding_origins(binding, depth)
+
+    def _binding_origins(self, binding: Binding, depth: int) -> Iterator[tuple[Script, cst.BaseExpression]]:
+        if isinstance(binding.node, cst.Param):
+            function = self.script.source.enclosing(binding.node, cst.FunctionDef, cst.Lambda)
+            if isinstance(function, cst.FunctionDef):
+                for script, value in self.script.values.passed(function, binding.node):
+                    if value is not None:
+                        yield from script.roles.origins(value, depth + 1)
+        elif binding.kind is Kind.ASSIGN and binding.value is not None and (
+            not binding.path or (binding.path == (0,) and "parse_known_args" in self._called_method(binding.value))
+        ):
+            yield from self.origins(binding.value, depth + 1)
+
+    @staticmethod
+    def _called_method(value: cst.BaseExpression) -> str:
+        if isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute):
+            return value.func.attr.value
+        return ""
+
+    def callee(self, call: cst.Call) -> Definition | None:
+        """See ``Script.callee``."""
+        return self.calls.callee(call)
+
+    def call_sites(self, function: cst.FunctionDef) -> list[tuple[Script, cst.Call]]:
+        """See ``Script.call_sites``."""
+        return self.calls.call_sites(function)
+
+    def shows_gpu(self) -> bool:
+        """Whether this file alone shows that something is put on a GPU."""
+        return self._gpu
+
+    @cached_property
+    def _gpu(self) -> bool:
+        source = self.script.source
+        if any(call for call in self.script.method_calls("cuda") if not self.script.name(call.func)):
+            return True
+        for string in source.of(cst.SimpleString):
+            if str(string.evaluated_value).startswith("cuda") and b"torch" in source.data:
+                return True
+        if any(self.script.calls("accelerate.Accelerator", "torch.accelerator.current_accelerator")):
+            return True
+        return any(self.calls.place_of_move(call, Place.HOST) is not Place.HOST for call in self.script.method_calls("to"))
+
+
+def combined_place(values: list[Value]) -> Place:
+    """Where the result of an operation on these tensors is: torch allows a host scalar beside device tensors."""
+    places = {value.place for value in values}
+    return Place.GPU if Place.GPU in places else join_places(places)
+
+
+def _is_property(decorator: cst.Decorator) -> bool:
+    name = decorator.decorator
+    return isinstance(name, cst.Name) and name.value in ("property", "cached_property")

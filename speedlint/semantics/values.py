@@ -1,0 +1,320 @@
+"""Constants, argparse, dataclass and dict defaults: what an argument is, and where it was set."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from speedlint.semantics.model import Constant, Definition
+from speedlint.semantics.names import Binding, Kind
+
+if TYPE_CHECKING:
+    from speedlint.semantics.script import Script
+
+_LITERALS = (cst.Integer, cst.Float, cst.SimpleString, cst.ConcatenatedString)
+_NAMED = {"True": True, "False": False, "None": None}
+_PARSERS = ("parse_args", "parse_known_args", "parse_intermixed_args")
+
+
+class Values:
+    """Answers for one script; reached scripts are asked through their own."""
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self._known: dict[cst.CSTNode, Constant | None] = {}
+        self._active: set[cst.CSTNode] = set()
+
+    # Constants
+
+    def constant(self, expression: cst.CSTNode) -> Constant | None:
+        """The expression's value where it is known before the script runs."""
+        if expression in self._known:
+            return self._known[expression]
+        if expression in self._active:
+            return None
+        self._active.add(expression)
+        try:
+            found = self._evaluate(expression)
+        finally:
+            self._active.discard(expression)
+        if not self._active:
+            self._known[expression] = found
+        return found
+
+    def _evaluate(self, expression: cst.CSTNode) -> Constant | None:
+        match expression:
+            case cst.Integer() | cst.Float() | cst.SimpleString() | cst.ConcatenatedString():
+                return self._literal(expression)
+            case cst.Name(value=("True" | "False" | "None") as name):
+                return Constant(_NAMED[name], self.script, expression)
+            case cst.Name():
+                return agreed(self._of_binding(binding) for binding in self.script.names.reaching(expression))
+            case cst.UnaryOperation(operator=cst.Minus(), expression=inner):
+                found = self.constant(inner)
+                if found is not None and isinstance(found.value, (int, float)):
+                    return Constant(-found.value, self.script, expression)
+            case cst.BinaryOperation(left=left, operator=operator, right=right):
+                return self._arithmetic(expression, self.constant(left), operator, self.constant(right))
+            case cst.Attribute():
+                return self._attribute(expression)
+            case cst.Subscript(value=base, slice=[cst.SubscriptElement(slice=cst.Index(value=key))]):
+                return self._item(base, key)
+            case cst.Call(func=cst.Name(value=("int" | "float" | "str" | "bool")), args=[cst.Arg(value=inner)]):
+                return self.constant(inner)
+            case cst.Call(func=cst.Attribute(value=base, attr=cst.Name("get")), args=[cst.Arg(value=key), *_]):
+                return self._item(base, key)
+        return None
+
+    def _literal(self, expression: cst.BaseExpression) -> Constant | None:
+        try:
+            return Constant(ast.literal_eval(self.script.source.module.code_for_node(expression)), self.script, expression)
+        except (ValueError, SyntaxError):
+            return None
+
+    def _arithmetic(
+        self, node: cst.BaseExpression, left: Constant | None, operator: cst.BaseBinaryOp, right: Constant | None
+    ) -> Constant | None:
+        if left is None or right is None:
+            return None
+        a, b = left.value, right.value
+        if not isinstance(a, (int, float)) or not isinstance(b, (int, float)):
+            return None
+        match operator:
+            case cst.Add():
+                return Constant(a + b, self.script, node)
+            case cst.Subtract():
+                return Constant(a - b, self.script, node)
+            case cst.Multiply():
+                return Constant(a * b, self.script, node)
+        return None
+
+    def _of_binding(self, binding: Binding) -> Constant | None:
+        if binding.kind is Kind.PARAMETER and isinstance(binding.node, cst.Param):
+            return self._parameter(binding.node)
+        if binding.kind is Kind.IMPORT and binding.dotted is not None:
+            reached, script = self.script.imported_binding(binding.dotted)
+            return script.values._of_binding(reached) if reached is not None and script is not None else None
+        if binding.kind is not Kind.ASSIGN or binding.value is None:
+            return None
+        if not binding.path:
+            return self.constant(binding.value)
+        value: cst.BaseExpression = binding.value
+        for step in binding.path:
+            if step is None or not isinstance(value, (cst.Tuple, cst.List)) or step >= len(value.elements):
+                return None
+            value = value.elements[step].value
+        return self.constant(value)
+
+    def _parameter(self, parameter: cst.Param) -> Constant | None:
+        function = self.script.source.enclosing(parameter, cst.FunctionDef, cst.Lambda)
+        if not isinstance(function, cst.FunctionDef):
+            return None
+        passed = list(self.passed(function, parameter))
+        if not passed:
+            return None
+        return agreed(
+            script.values.constant(value) if value is not None else self._default(parameter) for script, value in passed
+        )
+
+    def _default(self, parameter: cst.Param) -> Constant | None:
+        return self.constant(parameter.default) if parameter.default is not None else None
+
+    def passed(
+        self, function: cst.FunctionDef, parameter: cst.Param
+    ) -> Iterator[tuple[Script, cst.BaseExpression | None]]:
+        """What each known call of the function passes for the parameter; None where the default holds."""
+        name = parameter.name.value
+        names = [p.name.value for p in (*function.params.posonly_params, *function.params.params)]
+        position = names.index(name) if name in names else None
+        owner = self.script.names.owner(function)
+        if position is not None and owner is not None and not is_static(function):
+            position -= 1
+        for script, call in self.script.call_sites(function):
+            if script.hides_arguments(call) and script.argument(call, name, position) is None:
+                return
+            yield script, script.argument(call, name, position)
+
+    # Arguments
+
+    def argument(self, call: cst.Call, keyword: str, position: int | None) -> cst.BaseExpression | None:
+        """The expression passed for a parameter, through ``**kwargs`` of a known dict too."""
+        for arg in call.args:
+            if arg.keyword is not None and arg.keyword.value == keyword:
+                return arg.value
+        plain = [arg for arg in call.args if arg.keyword is None]
+        if position is not None and 0 <= position < len(plain) and not any(arg.star for arg in plain[: position + 1]):
+            return plain[position].value
+        for arg in call.args:
+            if arg.star == "**" and (entries := self.entries(arg.value)) is not None and keyword in entries:
+                return entries[keyword]
+        return None
+
+    def hides_arguments(self, call: cst.Call) -> bool:
+        """Whether ``*args`` or ``**kwargs`` of unknown contents are passed."""
+        return any(arg.star == "*" or (arg.star == "**" and self.entries(arg.value) is None) for arg in call.args)
+
+    def entries(self, expression: cst.BaseExpression) -> dict[str, cst.BaseExpression] | None:
+        """The entries of a dict whose keys are all known and which nothing changes after it is made."""
+        node: cst.CSTNode = expression
+        if isinstance(expression, cst.Name):
+            bindings = self.script.names.reaching(expression)
+            if len(bindings) != 1 or bindings[0].kind is not Kind.ASSIGN or bindings[0].path or bindings[0].value is None:
+                return None
+            if self._is_changed(expression):
+                return None
+            node = bindings[0].value
+        if isinstance(node, cst.Dict):
+            found = {}
+            for element in node.elements:
+                if not isinstance(element, cst.DictElement) or not isinstance(element.key, cst.SimpleString):
+                    return None
+                found[str(element.key.evaluated_value)] = element.value
+            return found
+        if isinstance(node, cst.Call) and self.script.name(node.func) == "dict" and all(arg.keyword for arg in node.args):
+            return {arg.keyword.value: arg.value for arg in node.args if arg.keyword}
+        return None
+
+    def _is_changed(self, name: cst.Name) -> bool:
+        for use in self.script.names.uses(name):
+            parent = self.script.source.parents[use]
+            if isinstance(parent, cst.Attribute) and parent.attr.value in ("update", "setdefault", "pop"):
+                return True
+            if isinstance(parent, cst.Subscript) and isinstance(self.script.source.parents[parent], cst.AssignTarget):
+                return True
+        return False
+
+    # Configuration objects
+
+    def _item(self, base: cst.BaseExpression, key: cst.BaseExpression) -> Constant | None:
+        entries = self.entries(base)
+        if entries is not None and isinstance(key, cst.SimpleString):
+            value = entries.get(str(key.evaluated_value))
+            return self.constant(value) if value is not None else None
+        return None
+
+    def _attribute(self, attribute: cst.Attribute) -> Constant | None:
+        dotted = self.script.names.dotted(attribute)
+        if dotted is not None:
+            binding, script = self.script.imported_binding(dotted)
+            if binding is not None and script is not None:
+                return script.values._of_binding(binding)
+        name = attribute.attr.value
+        return agreed(self._option(script, setting, name) for script, setting in self.settings(attribute.value))
+
+    def settings(self, base: cst.BaseExpression, depth: int = 0) -> list[tuple[Script, cst.CSTNode]]:
+        """Where a configuration object comes from: ``parse_args()`` calls and configuration classes."""
+        found: list[tuple[Script, cst.CSTNode]] = []
+        if depth > 6:
+            return found
+        match base:
+            case cst.Call(func=cst.Attribute(attr=cst.Name(value=method))) if method in _PARSERS:
+                return [(self.script, base)]
+            case cst.Call():
+                definition = self.script.definition(base.func)
+                if definition is not None and isinstance(definition.node, cst.ClassDef):
+                    return [(definition.script, definition.node)]
+                if definition is not None:
+                    for result in returned(definition):
+                        found += definition.script.values.settings(result, depth + 1)
+            case cst.Name() | cst.Attribute():
+                definition = self.script.definition(base)
+                if definition is not None and isinstance(definition.node, cst.ClassDef):
+                    return [(definition.script, definition.node)]
+                for script, value in self.script.roles.origins(base):
+                    found += script.values.settings(value, depth + 1)
+            case cst.Subscript(value=inner):
+                return self.settings(inner, depth + 1)
+        return found
+
+    def _option(self, script: Script, setting: cst.CSTNode, name: str) -> Constant | None:
+        if isinstance(setting, cst.ClassDef):
+            return script.values.class_field(setting, name)
+        return script.values.parsed_option(name)
+
+    def class_field(self, node: cst.ClassDef, name: str) -> Constant | None:
+        """The default of a class attribute, a dataclass field, or what ``__init__`` sets it to."""
+        if self.script.values.is_assigned(name):
+            return None
+        scope = self.script.names.scope(node.body)
+        bindings = scope.bindings.get(name, [])
+        if len(bindings) == 1:
+            value = bindings[0].value
+            if isinstance(value, cst.Call) and self.script.name(value.func) == "dataclasses.field":
+                default = self.argument(value, "default", None)
+                return self.constant(default) if default is not None else None
+            return self._of_binding(bindings[0])
+        set_in = list(self.script.roles.self_assignments(Definition(self.script, node), name))
+        return set_in[0][0].values.constant(set_in[0][1]) if len(set_in) == 1 else None
+
+    def parsed_option(self, name: str) -> Constant | None:
+        """The default of the command-line option stored under ``name``; None if the script sets it again."""
+        places = [self.script, *self.script.imports]
+        options = [(script, call) for script in places for call in script.values.options(name)]
+        if len(options) != 1 or any(script.values.is_assigned(name) for script in (*places, *self.script.neighbours)):
+            return None
+        script, call = options[0]
+        action = script.argument(call, "action", None)
+        kind = script.constant(action).value if action is not None and script.constant(action) else None  # type: ignore[union-attr]
+        if (default := script.argument(call, "default", None)) is not None:
+            return script.constant(default)
+        if kind in ("store_true", "store_false"):
+            return Constant(kind == "store_false", script, call)
+        return Constant(None, script, call) if not script.argument(call, "required", None) else None
+
+    def options(self, name: str) -> Iterator[cst.Call]:
+        """The ``add_argument`` calls of this file that store under ``name``."""
+        for call in self.script.method_calls("add_argument"):
+            if self._destination(call) == name:
+                yield call
+
+    def _destination(self, call: cst.Call) -> str | None:
+        explicit = self.argument(call, "dest", None)
+        if isinstance(explicit, cst.SimpleString):
+            return str(explicit.evaluated_value)
+        flags = [str(arg.value.evaluated_value) for arg in call.args
+                 if arg.keyword is None and isinstance(arg.value, cst.SimpleString)]
+        chosen = next((flag for flag in flags if flag.startswith("--")), flags[0] if flags else "")
+        return chosen.lstrip("-").replace("-", "_") or None
+
+    def is_assigned(self, name: str) -> bool:
+        """Whether the script assigns to an attribute of this name, as in ``args.workers = 4``, or calls ``set_defaults``."""
+        return name in self._assigned_attributes
+
+    @property
+    def _assigned_attributes(self) -> set[str]:
+        cached: set[str] | None = self.__dict__.get("_assigned")
+        if cached is None:
+            cached = set()
+            for target in self.script.source.of(cst.AssignTarget):
+                inner = target.target
+                if isinstance(inner, cst.Attribute) and not (isinstance(inner.value, cst.Name) and inner.value.value == "self"):
+                    cached.add(inner.attr.value)
+            for call in self.script.method_calls("set_defaults"):
+                cached |= {arg.keyword.value for arg in call.args if arg.keyword}
+            self.__dict__["_assigned"] = cached
+        return cached
+
+
+def agreed(found: Iterator[Constant | None]) -> Constant | None:
+    """The constant that all of ``found`` agree on, if there are any and all are known."""
+    constants = list(found)
+    first = constants[0] if constants else None
+    if first is None or any(c is None or c.value != first.value or type(c.value) is not type(first.value) for c in constants):
+        return None
+    return first
+
+
+def is_static(function: cst.FunctionDef) -> bool:
+    """Whether a method takes no ``self``."""
+    return any(isinstance(d.decorator, cst.Name) and d.decorator.value == "staticmethod" for d in function.decorators)
+
+
+def returned(definition: Definition) -> Iterator[cst.BaseExpression]:
+    """The expressions a function returns, those of nested functions left out."""
+    source = definition.script.source
+    for node in source.inside(definition.node, cst.Return):
+        if node.value is not None and source.enclosing(node, cst.FunctionDef, cst.Lambda) is definition.node:
+            yield node.value

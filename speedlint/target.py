@@ -1,0 +1,122 @@
+"""The torch release a project targets: it decides which rules and spellings apply. Nothing of the project is run."""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from speedlint.config import Settings, read_toml, release
+from speedlint.errors import UserError
+
+_PROJECT_ROOTS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
+_LOWER = ("==", "===", ">=", "~=", ">")
+
+
+class Target(NamedTuple):
+    """A torch release, such as ``(2, 4)``, or None where it is unknown, and what said so."""
+
+    release: tuple[int, int] | None
+    origin: str
+
+
+def find(settings: Settings) -> Target:
+    """The release of the command line or the config, else the requirement's lower bound, else the installed one."""
+    if settings.torch:
+        return Target(settings.torch, settings.torch_from)
+    for file, requirement in _requirements(settings.root):
+        if bound := _lower_bound(requirement):
+            return Target(bound, str(file))
+    return _installed()
+
+
+def _installed() -> Target:
+    from importlib import metadata
+
+    try:
+        return Target(release(metadata.version("torch")), "the installed torch")
+    except (metadata.PackageNotFoundError, ValueError, TypeError):
+        return Target(None, "nothing: set `torch` in the configuration, or `--torch`")
+
+
+def _requirements(root: Path) -> Iterator[tuple[Path, str]]:
+    """Every requirement on torch of the project around ``root``, from its innermost folder outwards."""
+    for folder in _project_folders(root):
+        for pattern, read in _READERS.items():
+            for file in sorted(folder.glob(pattern)):
+                yield from ((file, line) for line in _read(file, read) if re.match(r"torch\b(?![-_.])", line))
+
+
+def _project_folders(root: Path) -> list[Path]:
+    """``root`` and the folders above it up to the project's own; ``root`` alone where no project is seen."""
+    folders = [root, *root.parents]
+    for depth, folder in enumerate(folders):
+        if any((folder / name).exists() for name in _PROJECT_ROOTS):
+            return folders[: depth + 1]
+    return [root]
+
+
+def _read(file: Path, read: Callable[[Path], Iterator[str]]) -> list[str]:
+    """The file's requirements; a file that cannot be read or parsed has none, since it is not speedlint's to judge."""
+    try:
+        return [line.strip() for line in read(file)] if b"torch" in file.read_bytes() else []
+    except (OSError, ValueError, SyntaxError, RecursionError, UserError, configparser.Error, AttributeError, TypeError):
+        return []
+
+
+def _lower_bound(requirement: str) -> tuple[int, int] | None:
+    from packaging.requirements import InvalidRequirement, Requirement
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        specifiers = Requirement(requirement.partition(" #")[0].partition(";")[0]).specifier
+        bounds = [Version(each.version.removesuffix(".*")) for each in specifiers if each.operator in _LOWER]
+    except (InvalidRequirement, InvalidVersion):
+        return None
+    return (max(bounds).major, max(bounds).minor) if bounds else None
+
+
+def _from_text(file: Path) -> Iterator[str]:
+    yield from file.read_text("utf-8-sig").splitlines()
+
+
+def _from_pyproject(file: Path) -> Iterator[str]:
+    table = read_toml(file)
+    project: dict[str, Any] = table.get("project", {})
+    yield from project.get("dependencies", [])
+    for group in (*project.get("optional-dependencies", {}).values(), *table.get("dependency-groups", {}).values()):
+        yield from (line for line in group if isinstance(line, str))
+    poetry = table.get("tool", {}).get("poetry", {}).get("dependencies", {}).get("torch")
+    if isinstance(poetry, str):
+        yield "torch" + re.sub(r"^[\^~](?!=)|^(?=\d)", ">=", poetry)
+
+
+def _from_setup_cfg(file: Path) -> Iterator[str]:
+    config = configparser.ConfigParser(interpolation=None)
+    config.read_string(file.read_text("utf-8-sig"))
+    yield from config.get("options", "install_requires", fallback="").splitlines()
+
+
+def _from_setup_py(file: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def _from_conda(file: Path) -> Iterator[str]:
+    for line in file.read_text("utf-8-sig").splitlines():
+        if match := re.match(r"\s*-\s*[\"']?(?:pytorch::|conda-forge::)?(?:py)?torch\s*([<>=!~][^\"'#]*)", line):
+            yield "torch" + re.sub(r"^=(?!=)", "==", match[1]).split("=py")[0].split("=cuda")[0]
+
+
+_READERS: dict[str, Callable[[Path], Iterator[str]]] = {
+    "pyproject.toml": _from_pyproject,
+    "setup.cfg": _from_setup_cfg,
+    "setup.py": _from_setup_py,
+    "requirements*.txt": _from_text,
+    "requirements/*.txt": _from_text,
+    "environment*.y*ml": _from_conda,
+}

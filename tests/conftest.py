@@ -1,0 +1,57 @@
+"""What several tests use: `--bless`, and a project folder with rules of its own."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from speedlint.cli import main
+
+ROOT = Path(__file__).parent.parent
+TOY_RULES = ROOT / "tests" / "toy_rules"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--bless", action="store_true", help="rewrite fixtures/rules/*.fixed from what the rules do now")
+
+
+@dataclass(frozen=True)
+class Project:
+    """The current folder of a test: its configuration chooses the rules of tests/toy_rules."""
+
+    root: Path
+
+    def write(self, name: str, content: str | bytes) -> Path:
+        """Writes a file, with line endings as they are given, and returns its path relative to the folder."""
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return Path(name)
+
+    def configure(self, more: str = "") -> None:
+        """Writes the configuration: the toy rules, and what is given."""
+        self.write("speedlint.toml", f"rule-paths = [{str(TOY_RULES)!r}]\n" + (more or "select = ['TOY']"))
+
+    def run(self, *arguments: str | Path) -> Result:
+        """Runs the command line in this process; an exception that would be a traceback is raised."""
+        return CliRunner().invoke(main, [str(argument) for argument in arguments], catch_exceptions=False)
+
+    def findings(self, *arguments: str | Path) -> list[dict[str, Any]]:
+        """What `check` finds with these arguments, as JSON."""
+        found: list[dict[str, Any]] = json.loads(self.run("check", "--format", "json", *arguments).stdout)["findings"]
+        return found
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """An empty project folder, which is the current one."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SPEEDLINT_DEBUG", raising=False)
+    made = Project(tmp_path)
+    made.configure()
+    return made

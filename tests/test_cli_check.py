@@ -1,0 +1,285 @@
+"""`speedlint check`: what it prints, its exit codes, and input it cannot read."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from speedlint.cli import main
+
+SLOW = "def f(loss):\n    return loss.item()\n"
+
+
+def test_nothing_found(project: Any) -> None:
+    result = project.run("check", project.write("a.py", "x = 1\n"))
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "Nothing slow found in 1 file.\n", "")
+
+
+def test_finding(project: Any) -> None:
+    result = project.run("check", project.write("sub/a.py", SLOW))
+    assert result.exit_code == 1
+    assert result.stdout == (
+        "sub/a.py:2:12 TOY301 called-item: `loss.item()` is slow\n"
+        "2 |     return loss.item()\n"
+        "  |            ^^^^^^^^^^^\n"
+        "  = why:  The CPU waits for the GPU.\n"
+        "  = do:   write something else\n"
+        "  = fix:  numeric, rounding or the random stream may differ (`speedlint fix --apply`)\n"
+        "  = more: speedlint explain TOY301\n"
+        "\n"
+        "1 finding in 1 file: 1 fixable with `speedlint fix --apply`.\n"
+    )
+
+
+def test_json_has_the_agreed_keys(project: Any) -> None:
+    path = project.write("a.py", "é = 1\r\n" + SLOW.replace("\n", "\r\n"))
+    report = json.loads(project.run("check", path, "--format", "json").stdout)
+    assert report == {
+        "version": 1,
+        "findings": [
+            {
+                "code": "TOY301",
+                "rule": "called-item",
+                "message": "`loss.item()` is slow",
+                "path": "a.py",
+                "line": 3,
+                "column": 12,
+                "end_line": 3,
+                "end_column": 23,
+                "level": "warning",
+                "frequency": "once",
+                "related": [],
+                "fix": {
+                    "risk": "numeric",
+                    "applicable": True,
+                    "edits": [{"path": "a.py", "start": 39, "end": 43, "text": "detach"}],
+                },
+            }
+        ],
+        "errors": [],
+    }
+
+
+def test_errors_are_in_the_json(project: Any) -> None:
+    result = project.run("check", project.write("a.py", "item(\n"), "missing.py", "--format", "json")
+    assert result.exit_code == 2
+    assert result.stderr == ""
+    assert {error["path"] for error in json.loads(result.stdout)["errors"]} == {"a.py", "missing.py"}
+
+
+def test_notes_are_shown_when_asked_for(project: Any) -> None:
+    path = project.write("a.py", "noted()\n")
+    result = project.run("check", path)
+    assert result.exit_code == 0
+    assert "1 note hidden; `--notes` shows it." in result.stdout
+    assert project.findings(path) == []
+    result = project.run("check", path, "--notes")
+    assert result.exit_code == 1
+    assert "not written: a note's fix is applied only when asked for: `--select TOY302`" in result.stdout
+
+
+def test_level_comes_from_the_frequency(project: Any) -> None:
+    path = project.write("a.py", "levelled()\n")
+    assert [(each["level"], each["frequency"]) for each in project.findings(path, "--notes")] == [("note", "once")]
+
+
+def test_fix_of_a_note_is_applicable_when_its_code_is_selected(project: Any) -> None:
+    path = project.write("a.py", "noted()\n")
+    for select, applicable in (("TOY", False), ("TOY302", True), ("noted-call", True)):
+        (found,) = project.findings(path, "--notes", "--select", select)
+        assert found["fix"]["applicable"] is applicable
+
+
+@pytest.mark.parametrize(("release", "applicable"), [("1.13", False), ("2.2", False), ("2.3", True), ("2.10", True)])
+def test_fix_for_a_newer_release_is_shown_only(project: Any, release: str, applicable: bool) -> None:
+    path = project.write("a.py", "newer()\n")
+    (found,) = project.findings(path, "--torch", release)
+    assert found["fix"]["applicable"] is applicable
+    if not applicable:
+        assert f"needs torch 2.3 or newer, and the target is {release}" in project.run("check", path, "--torch", release).stdout
+
+
+def test_off_rules_run_by_full_code_only(project: Any) -> None:
+    path = project.write("a.py", "off()\n")
+    assert project.findings(path, "--select", "TOY") == []
+    assert project.findings(path, "--select", "TOY3,TOY305")
+    assert project.findings(path, "--select", "off-call")
+
+
+def test_select_and_ignore(project: Any) -> None:
+    path = project.write("a.py", "risky(), exactly(), x.item()\n")
+    codes = [found["code"] for found in project.findings(path, "--ignore", "TOY301", "--ignore", "TOY302,risky-call")]
+    assert codes == ["TOY308"]
+    assert [found["code"] for found in project.findings(path, "--select", "TOY306,TOY301")] == ["TOY306", "TOY301"]
+
+
+def test_unknown_code_names_the_nearest(project: Any) -> None:
+    result = project.run("check", project.write("a.py", SLOW), "--select", "TOY309")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: `TOY309` selects no rule (did you mean `TOY30")
+
+
+def test_raising_rule_is_one_line_and_the_rest_is_done(project: Any) -> None:
+    project.write("a.py", "crash(1)\nx.item()\n")
+    project.write("b.py", "x.item()\n")
+    result = project.run("check", ".")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: a.py: internal error in TOY304 (KeyError: 'crash(1)'); please report it")
+    assert result.stderr.count("\n") == 1
+    assert "2 findings in 2 files" in result.stdout
+
+
+def test_debugging_raises(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPEEDLINT_DEBUG", "1")
+    with pytest.raises(KeyError):
+        project.run("check", project.write("a.py", "crash(1)\n"))
+
+
+def test_text_from_files_cannot_drive_the_terminal(project: Any) -> None:
+    path = project.write("[red]\x1b[31m.py", "x.item('\x1b[2J [bold]\u202e')\n")
+    result = CliRunner().invoke(main, ["check", str(path)], color=True)
+    assert "\x1b[2J" not in result.stdout
+    assert "\\x1b[2J [bold]\\u202e" in result.stdout
+    assert "[red]\\x1b[31m.py:1:1" in result.stdout
+
+
+def test_colours_only_on_a_terminal(project: Any) -> None:
+    assert "\x1b" not in project.run("check", project.write("a.py", SLOW)).stdout
+
+
+def test_findings_are_in_order_and_said_once(project: Any) -> None:
+    project.write("b.py", "x.item(), y.item()\n")
+    project.write("a.py", "z.item()\n")
+    found = project.findings("b.py", "a.py", ".", "a.py")
+    assert [(each["path"], each["column"]) for each in found] == [("a.py", 1), ("b.py", 1), ("b.py", 11)]
+
+
+def test_frames_of_tabs_wide_characters_and_several_lines(project: Any) -> None:
+    path = project.write("a.py", "if x:\n\ty = '漢字', x.item()\nz = (x\n    .item(\n\n    ))\n")
+    lines = project.run("check", path).stdout.splitlines()
+    assert lines[1:3] == ["2 |     y = '漢字', x.item()", "  |                 ^^^^^^^^"]
+    at = lines.index("3 > z = (x")
+    assert lines[at : at + 4] == ["3 > z = (x", "4 >     .item(", "5 >", "  ..."]
+
+
+def test_very_long_lines_have_no_frame(project: Any) -> None:
+    result = project.run("check", project.write("a.py", f"x.item('{'y' * 100_000}')[0]\n"), "--select", "TOY")
+    assert len(result.stdout) < 2_000
+
+
+BAD = {
+    "syntax.py": (b"item(\nx.item()\n", "syntax.py:"),
+    "python2.py": (b"print 'x'.item()\n", "python2.py:1: syntax error (Python 2?)"),
+    "latin.py": (b"# \xe9\nx.item()\n", "latin.py:1: is not valid utf-8"),
+    "unknown.py": (b"# coding: klingon\nx.item()\n", "unknown.py:1: unknown encoding"),
+    "nul.py": (b"x.item()\n\0", "nul.py:2: holds NUL bytes"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_unreadable_source_is_one_line_and_the_rest_is_done(project: Any, name: str) -> None:
+    content, message = BAD[name]
+    project.write(name, content)
+    project.write("good.py", SLOW)
+    result = project.run("check", ".")
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"error: {message}")
+    assert result.stderr.count("\n") == 1
+    assert "good.py:2:12 TOY301" in result.stdout
+
+
+GOOD = {
+    "bom": b"\xef\xbb\xbfx.item()\n",
+    "latin": b"# coding: latin-1\nx.item('\xe9')\n",
+    "no final newline": b"x.item()",
+    "crlf": b"x.item()\r\n",
+    "mixed": b"a = 1\r\nx.item()\n",
+    "lone cr": b"a = 1\rx.item()\r",
+    "form feed": b"\x0c\nx.item()\n",
+    "tabs": b"if a:\n\tx.item()\n",
+}
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_unusual_source_is_read(project: Any, name: str) -> None:
+    result = project.run("check", project.write("a.py", GOOD[name]))
+    assert (result.exit_code, result.stderr) == (1, "")
+
+
+def test_empty_file_and_folder_without_python(project: Any) -> None:
+    (project.root / "folder").mkdir()
+    assert project.run("check", project.write("a.py", ""), "folder").exit_code in (0, 2)
+
+
+def test_deep_nesting_and_large_files_are_handled(project: Any) -> None:
+    project.write("deep.py", f"x.item({'(' * 1000}{')' * 1000})\n")
+    project.write("good.py", SLOW)
+    result = project.run("check", ".")
+    assert result.stderr.count("\n") <= 1
+    assert "good.py:2:12" in result.stdout
+
+
+def test_large_generated_file_without_triggers_is_not_parsed(project: Any) -> None:
+    path = project.write("large.py", "values = [\n" + "    1.0,\n" * 600_000 + "]\n")
+    assert project.run("check", path).exit_code == 0
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="needs a file that may not be read")
+def test_unreadable_file(project: Any) -> None:
+    path = project.write("secret.py", SLOW)
+    (project.root / path).chmod(0)
+    result = project.run("check", path)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+
+
+def test_several_processes_find_the_same(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(40):
+        project.write(f"d{number % 4}/f{number}.py", SLOW + "crash()\n" * (number == 7) + "noted()\n")
+    monkeypatch.setattr("speedlint.run._processors", lambda: 1)
+    alone = project.run("check", ".", "--notes")
+    monkeypatch.setattr("speedlint.run._processors", lambda: 2)
+    together = project.run("check", ".", "--notes")
+    assert together.stdout == alone.stdout
+    assert together.stderr == alone.stderr
+    assert together.exit_code == alone.exit_code == 2
+
+
+def test_ctrl_c_exits_with_130(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("speedlint.engine.Engine.check", interrupt)
+    result = project.run("check", project.write("a.py", SLOW))
+    assert result.exit_code == 130
+    assert result.stderr.startswith("interrupted")
+
+
+def _in_process(code: str, *arguments: str, cwd: Path, **environment: str) -> str:
+    root = Path(__file__).parent.parent
+    env = {**os.environ, "PYTHONPATH": str(root), **environment}
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, cwd=cwd, env=env, check=True, capture_output=True, text=True).stdout
+
+
+def test_check_never_imports_torch(project: Any) -> None:
+    project.write("a.py", "import torch\n" + SLOW)
+    code = (
+        "import sys; from speedlint.cli import main\n"
+        "main(['check', '.', '--select', 'SPD,TOY'], standalone_mode=False)\n"
+        "assert 'speedlint.engine' in sys.modules and 'torch' not in sys.modules\n"
+    )
+    assert "TOY301" in _in_process(code, cwd=project.root)
+
+
+def test_findings_do_not_depend_on_the_hash_seed() -> None:
+    root = Path(__file__).parent.parent
+    code = "from speedlint.cli import main; main(['check', 'fixtures', '--notes', '--format', 'json'], standalone_mode=False)"
+    seen = {_in_process(code, cwd=root, PYTHONHASHSEED=str(seed)) for seed in range(10)}
+    assert len(seen) == 1

@@ -1,0 +1,19 @@
+"""Calls `levelled`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from speedlint.rule import Finding, Rule
+from speedlint.semantics.script import Script
+
+
+def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+    match call:
+        case cst.Call(func=cst.Name("levelled")):
+            yield Finding(call, f"`{script.source.text(call)}` is slow", advice="write something else")
+
+
+RULE = Rule("TOY307", on=cst.Call, check=check, triggers=(b"levelled(",))

@@ -1,0 +1,21 @@
+"""Calls `newer`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
+from speedlint.semantics.script import Script
+
+
+def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+    match call:
+        case cst.Call(func=cst.Name("newer") as name):
+            start, end = script.source.span(name)
+            fix = Fix((Edit(script.source.path, start, end, "newest"),), Risk.EXACT, since=(2, 3))
+            yield Finding(call, f"`{script.source.text(call)}` is slow", fix=fix, advice="write something else", level=Level.WARNING)
+
+
+RULE = Rule("TOY303", on=cst.Call, check=check, triggers=(b"newer(",))
