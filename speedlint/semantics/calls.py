@@ -43,9 +43,6 @@ class Calls:
 
     def __init__(self, script: Script, roles: Roles) -> None:
         self.script, self.roles = script, roles
-        self._results: dict[cst.FunctionDef, Value] = {}
-        self._resolving: set[cst.CSTNode] = set()
-        self._callees: dict[cst.Call, Definition | None] = {}
 
     # What a call returns
 
@@ -113,7 +110,9 @@ class Calls:
 
     def result(self, function: Definition) -> Value | None:
         """What a function of this script returns, whoever calls it."""
-        assert isinstance(function.node, cst.FunctionDef)
+        return self.script.program.flow.ask(("result", function.node), lambda: self._result(function), None)
+
+    def _result(self, function: Definition) -> Value | None:
         found = [self.roles.evaluate(value) for value in returned(function)]
         return join(found) if found else UNKNOWN
 
@@ -407,18 +406,7 @@ class Calls:
 
     def callee(self, call: cst.Call) -> Definition | None:
         """The first-party function a call runs."""
-        if call in self._callees:
-            return self._callees[call]
-        if call in self._resolving:
-            return None
-        self._resolving.add(call)
-        try:
-            found = self._find_callee(call)
-        finally:
-            self._resolving.discard(call)
-        if not self._resolving:
-            self._callees[call] = found
-        return found
+        return self.script.program.flow.ask(("callee", call), lambda: self._find_callee(call), None)
 
     def _find_callee(self, call: cst.Call) -> Definition | None:
         definition = self.script.definition(call.func)
@@ -437,6 +425,10 @@ class Calls:
 
     def call_sites(self, function: cst.FunctionDef) -> list[tuple[Script, cst.Call]]:
         """The known calls of a function of this script, by file and position."""
+        nothing: list[tuple[Script, cst.Call]] = []
+        return self.script.program.flow.ask(("call sites", function), lambda: self._find_call_sites(function), nothing)
+
+    def _find_call_sites(self, function: cst.FunctionDef) -> list[tuple[Script, cst.Call]]:
         owner = self.script.names.owner(function)
         found = []
         for script in (self.script, *self.script.program.importers(self.script)):

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from speedlint.semantics import library
 from speedlint.semantics.model import Definition, Role
 
 if TYPE_CHECKING:
@@ -53,10 +52,6 @@ class Loops:
 
     def __init__(self, script: Script) -> None:
         self.script = script
-        self._functions: dict[cst.FunctionDef, Does] = {}
-        self._frequencies: dict[cst.FunctionDef, Frequency] = {}
-        self._pending: set[cst.CSTNode] = set()
-        self._kinds: dict[cst.CSTNode, Frequency | None] = {}
 
     # Frequency
 
@@ -81,22 +76,14 @@ class Loops:
 
     def of_function(self, function: cst.FunctionDef) -> Frequency:
         """How often a function runs: as often as its busiest known call."""
-        found = self._frequencies.get(function)
-        if found is not None:
-            return found
-        if function in self._pending:
-            return Frequency.ONCE
-        self._pending.add(function)
-        try:
-            found = max(
-                (script.loops.frequency(call) for script, call in self.script.call_sites(function)),
-                default=Frequency.STEP if self._is_step_method(function) else Frequency.ONCE,
-            )
-        finally:
-            self._pending.discard(function)
-        if not self._pending:
-            self._frequencies[function] = found
-        return found
+        answer = self.script.program.flow.ask
+        return answer(("frequency", function), lambda: self._busiest_call(function), Frequency.ONCE)
+
+    def _busiest_call(self, function: cst.FunctionDef) -> Frequency:
+        return max(
+            (script.loops.frequency(call) for script, call in self.script.call_sites(function)),
+            default=Frequency.STEP if self._is_step_method(function) else Frequency.ONCE,
+        )
 
     def _is_step_method(self, function: cst.FunctionDef) -> bool:
         owner = self.script.names.owner(function)
@@ -231,21 +218,10 @@ class Loops:
 
     def kind(self, loop: Loop) -> Frequency | None:
         """STEP, EVAL_STEP or EPOCH for a loop that drives training; None for any other."""
-        if loop not in self._kinds:
-            if loop in self._pending:
-                return None
-            self._pending.add(loop)
-            try:
-                found = self._kind(loop)
-            finally:
-                self._pending.discard(loop)
-            if self._pending:
-                return found
-            self._kinds[loop] = found
-        return self._kinds[loop]
+        return self.script.program.flow.ask(("kind", loop), lambda: self._kind(loop), None)
 
     def _kind(self, loop: Loop) -> Frequency | None:
-        does = self.does(loop.body, own=loop)
+        does = self.does(loop.body)
         if does & (Does.BACKWARD | Does.OPTIMIZER_STEP):
             return Frequency.STEP
         if does & Does.TRAINS:
@@ -256,8 +232,8 @@ class Loops:
             return Frequency.EPOCH
         return None
 
-    def does(self, block: cst.CSTNode, own: Loop | None = None) -> Does:
-        """What a block does when it runs once; ``own`` is the loop whose body it is."""
+    def does(self, block: cst.CSTNode) -> Does:
+        """What a block does when it runs once."""
         source, found = self.script.source, Does.NOTHING
         for call in source.inside(block, cst.Call):
             if not self._runs_here(call, block):
@@ -270,10 +246,10 @@ class Loops:
                 found |= self._steps_within(inner, does)
             else:
                 found |= does
-        for kind in (cst.For, cst.While):
-            for loop in source.inside(block, kind):
-                if self._runs_here(loop, block) and self.kind(loop) is Frequency.EVAL_STEP:
-                    found |= Does.EVALUATES
+        loops: list[Loop] = [*source.inside(block, cst.For), *source.inside(block, cst.While)]
+        for loop in loops:
+            if self._runs_here(loop, block) and self.kind(loop) is Frequency.EVAL_STEP:
+                found |= Does.EVALUATES
         return found
 
     def _steps_within(self, inner: list[Loop], does: Does) -> Does:
@@ -335,19 +311,7 @@ class Loops:
 
     def function_does(self, function: cst.FunctionDef) -> Does:
         """What a function of this script does when it is called once."""
-        found = self._functions.get(function)
-        if found is not None:
-            return found
-        if function in self._pending or len(self._pending) > 60:
-            return Does.NOTHING
-        self._pending.add(function)
-        try:
-            found = self.does(function.body)
-        finally:
-            self._pending.discard(function)
-        if not self._pending:
-            self._functions[function] = found
-        return found
+        return self.script.program.flow.ask(("does", function), lambda: self.does(function.body), Does.NOTHING)
 
     def iterates_loader(self, loop: Loop) -> bool:
         """Whether a ``for`` goes over a loader, through ``enumerate``, ``tqdm`` and the like."""
@@ -358,7 +322,3 @@ class Loops:
         return any(part.role is Role.BATCH for part in parts) or any(
             inner.role is Role.BATCH for part in parts for inner in part.items
         )
-
-    def is_library_loop(self) -> bool:
-        """Whether a trainer of a library drives the steps of this script."""
-        return any(True for _ in self.script.calls(*library.LIGHTNING_MODULES))

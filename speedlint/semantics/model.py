@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import libcst as cst
 
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
+
+
+Answer = TypeVar("Answer")
 
 
 class Role(enum.Enum):
@@ -163,15 +166,52 @@ class Constant:
 
 
 class Flow:
-    """What is being evaluated, across the scripts of one program.
+    """Answers that depend on each other, across the scripts of one program, each computed once.
 
-    Attributes:
-        active: the expressions under evaluation and how deep each lies.
-        cut: the depth of the outermost expression that a cycle ran back to: what is evaluated above it is provisional.
+    A question asked again while it is being answered (``x = f(x)`` in a loop, a recursive function) gets the bottom answer.
+    What is computed from such an answer is provisional until the question that the cycle runs back to is answered: it is
+    kept until then and not after, so that no answer depends on which question was asked first.
     """
 
-    NEVER = 1 << 30
+    _NEVER = 1 << 30
+    _DEEPEST = 300
 
     def __init__(self) -> None:
-        self.active: dict[cst.CSTNode, int] = {}
-        self.cut = self.NEVER
+        self._answers: dict[Hashable, Any] = {}
+        self._provisional: dict[Hashable, tuple[Any, int]] = {}
+        self._made: list[Hashable] = []
+        self._active: dict[Hashable, int] = {}
+        self._cut = self._NEVER
+
+    def ask(self, question: Hashable, answer: Callable[[], Answer], bottom: Answer) -> Answer:
+        """The answer to ``question``, computed by ``answer`` unless it is known."""
+        if question in self._answers:
+            return cast(Answer, self._answers[question])
+        if question in self._provisional:
+            known, cut = self._provisional[question]
+            self._cut = min(self._cut, cut)
+            return cast(Answer, known)
+        depth = self._active.get(question, -1 if len(self._active) > self._DEEPEST else None)
+        if depth is not None:
+            self._cut = min(self._cut, depth)
+            return bottom
+        return self._compute(question, answer)
+
+    def _compute(self, question: Hashable, answer: Callable[[], Answer]) -> Answer:
+        depth, before, made = len(self._active), self._cut, len(self._made)
+        self._active[question], self._cut = depth, self._NEVER
+        try:
+            found = answer()
+        finally:
+            del self._active[question]
+            cut, self._cut = self._cut, before
+        if cut >= depth or depth == 0:
+            for provisional in self._made[made:]:
+                del self._provisional[provisional]
+            del self._made[made:]
+            self._answers[question] = found
+        else:
+            self._provisional[question] = (found, cut)
+            self._made.append(question)
+            self._cut = min(before, cut)
+        return found

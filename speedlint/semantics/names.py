@@ -92,6 +92,7 @@ class Names:
     def __init__(self, source: Source) -> None:
         self.source = source
         self._scopes: dict[cst.CSTNode, Scope] = {}
+        self._reached: dict[cst.Name, list[Binding]] = {}
         self.module = self._scope_for(source.module)
         self._bind_everything()
         for scope in self._scopes.values():
@@ -138,10 +139,10 @@ class Names:
 
     def _bind_everything(self) -> None:
         source = self.source
-        for declared, is_global in ((cst.Global, True), (cst.Nonlocal, False)):
-            for node in source.of(declared):
-                for item in node.names:
-                    self.scope(node).outer[item.name.value] = is_global
+        declarations: list[cst.Global | cst.Nonlocal] = [*source.of(cst.Global), *source.of(cst.Nonlocal)]
+        for node in declarations:
+            for item in node.names:
+                self.scope(node).outer[item.name.value] = isinstance(node, cst.Global)
         for assign in source.of(cst.Assign):
             for target in assign.targets:
                 self._bind_target(target.target, Kind.ASSIGN, assign.value, assign)
@@ -162,16 +163,17 @@ class Names:
         for handler in source.of(cst.ExceptHandler):
             if handler.name is not None:
                 self._bind_target(handler.name.name, Kind.OTHER, None, handler.name)
-        for capture in (*source.of(cst.MatchAs), *source.of(cst.MatchStar)):
-            if capture.name is not None:
-                self._bind_target(capture.name, Kind.OTHER, None, capture)
+        for matched in source.of(cst.MatchAs):
+            if matched.name is not None:
+                self._bind_target(matched.name, Kind.OTHER, None, matched)
         self._bind_definitions()
         self._bind_imports()
 
     def _bind_definitions(self) -> None:
-        for kind, node_type in ((Kind.FUNCTION, cst.FunctionDef), (Kind.CLASS, cst.ClassDef)):
-            for node in self.source.of(node_type):
-                self._add(self.scope(node), node.name.value, kind, node, None, (), effect_of=node)
+        definitions: list[cst.FunctionDef | cst.ClassDef] = [*self.source.of(cst.FunctionDef), *self.source.of(cst.ClassDef)]
+        for node in definitions:
+            kind = Kind.FUNCTION if isinstance(node, cst.FunctionDef) else Kind.CLASS
+            self._add(self.scope(node), node.name.value, kind, node, None, (), effect_of=node)
         for parameter in self.source.of(cst.Param):
             function = self.source.enclosing(parameter, cst.FunctionDef, cst.Lambda)
             assert function is not None
@@ -258,6 +260,12 @@ class Names:
 
     def reaching(self, name: cst.Name) -> list[Binding]:
         """The bindings whose value ``name`` may have, latest first; all of them where the name is of an outer scope."""
+        found = self._reached.get(name)
+        if found is None:
+            found = self._reached[name] = self._find_reaching(name)
+        return found
+
+    def _find_reaching(self, name: cst.Name) -> list[Binding]:
         scope = self.scope(name)
         owner = scope.lookup(name.value)
         if owner is None:

@@ -59,8 +59,6 @@ class Roles:
     def __init__(self, script: Script) -> None:
         self.script = script
         self.calls = Calls(script, self)
-        self._known: dict[cst.CSTNode, Value] = {}
-        self._stack: dict[cst.CSTNode, int] = {}
 
     # Evaluation
 
@@ -70,28 +68,7 @@ class Roles:
 
     def evaluate(self, expression: cst.CSTNode) -> Value | None:
         """Like ``value``; None inside a cycle, where nothing is known yet."""
-        found = self._known.get(expression)
-        if found is not None:
-            return found
-        flow = self.script.program.flow
-        if expression in flow.active:
-            flow.cut = min(flow.cut, flow.active[expression])
-            return None
-        depth = len(flow.active)
-        if depth > 120:
-            flow.cut = -1
-            return UNKNOWN
-        flow.active[expression] = depth
-        try:
-            found = self._evaluate(expression)
-        finally:
-            del flow.active[expression]
-        if flow.cut >= depth:
-            flow.cut = flow.NEVER
-            self._known[expression] = found or UNKNOWN
-        elif depth == 0:
-            flow.cut = flow.NEVER
-        return found
+        return self.script.program.flow.ask(expression, lambda: self._evaluate(expression), None)
 
     def _evaluate(self, node: cst.CSTNode) -> Value | None:
         match node:
@@ -436,7 +413,7 @@ class Roles:
     def _attribute_of(self, base: Value, node: cst.Attribute) -> Value | None:
         name = node.attr.value
         if base.definition is not None and base.role in (Role.INSTANCE, Role.MODULE, Role.DATASET, Role.LOADER, Role.CLASS):
-            found = self._member(base.definition, name, node)
+            found = self._member(base.definition, name)
             if found is not None or self._is_pending(base.definition, name):
                 return found
         match base.role:
@@ -461,8 +438,12 @@ class Roles:
     def _is_pending(self, definition: Definition, name: str) -> bool:
         return any(True for _ in self.self_assignments(definition, name))
 
-    def _member(self, definition: Definition, name: str, node: cst.Attribute) -> Value | None:
+    def _member(self, definition: Definition, name: str) -> Value | None:
         """What an attribute of an instance is: a method, a class attribute, or what the class's methods assign."""
+        question = ("member", definition.node, name)
+        return self.script.program.flow.ask(question, lambda: self._find_member(definition, name), None)
+
+    def _find_member(self, definition: Definition, name: str) -> Value | None:
         method = self.calls.method(definition, name)
         if method is not None:
             if any(_is_property(decorator) for decorator in method.node.decorators):
@@ -477,8 +458,6 @@ class Roles:
             return self._self_by_use(definition, name)
         if known is not None and known.role is Role.MODULE:
             return self._self_moved(definition, name, known)
-        if known is not None and known.role is Role.SEQUENCE and not known.items and known.element is None:
-            return known
         return known
 
     def _self_uses(self, definition: Definition, name: str) -> Iterator[tuple[Script, cst.Attribute]]:
@@ -585,9 +564,9 @@ class Roles:
                 return
         dotted = self.script.names.dotted(expression)
         if dotted is not None:
-            binding, script = self.script.imported_binding(dotted)
-            if binding is not None and script is not None and binding.value is not None and not binding.path:
-                yield from script.roles.origins(binding.value, depth + 1)
+            binding, reached = self.script.imported_binding(dotted)
+            if binding is not None and reached is not None and binding.value is not None and not binding.path:
+                yield from reached.roles.origins(binding.value, depth + 1)
             return
         if isinstance(expression, cst.Name):
             for binding in self.script.names.reaching(expression):

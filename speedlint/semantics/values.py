@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -24,25 +25,12 @@ class Values:
 
     def __init__(self, script: Script) -> None:
         self.script = script
-        self._known: dict[cst.CSTNode, Constant | None] = {}
-        self._active: set[cst.CSTNode] = set()
 
     # Constants
 
     def constant(self, expression: cst.CSTNode) -> Constant | None:
         """The expression's value where it is known before the script runs."""
-        if expression in self._known:
-            return self._known[expression]
-        if expression in self._active:
-            return None
-        self._active.add(expression)
-        try:
-            found = self._evaluate(expression)
-        finally:
-            self._active.discard(expression)
-        if not self._active:
-            self._known[expression] = found
-        return found
+        return self.script.program.flow.ask(("constant", expression), lambda: self._evaluate(expression), None)
 
     def _evaluate(self, expression: cst.CSTNode) -> Constant | None:
         match expression:
@@ -283,19 +271,16 @@ class Values:
         """Whether the script assigns to an attribute of this name, as in ``args.workers = 4``, or calls ``set_defaults``."""
         return name in self._assigned_attributes
 
-    @property
-    def _assigned_attributes(self) -> set[str]:
-        cached: set[str] | None = self.__dict__.get("_assigned")
-        if cached is None:
-            cached = set()
-            for target in self.script.source.of(cst.AssignTarget):
-                inner = target.target
-                if isinstance(inner, cst.Attribute) and not (isinstance(inner.value, cst.Name) and inner.value.value == "self"):
-                    cached.add(inner.attr.value)
-            for call in self.script.method_calls("set_defaults"):
-                cached |= {arg.keyword.value for arg in call.args if arg.keyword}
-            self.__dict__["_assigned"] = cached
-        return cached
+    @cached_property
+    def _assigned_attributes(self) -> frozenset[str]:
+        found: set[str] = set()
+        for target in self.script.source.of(cst.AssignTarget):
+            inner = target.target
+            if isinstance(inner, cst.Attribute) and not (isinstance(inner.value, cst.Name) and inner.value.value == "self"):
+                found.add(inner.attr.value)
+        for call in self.script.method_calls("set_defaults"):
+            found |= {arg.keyword.value for arg in call.args if arg.keyword}
+        return frozenset(found)
 
 
 def agreed(found: Iterator[Constant | None]) -> Constant | None:
