@@ -7,12 +7,14 @@ characters replaced by others of the same length, and spans are measured on that
 
 from __future__ import annotations
 
+import ast
 import bisect
 import dataclasses
 import io
 import itertools
 import re
 import tokenize
+import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from functools import cached_property
@@ -29,6 +31,16 @@ _NOT_WALKED = re.compile(
     r"whitespace|leading|lines_after|header|footer|[lr]par$|[lr]brac|comma|semicolon|equal|dot|colon|indent|trailing"
     r"|default_(?:indent|newline)|encoding|has_|operator|relative|first_|second_|newline|star$|body_"
 )
+_MAX_DEPTH = 300  # libcst prints a tree with two Python calls a level, and Python's limit is 1000
+_MAX_BRACKETS = 100  # Python's own limit is 200; libcst's parser crashes between 1000 and 2000, earlier on small stacks
+_TOO_DEEP = "is nested too deeply to be read, left alone; exclude it, or split the longest expression"
+_PREFIXES = re.compile(rb"(?:\b(?:not|lambda\b[^:\n]*:)[\s\\]*){100}")
+_NO_BRACKET = re.compile(rb"[^][(){}]+")
+_BRACKETS = {**dict.fromkeys(b"([{", 1), **dict.fromkeys(b")]}", -1)}
+_STRINGS_AND_COMMENTS = re.compile(
+    rb"""#[^\n]*|(\"{3}|'{3})(?:\\.|(?!\1).)*?\1|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL
+)
+_PYTHON_2 = re.compile(r"^\s*(?:print|exec)\s+[\"'\w]|except\s+\w+\s*,\s*\w+\s*:", re.MULTILINE)
 _LONE_CR = re.compile(r"\r(?!\n)")
 
 
@@ -121,27 +133,35 @@ class Source:
     def parse(cls, path: Path, data: bytes) -> Source:
         """Parses ``data`` as the file ``path``. Raises SourceError."""
         text, encoding = _decode(path, data)
+        if _is_too_deep(data):
+            raise SourceError(path, 1, _TOO_DEEP)
         try:
             module = cst.parse_module(_printable(text))
         except cst.ParserSyntaxError as error:
-            raise SourceError(path, error.raw_line, _syntax_problem(text)) from None
+            raise SourceError(path, *_syntax_problem(text, error.raw_line)) from None
         except (RecursionError, ValueError) as error:
-            raise SourceError(path, 1, f"cannot be parsed ({type(error).__name__}), left alone") from None
-        try:
-            return cls(path, data, text, encoding, module)
-        except RecursionError:
-            raise SourceError(path, 1, "is nested too deeply to be read, left alone") from None
+            raise SourceError(path, 1, f"cannot be parsed ({type(error).__name__}), left alone; exclude it") from None
+        return cls(path, data, text, encoding, module)
 
     def _walk(self) -> None:
-        stack: list[cst.CSTNode] = [self.module]
+        stack: list[tuple[cst.CSTNode, int]] = [(self.module, 0)]
         while stack:
-            node = stack.pop()
+            node, depth = stack.pop()
             self.order[node] = len(self.order)
             self.nodes.setdefault(type(node), []).append(node)
-            children = list(_children(node))
-            for child in children:
+            children = [(child, depth + 1) for child in _children(node)]
+            for child, _ in children:
                 self.parents[child] = node
+            if depth > _MAX_DEPTH:
+                raise SourceError(self.path, self._deep_line(node), _TOO_DEEP)
             stack.extend(reversed(children))
+
+    def _deep_line(self, node: cst.CSTNode) -> int:
+        """The line of the module's statement that ``node`` stands in; measuring spans would exhaust the stack."""
+        statement = [node, *self.ancestors(node)][-2]
+        above = itertools.takewhile(lambda each: each is not statement, self.module.body)
+        code = self.module.with_changes(body=[*above], has_trailing_newline=True).code
+        return code.count("\n") + len(getattr(statement, "leading_lines", ())) + 1
 
     def of(self, kind: type[Node]) -> list[Node]:
         """All nodes of exactly this type, in source order."""
@@ -297,16 +317,43 @@ def _decode(path: Path, data: bytes) -> tuple[str, str]:
     encoding = "utf-8" if encoding == "utf-8-sig" else encoding
     body = data[len(_BOM) :] if data.startswith(_BOM) else data
     try:
-        return body.decode(encoding), encoding
+        text = body.decode(encoding)
+        lossless = encoding == "utf-8" or b"".join(char.encode(encoding) for char in text) == body
     except UnicodeDecodeError as error:
         line = body[: error.start].count(b"\n") + 1
         raise SourceError(path, line, f"is not valid {encoding}; declare the file's encoding or save it as UTF-8") from None
+    except (LookupError, ValueError):
+        lossless = False
+    if not lossless:
+        raise SourceError(path, 1, f"its encoding {encoding} does not code character by character; save it as UTF-8")
+    return text, encoding
 
 
-def _syntax_problem(text: str) -> str:
-    if re.search(r"^\s*print\s+[\"'\w]|^\s*exec\s+[\"'\w]|except\s+\w+\s*,\s*\w+\s*:", text, re.MULTILINE):
-        return "syntax error (Python 2?); port it to Python 3 or exclude it"
-    return "syntax error; correct or exclude it"
+def _is_too_deep(data: bytes) -> bool:
+    """Whether brackets or prefixes nest so deeply that the parser would exhaust the stack and end the process."""
+    if _PREFIXES.search(data):
+        return True
+    return _bracket_depth(data) > _MAX_BRACKETS and _bracket_depth(_STRINGS_AND_COMMENTS.sub(b"", data)) > _MAX_BRACKETS
+
+
+def _bracket_depth(data: bytes) -> int:
+    return max(itertools.accumulate(map(_BRACKETS.__getitem__, _NO_BRACKET.sub(b"", data))), default=0)
+
+
+def _syntax_problem(text: str, line: int) -> tuple[int, str]:
+    """The line and the problem, in Python's own words where it refuses the text as well."""
+    words = ""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text)
+    except SyntaxError as error:
+        line, words = error.lineno or line, f" ({error.msg})"
+    except (ValueError, MemoryError, RecursionError):
+        pass
+    if _PYTHON_2.search(text):
+        return line, "syntax error (Python 2?); port it to Python 3 or exclude it"
+    return line, f"syntax error{words}; correct or exclude it"
 
 
 _fields_of: dict[type, tuple[str, ...]] = {}

@@ -157,7 +157,7 @@ class Calls:
             return self._of_host_library(dotted)
         if dotted.startswith(library.MODULE_FACTORIES) or _is_transformers_model(dotted):
             return Value(Role.MODULE, made=Made(self.script, call))
-        if dotted.startswith("torchvision.datasets.") or dotted.startswith("datasets.load_dataset"):
+        if dotted.startswith(("torchvision.datasets.", "datasets.load_dataset")):
             return Value(Role.DATASET, made=Made(self.script, call))
         if dotted.startswith("einops."):
             return self._first(call)
@@ -204,12 +204,11 @@ class Calls:
         if dotted in library.LIKE_FACTORIES:
             base = self._first(call)
             return Value(Role.TENSOR, self._device_argument(call, base.place if base else Place.EITHER))
-        if dotted in library.NOT_TENSORS or dotted.startswith(("torch.cuda.", "torch.distributed.", "torch.backends.", "torch.utils.")):
-            is_scaled = dotted == "torch.nn.utils.clip_grad_norm_"
-            return replace(TENSOR) if is_scaled else NUMBER if name.startswith(("is_", "get_", "memory", "max_memory")) else UNKNOWN
-        if dotted in ("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_norm", "torch.nn.utils.get_total_norm"):
+        if dotted in library.TENSOR_UTILITIES:
             return TENSOR
-        if dotted.startswith("torch.nn.") and not dotted.startswith(("torch.nn.functional.", "torch.nn.init.", "torch.nn.utils.")):
+        if dotted in library.NOT_TENSORS or dotted.startswith(library.NOT_TENSOR_PACKAGES):
+            return NUMBER if name.startswith(("is_", "get_", "memory", "max_memory")) else UNKNOWN
+        if dotted.startswith("torch.nn.") and not dotted.startswith(library.FUNCTIONS_OF_NN):
             return Value(Role.MODULE, made=Made(self.script, call)) if name[:1].isupper() else TENSOR
         if name[:1].isupper():
             return UNKNOWN
@@ -247,7 +246,8 @@ class Calls:
             return join_places((self.device_of(expression.body), self.device_of(expression.orelse)))
         constant = self.script.constant(expression)
         if constant is not None and isinstance(constant.value, str):
-            return Place.HOST if constant.value.startswith("cpu") else Place.GPU if constant.value.startswith("cuda") else Place.EITHER
+            kind = constant.value.partition(":")[0]
+            return {"cpu": Place.HOST, "cuda": Place.GPU}.get(kind, Place.EITHER)
         if constant is not None and isinstance(constant.value, int):
             return Place.GPU
         value = self.roles.evaluate(expression)
@@ -359,9 +359,7 @@ class Calls:
         """An object of a first-party class, by its bases."""
         role, place = Role.INSTANCE, Place.EITHER
         for base in self.foreign_bases(definition):
-            if base.startswith("torch.nn.") or base in library.LIGHTNING_MODULES or base.startswith(library.MODULE_FACTORIES) or (
-                base.startswith("transformers.") and (base.endswith("PreTrainedModel") or _is_transformers_model(base))
-            ):
+            if _is_module_class(base):
                 role = Role.MODULE
             elif base in library.DATASET_BASES or base.startswith("torchvision.datasets."):
                 role = Role.DATASET
@@ -500,9 +498,17 @@ def _moved_all(value: Value, place: Place) -> Value:
     return value
 
 
+def _is_module_class(base: str) -> bool:
+    if base.startswith(("torch.nn.", *library.MODULE_FACTORIES)) or base in library.LIGHTNING_MODULES:
+        return True
+    return _is_transformers_model(base) or (base.startswith("transformers.") and base.endswith("PreTrainedModel"))
+
+
 def _is_transformers_model(dotted: str) -> bool:
     parts = dotted.split(".")
-    return parts[0] == "transformers" and len(parts) > 1 and any(mark in parts[1] for mark in library.TRANSFORMERS_MODEL_MARKS)
+    return (
+        parts[0] == "transformers" and len(parts) > 1 and any(mark in parts[1] for mark in library.TRANSFORMERS_MODEL_MARKS)
+    )
 
 
 def _last_name(node: cst.BaseExpression) -> str | None:

@@ -32,20 +32,46 @@ LOADERS = frozenset(
     }
 )
 WRAPPERS_OF_ITERABLES = frozenset(
-    {"tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.std.tqdm", "tqdm.trange", "rich.progress.track", "iter",
-     "reversed", "sorted", "itertools.islice", "itertools.cycle", "progressbar.progressbar", "alive_progress.alive_it",
-     "fastprogress.progress_bar", "fastprogress.fastprogress.progress_bar"}
+    {
+        "tqdm.tqdm",
+        "tqdm.auto.tqdm",
+        "tqdm.notebook.tqdm",
+        "tqdm.std.tqdm",
+        "tqdm.trange",
+        "rich.progress.track",
+        "iter",
+        "reversed",
+        "sorted",
+        "itertools.islice",
+        "itertools.cycle",
+        "progressbar.progressbar",
+        "alive_progress.alive_it",
+        "fastprogress.progress_bar",
+        "fastprogress.fastprogress.progress_bar",
+    }
 )
 SCALERS = frozenset({"torch.amp.GradScaler", "torch.cuda.amp.GradScaler", "torch.cpu.amp.GradScaler"})
 AUTOCASTS = frozenset({"torch.autocast", "torch.amp.autocast", "torch.cuda.amp.autocast", "torch.cpu.amp.autocast"})
 NO_GRADS = frozenset(
-    {"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.set_grad_enabled",
-     "torch.autograd.grad_mode.no_grad", "torch.autograd.inference_mode", "torch.autograd.set_grad_enabled"}
+    {
+        "torch.no_grad",
+        "torch.inference_mode",
+        "torch.autograd.no_grad",
+        "torch.set_grad_enabled",
+        "torch.autograd.grad_mode.no_grad",
+        "torch.autograd.inference_mode",
+        "torch.autograd.set_grad_enabled",
+    }
 )
 COMPILERS = frozenset({"torch.compile", "torch.jit.script", "torch.jit.trace", "torch._dynamo.optimize"})
 DISTRIBUTED_WRAPPERS = frozenset(
-    {"torch.nn.DataParallel", "torch.nn.parallel.DistributedDataParallel", "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
-     "torch.distributed.fsdp.FullyShardedDataParallel", "apex.parallel.DistributedDataParallel"}
+    {
+        "torch.nn.DataParallel",
+        "torch.nn.parallel.DistributedDataParallel",
+        "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
+        "torch.distributed.fsdp.FullyShardedDataParallel",
+        "apex.parallel.DistributedDataParallel",
+    }
 )
 FACTORIES = frozenset(
     f"torch.{name}"
@@ -58,9 +84,7 @@ FACTORIES = frozenset(
 CUDA_FACTORIES = frozenset(
     f"torch.cuda.{name}" for name in "FloatTensor LongTensor IntTensor BoolTensor ByteTensor DoubleTensor HalfTensor".split()
 )
-LIKE_FACTORIES = frozenset(
-    f"torch.{name}_like" for name in "zeros ones empty full rand randn randint".split()
-)
+LIKE_FACTORIES = frozenset(f"torch.{name}_like" for name in "zeros ones empty full rand randn randint".split())
 NOT_TENSORS = frozenset(
     f"torch.{name}"
     for name in (
@@ -72,6 +96,11 @@ NOT_TENSORS = frozenset(
         "vmap func iscomplex promote_types get_autocast_dtype is_autocast_enabled Stream Event"
     ).split()
 )
+NOT_TENSOR_PACKAGES = ("torch.cuda.", "torch.distributed.", "torch.backends.", "torch.utils.")
+TENSOR_UTILITIES = frozenset(
+    {"torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_norm", "torch.nn.utils.get_total_norm"}
+)
+FUNCTIONS_OF_NN = ("torch.nn.functional.", "torch.nn.init.", "torch.nn.utils.")
 SEVERAL_TENSORS = frozenset(
     "split chunk unbind tensor_split meshgrid broadcast_tensors where_ nonzero_tuple hsplit vsplit dsplit".split()
 )
@@ -99,11 +128,24 @@ MODULE_FACTORIES = (
 )
 TRANSFORMERS_MODEL_MARKS = ("Model", "For", "LMHead")
 LEGACY_OPTIMIZERS = frozenset(
-    {"apex.optimizers.FusedAdam", "apex.optimizers.FusedLAMB", "apex.optimizers.FusedSGD", "transformers.AdamW",
-     "transformers.Adafactor", "transformers.optimization.AdamW", "pytorch_pretrained.optimization.BertAdam",
-     "pytorch_pretrained_bert.BertAdam", "pytorch_pretrained_bert.optimization.BertAdam", "timm.optim.create_optimizer",
-     "timm.optim.create_optimizer_v2", "timm.optim.optim_factory.create_optimizer", "bitsandbytes.optim.AdamW8bit",
-     "bitsandbytes.optim.Adam8bit", "lion_pytorch.Lion", "adabelief_pytorch.AdaBelief"}
+    {
+        "apex.optimizers.FusedAdam",
+        "apex.optimizers.FusedLAMB",
+        "apex.optimizers.FusedSGD",
+        "transformers.AdamW",
+        "transformers.Adafactor",
+        "transformers.optimization.AdamW",
+        "pytorch_pretrained.optimization.BertAdam",
+        "pytorch_pretrained_bert.BertAdam",
+        "pytorch_pretrained_bert.optimization.BertAdam",
+        "timm.optim.create_optimizer",
+        "timm.optim.create_optimizer_v2",
+        "timm.optim.optim_factory.create_optimizer",
+        "bitsandbytes.optim.AdamW8bit",
+        "bitsandbytes.optim.Adam8bit",
+        "lion_pytorch.Lion",
+        "adabelief_pytorch.AdaBelief",
+    }
 )
 SIMPLE_ROLES: dict[str, Role] = {
     "torch.device": Role.DEVICE,
@@ -119,13 +161,23 @@ SIMPLE_ROLES: dict[str, Role] = {
     "torch.utils.data.ConcatDataset": Role.DATASET,
 }
 DATASET_BASES = frozenset(
-    {"torch.utils.data.Dataset", "torch.utils.data.IterableDataset", "torch.utils.data.dataset.Dataset",
-     "torch.utils.data.TensorDataset", "torch.utils.data.dataset.IterableDataset"}
+    {
+        "torch.utils.data.Dataset",
+        "torch.utils.data.IterableDataset",
+        "torch.utils.data.dataset.Dataset",
+        "torch.utils.data.TensorDataset",
+        "torch.utils.data.dataset.IterableDataset",
+    }
 )
 LIGHTNING_MODULES = frozenset(
-    {"pytorch_lightning.LightningModule", "lightning.LightningModule", "lightning.pytorch.LightningModule",
-     "pytorch_lightning.core.LightningModule", "lightning.pytorch.core.LightningModule",
-     "pytorch_lightning.core.lightning.LightningModule"}
+    {
+        "pytorch_lightning.LightningModule",
+        "lightning.LightningModule",
+        "lightning.pytorch.LightningModule",
+        "pytorch_lightning.core.LightningModule",
+        "lightning.pytorch.core.LightningModule",
+        "pytorch_lightning.core.lightning.LightningModule",
+    }
 )
 DTYPES = frozenset(
     f"torch.{name}"
@@ -134,5 +186,25 @@ DTYPES = frozenset(
         "complex128 cfloat cdouble"
     ).split()
 )
-HOST_LIBRARIES = ("numpy.", "scipy.", "sklearn.", "pandas.", "cv2.", "PIL.", "skimage.", "matplotlib.", "random.", "math.",
-                  "os.", "time.", "datetime.", "json.", "re.", "glob.", "pickle.", "copy.", "string.", "collections.")
+HOST_LIBRARIES = (
+    "numpy.",
+    "scipy.",
+    "sklearn.",
+    "pandas.",
+    "cv2.",
+    "PIL.",
+    "skimage.",
+    "matplotlib.",
+    "random.",
+    "math.",
+    "os.",
+    "time.",
+    "datetime.",
+    "json.",
+    "re.",
+    "glob.",
+    "pickle.",
+    "copy.",
+    "string.",
+    "collections.",
+)

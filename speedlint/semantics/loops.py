@@ -101,7 +101,11 @@ class Loops:
         for up in self.script.source.ancestors(node):
             if isinstance(up, cst.FunctionDef) and child is up.body:
                 return None
-            if isinstance(up, (cst.For, cst.While)) and child is up.body and self.kind(up) in (Frequency.STEP, Frequency.EVAL_STEP):
+            if (
+                isinstance(up, (cst.For, cst.While))
+                and child is up.body
+                and self.kind(up) in (Frequency.STEP, Frequency.EVAL_STEP)
+            ):
                 return up
             child = up
         return None
@@ -164,7 +168,9 @@ class Loops:
                 return self._is_usual(inner)
             case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=cst.Equal(), comparator=right)]):
                 return self._is_modulo(left) or self._is_modulo(right) or self._is_counter_at(left, right)
-            case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=cst.Is(), comparator=cst.Name("None"))]):
+            case cst.Comparison(
+                left=left, comparisons=[cst.ComparisonTarget(operator=cst.Is(), comparator=cst.Name("None"))]
+            ):
                 return self._is_lazily_made(left)
             case cst.Call(func=func):
                 return self.script.name(func) in ("torch.isnan", "math.isnan", "numpy.isnan", "torch.isinf", "math.isinf")
@@ -175,8 +181,8 @@ class Loops:
         match test:
             case cst.BinaryOperation(operator=cst.Modulo()):
                 return self._is_modulo(test)
-            case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=operator, comparator=right)]) if isinstance(
-                operator, (cst.NotEqual, cst.GreaterThan)
+            case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=operator, comparator=right)]) if (
+                isinstance(operator, (cst.NotEqual, cst.GreaterThan))
             ):
                 return self._is_modulo(left) or (isinstance(operator, cst.NotEqual) and self._is_counter_at(left, right))
             case cst.UnaryOperation(operator=cst.Not(), expression=inner):
@@ -195,10 +201,7 @@ class Loops:
 
     def _is_counter_at(self, left: cst.BaseExpression, right: cst.BaseExpression) -> bool:
         """Whether a loop's counter is compared with one number: the first batch, the last step."""
-        for counter in (left, right):
-            if isinstance(counter, cst.Name) and self._counts(counter):
-                return True
-        return False
+        return any(isinstance(side, cst.Name) and self._counts(side) for side in (left, right))
 
     def _counts(self, name: cst.Name) -> bool:
         for binding in self.script.names.reaching(name):
@@ -207,7 +210,10 @@ class Loops:
                 is_target = isinstance(loop, (cst.For, cst.Element, cst.Tuple))
                 if is_target and self.script.role(name) is Role.NUMBER:
                     return True
-            if isinstance(self.script.source.parents.get(binding.node), cst.AugAssign) and self.script.role(name) is Role.NUMBER:
+            if (
+                isinstance(self.script.source.parents.get(binding.node), cst.AugAssign)
+                and self.script.role(name) is Role.NUMBER
+            ):
                 return True
         return False
 
@@ -256,7 +262,8 @@ class Loops:
         """Steps inside an inner loop make that loop the training loop, unless it only accumulates gradients."""
         if does & Does.OPTIMIZER_STEP:
             return Does.TRAINS
-        accumulates = not any(self._call_does(call) & Does.OPTIMIZER_STEP for call in self.script.source.inside(inner[-1].body, cst.Call))
+        inside = self.script.source.inside(inner[-1].body, cst.Call)
+        accumulates = not any(self._call_does(call) & Does.OPTIMIZER_STEP for call in inside)
         return Does.BACKWARD if accumulates and self._optimizer_steps_beside(inner[-1]) else Does.TRAINS
 
     def _optimizer_steps_beside(self, loop: Loop) -> bool:
@@ -303,7 +310,8 @@ class Loops:
             found[call] = Does.BACKWARD
         for call in self.script.method_calls("step"):
             assert isinstance(call.func, cst.Attribute)
-            if self.script.role(call.func.value) is Role.OPTIMIZER or (call.args and self.script.role(call.func.value) is Role.SCALER):
+            role = self.script.role(call.func.value)
+            if role is Role.OPTIMIZER or (role is Role.SCALER and call.args):
                 found[call] = Does.OPTIMIZER_STEP
         for call in self.script.calls("torch.autograd.backward"):
             found[call] = Does.BACKWARD

@@ -164,6 +164,10 @@ class Constant:
     script: Script
     node: cst.CSTNode
 
+    def equals(self, other: Constant) -> bool:
+        """Whether both are the same value of the same type."""
+        return type(self.value) is type(other.value) and self.value == other.value
+
 
 class Flow:
     """Answers that depend on each other, across the scripts of one program, each computed once.

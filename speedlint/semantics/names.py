@@ -114,8 +114,10 @@ class Names:
 
     @staticmethod
     def _evaluated_within(child: cst.CSTNode, scope: cst.CSTNode) -> bool:
-        return isinstance(scope, cst.Module) or child is getattr(scope, "body", None) or (
-            isinstance(scope, cst.Lambda) and child is not scope.params
+        return (
+            isinstance(scope, cst.Module)
+            or child is getattr(scope, "body", None)
+            or (isinstance(scope, cst.Lambda) and child is not scope.params)
         )
 
     def _scope_for(self, node: cst.CSTNode) -> Scope:
@@ -141,8 +143,8 @@ class Names:
         source = self.source
         declarations: list[cst.Global | cst.Nonlocal] = [*source.of(cst.Global), *source.of(cst.Nonlocal)]
         for node in declarations:
-            for item in node.names:
-                self.scope(node).outer[item.name.value] = isinstance(node, cst.Global)
+            for declared in node.names:
+                self.scope(node).outer[declared.name.value] = isinstance(node, cst.Global)
         for assign in source.of(cst.Assign):
             for target in assign.targets:
                 self._bind_target(target.target, Kind.ASSIGN, assign.value, assign)
@@ -156,7 +158,9 @@ class Names:
         for loop in source.of(cst.For):
             self._bind_target(loop.target, Kind.FOR, loop.iter, loop.body, before=True)
         for clause in source.of(cst.CompFor):
-            self._bind_target(clause.target, Kind.FOR, clause.iter, clause.target, before=True, scope=self._scope_for(clause))
+            self._bind_target(
+                clause.target, Kind.FOR, clause.iter, clause.target, before=True, scope=self._scope_for(clause)
+            )
         for item in source.of(cst.WithItem):
             if item.asname is not None:
                 self._bind_target(item.asname.name, Kind.WITH, item.item, item)
@@ -218,9 +222,7 @@ class Names:
         elif isinstance(target, (cst.Tuple, cst.List)):
             for index, element in enumerate(target.elements):
                 step = None if isinstance(element, cst.StarredElement) else index
-                self._bind_target(
-                    element.value, kind, value, effect_of, before=before, scope=scope, path=(*path, step)
-                )
+                self._bind_target(element.value, kind, value, effect_of, before=before, scope=scope, path=(*path, step))
 
     def _add(
         self,
@@ -299,7 +301,7 @@ class Names:
         while region is not None:
             parent = self.source.parents[region]
             if id(region) not in around and isinstance(parent, cst.If) and id(parent) in around:
-                return parent.orelse is not None and id(parent.orelse) in around or id(parent.body) in around
+                return (parent.orelse is not None and id(parent.orelse) in around) or id(parent.body) in around
             region = self.region(parent if isinstance(region, cst.BaseSuite) else region)
         return False
 
@@ -337,7 +339,10 @@ class Names:
             parent = self.source.parents[name]
             if isinstance(parent, cst.Attribute) and parent.attr is name:
                 continue
-            if isinstance(parent, (cst.Arg, cst.Param)) and getattr(parent, "keyword", getattr(parent, "name", None)) is name:
+            if (
+                isinstance(parent, (cst.Arg, cst.Param))
+                and getattr(parent, "keyword", getattr(parent, "name", None)) is name
+            ):
                 continue
             scope = self.scope(name).lookup(name.value)
             if scope is not None:

@@ -16,8 +16,19 @@ from speedlint.semantics.model import Flow
 from speedlint.semantics.script import Options, Script
 from speedlint.source import Source, SourceError
 
-_MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "README.md", "README.rst", "environment.yml")
-_IMPORT = re.compile(rb"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]+([^#\n]*(?:\([^)]*\))?)|import[ \t]+([^#\n]+))", re.MULTILINE)
+_MARKS = (
+    ".git",
+    "pyproject.toml",
+    "setup.py",
+    "setup.cfg",
+    "requirements.txt",
+    "README.md",
+    "README.rst",
+    "environment.yml",
+)
+_IMPORT = re.compile(
+    rb"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]+([^#\n]*(?:\([^)]*\))?)|import[ \t]+([^#\n]+))", re.MULTILINE
+)
 _MOST_FILES = 3000
 _MOST_IMPORTERS = 8
 
@@ -148,7 +159,9 @@ def _absolute(path: Path) -> Path:
 def _python_files(root: Path) -> list[Path]:
     found: list[Path] = []
     for folder, folders, files in os.walk(root):
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in ("node_modules", "__pycache__"))
+        folders[:] = sorted(
+            name for name in folders if not name.startswith(".") and name not in ("node_modules", "__pycache__")
+        )
         found += [Path(folder, name) for name in sorted(files) if name.endswith(".py")]
         if len(found) > _MOST_FILES:
             return []

@@ -191,7 +191,9 @@ class Roles:
 
     def _moved(self, binding: Binding, value: Value | None) -> Value | None:
         """A module moved in place, by a statement ``model.cuda()``, is on a GPU from then on."""
-        if value is None or value.role is not Role.MODULE or value.place is Place.GPU or not isinstance(binding.node, cst.Name):
+        if value is None or value.role is not Role.MODULE or value.place is Place.GPU:
+            return value
+        if not isinstance(binding.node, cst.Name):
             return value
         for use in self.script.names.uses(binding.node):
             method = self._method_called(use)
@@ -201,7 +203,9 @@ class Roles:
 
     def _filled(self, binding: Binding, value: Value | None) -> Value | None:
         """An empty list takes the element of what is appended to it."""
-        if value is None or value.role is not Role.SEQUENCE or value.items or value.element or not isinstance(binding.node, cst.Name):
+        if value is None or value.role is not Role.SEQUENCE or value.items or value.element:
+            return value
+        if not isinstance(binding.node, cst.Name):
             return value
         added = []
         for use in self.script.names.uses(binding.node):
@@ -233,8 +237,10 @@ class Roles:
         tensors = [value for value in known if value.role in (Role.TENSOR, Role.BATCH)]
         if tensors:
             return Value(Role.TENSOR, combined_place(tensors))
-        return replace(known[0], literal=False) if known and all(v.role is known[0].role for v in known) else (
-            UNKNOWN if known else None
+        return (
+            replace(known[0], literal=False)
+            if known and all(v.role is known[0].role for v in known)
+            else (UNKNOWN if known else None)
         )
 
     def _taken_apart(self, value: Value | None, path: tuple[int | None, ...]) -> Value | None:
@@ -360,9 +366,9 @@ class Roles:
             return Value(Role.OPTIMIZER)
         if "unscale_" in called or ("scale" in called and "update" in called):
             return Value(Role.SCALER)
-        if called & _MODULE_USES or _MODULE_HINTS <= called or (called & _MODULE_HINTS and "zero_grad" in called):
+        if called & _MODULE_USES or called >= _MODULE_HINTS or (called & _MODULE_HINTS and "zero_grad" in called):
             return Value(Role.MODULE)
-        if "train" in called and not methods["train"].args or "eval" in called and not methods["eval"].args:
+        if ("train" in called and not methods["train"].args) or ("eval" in called and not methods["eval"].args):
             return Value(Role.MODULE)
         if "zero_grad" in called or "param_groups" in called:
             return Value(Role.OPTIMIZER)
@@ -381,9 +387,11 @@ class Roles:
         loop = source.parents[node]
         if not isinstance(loop, cst.For) or loop.iter is not node:
             return False
-        targets = {target.value for target in source.inside(loop.target, cst.Name)} if not isinstance(
-            loop.target, cst.Name
-        ) else {loop.target.value}
+        targets = (
+            {target.value for target in source.inside(loop.target, cst.Name)}
+            if not isinstance(loop.target, cst.Name)
+            else {loop.target.value}
+        )
         for call in source.inside(loop.body, cst.Call):
             if isinstance(call.func, cst.Attribute) and call.func.attr.value in ("to", "cuda"):
                 base: cst.BaseExpression = call.func.value
@@ -395,7 +403,8 @@ class Roles:
 
     def _unpacks(self, loop: cst.For, name: cst.Name, targets: set[str]) -> bool:
         return any(
-            isinstance(b.value, cst.Name) and b.value.value in targets for b in self.script.names.reaching(name)
+            isinstance(b.value, cst.Name) and b.value.value in targets
+            for b in self.script.names.reaching(name)
             if b.kind is Kind.ASSIGN
         )
 
@@ -463,7 +472,8 @@ class Roles:
     def _self_uses(self, definition: Definition, name: str) -> Iterator[tuple[Script, cst.Attribute]]:
         for owner in self.calls.lineage(definition):
             for attribute in owner.script.source.inside(owner.node, cst.Attribute):
-                if attribute.attr.value == name and isinstance(attribute.value, cst.Name) and attribute.value.value == "self":
+                base = attribute.value
+                if attribute.attr.value == name and isinstance(base, cst.Name) and base.value == "self":
                     yield owner.script, attribute
 
     def _self_by_use(self, definition: Definition, name: str) -> Value:
@@ -579,8 +589,10 @@ class Roles:
                 for script, value in self.script.values.passed(function, binding.node):
                     if value is not None:
                         yield from script.roles.origins(value, depth + 1)
-        elif binding.kind is Kind.ASSIGN and binding.value is not None and (
-            not binding.path or (binding.path == (0,) and "parse_known_args" in self._called_method(binding.value))
+        elif (
+            binding.kind is Kind.ASSIGN
+            and binding.value is not None
+            and (not binding.path or (binding.path == (0,) and "parse_known_args" in self._called_method(binding.value)))
         ):
             yield from self.origins(binding.value, depth + 1)
 

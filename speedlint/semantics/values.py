@@ -110,9 +110,7 @@ class Values:
     def _default(self, parameter: cst.Param) -> Constant | None:
         return self.constant(parameter.default) if parameter.default is not None else None
 
-    def passed(
-        self, function: cst.FunctionDef, parameter: cst.Param
-    ) -> Iterator[tuple[Script, cst.BaseExpression | None]]:
+    def passed(self, function: cst.FunctionDef, parameter: cst.Param) -> Iterator[tuple[Script, cst.BaseExpression | None]]:
         """What each known call of the function passes for the parameter; None where the default holds."""
         name = parameter.name.value
         names = [p.name.value for p in (*function.params.posonly_params, *function.params.params)]
@@ -262,8 +260,11 @@ class Values:
         explicit = self.argument(call, "dest", None)
         if isinstance(explicit, cst.SimpleString):
             return str(explicit.evaluated_value)
-        flags = [str(arg.value.evaluated_value) for arg in call.args
-                 if arg.keyword is None and isinstance(arg.value, cst.SimpleString)]
+        flags = [
+            str(arg.value.evaluated_value)
+            for arg in call.args
+            if arg.keyword is None and isinstance(arg.value, cst.SimpleString)
+        ]
         chosen = next((flag for flag in flags if flag.startswith("--")), flags[0] if flags else "")
         return chosen.lstrip("-").replace("-", "_") or None
 
@@ -287,9 +288,7 @@ def agreed(found: Iterator[Constant | None]) -> Constant | None:
     """The constant that all of ``found`` agree on, if there are any and all are known."""
     constants = list(found)
     first = constants[0] if constants else None
-    if first is None or any(c is None or c.value != first.value or type(c.value) is not type(first.value) for c in constants):
-        return None
-    return first
+    return first if first is not None and all(c is not None and c.equals(first) for c in constants) else None
 
 
 def is_static(function: cst.FunctionDef) -> bool:

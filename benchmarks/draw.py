@@ -1,0 +1,50 @@
+"""Draws findings from real training scripts for a person to judge.
+
+    python benchmarks/draw.py ROOT --list repos.json --commit HASH [--count 60] [--codes SPD301,..] > findings.json
+
+The draw is seeded with the commit hash, so that nobody chooses what is judged. It prints one object a finding: repository,
+path, line, code, message, and an empty ``verdict`` (``right`` or ``wrong``) and ``reason`` to fill in. Messages quote the
+script; leave them out of what is committed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def findings(repository: Path, files: list[str]) -> list[dict[str, Any]]:
+    """The warnings of ``speedlint check`` over one repository's training files."""
+    command = [sys.executable, "-m", "speedlint", "check", "--format", "json", *files]
+    done = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False)
+    found: list[dict[str, Any]] = json.loads(done.stdout)["findings"]
+    return found
+
+
+def main() -> None:
+    """Prints the drawn findings as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("root", type=Path)
+    parser.add_argument("--list", type=Path, required=True)
+    parser.add_argument("--commit", required=True)
+    parser.add_argument("--count", type=int, default=60)
+    parser.add_argument("--codes", help="only these comma-separated codes")
+    options = parser.parse_args()
+    everything = []
+    for entry in sorted(json.loads(options.list.read_text()), key=lambda entry: entry["repo"]):
+        repository = options.root / entry["repo"].replace("/", "__")
+        for found in findings(repository, entry["training_files"]):
+            if options.codes is None or found["code"] in options.codes.split(","):
+                place = {"repo": entry["repo"], "path": found["path"], "line": found["line"], "code": found["code"]}
+                everything.append({**place, "message": found["message"], "verdict": "", "reason": ""})
+    drawn = random.Random(options.commit).sample(everything, min(options.count, len(everything)))
+    json.dump({"commit": options.commit, "of": len(everything), "findings": drawn}, sys.stdout, indent=1)
+
+
+if __name__ == "__main__":
+    main()

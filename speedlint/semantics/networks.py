@@ -1,0 +1,269 @@
+"""What a network is made of: convolutions, attention, recurrence, matrix products, how wide; and what half precision breaks.
+
+A module's class is read with its bases, the first-party classes and functions it names, and theirs; library networks by
+name. What is out of sight is said to be: ``Network.is_known``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import reduce
+
+import libcst as cst
+
+from speedlint.semantics import library
+from speedlint.semantics.model import Constant, Definition
+from speedlint.semantics.script import Script
+
+_CONVOLUTIONS = tuple(f"torch.nn.{name}" for name in ("Conv", "LazyConv", "functional.conv"))
+_ATTENTION = ("torch.nn.MultiheadAttention", "torch.nn.Transformer", "torch.nn.functional.scaled_dot_product_attention",
+              "torch.nn.functional.multi_head_attention_forward")
+_RECURRENT = tuple(f"torch.nn.{name}" for name in ("LSTM", "GRU", "RNN"))
+_PRODUCTS = frozenset("torch.matmul torch.bmm torch.einsum torch.baddbmm torch.addmm torch.mm".split())
+_PRODUCT_METHODS = ("bmm", "matmul")
+_CONVOLUTIONAL_LIBRARIES = ("torchvision.models.", "segmentation_models_pytorch.", "efficientnet_pytorch.", "resnest.",
+                            "pretrainedmodels.", "timm.", "monai.networks.")
+_ATTENTION_NAMES = ("vit", "swin", "deit", "beit", "bert", "gpt", "transformer", "cait", "xcit", "eva", "clip", "maxvit", "llama")
+_NO_NETWORKS = ("torch.", "numpy.", "typing.", "collections.", "functools.", "dataclasses.", "torchvision.transforms.",
+                "torchvision.datasets.", "pathlib.", "enum.", "PIL.", "torchvision.ops.", "easydict.", "omegaconf.")
+_PLAIN_MODULES = "torch.nn."
+_SMALL_WIDTH = 1024
+_HALF_MAX = 65504
+
+
+@dataclass(frozen=True, slots=True)
+class Hazard:
+    """A place in a network or a loss that fails, or loses its meaning, in half precision; ``why`` is a clause."""
+
+    script: Script
+    node: cst.CSTNode
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """What a module is made of.
+
+    Attributes:
+        convolutions: layers and calls that convolve.
+        attention: whether it attends: an attention layer or a softmax between matrix products.
+        recurrent: whether it holds an LSTM, GRU or RNN.
+        products: matrix products written out: ``bmm``, ``einsum``, ``@``.
+        linears: its Linear layers.
+        widest: the widest constant Linear layer; None where one is not known.
+        hazards: what half precision breaks.
+        is_known: whether all of it was in sight.
+    """
+
+    convolutions: int = 0
+    attention: bool = False
+    recurrent: bool = False
+    products: int = 0
+    linears: int = 0
+    widest: int | None = 0
+    hazards: tuple[Hazard, ...] = field(default=())
+    is_known: bool = True
+
+    def __or__(self, other: Network) -> Network:
+        known_width = self.widest is not None and other.widest is not None
+        return Network(
+            self.convolutions + other.convolutions,
+            self.attention or other.attention,
+            self.recurrent or other.recurrent,
+            self.products + other.products,
+            self.linears + other.linears,
+            max(self.widest or 0, other.widest or 0) if known_width else None,
+            tuple(dict.fromkeys((*self.hazards, *other.hazards))),
+            self.is_known and other.is_known,
+        )
+
+
+_UNKNOWN = Network(widest=None, is_known=False)
+
+
+def is_convolutional(script: Script, module: cst.CSTNode) -> bool:
+    """Whether a module, the value of an expression, is built on convolutions; no where it is out of sight."""
+    return network(script, module).convolutions > 0
+
+
+def is_small_linear(script: Script, module: cst.CSTNode) -> bool:
+    """Whether a module holds nothing but Linear layers with constant widths of at most 1024."""
+    made_of = network(script, module)
+    narrow = made_of.widest is not None and made_of.widest <= _SMALL_WIDTH
+    heavier = made_of.convolutions or made_of.attention or made_of.recurrent or made_of.products
+    return made_of.is_known and narrow and not heavier
+
+
+def is_matmul_heavy(script: Script, module: cst.CSTNode) -> bool:
+    """Whether most of a module's work is matrix products outside of cuDNN: attention, or Linear layers that are not small."""
+    made_of = network(script, module)
+    if made_of.attention:
+        return True
+    if made_of.convolutions or made_of.recurrent:
+        return False
+    wide = made_of.widest is None or made_of.widest > _SMALL_WIDTH
+    return made_of.linears > 1 and wide and made_of.is_known
+
+
+def network(script: Script, module: cst.CSTNode) -> Network:
+    """What a module, the value of an expression, is made of; of a union of its kinds where it may be several."""
+    from speedlint.semantics.training import roots
+
+    cache: dict[cst.CSTNode, Network] = script.__dict__.setdefault("_networks", {})
+    if module not in cache:
+        found = [_of_root(*root) for root in roots(script, module)]
+        cache[module] = reduce(Network.__or__, found) if found else _UNKNOWN
+    return cache[module]
+
+
+def _of_root(script: Script, node: cst.CSTNode) -> Network:
+    if isinstance(node, cst.Param | cst.Name):
+        value = script.value(node)
+        return _of_definition(value.definition) if value.definition is not None else _UNKNOWN
+    if not isinstance(node, cst.Call):
+        return _UNKNOWN
+    definition = script.definition(node.func) or script.value(node).definition
+    if definition is not None:
+        return _of_definition(definition)
+    name = script.name(node.func) or _indexed_library(script, node.func)
+    if name is None:
+        return _UNKNOWN
+    if name.startswith(_PLAIN_MODULES):
+        return _scan(script, node)
+    return _of_library(script, node, name)
+
+
+def _indexed_library(script: Script, function: cst.CSTNode) -> str | None:
+    """``torchvision.models.__dict__`` for ``models.__dict__[arch]`` and ``getattr(models, arch)``."""
+    if isinstance(function, cst.Subscript):
+        return script.name(function.value)
+    if isinstance(function, cst.Call) and script.name(function.func) == "getattr" and function.args:
+        name = script.name(function.args[0].value)
+        return f"{name}." if name else None
+    return None
+
+
+def _of_library(script: Script, call: cst.Call, name: str) -> Network:
+    """A library's network, by its name."""
+    variant = script.constant(call.args[0].value) if call.args else None
+    words = f"{name} {variant.value}".lower() if isinstance(variant, Constant) and isinstance(variant.value, str) else name.lower()
+    if name.startswith("transformers.") or any(mark in words for mark in _ATTENTION_NAMES):
+        return Network(attention=True, linears=2, widest=None)
+    if name.startswith(_CONVOLUTIONAL_LIBRARIES):
+        return Network(convolutions=1, linears=1)
+    return _UNKNOWN
+
+
+def _of_definition(definition: Definition) -> Network:
+    cache: dict[cst.CSTNode, Network] = definition.script.__dict__.setdefault("_networks_of", {})
+    if definition.node not in cache:
+        cache[definition.node] = Network()
+        cache[definition.node] = _scan(definition.script, definition.node)
+    return cache[definition.node]
+
+
+def _scan(script: Script, top: cst.CSTNode) -> Network:
+    """What a piece of code holds, with all it names."""
+    found = Network()
+    todo: list[tuple[Script, cst.CSTNode]] = [(script, top)]
+    seen = {top}
+    while todo:
+        place, node = todo.pop()
+        found |= _own(place, node)
+        for other in _named_definitions(place, node):
+            if other.node not in seen and len(seen) < 200:
+                seen.add(other.node)
+                todo.append((other.script, other.node))
+    return found
+
+
+def _named_definitions(script: Script, top: cst.CSTNode) -> list[Definition]:
+    """The first-party classes and functions that a piece of code names, and a class's bases."""
+    found: dict[cst.CSTNode, Definition] = {}
+    for name in script.source.inside(top, cst.Name):
+        parent = script.source.parents[name]
+        if isinstance(parent, cst.Attribute) and parent.attr is name:
+            node: cst.CSTNode = parent
+        elif isinstance(parent, (cst.Param, cst.FunctionDef, cst.ClassDef)) or (isinstance(parent, cst.Arg) and parent.keyword is name):
+            continue
+        else:
+            node = name
+        definition = script.definition(node)
+        if definition is not None:
+            found.setdefault(definition.node, definition)
+    return list(found.values())
+
+
+def _own(script: Script, top: cst.CSTNode) -> Network:
+    """What a piece of code holds itself."""
+    convolutions = products = linears = 0
+    attention = recurrent = False
+    softmax = False
+    widest: int | None = 0
+    hazards: list[Hazard] = []
+    library_parts = Network()
+    for call in script.source.inside(top, cst.Call):
+        name = script.name(call.func)
+        hazards += _hazards_of(script, call, name)
+        if name is None:
+            if isinstance(call.func, cst.Attribute):
+                products += call.func.attr.value in _PRODUCT_METHODS
+                softmax = softmax or call.func.attr.value == "softmax"
+            continue
+        if name.startswith(_CONVOLUTIONS):
+            convolutions += 1
+        elif name.startswith(_ATTENTION):
+            attention = True
+        elif name in ("torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN", "torch.nn.LSTMCell", "torch.nn.GRUCell", "torch.nn.RNNCell"):
+            recurrent = True
+        elif name in _PRODUCTS:
+            products += 1
+        elif name in ("torch.nn.Linear", "torch.nn.LazyLinear", "torch.nn.Bilinear"):
+            linears += 1
+            width = _width(script, call)
+            widest = None if widest is None or width is None else max(widest, width)
+        elif name in ("torch.nn.Softmax", "torch.softmax", "torch.nn.functional.softmax"):
+            softmax = True
+        elif name.startswith((*library.MODULE_FACTORIES, "transformers.")) or _is_foreign_module(script, name):
+            library_parts |= _of_library(script, call, name)
+    products += sum(isinstance(op.operator, cst.MatrixMultiply) for op in script.source.inside(top, cst.BinaryOperation))
+    attention = attention or (softmax and products >= 2)
+    known = Network(convolutions, attention, recurrent, products, linears, widest, tuple(hazards))
+    return known | library_parts
+
+
+def _is_foreign_module(script: Script, name: str) -> bool:
+    """Whether a name is a class of a library that may hold layers."""
+    last = name.rpartition(".")[2]
+    return "." in name and last[:1].isupper() and not name.startswith(_NO_NETWORKS) and script.imported(name) is None
+
+
+def _width(script: Script, call: cst.Call) -> int | None:
+    """The wider side of a Linear layer, None where neither side is known."""
+    sides = (script.argument(call, "in_features", 0), script.argument(call, "out_features", 1))
+    known = [script.constant(side) for side in sides if side is not None]
+    numbers = [side.value for side in known if side is not None and isinstance(side.value, int)]
+    return max(numbers) if numbers else None
+
+
+def _hazards_of(script: Script, call: cst.Call, name: str | None) -> list[Hazard]:
+    why = None
+    method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+    if name in ("torch.nn.BCELoss", "torch.nn.functional.binary_cross_entropy"):
+        why = f"`{script.text(call.func)}` raises under autocast; use its `with_logits` form on the logits"
+    elif method in ("masked_fill", "masked_fill_") and len(call.args) > 1 and _overflows(script, call.args[-1].value):
+        why = f"`{script.text(call.args[-1].value)}` does not fit in float16, so `{method}` raises"
+    elif name is not None and (name.startswith(("torch.linalg.", "torch.fft.", "torch.sparse.", "torch.cholesky", "torch.svd"))
+                               or name in ("torch.inverse", "torch.det", "torch.logdet", "torch.spmm", "torch.stft", "torch.istft")):
+        why = f"`{script.text(call.func)}` is not made for float16"
+    elif name == "torch.autograd.grad":
+        why = "`torch.autograd.grad` differentiates the unscaled loss"
+    elif method == "double" and not call.args:
+        why = "it computes in double precision"
+    return [Hazard(script, call, why)] if why else []
+
+
+def _overflows(script: Script, expression: cst.BaseExpression) -> bool:
+    constant = script.constant(expression)
+    value = constant.value if constant is not None else None
+    return isinstance(value, (int, float)) and _HALF_MAX < abs(value) < float("inf")

@@ -1,0 +1,308 @@
+"""Which modules a script trains, where it puts them on their device, and who drives the training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from speedlint.semantics import library
+from speedlint.semantics.model import Definition, Place, Role
+from speedlint.semantics.names import Binding, Kind
+from speedlint.semantics.networks import (
+    Network,
+    is_convolutional,
+    is_matmul_heavy,
+    is_small_linear,
+    network,
+)
+from speedlint.semantics.script import Script
+from speedlint.semantics.values import returned
+
+__all__ = [
+    "Network",
+    "Placement",
+    "is_convolutional",
+    "is_framework_driven",
+    "is_matmul_heavy",
+    "is_small_linear",
+    "model_placements",
+    "network",
+    "roots",
+    "same_module",
+    "trained_modules",
+]
+
+_SAME = frozenset("to cuda cpu train eval half float double bfloat16 requires_grad_ apply share_memory to_empty".split())
+_FRAMEWORKS = (
+    "pytorch_lightning", "lightning", "accelerate", "deepspeed", "apex.amp", "apex.fp16_utils", "mmengine", "mmcv",
+    "fastai", "composer", "torchtune", "colossalai", "fairseq", "transformers.Trainer", "transformers.trainer", "trl",
+    "catalyst", "lightning_fabric", "torch_xla", "intel_extension_for_pytorch", "habana_frameworks",
+)
+_DEPTH = 12
+
+Root = tuple[Script, cst.CSTNode]
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A call that puts a trained module on its device.
+
+    Attributes:
+        call: the first ``.to(...)`` or ``.cuda(...)`` of the module in this script.
+        module: the expression that is moved.
+        further: other placements of the same module: other branches, wrapped again.
+    """
+
+    call: cst.Call
+    module: cst.BaseExpression
+    further: tuple[cst.Call, ...] = ()
+
+
+# Which modules
+
+
+def model_placements(script: Script) -> list[Placement]:
+    """Where this script puts the modules it trains on their device, one placement for each module, in source order.
+
+    Losses, frozen helpers (a teacher, a feature extractor), and moves to the CPU or to a dtype alone are no placements.
+    """
+    cached: list[Placement] | None = script.__dict__.get("_placements")
+    if cached is None:
+        cached = script.__dict__["_placements"] = _find_placements(script)
+    return cached
+
+
+def _find_placements(script: Script) -> list[Placement]:
+    trained = {id(node) for _, node in trained_modules(script)}
+    found: list[tuple[set[int], list[cst.Call]]] = []
+    for call in script.method_calls("to", "cuda"):
+        if not _moves_module(script, call):
+            continue
+        assert isinstance(call.func, cst.Attribute)
+        origin = {id(node) for _, node in roots(script, call.func.value)}
+        if not origin & trained:
+            continue
+        same = next((entry for entry in found if entry[0] & origin), None)
+        if same is None:
+            found.append((origin, [call]))
+        else:
+            same[0].update(origin)
+            same[1].append(call)
+    return [Placement(calls[0], calls[0].func.value, tuple(calls[1:])) for _, calls in found  # type: ignore[attr-defined]
+            if isinstance(calls[0].func, cst.Attribute)]
+
+
+def _moves_module(script: Script, call: cst.Call) -> bool:
+    assert isinstance(call.func, cst.Attribute)
+    if script.name(call.func) is not None or script.role(call.func.value) is not Role.MODULE:
+        return False
+    if call.func.attr.value == "to":
+        target = script.argument(call, "device", 0)
+        if target is None or script.roles.calls.is_dtype(target):
+            return False
+    return script.roles.calls.place_of_move(call, Place.EITHER) is not Place.HOST
+
+
+def trained_modules(script: Script) -> list[Root]:
+    """The roots (see ``roots``) of the modules whose parameters an optimizer of this script, or a neighbour, is given.
+
+    Where no optimizer is seen to take a module, those on which ``train()`` is called.
+    """
+    cached: list[Root] | None = script.__dict__.get("_trained")
+    if cached is None:
+        places = (script, *script.neighbours)
+        cached = [root for place in places for root in _optimized(place)]
+        if not cached:
+            cached = [root for place in places for root in _set_to_train(place)]
+        script.__dict__["_trained"] = cached
+    return cached
+
+
+def _optimized(script: Script) -> Iterator[Root]:
+    for call in script.source.of(cst.Call):
+        if call.args and _makes_optimizer(script, call):
+            for arg in call.args:
+                for module in _modules_within(script, arg.value):
+                    yield from roots(script, module)
+
+
+def _makes_optimizer(script: Script, call: cst.Call) -> bool:
+    name = script.name(call.func)
+    if name is not None and (name.startswith("torch.optim.lr_scheduler.") or not name.startswith(("torch.optim.", *_known_optimizers))):
+        if "." in name and script.imported(name) is None:
+            return False
+    return script.value(call).role is Role.OPTIMIZER
+
+
+_known_optimizers = tuple(sorted(library.LEGACY_OPTIMIZERS))
+
+
+def _modules_within(script: Script, expression: cst.BaseExpression, depth: int = 0) -> Iterator[cst.BaseExpression]:
+    """The modules whose parameters an optimizer's argument names, through the variables that hold them."""
+    if isinstance(expression, (cst.Name, cst.Attribute)) and script.role(expression) is Role.MODULE:
+        yield expression
+        return
+    for call in script.source.inside(expression, cst.Call):
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value in ("parameters", "named_parameters"):
+            yield call.func.value
+    if depth > 4:
+        return
+    for name in script.source.inside(expression, cst.Name):
+        for binding in _values_of(script, name):
+            if binding.value is not None:
+                yield from _modules_within(script, binding.value, depth + 1)
+        yield from _modules_added(script, name, depth)
+
+
+def _values_of(script: Script, name: cst.Name) -> list[Binding]:
+    parent = script.source.parents[name]
+    if isinstance(parent, cst.Attribute) or (isinstance(parent, cst.Arg) and parent.keyword is name):
+        return []
+    return [b for b in script.names.reaching(name) if b.kind in (Kind.ASSIGN, Kind.FOR, Kind.AUGMENT)]
+
+
+def _modules_added(script: Script, name: cst.Name, depth: int) -> Iterator[cst.BaseExpression]:
+    """The modules whose parameters are appended to the list ``name`` stands for."""
+    parent = script.source.parents[name]
+    if isinstance(parent, cst.Attribute) or (isinstance(parent, cst.Arg) and parent.keyword is name):
+        return
+    for use in script.names.uses(name):
+        attribute = script.source.parents[use]
+        call = script.source.parents[attribute]
+        if (isinstance(attribute, cst.Attribute) and attribute.value is use and isinstance(call, cst.Call)
+                and call.func is attribute and attribute.attr.value in ("append", "extend")):
+            for arg in call.args:
+                for inner in script.source.inside(arg, cst.Call):
+                    if isinstance(inner.func, cst.Attribute) and inner.func.attr.value in ("parameters", "named_parameters"):
+                        yield inner.func.value
+
+
+def _set_to_train(script: Script) -> Iterator[Root]:
+    for call in script.method_calls("train"):
+        assert isinstance(call.func, cst.Attribute)
+        if not call.args and script.role(call.func.value) is Role.MODULE:
+            yield from roots(script, call.func.value)
+
+
+def same_module(script: Script, left: cst.BaseExpression, right: cst.BaseExpression) -> bool:
+    """Whether two expressions of a script may be the same module."""
+    first = {id(node) for _, node in roots(script, left)}
+    return any(id(node) in first for _, node in roots(script, right))
+
+
+def roots(script: Script, expression: cst.CSTNode) -> list[Root]:
+    """The expressions (constructions, mostly) that a module comes from, each with its script.
+
+    Looks through moves, ``train()``, wrappers such as ``DataParallel`` and ``torch.compile``, variables, attributes on
+    ``self``, parameters and first-party functions that return it. Two expressions are one module if they share a root.
+    """
+    found: dict[int, Root] = {}
+    _collect(script, expression, found, set(), 0)
+    return list(found.values())
+
+
+def _collect(script: Script, node: cst.CSTNode, found: dict[int, Root], seen: set[int], depth: int) -> None:
+    if id(node) in seen or depth > _DEPTH:
+        return
+    seen.add(id(node))
+    inner = _wrapped(script, node)
+    if inner is not None:
+        _collect(script, inner, found, seen, depth + 1)
+        return
+    sources = list(_sources(script, node))
+    if not sources or isinstance(node, cst.Call):
+        found[id(node)] = (script, node)
+    for other, value in sources:
+        _collect(other, value, found, seen, depth + 1)
+
+
+def _wrapped(script: Script, node: cst.CSTNode) -> cst.CSTNode | None:
+    """The module within a move or a wrapper."""
+    if isinstance(node, cst.Attribute) and node.attr.value in ("module", "_orig_mod") and script.name(node) is None:
+        return node.value
+    if not isinstance(node, cst.Call):
+        return None
+    name = script.name(node.func)
+    if name in library.DISTRIBUTED_WRAPPERS or name in library.COMPILERS:
+        return node.args[0].value if node.args else None
+    if name is None and isinstance(node.func, cst.Attribute) and node.func.attr.value in _SAME:
+        return node.func.value
+    return None
+
+
+def _sources(script: Script, node: cst.CSTNode) -> Iterator[tuple[Script, cst.CSTNode]]:
+    """Where a name, attribute or call gets its value from, one step back; a binding without a value is its own source."""
+    match node:
+        case cst.Name():
+            for binding in script.names.reaching(node):
+                yield from _binding_sources(script, binding)
+        case cst.Attribute():
+            yield from _attribute_sources(script, node)
+        case cst.Call():
+            definition = script.definition(node.func) or script.value(node.func).definition
+            if definition is not None and isinstance(definition.node, cst.FunctionDef):
+                yield from ((definition.script, value) for value in returned(definition))
+        case cst.IfExp(body=body, orelse=orelse):
+            yield from ((script, body), (script, orelse))
+
+
+def _binding_sources(script: Script, binding: Binding) -> Iterator[tuple[Script, cst.CSTNode]]:
+    if binding.kind is Kind.PARAMETER and isinstance(binding.node, cst.Param):
+        yield from _passed(script, binding.node)
+    elif binding.kind is Kind.IMPORT and binding.dotted is not None:
+        reached, other = script.imported_binding(binding.dotted)
+        if reached is not None and other is not None:
+            yield from _binding_sources(other, reached)
+    elif binding.kind is Kind.ASSIGN and binding.value is not None:
+        value: cst.BaseExpression = binding.value
+        for step in binding.path:
+            if step is None or not isinstance(value, (cst.Tuple, cst.List)) or step >= len(value.elements):
+                yield script, binding.node
+                return
+            value = value.elements[step].value
+        if not (isinstance(value, cst.Name) and value.value == "None"):
+            yield script, value
+    elif binding.kind is not Kind.AUGMENT:
+        yield script, binding.node
+
+
+def _passed(script: Script, parameter: cst.Param) -> Iterator[tuple[Script, cst.CSTNode]]:
+    function = script.source.enclosing(parameter, cst.FunctionDef, cst.Lambda)
+    passed = list(script.values.passed(function, parameter)) if isinstance(function, cst.FunctionDef) else []
+    for other, value in passed:
+        if value is not None:
+            yield other, value
+    if not passed:
+        yield script, parameter
+
+
+def _attribute_sources(script: Script, node: cst.Attribute) -> Iterator[tuple[Script, cst.CSTNode]]:
+    dotted = script.names.dotted(node)
+    if dotted is not None:
+        reached, other = script.imported_binding(dotted)
+        if reached is not None and other is not None:
+            yield from _binding_sources(other, reached)
+        return
+    definition: Definition | None = script.value(node.value).definition
+    if definition is not None and isinstance(definition.node, cst.ClassDef):
+        yield from script.roles.self_assignments(definition, node.attr.value)
+
+
+# Who drives
+
+
+def is_framework_driven(script: Script) -> bool:
+    """Whether a library's trainer, or a precision library such as apex, drives this script or a neighbour's training."""
+    return any(_imports_framework(place) for place in (script, *script.neighbours))
+
+
+def _imports_framework(script: Script) -> bool:
+    for bindings in script.names.all_bindings():
+        for binding in bindings:
+            dotted = binding.dotted
+            if dotted is not None and any(dotted == name or dotted.startswith(name + ".") for name in _FRAMEWORKS):
+                if script.program.module(script, dotted) is None:
+                    return True
+    return False
