@@ -1,0 +1,406 @@
+"""What the semantics answer on small scripts: names, constants, roles, frequencies, programs."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import libcst as cst
+import pytest
+
+from speedlint.semantics.loops import Frequency
+from speedlint.semantics.model import Place, Role
+from speedlint.semantics.program import Program
+from speedlint.semantics.script import Options, Script
+
+Write = Callable[..., Script]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Write:
+    """Writes files and returns the script of the first one: ``project(train="...", utils="...")``."""
+
+    def write(**files: str) -> Script:
+        for name, text in files.items():
+            path = tmp_path / (name.replace("__", "/") + ".py")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(textwrap.dedent(text))
+        (tmp_path / "requirements.txt").write_text("torch\n")
+        first = next(iter(files)).replace("__", "/")
+        return Program(Options()).script(tmp_path / f"{first}.py")
+
+    return write
+
+
+def last_call(script: Script, text: str) -> cst.Call:
+    """The last call that is written like this."""
+    return next(call for call in reversed(script.source.of(cst.Call)) if script.text(call) == text)
+
+
+def expression(script: Script, text: str) -> cst.BaseExpression:
+    """The argument of the last ``probe(...)`` whose text is ``text``."""
+    for call in reversed(script.source.of(cst.Call)):
+        if script.text(call) == f"probe({text})":
+            return call.args[0].value
+    raise AssertionError(text)
+
+
+@pytest.mark.parametrize(
+    ("imports", "spelling"),
+    [
+        ("import torch", "torch.utils.data.DataLoader"),
+        ("import torch.utils.data as data", "data.DataLoader"),
+        ("from torch.utils import data as D", "D.DataLoader"),
+        ("from torch.utils.data import DataLoader as DL", "DL"),
+        ("from torch.utils.data.dataloader import DataLoader", "DataLoader"),
+        ("from torch.utils.data import DataLoader\nmake = DataLoader", "make"),
+        ("try:\n    from torch.utils.data import DataLoader\nexcept ImportError:\n    DataLoader = None", "DataLoader"),
+        ("from torch.utils.data import *", "DataLoader"),
+    ],
+)
+def test_full_name_through_aliases(project: Write, imports: str, spelling: str) -> None:
+    script = project(train=f"{imports}\nloader = {spelling}(dataset)\n")
+    assert script.name(last_call(script, f"{spelling}(dataset)").func) == "torch.utils.data.DataLoader"
+
+
+def test_a_rebound_name_is_not_the_import(project: Write) -> None:
+    script = project(train="from torch import optim\n\n\ndef f(optim):\n    probe(optim.Adam)\n")
+    assert script.name(expression(script, "optim.Adam")) is None
+
+
+def test_a_parameter_shadows_only_its_function(project: Write) -> None:
+    script = project(train="import torch\n\n\ndef f(torch):\n    pass\n\n\nprobe(torch.zeros)\n")
+    assert script.name(expression(script, "torch.zeros")) == "torch.zeros"
+
+
+@pytest.mark.parametrize(
+    ("setup", "asked", "value"),
+    [
+        ("WORKERS = 4", "WORKERS", 4),
+        ("WORKERS = 2 * 4 - 1", "WORKERS", 7),
+        ("p = argparse.ArgumentParser()\np.add_argument('--num-workers', '-j', type=int, default=3)\na = p.parse_args()",
+         "a.num_workers", 3),
+        ("p = argparse.ArgumentParser()\np.add_argument('--amp', action='store_true')\na, _ = p.parse_known_args()", "a.amp", False),
+        ("@dataclass\nclass Config:\n    workers: int = 5\nc = Config()", "c.workers", 5),
+        ("@dataclass\nclass Config:\n    workers: int = field(default=6)\nc = Config()", "c.workers", 6),
+        ("class Config:\n    def __init__(self):\n        self.workers = 2\nc = Config()", "c.workers", 2),
+        ("class C:\n    workers = 9", "C.workers", 9),
+        ("c = {'workers': 7}", "c['workers']", 7),
+        ("c = dict(workers=8)", "c.get('workers', 0)", 8),
+    ],
+)  # fmt: skip
+def test_constants_are_followed_to_where_they_are_set(project: Write, setup: str, asked: str, value: object) -> None:
+    script = project(train=f"import argparse\nfrom dataclasses import dataclass, field\n{setup}\nprobe({asked})\n")
+    found = script.constant(expression(script, asked))
+    assert found is not None
+    assert found.value == value
+
+
+@pytest.mark.parametrize(
+    ("setup", "asked"),
+    [
+        ("a = p.parse_args()\np.add_argument('--workers', default=3)\na.workers = 9", "a.workers"),
+        ("c = {'workers': 7}\nc.update(other)", "c['workers']"),
+        ("n = 1\nif flag:\n    n = 2", "n"),
+        ("n = read()", "n"),
+    ],
+)
+def test_what_may_change_is_not_a_constant(project: Write, setup: str, asked: str) -> None:
+    script = project(train=f"import argparse\np = argparse.ArgumentParser()\n{setup}\nprobe({asked})\n")
+    assert script.constant(expression(script, asked)) is None
+
+
+def test_constant_through_a_call_in_another_file(project: Write) -> None:
+    script = project(
+        data="""
+        from torch.utils.data import DataLoader
+
+        def build(dataset, workers=4):
+            probe(workers)
+            return DataLoader(dataset, num_workers=workers)
+        """,
+        train="""
+        from data import build
+        loader = build(None, workers=0)
+        """,
+    )
+    found = script.constant(expression(script, "workers"))
+    assert found is not None
+    assert found.value == 0
+    assert found.script.path.name == "train.py"
+
+
+TRAINING = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+from tqdm import tqdm
+
+def accuracy(output, target):
+    return (output.argmax(1) == target).float().mean()
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.layer(x), x
+
+def train(dataset, epochs, device):
+    model = Net().to(device)
+    criterion = nn.CrossEntropyLoss()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(dataset, batch_size=8)
+    total = 0
+    for epoch in range(epochs):
+        for step, (images, labels) in enumerate(tqdm(loader)):
+            probe(images)
+            images, labels = images.to(device), labels.to(device)
+            output, features = model(images)
+            loss = criterion(output, labels)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            total += loss.item()
+            probe(images.size(0))
+            probe(loss)
+            probe(output[0])
+            probe(accuracy(output, labels))
+            probe(loss.item())
+            probe(total)
+            probe(output.detach().cpu().numpy())
+            probe(output.max(1)[1])
+            probe(features)
+            if step % 10 == 0:
+                probe(step)
+            if step == 0:
+                probe(output.shape)
+        probe(epoch)
+    probe(epochs)
+
+train(None, 3, torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "role", "place"),
+    [
+        ("images", Role.BATCH, Place.HOST),
+        ("images.size(0)", Role.NUMBER, Place.HOST),
+        ("loss", Role.TENSOR, Place.EITHER),
+        ("output[0]", Role.TENSOR, Place.EITHER),
+        ("features", Role.TENSOR, Place.EITHER),
+        ("accuracy(output, labels)", Role.TENSOR, Place.EITHER),
+        ("output.max(1)[1]", Role.TENSOR, Place.EITHER),
+        ("loss.item()", Role.NUMBER, Place.HOST),
+        ("total", Role.NUMBER, Place.HOST),
+        ("output.detach().cpu().numpy()", Role.ARRAY, Place.HOST),
+    ],
+)
+def test_roles_flow_through_a_training_loop(project: Write, asked: str, role: Role, place: Place) -> None:
+    script = project(train=TRAINING)
+    value = script.value(expression(script, asked))
+    assert (value.role, value.place) == (role, place)
+
+
+@pytest.mark.parametrize(
+    ("asked", "frequency"),
+    [
+        ("loss", Frequency.STEP),
+        ("step", Frequency.THROTTLED),
+        ("output.shape", Frequency.THROTTLED),
+        ("epoch", Frequency.EPOCH),
+        ("epochs", Frequency.ONCE),
+    ],
+)
+def test_frequencies_in_a_training_loop(project: Write, asked: str, frequency: Frequency) -> None:
+    script = project(train=TRAINING)
+    assert script.frequency(expression(script, asked)) is frequency
+
+
+def test_a_helper_runs_as_often_as_its_busiest_call(project: Write) -> None:
+    script = project(
+        train="""
+        def log(loss):
+            probe(loss)
+
+        def fit(model, loader, optimizer):
+            log(model(0))
+            for x, y in loader:
+                loss = model(x.to("cuda")).sum()
+                loss.backward()
+                optimizer.step()
+                log(loss)
+        """
+    )
+    assert script.frequency(expression(script, "loss")) is Frequency.STEP
+
+
+def test_an_evaluation_in_a_throttled_call_is_each_evaluation_step(project: Write) -> None:
+    script = project(
+        train="""
+        from torch.utils.data import DataLoader
+
+        def evaluate(model, loader):
+            for x, y in loader:
+                probe(model(x.cuda()))
+
+        def fit(model, loader, held_out, optimizer):
+            loader, held_out = DataLoader(loader), DataLoader(held_out)
+            for step, (x, y) in enumerate(loader):
+                model(x.cuda()).sum().backward()
+                optimizer.step()
+                if step % 1000 == 0:
+                    evaluate(model, held_out)
+        """
+    )
+    assert script.frequency(expression(script, "model(x.cuda())")) is Frequency.EVAL_STEP
+
+
+@pytest.mark.parametrize(
+    "guard",
+    [
+        "if step % args.every == 0:",
+        "if not step % 100:",
+        "if step > 0 and step % 50 == 0:",
+        "if (step + 1) % 50 == 0 or step == 0:",
+        "if step == 0:",
+    ],
+)
+def test_guards_throttle(project: Write, guard: str) -> None:
+    script = project(train=LOOP.format(guard=f"{guard}\n            probe(loss)"))
+    assert script.frequency(expression(script, "loss")) is Frequency.THROTTLED
+
+
+@pytest.mark.parametrize("guard", ["if args.verbose:", "if step % 1 == 0:", "if loss is not None:", "if rank == 0:"])
+def test_other_conditions_do_not(project: Write, guard: str) -> None:
+    script = project(train=LOOP.format(guard=f"{guard}\n            probe(loss)"))
+    assert script.frequency(expression(script, "loss")) is Frequency.STEP
+
+
+def test_an_early_continue_throttles_what_follows(project: Write) -> None:
+    script = project(train=LOOP.format(guard="if step % 10:\n            continue\n        probe(loss)"))
+    assert script.frequency(expression(script, "loss")) is Frequency.THROTTLED
+
+
+LOOP = """
+def fit(model, loader, optimizer, args, rank):
+    for step, (x, y) in enumerate(loader):
+        loss = model(x.to("cuda")).sum()
+        loss.backward()
+        optimizer.step()
+        {guard}
+"""
+
+
+def test_gradient_accumulation_is_one_training_loop(project: Write) -> None:
+    script = project(
+        train="""
+        def fit(model, get_batch, optimizer):
+            while True:
+                for micro in range(4):
+                    loss = model(get_batch())
+                    loss.backward()
+                    probe(micro)
+                optimizer.step()
+                optimizer.zero_grad()
+                probe(loss)
+        """
+    )
+    assert script.frequency(expression(script, "micro")) is Frequency.STEP
+    assert script.frequency(expression(script, "loss")) is Frequency.STEP
+
+
+def test_attributes_on_self_and_methods(project: Write) -> None:
+    script = project(
+        train="""
+        import torch
+        from torch.utils.data import DataLoader
+
+        class Trainer:
+            def __init__(self, model, dataset):
+                self.model = model.cuda()
+                self.loader = DataLoader(dataset, num_workers=2)
+                self.optimizer = torch.optim.Adam(self.model.parameters())
+
+            def fit(self):
+                for batch in self.loader:
+                    self.step(batch)
+
+            def step(self, batch):
+                loss = self.model(batch.cuda()).mean()
+                loss.backward()
+                self.optimizer.step()
+                probe(loss)
+        """
+    )
+    assert script.is_device_tensor(expression(script, "loss"))
+    assert script.frequency(expression(script, "loss")) is Frequency.STEP
+
+
+def test_a_library_file_is_understood_from_the_scripts_that_import_it(project: Write) -> None:
+    script = project(
+        engine="""
+        def one_epoch(net, batches, opt, scale):
+            for batch in batches:
+                value = net(batch)
+                scale(value, opt)
+                probe(value)
+        """,
+        main="""
+        import torch
+        from engine import one_epoch
+        from scaling import Scale
+
+        def main():
+            net = torch.nn.Linear(2, 2).cuda()
+            opt = torch.optim.SGD(net.parameters(), lr=0.1)
+            for epoch in range(3):
+                one_epoch(net, torch.utils.data.DataLoader([]), opt, Scale())
+        """,
+        scaling="""
+        class Scale:
+            def __call__(self, loss, optimizer):
+                loss.backward()
+                optimizer.step()
+        """,
+    )
+    value = expression(script, "value")
+    assert script.frequency(value) is Frequency.STEP
+    assert script.is_device_tensor(value)
+
+
+def test_cycles_of_assignments_and_calls_end(project: Write) -> None:
+    script = project(
+        train="""
+        def a(x):
+            return b(x)
+
+        def b(x):
+            return a(x) if x else x
+
+        x = y
+        y = x
+        for _ in range(3):
+            x = a(y)
+            y = b(x)
+        probe(x)
+        """
+    )
+    assert script.role(expression(script, "x")) is Role.UNKNOWN
+
+
+def test_answers_do_not_depend_on_what_was_asked_first(project: Write) -> None:
+    first = project(train=TRAINING)
+    second = project(train=TRAINING)
+    calls = first.source.of(cst.Call)
+    forward = [first.value(call) for call in calls]
+    backward = [second.value(call) for call in reversed(second.source.of(cst.Call))]
+    assert [(v.role, v.place) for v in forward] == [(v.role, v.place) for v in reversed(backward)]
+
+
+def test_without_a_gpu_nothing_is_on_one(project: Write) -> None:
+    script = project(train=TRAINING.replace('"cuda" if torch.cuda.is_available() else "cpu"', '"cpu"'))
+    assert not script.is_device_tensor(expression(script, "loss"))
