@@ -81,7 +81,11 @@ def test_a_parameter_shadows_only_its_function(project: Write) -> None:
         ("WORKERS = 2 * 4 - 1", "WORKERS", 7),
         ("p = argparse.ArgumentParser()\np.add_argument('--num-workers', '-j', type=int, default=3)\na = p.parse_args()",
          "a.num_workers", 3),
-        ("p = argparse.ArgumentParser()\np.add_argument('--amp', action='store_true')\na, _ = p.parse_known_args()", "a.amp", False),
+        (
+            "p = argparse.ArgumentParser()\np.add_argument('--amp', action='store_true')\na, _ = p.parse_known_args()",
+            "a.amp",
+            False,
+        ),
         ("@dataclass\nclass Config:\n    workers: int = 5\nc = Config()", "c.workers", 5),
         ("@dataclass\nclass Config:\n    workers: int = field(default=6)\nc = Config()", "c.workers", 6),
         ("class Config:\n    def __init__(self):\n        self.workers = 2\nc = Config()", "c.workers", 2),

@@ -430,23 +430,33 @@ class Calls:
         owner = self.script.names.owner(function)
         found = []
         for script in (self.script, *self.script.program.importers(self.script)):
-            for call in script.roles.calls.named(self._called_as(function, owner)):
+            if owner is not None and function.name.value in ("forward", "__call__"):
+                found += [(script, call) for call in script.roles.calls.of_instances().get(function, ())]
+                continue
+            name = owner.name.value if owner is not None and function.name.value == "__init__" else function.name.value
+            for call in script.roles.calls.named(name):
                 callee = script.roles.calls.callee(call)
                 if callee is not None and callee.node is function:
                     found.append((script, call))
         return found
 
-    def _called_as(self, function: cst.FunctionDef, owner: cst.ClassDef | None) -> str | None:
-        name = function.name.value
-        if owner is not None and name == "__init__":
-            return owner.name.value
-        return None if name in ("forward", "__call__") else name
-
-    def named(self, name: str | None) -> list[cst.Call]:
-        """The calls whose function is written with this last name; of instances, where ``name`` is None."""
-        if name is None:
-            return self._instance_calls
+    def named(self, name: str) -> list[cst.Call]:
+        """The calls whose function is written, or was imported, with this last name."""
         return self._by_name.get(name, [])
+
+    def of_instances(self) -> dict[cst.CSTNode, list[cst.Call]]:
+        """The calls of objects in this script, by the ``forward`` or ``__call__`` they run."""
+        nothing: dict[cst.CSTNode, list[cst.Call]] = {}
+        return self.script.program.flow.ask(("instance calls", self.script.path), self._find_instance_calls, nothing)
+
+    def _find_instance_calls(self) -> dict[cst.CSTNode, list[cst.Call]]:
+        found: dict[cst.CSTNode, list[cst.Call]] = {}
+        for call in self.script.source.of(cst.Call):
+            if self.script.name(call.func) is None:
+                callee = self.callee(call)
+                if callee is not None:
+                    found.setdefault(callee.node, []).append(call)
+        return found
 
     @cached_property
     def _by_name(self) -> dict[str, list[cst.Call]]:
@@ -461,10 +471,6 @@ class Calls:
                     last = binding.dotted.rpartition(".")[2]
                     found.setdefault(last, []).extend(found.get(binding.name, []))
         return found
-
-    @cached_property
-    def _instance_calls(self) -> list[cst.Call]:
-        return [call for call in self.script.source.of(cst.Call) if self.script.name(call.func) is None]
 
 
 def torch_method(name: str, base: Value, has_arguments: bool) -> Value:

@@ -179,6 +179,19 @@ LIGHTNING_MODULES = frozenset(
         "pytorch_lightning.core.lightning.LightningModule",
     }
 )
+ON_GPU_BY_DEFAULT = frozenset(
+    {
+        "accelerate.Accelerator",
+        "lightning.Fabric",
+        "lightning.fabric.Fabric",
+        "lightning.Trainer",
+        "lightning.pytorch.Trainer",
+        "pytorch_lightning.Trainer",
+        "torch.accelerator.current_accelerator",
+        "transformers.Trainer",
+        "transformers.Seq2SeqTrainer",
+    }
+)
 DTYPES = frozenset(
     f"torch.{name}"
     for name in (

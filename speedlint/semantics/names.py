@@ -273,7 +273,7 @@ class Names:
         if owner is None:
             return []
         bindings = owner.bindings[name.value]
-        if owner is not scope and not isinstance(scope.node, cst.CompFor):
+        if isinstance(owner.node, cst.CompFor) or (owner is not scope and not isinstance(scope.node, cst.CompFor)):
             return list(reversed(bindings))
         return self._reaching_at(name, bindings)
 

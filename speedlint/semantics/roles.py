@@ -300,6 +300,8 @@ class Roles:
         owner = script.names.owner(function)
         if owner is not None and self._is_self(function, parameter):
             return self.instance(Definition(script, owner))
+        if parameter.default is None and owner is not None and self._is_forward(function, owner):
+            return TENSOR
         annotated = self._annotation(parameter)
         if annotated is not None and annotated.role is not Role.MODULE and annotated.role is not Role.LOADER:
             return annotated
@@ -312,7 +314,7 @@ class Roles:
             return found
         if passed and found is None:
             return None
-        return annotated or self._forwarded(function, owner) or self._by_use(parameter)
+        return annotated or self._by_use(parameter)
 
     def _is_self(self, function: cst.FunctionDef, parameter: cst.Param) -> bool:
         first = next(iter((*function.params.posonly_params, *function.params.params)), None)
@@ -338,12 +340,9 @@ class Roles:
             return None
         return _ANNOTATED.get(dotted)
 
-    def _forwarded(self, function: cst.FunctionDef, owner: cst.ClassDef | None) -> Value | None:
-        """What ``forward`` of a module takes is tensors."""
-        if owner is None or function.name.value != "forward":
-            return None
-        is_module = self.instance(Definition(self.script, owner)).role is Role.MODULE
-        return TENSOR if is_module else None
+    def _is_forward(self, function: cst.FunctionDef, owner: cst.ClassDef) -> bool:
+        """Whether the function is a module's ``forward``: what it takes is tensors."""
+        return function.name.value == "forward" and self.instance(Definition(self.script, owner)).role is Role.MODULE
 
     # Evidence by use
 
@@ -622,7 +621,7 @@ class Roles:
         for string in source.of(cst.SimpleString):
             if str(string.evaluated_value).startswith("cuda") and b"torch" in source.data:
                 return True
-        if any(self.script.calls("accelerate.Accelerator", "torch.accelerator.current_accelerator")):
+        if any(self.script.calls(*library.ON_GPU_BY_DEFAULT)):
             return True
         return any(self.calls.place_of_move(call, Place.HOST) is not Place.HOST for call in self.script.method_calls("to"))
 
