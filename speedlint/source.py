@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import bisect
 import dataclasses
-import io
 import itertools
 import re
 import tokenize
@@ -41,6 +40,7 @@ _STRINGS_AND_COMMENTS = re.compile(
     rb"""#[^\n]*|(\"{3}|'{3})(?:\\.|(?!\1).)*?\1|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL
 )
 _PYTHON_2 = re.compile(r"^\s*(?:print|exec)\s+[\"'\w]|except\s+\w+\s*,\s*\w+\s*:", re.MULTILINE)
+_LINE_END = re.compile(rb"\r\n|\n|\r")
 _LONE_CR = re.compile(r"\r(?!\n)")
 
 
@@ -139,8 +139,8 @@ class Source:
             module = cst.parse_module(_printable(text))
         except cst.ParserSyntaxError as error:
             raise SourceError(path, *_syntax_problem(text, error.raw_line)) from None
-        except (RecursionError, ValueError) as error:
-            raise SourceError(path, 1, f"cannot be parsed ({type(error).__name__}), left alone; exclude it") from None
+        except Exception as error:  # libcst 1.8 raises TypeError for `return(lambda: x)`
+            raise SourceError(path, 1, f"cannot be parsed ({type(error).__name__} in libcst), left alone; exclude it") from None
         return cls(path, data, text, encoding, module)
 
     def _walk(self) -> None:
@@ -262,8 +262,7 @@ class Source:
     @cached_property
     def line_starts(self) -> list[int]:
         """Byte offset of the start of each line; a line ends with LF, CRLF or a lone CR."""
-        ends = re.compile(rb"\r\n|\n|\r")
-        return [0, *(match.end() for match in ends.finditer(self.data))]
+        return [0, *(match.end() for match in _LINE_END.finditer(self.data))]
 
     def position(self, offset: int) -> tuple[int, int]:
         """1-based line and column (in characters) of a byte offset."""
@@ -311,7 +310,8 @@ def _decode(path: Path, data: bytes) -> tuple[str, str]:
         line = data[: data.index(b"\0")].count(b"\n") + 1
         raise SourceError(path, line, "holds NUL bytes, so it is not Python source; exclude it")
     try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        first_lines = (line + b"\n" for line in _LINE_END.split(data, 2)[:2])
+        encoding, _ = tokenize.detect_encoding(first_lines.__next__)
     except SyntaxError as error:
         raise SourceError(path, 1, f"{error.msg}; declare the file's encoding or save it as UTF-8") from None
     encoding = "utf-8" if encoding == "utf-8-sig" else encoding
@@ -356,6 +356,8 @@ def _syntax_problem(text: str, line: int) -> tuple[int, str]:
     return line, f"syntax error{words}; correct or exclude it"
 
 
+_SEQUENCES = (tuple, list)
+_PLAIN = (type(None), str, bool, cst.MaybeSentinel)
 _fields_of: dict[type, tuple[str, ...]] = {}
 
 
@@ -367,7 +369,7 @@ def _children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         _fields_of[kind] = names
     for name in names:
         value = getattr(node, name)
-        if isinstance(value, cst.CSTNode):
-            yield value
-        elif isinstance(value, (tuple, list)):
+        if type(value) in _SEQUENCES:
             yield from value
+        elif type(value) not in _PLAIN:
+            yield value
