@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 HEADINGS = ("What it does", "Why it is slow", "Example", "Use instead", "Fix safety", "Sources")
+_SHORT = 240
 
 
 def summary(docs: str) -> str:
@@ -19,6 +20,9 @@ def sections(docs: str) -> dict[str, str]:
 
 
 def why(docs: str) -> str:
-    """The first sentence of why the pattern is slow, on one line."""
+    """The first sentences of why the pattern is slow, on one line."""
     paragraph = " ".join(sections(docs).get("Why it is slow", "").partition("\n\n")[0].split())
-    return re.split(r"(?<=[.!?]) +(?=[A-Z`])", paragraph, maxsplit=1)[0]
+    first, *more = re.split(r"(?<=[.!?]) +(?=[A-Z`])", paragraph)
+    while more and len(first) + len(more[0]) < _SHORT:
+        first = f"{first} {more.pop(0)}"
+    return first

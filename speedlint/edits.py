@@ -199,26 +199,27 @@ def imports_edit(source: Source, statement: str) -> Edit:
     while above < len(body) and _is_import(body[above]):
         above += 1
     if above > int(documented):
-        return _line_below(source, source.span(body[above - 1]).end, f"\n{statement}")
+        end = _line_end(source, source.span(body[above - 1]).end)
+        return Edit(source.path, end, end, f"\n{statement}")
     if documented:
-        return _line_below(source, source.span(body[0]).end, f"\n\n{statement}")
-    return _below_first_comments(source, statement)
-
-
-def _line_below(source: Source, offset: int, text: str) -> Edit:
-    end = _line_end(source, offset)
-    return Edit(source.path, end, end, text)
-
-
-def _below_first_comments(source: Source, statement: str) -> Edit:
+        return _paragraph_below(source, source.position(source.span(body[0]).end)[0], statement)
     comments = 0
-    while comments < len(source.line_starts) and source.line_text(comments + 1).startswith("#"):
+    while not _is_blank_line(source, comments + 1) and source.line_text(comments + 1).startswith("#"):
         comments += 1
-    blank = comments >= len(source.line_starts) or not source.line_text(comments + 1).strip()
     if comments:
-        return _line_below(source, source.line_span(comments).end, f"\n\n{statement}" + ("" if blank else "\n"))
+        return _paragraph_below(source, comments, statement)
     start = source.line_span(1).start
-    return Edit(source.path, start, start, f"{statement}\n" + ("" if blank else "\n"))
+    return Edit(source.path, start, start, f"{statement}\n" + ("" if _is_blank_line(source, 1) else "\n"))
+
+
+def _paragraph_below(source: Source, line: int, text: str) -> Edit:
+    end = source.line_span(line).end
+    return Edit(source.path, end, end, f"\n\n{text}" + ("" if _is_blank_line(source, line + 1) else "\n"))
+
+
+def _is_blank_line(source: Source, line: int) -> bool:
+    """Whether the line is blank or beyond the end."""
+    return line > len(source.line_starts) or not source.line_text(line).strip()
 
 
 def _is_import(statement: cst.CSTNode) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from speedlint import target
 from speedlint.config import Settings
 from speedlint.diagnostic import Diagnostic, Place, Proposal, Report
 from speedlint.files import Problem
+from speedlint.fixer import Read
 from speedlint.registry import Registry, covers
 from speedlint.rule import Finding, Fix, Level, Related, Rule
 from speedlint.semantics.loops import Frequency
@@ -19,11 +20,10 @@ from speedlint.semantics.script import Options, Script
 from speedlint.source import SourceError
 from speedlint.suppress import Suppressions
 
-Read = Callable[[Path], bytes]
-
 _FREQUENT = (Frequency.STEP, Frequency.EVAL_STEP)
 _OLDEST = (1, 13)
 _EXCERPT_LINES, _EXCERPT_WIDTH = 3, 300
+_LONGEST = 600
 
 
 class Engine:
@@ -141,7 +141,8 @@ def _place(related: Related) -> Place:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
 
 
 def _dotted(release: tuple[int, int]) -> str:
@@ -152,5 +153,5 @@ def _fault(where: str, path: Path, error: Exception) -> Problem:
     """A fault of speedlint's own, in one line; with SPEEDLINT_DEBUG set it is raised."""
     if os.environ.get("SPEEDLINT_DEBUG"):
         raise error
-    what = _one_line(f"{type(error).__name__}: {error}")[:200]
+    what = _one_line(f"{type(error).__name__}: {error}")
     return Problem(path, None, f"internal error in {where} ({what}); please report it; all else was done")

@@ -140,7 +140,9 @@ class Source:
         except cst.ParserSyntaxError as error:
             raise SourceError(path, *_syntax_problem(text, error.raw_line)) from None
         except Exception as error:  # libcst 1.8 raises TypeError for `return(lambda: x)`
-            raise SourceError(path, 1, f"cannot be parsed ({type(error).__name__} in libcst), left alone; exclude it") from None
+            raise SourceError(
+                path, 1, f"cannot be parsed ({type(error).__name__} in libcst), left alone; exclude it"
+            ) from None
         return cls(path, data, text, encoding, module)
 
     def _walk(self) -> None:
@@ -226,6 +228,8 @@ class Source:
         measured = self._measured
         if isinstance(node, cst.BaseExpression):
             return measured.spans[node]
+        if isinstance(node, cst.Param) and (last := node.default or node.annotation):
+            return measured.inner[node][0], self._characters(last)[1]
         return measured.inner.get(node) or measured.spans[node]
 
     def span(self, node: cst.CSTNode) -> Span:

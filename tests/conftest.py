@@ -51,6 +51,7 @@ class Project:
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     """An empty project folder, which is the current one."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "110")
     monkeypatch.delenv("SPEEDLINT_DEBUG", raising=False)
     made = Project(tmp_path)
     made.configure()

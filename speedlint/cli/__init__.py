@@ -12,6 +12,7 @@ import click
 from speedlint import __version__
 from speedlint.cli.check import check
 from speedlint.cli.explain import explain
+from speedlint.cli.fix import fix
 from speedlint.cli.rules import rules
 from speedlint.errors import UserError
 from speedlint.output.terminal import visible
@@ -36,7 +37,7 @@ class _Group(click.Group):
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(__version__, message="%(prog)s %(version)s")
+@click.version_option(__version__, message="speedlint %(version)s")
 def main() -> None:
     """Finds what slows down PyTorch training scripts, and rewrites it.
 
@@ -54,5 +55,5 @@ def _never_fail_to_print() -> None:
                 stream.reconfigure(errors="backslashreplace")
 
 
-for command in (check, explain, rules):
+for command in (check, fix, explain, rules):
     main.add_command(command)

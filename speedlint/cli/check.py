@@ -29,15 +29,15 @@ def check(ctx: click.Context, /, paths: tuple[Path, ...], style: str, notes: boo
     """
     settings, registry = prepare(paths, **options)
     found = files.discover(paths or (Path(),), settings.exclude, settings.root)
-    reports = run.check(found.files, settings, engine.options(settings), registry)
-    report = run.merge(tracked(reports, len(found.files), "Checking"))
+    reports = run.check(found.paths, settings, engine.options(settings), registry)
+    report = run.merge(tracked(reports, len(found.paths), "Checking"))
     problems = (*found.problems, *report.problems)
     shown = [each for each in report.diagnostics if notes or each.level is Level.WARNING]
     if style == "json":
         click.echo(json.render(shown, problems))
     else:
         hidden = len(report.diagnostics) - len(shown)
-        for block in text.render(shown, hidden, len(found.files), registry, settings.risk):
+        for block in text.render(shown, hidden, len(found.paths), registry, settings.risk):
             click.echo(block, color=coloured(sys.stdout))
         report_problems(problems)
-    ctx.exit(2 if problems else bool(shown))
+    ctx.exit(2 if problems else 1 if shown else 0)

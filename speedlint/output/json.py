@@ -18,7 +18,7 @@ def render(diagnostics: Iterable[Diagnostic], problems: Iterable[Problem]) -> st
     report = {
         "version": VERSION,
         "findings": [_finding(diagnostic) for diagnostic in diagnostics],
-        "errors": [{"path": shown(each.path), "line": each.line, "message": each.message} for each in problems],
+        "errors": [{"path": shown(each.path), "line": each.line, "message": each.what} for each in problems],
     }
     return json.dumps(report, indent=2)
 

@@ -16,4 +16,4 @@ def report_problems(problems: Iterable[Problem]) -> None:
     for problem in problems:
         place = shown(problem.path) + (f":{problem.line}" if problem.line else "")
         label = click.style("error:", fg="red", bold=True)
-        click.echo(f"{label} {visible(f'{place}: {problem.message}')}", err=True, color=coloured(sys.stderr))
+        click.echo(f"{label} {visible(f'{place}: {problem.what}')}", err=True, color=coloured(sys.stderr))

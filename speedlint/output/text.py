@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import itertools
 import shutil
 import textwrap
@@ -21,6 +22,12 @@ RISKS = {
     Risk.BEHAVIOR: "what is computed, logged or saved may change",
 }
 _COLOURS = {Level.WARNING: "red", Level.NOTE: "cyan"}
+_CURES = (
+    "fixable with `speedlint fix --apply`",
+    "with a higher `--risk`",
+    "with a fix that is only shown",
+    "to change by hand",
+)
 _WIDEST = 110
 
 
@@ -82,22 +89,24 @@ def _fix(fix: Proposal, risk: Risk) -> str:
 
 
 def _summary(diagnostics: Sequence[Diagnostic], hidden: int, files: int, risk: Risk) -> str:
-    notes = f" {_count(hidden, 'note')} hidden; `--notes` shows {'it' if hidden == 1 else 'them'}." if hidden else ""
+    notes = f" {count(hidden, 'note')} hidden; `--notes` shows {'it' if hidden == 1 else 'them'}." if hidden else ""
     if not diagnostics:
-        return click.style(f"Nothing slow found in {_count(files, 'file')}.", fg="green") + notes
-    fixes = [found.fix for found in diagnostics if found.fix and found.fix.applicable]
-    ready = sum(fix.risk <= risk for fix in fixes)
-    parts = [
-        f"{ready} fixable with `speedlint fix --apply`" if ready else "",
-        f"{len(fixes) - ready} with a higher `--risk`" if len(fixes) > ready else "",
-        f"{len(diagnostics) - len(fixes)} to change by hand" if len(diagnostics) > len(fixes) else "",
-    ]
-    found = f"{_count(len(diagnostics), 'finding')} in {_count(len({each.path for each in diagnostics}), 'file')}"
-    return f"{click.style(found, bold=True)}: {', '.join(filter(None, parts))}.{notes}"
+        return click.style(f"Nothing slow found in {count(files, 'file')}.", fg="green") + notes
+    cures = collections.Counter(_cure(each.fix, risk) for each in diagnostics)
+    parts = [f"{cures[cure]} {cure}" for cure in _CURES if cures[cure]]
+    found = f"{count(len(diagnostics), 'finding')} in {count(len({each.path for each in diagnostics}), 'file')}"
+    return f"{click.style(found, bold=True)}: {', '.join(parts)}.{notes}"
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def _cure(fix: Proposal | None, risk: Risk) -> str:
+    if fix is None:
+        return _CURES[3]
+    return _CURES[2 if not fix.applicable else 1 if fix.risk > risk else 0]
+
+
+def count(number: int, noun: str, plural: str = "") -> str:
+    """``1 file``, ``2 files``."""
+    return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def _gutter(found: Diagnostic) -> int:

@@ -103,3 +103,12 @@ def _mentions(script: Script, test: cst.BaseExpression) -> bool:
 
 def _is_named(name: str) -> bool:
     return any(word in name.lower() for word in _REPRODUCIBLE)
+
+
+def is_without_gpu(script: Script, node: cst.CSTNode) -> bool:
+    """Whether a line runs only where there is no GPU: in the ``else`` of ``if torch.cuda.is_available()``."""
+    for up in script.source.ancestors(node):
+        if isinstance(up, cst.Else) and isinstance(branch := script.source.parents[up], cst.If):
+            if script.is_call_to(branch.test, "torch.cuda.is_available"):
+                return True
+    return False

@@ -90,15 +90,25 @@ class Calls:
             return replace(made, made=Made(self.script, call))
         result = definition.script.roles.calls.result(definition)
         if result is not None and result.role is Role.UNKNOWN and self._is_generator(definition):
-            return self._generated(call)
+            taken = self._generated(call)
+            return taken if taken.role is not Role.UNKNOWN else Value(Role.SEQUENCE, element=yielded(definition))
         return result
 
     def _is_generator(self, definition: Definition) -> bool:
-        source = definition.script.source
-        return any(
-            source.enclosing(node, cst.FunctionDef, cst.Lambda) is definition.node
-            for node in source.inside(definition.node, cst.Yield)
-        )
+        return next(_yields(definition), None) is not None
+
+    def iterated(self, definition: Definition) -> Value | None:
+        """What iterating over an object of a first-party class yields: by its ``__next__``, or its ``__iter__``."""
+        following = self.method(definition, "__next__")
+        if following is not None:
+            return following.script.roles.calls.result(following)
+        started = self.method(definition, "__iter__")
+        if started is None:
+            return UNKNOWN
+        if self._is_generator(started):
+            return yielded(started)
+        result = started.script.roles.calls.result(started)
+        return started.script.roles._element(result) if result is None or result.definition != definition else UNKNOWN
 
     def _generated(self, call: cst.Call) -> Value:
         """A first-party generator that takes a loader hands on what the loader yields."""
@@ -300,7 +310,7 @@ class Calls:
                 return self.roles._element(base) if name == "pop" else UNKNOWN
             case Role.LOADER if name in ("__iter__",):
                 return base
-            case Role.UNKNOWN if name == "prepare":
+            case Role.UNKNOWN if name in ("prepare", "setup_dataloaders", "prepare_data_loader"):
                 return self._prepared(call)
             case Role.UNKNOWN if name in ("log_every",):
                 return self._generated(call)
@@ -309,7 +319,7 @@ class Calls:
     def _prepared(self, call: cst.Call) -> Value:
         """Accelerate's ``prepare`` hands back its arguments, on the device."""
         items = tuple(self.roles.evaluate(arg.value) or UNKNOWN for arg in call.args)
-        moved = tuple(at(item, Place.GPU) if item.role is Role.MODULE else item for item in items)
+        moved = tuple(at(item, Place.GPU) if item.role in (Role.MODULE, Role.LOADER) else item for item in items)
         return moved[0] if len(moved) == 1 else Value(Role.SEQUENCE, items=moved)
 
     def _of_mapping_method(self, call: cst.Call, base: Value, name: str) -> Value:
@@ -471,6 +481,19 @@ class Calls:
                     last = binding.dotted.rpartition(".")[2]
                     found.setdefault(last, []).extend(found.get(binding.name, []))
         return found
+
+
+def yielded(generator: Definition) -> Value | None:
+    """What a first-party generator yields."""
+    given = [node.value for node in _yields(generator) if node.value is not None and not isinstance(node.value, cst.From)]
+    return join(generator.script.roles.evaluate(value) for value in given) if given else UNKNOWN
+
+
+def _yields(definition: Definition) -> Iterator[cst.Yield]:
+    source = definition.script.source
+    for node in source.inside(definition.node, cst.Yield):
+        if source.enclosing(node, cst.FunctionDef, cst.Lambda) is definition.node:
+            yield node
 
 
 def torch_method(name: str, base: Value, has_arguments: bool) -> Value:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from speedlint.semantics.loops import Does
+from speedlint.semantics import library, passes
+from speedlint.semantics.loops import Does, Frequency
+from speedlint.semantics.model import Definition, Role
 
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
@@ -19,6 +23,13 @@ _TRAINERS = (
     "transformers.Seq2SeqTrainer",
     "accelerate.Accelerator",
 )
+_ALSO_OFF = ("torch.enable_grad", "torch.autograd.enable_grad", "torch._C._set_grad_enabled")
+_SETTERS = ("torch.set_grad_enabled", "torch.autograd.set_grad_enabled", "torch._C._set_grad_enabled")
+_GRADIENT_WORDS = frozenset({"grad", "requires_grad", "requires_grad_", "retain_grad", "register_full_backward_hook",
+                             "register_backward_hook", "enable_grad", "backward", "autograd"})
+_GRADIENT_CALLS = ("torch.autograd.grad", "torch.enable_grad", "torch.func.grad", "torch.autograd.functional.jacobian")
+_EVALUATES = re.compile(r"eval|valid|(?:^|_)val(?:_|$)|(?:^|_)test(?:_|$)|predict|infer|accuracy|score|metric", re.IGNORECASE)
+_DEPTH = 5
 _TRAINING = Does.BACKWARD | Does.OPTIMIZER_STEP | Does.TRAINS
 
 
@@ -31,6 +42,13 @@ def trains(script: Script) -> bool:
 
 def trains_itself(script: Script) -> bool:
     """Whether the file's own code, or a function that it calls, takes training steps."""
+    cached: bool | None = script.__dict__.get("_trains")
+    if cached is None:
+        cached = script.__dict__["_trains"] = _trains_itself(script)
+    return cached
+
+
+def _trains_itself(script: Script) -> bool:
     if script.loops.does(script.source.module) & _TRAINING or any(True for _ in script.calls(*_TRAINERS)):
         return True
     return any(script.loops.function_does(function) & _TRAINING for function in script.source.of(cst.FunctionDef))
@@ -51,3 +69,175 @@ def is_test(script: Script) -> bool:
     return any(part in ("tests", "test") for part in inside[:-1]) or stem.endswith("_test") or stem == "conftest" or (
         stem.startswith("test_") and any(each.name.value.startswith("test") for each in script.source.of(cst.FunctionDef))
     )
+
+
+# Gradients off
+
+
+def is_grad_off(script: Script, node: cst.CSTNode, depth: int = 0) -> bool:
+    """Whether gradients are, or may be, switched off where the node runs: around it, before it, or around a call of its
+    function."""
+    if depth > _DEPTH:
+        return True
+    for up in script.source.ancestors(node):
+        if isinstance(up, cst.With) and any(_switches(script, item.item) for item in up.items):
+            return True
+        if isinstance(up, cst.FunctionDef):
+            if any(_switches(script, each.decorator) for each in up.decorators) or _is_switched_before(script, node, up.body):
+                return True
+            return any(is_grad_off(other, call, depth + 1) for other, call in script.call_sites(up))
+    return _is_switched_before(script, node, script.source.module)
+
+
+def _switches(script: Script, expression: cst.BaseExpression) -> bool:
+    """Whether a context manager or decorator switches gradients off or by a flag: torch's own, or one of the project's."""
+    called = expression.func if isinstance(expression, cst.Call) else expression
+    name = script.name(called)
+    if name in library.NO_GRADS or name in _ALSO_OFF:
+        return True
+    if isinstance(expression, cst.IfExp):
+        return _switches(script, expression.body) or _switches(script, expression.orelse)
+    definition = script.definition(called)
+    if definition is None and isinstance(called, cst.Name):
+        return any(_switches(other, value) for other, value in script.roles.origins(called) if value is not expression)
+    return definition is not None and any(True for _ in _calls_within(definition, *library.NO_GRADS))
+
+
+def _calls_within(definition: Definition, *names: str) -> Iterator[cst.Call]:
+    inside = definition.script.source.inside(definition.node, cst.Call)
+    return (call for call in inside if definition.script.name(call.func) in names)
+
+
+def _is_switched_before(script: Script, node: cst.CSTNode, block: cst.CSTNode) -> bool:
+    """Whether a statement ``torch.set_grad_enabled(...)`` stands above the node in its function, or at the top of the file."""
+    return any(
+        isinstance(script.source.parents[call], cst.Expr)
+        and script.source.order[call] < script.source.order[node]
+        and script.source.contains(block, call)
+        for name in _SETTERS
+        for call in script.calls(name)
+    )
+
+
+def needs_grad(script: Script, node: cst.CSTNode, depth: int = 0) -> bool:
+    """Whether code, or the project's functions and modules it calls, works with gradients: attacks, penalties, forces."""
+    for attribute in script.source.inside(node, cst.Attribute):
+        if attribute.attr.value in _GRADIENT_WORDS:
+            return True
+    for call in script.source.inside(node, cst.Call):
+        if script.name(call.func) in _GRADIENT_CALLS:
+            return True
+        callee = script.callee(call) if depth < 3 else None
+        if callee is not None and callee.node is not node and needs_grad(callee.script, callee.node, depth + 1):
+            return True
+    return False
+
+
+# Evaluation passes
+
+
+def forward_of_pass(script: Script, loop: cst.For) -> cst.Call | None:
+    """The first call of a network in the body of an evaluation loop, not of a loss; None where there is none."""
+    for call in script.source.inside(loop.body, cst.Call):
+        if is_network(script, call) and script.source.enclosing(
+            call, cst.FunctionDef
+        ) is script.source.enclosing(loop, cst.FunctionDef):
+            return call
+    return None
+
+
+def is_network(script: Script, call: cst.Call) -> bool:
+    """Whether a call runs a module that is no loss."""
+    return script.role(call.func) is Role.MODULE and not _is_loss(script, call)
+
+
+def is_in_pass(script: Script, node: cst.CSTNode) -> bool:
+    """Whether the node stands in an evaluation loop of its own function."""
+    loop = script.loops.driving_loop(node)
+    return loop is not None and script.loops.kind(loop) is Frequency.EVAL_STEP
+
+
+def _is_loss(script: Script, call: cst.Call) -> bool:
+    made = script.value(call.func).made
+    defined = script.value(call.func).definition
+    name = defined.name if defined is not None else (made.script.name(made.call.func) or "") if made is not None else ""
+    return name.endswith("Loss") or len([arg for arg in call.args if arg.keyword is None]) == 2 and "oss" in name
+
+
+def is_evaluation(script: Script, node: cst.CSTNode) -> bool:
+    """Whether code is meant to evaluate: its function is named so, or a module is in evaluation mode there."""
+    function = script.function(node)
+    if function is not None and _EVALUATES.search(function.name.value):
+        return True
+    block = function.body if function is not None else script.source.module
+    latest = None
+    for call in script.method_calls("eval", "train"):
+        if script.source.order[call] < script.source.order[node] and script.source.contains(block, call):
+            if script.role(call.func.value) in (Role.MODULE, Role.UNKNOWN):  # type: ignore[attr-defined]
+                latest = call
+    return latest is not None and (passes.sets_eval_mode(script, latest) or _is_eval_call(latest))
+
+
+def _is_eval_call(call: cst.Call) -> bool:
+    return isinstance(call.func, cst.Attribute) and call.func.attr.value == "eval" and not call.args
+
+
+def only_evaluates(script: Script, function: cst.FunctionDef) -> bool:
+    """Whether a function can run without gradients as a whole: named for evaluation, undecorated, no step and no gradient
+    in it, nothing it starts out of sight that may train."""
+    if function.decorators or function.asynchronous is not None or not _EVALUATES.search(function.name.value):
+        return False
+    if script.loops.function_does(function) & _TRAINING or needs_grad(script, function):
+        return False
+    if any(True for kind in (cst.Yield, cst.FunctionDef) for one in script.source.inside(function.body, kind)):
+        return False
+    return not any(
+        isinstance(call.func, cst.Attribute) and call.func.attr.value in ("fit", "zero_grad", "step")
+        for call in script.source.inside(function.body, cst.Call)
+    )
+
+
+def both_modes(script: Script, loop: cst.For) -> cst.BaseExpression | None:
+    """The condition on a parameter of the function under which a loop's backward pass stands, where the loop also runs
+    without it: one function for training and evaluation."""
+    source, function = script.source, script.function(loop)
+    backwards = [call for call in script.method_calls("backward") if source.contains(loop.body, call)]
+    if function is None or len(backwards) != 1:
+        return None
+    parameters = {param.name.value for param in (*function.params.params, *function.params.kwonly_params)}
+    for up in source.ancestors(backwards[0]):
+        if up is loop:
+            return None
+        if isinstance(up, cst.If) and {name.value for name in source.inside(up.test, cst.Name)} & parameters:
+            return None if _switches_mode(script, function) else up.test
+    return None
+
+
+def _switches_mode(script: Script, function: cst.FunctionDef) -> bool:
+    """Whether the function mentions one of torch's switches of gradients at all."""
+    return any(script.name(node) in library.NO_GRADS for kind in (cst.Attribute, cst.Name)
+               for node in script.source.inside(function, kind))
+
+
+def is_only_decided(script: Script, call: cst.Call) -> bool:
+    """Whether nothing differentiable is made of a network's output: it is bound to a name that is only argmaxed."""
+    source = script.source
+    assign = source.parents[call]
+    match assign:
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as target)]):
+            pass
+        case _:
+            return False
+    uses = [use for use in script.names.uses(target) if any(b.node is target for b in script.names.reaching(use)) and use is not target]
+    return bool(uses) and all(_is_decision(script, use) for use in uses)
+
+
+def _is_decision(script: Script, use: cst.Name) -> bool:
+    """Whether a use of an output is ``torch.argmax(x)``, ``x.argmax()`` or ``x.max(1)[1]``."""
+    parent = script.source.parents[use]
+    up = script.source.parents[parent]
+    if isinstance(parent, cst.Arg) and isinstance(up, cst.Call):
+        return script.name(up.func) == "torch.argmax" and up.args[0] is parent
+    if isinstance(parent, cst.Attribute) and parent.value is use and isinstance(up, cst.Call) and up.func is parent:
+        return parent.attr.value == "argmax"
+    return False

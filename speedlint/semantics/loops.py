@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from speedlint.semantics import library, passes
 from speedlint.semantics.model import Definition, Role
 
 if TYPE_CHECKING:
@@ -41,6 +42,10 @@ class Does(enum.Flag):
     """Holds a whole loop of training steps."""
     EVALUATES = enum.auto()
     """Holds a whole loop over a loader, without training."""
+    FORWARD = enum.auto()
+    """Runs a module."""
+    NO_TRAINING = enum.auto()
+    """Puts a module in evaluation mode, or turns gradients off."""
 
 
 _STEP_METHODS = frozenset({"training_step", "train_step"})
@@ -57,7 +62,7 @@ class Loops:
 
     def frequency(self, node: cst.CSTNode) -> Frequency:
         """How often the node runs, at most."""
-        throttled = False
+        throttled = counted = False
         child = node
         for up in self.script.source.ancestors(node):
             if isinstance(up, (cst.FunctionDef, cst.Lambda)):
@@ -67,10 +72,12 @@ class Loops:
                 called = self.of_function(up)
                 return min(called, Frequency.THROTTLED) if throttled else called
             throttled = throttled or self._guards(up, child)
+            counted = counted or (isinstance(up, cst.If) and child is up.body and self._counts_steps(up.test))
             if isinstance(up, (cst.For, cst.While)) and child is up.body:
                 kind = self.kind(up)
                 if kind is not None:
-                    return min(kind, Frequency.THROTTLED) if throttled else kind
+                    is_rare = throttled or (counted and self._accumulates(up))
+                    return min(kind, Frequency.THROTTLED) if is_rare else kind
             child = up
         return Frequency.ONCE
 
@@ -199,6 +206,20 @@ class Loops:
         period = self.script.constant(expression.right)
         return period is None or period.value != 1
 
+    def _counts_steps(self, test: cst.BaseExpression) -> bool:
+        """Whether a condition is ``step % n == 0``, even where ``n`` is 1."""
+        match test:
+            case cst.BooleanOperation(left=left, operator=cst.And(), right=right):
+                return self._counts_steps(left) or self._counts_steps(right)
+            case cst.Comparison(left=cst.BinaryOperation(operator=cst.Modulo()), comparisons=[cst.ComparisonTarget(operator=cst.Equal())]):
+                return True
+        return False
+
+    def _accumulates(self, loop: Loop) -> bool:
+        """Whether a training step of the loop is many micro-steps, so that what it does once it does rarely."""
+        inner: list[Loop] = [*self.script.source.inside(loop.body, cst.For), *self.script.source.inside(loop.body, cst.While)]
+        return any(self._runs_here(each, loop.body) and self.kind(each) is Frequency.STEP for each in inner)
+
     def _is_counter_at(self, left: cst.BaseExpression, right: cst.BaseExpression) -> bool:
         """Whether a loop's counter is compared with one number: the first batch, the last step."""
         return any(isinstance(side, cst.Name) and self._counts(side) for side in (left, right))
@@ -232,11 +253,36 @@ class Loops:
             return Frequency.STEP
         if does & Does.TRAINS:
             return Frequency.EPOCH
-        if self.iterates_loader(loop):
+        if self.iterates_loader(loop) or self.is_evaluation(loop, does):
             return Frequency.EVAL_STEP
         if does & Does.EVALUATES:
             return Frequency.EPOCH
         return None
+
+    def is_evaluation(self, loop: Loop, does: Does) -> bool:
+        """Whether a loop that goes over no loader still runs a module for evaluation, once a turn on something new."""
+        if not does & Does.FORWARD:
+            return False
+        calls = [
+            call
+            for call in self.script.source.inside(loop.body, cst.Call)
+            if self._call_does(call) & (Does.FORWARD | Does.EVALUATES) == Does.FORWARD
+            and self._runs_here(call, loop.body)
+            and not self._loops_between(call, loop.body)
+        ]
+        if not passes.feeds_module(self.script, loop, calls):
+            return False
+        return bool(does & Does.NO_TRAINING) or passes.is_without_grad(self.script, loop) or self._is_after_eval(loop)
+
+    def _is_after_eval(self, loop: Loop) -> bool:
+        function = self.script.function(loop)
+        block = function.body if function is not None else self.script.source.module
+        before = self.script.source.order[loop]
+        return any(
+            self.script.source.order[call] < before and passes.sets_eval_mode(self.script, call)
+            for call in self.script.method_calls("eval", "train")
+            if self.script.source.contains(block, call)
+        )
 
     def does(self, block: cst.CSTNode) -> Does:
         """What a block does when it runs once."""
@@ -297,10 +343,11 @@ class Loops:
     def _call_does(self, call: cst.Call) -> Does:
         if call in self._own:
             return self._own[call]
+        found = Does.FORWARD if self.script.role(call.func) is Role.MODULE else Does.NOTHING
         callee = self.script.callee(call)
         if callee is None or not isinstance(callee.node, cst.FunctionDef):
-            return Does.NOTHING
-        return callee.script.loops.function_does(callee.node)
+            return found
+        return found | callee.script.loops.function_does(callee.node)
 
     @cached_property
     def _own(self) -> dict[cst.Call, Does]:
@@ -315,6 +362,9 @@ class Loops:
                 found[call] = Does.OPTIMIZER_STEP
         for call in self.script.calls("torch.autograd.backward"):
             found[call] = Does.BACKWARD
+        for call in (*self.script.calls(*library.NO_GRADS), *self.script.method_calls("eval", "train")):
+            if passes.turns_grad_off(self.script, call) or passes.sets_eval_mode(self.script, call):
+                found[call] = Does.NO_TRAINING
         return found
 
     def function_does(self, function: cst.FunctionDef) -> Does:

@@ -93,11 +93,14 @@ class Names:
         self.source = source
         self._scopes: dict[cst.CSTNode, Scope] = {}
         self._reached: dict[cst.Name, list[Binding]] = {}
+        self._dotted: dict[cst.CSTNode, str | None] = {}
+        self._is_bound = False
         self.module = self._scope_for(source.module)
         self._bind_everything()
         for scope in self._scopes.values():
             for found in scope.bindings.values():
                 found.sort(key=lambda binding: binding.effect)
+        self._is_bound = True
 
     def scope(self, node: cst.CSTNode) -> Scope:
         """The scope in which ``node`` is evaluated."""
@@ -363,6 +366,14 @@ class Names:
     def dotted(self, expression: cst.CSTNode, depth: int = 0) -> str | None:
         """The full name of what an expression stands for: ``torch.utils.data.DataLoader`` for ``DL``; builtins as
         themselves; None for what this file defines or computes. Relative imports keep their leading dots."""
+        if depth == 0 and self._is_bound and expression in self._dotted:
+            return self._dotted[expression]
+        found = self._find_dotted(expression, depth)
+        if depth == 0 and self._is_bound:
+            self._dotted[expression] = found
+        return found
+
+    def _find_dotted(self, expression: cst.CSTNode, depth: int) -> str | None:
         if isinstance(expression, cst.Attribute):
             base = self.dotted(expression.value, depth)
             return None if base is None or base in _BUILTINS else f"{base}.{expression.attr.value}"
@@ -393,7 +404,8 @@ class Names:
         """How the module's top level spells ``dotted`` already, such as ``F.relu`` for ``torch.nn.functional.relu``."""
         spellings = []
         for name, bindings in self.module.bindings.items():
-            if len(bindings) == 1 and (full := bindings[0].dotted) and not bindings[0].region:
+            full = bindings[0].dotted
+            if full and not bindings[0].region and all(binding.dotted == full for binding in bindings):
                 if dotted == full:
                     spellings.append(name)
                 elif dotted.startswith(full + "."):

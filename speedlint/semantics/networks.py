@@ -28,16 +28,18 @@ _NO_NETWORKS = ("torch.", "numpy.", "typing.", "collections.", "functools.", "da
                 "torchvision.datasets.", "pathlib.", "enum.", "PIL.", "torchvision.ops.", "easydict.", "omegaconf.")
 _PLAIN_MODULES = "torch.nn."
 _SMALL_WIDTH = 1024
+_HEAD = 2
 _HALF_MAX = 65504
 
 
 @dataclass(frozen=True, slots=True)
 class Hazard:
-    """A place in a network or a loss that fails, or loses its meaning, in half precision; ``why`` is a clause."""
+    """A place in a network or a loss that fails, or loses its meaning, under autocast; ``half_only``: in float16 alone."""
 
     script: Script
     node: cst.CSTNode
     why: str
+    half_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ class Network:
         products: matrix products written out: ``bmm``, ``einsum``, ``@``.
         linears: its Linear layers.
         widest: the widest constant Linear layer; None where one is not known.
+        widest_known: the widest Linear layer among those that are known.
         hazards: what half precision breaks.
         is_known: whether all of it was in sight.
     """
@@ -61,6 +64,7 @@ class Network:
     products: int = 0
     linears: int = 0
     widest: int | None = 0
+    widest_known: int = 0
     hazards: tuple[Hazard, ...] = field(default=())
     is_known: bool = True
 
@@ -73,6 +77,7 @@ class Network:
             self.products + other.products,
             self.linears + other.linears,
             max(self.widest or 0, other.widest or 0) if known_width else None,
+            max(self.widest_known, other.widest_known),
             tuple(dict.fromkeys((*self.hazards, *other.hazards))),
             self.is_known and other.is_known,
         )
@@ -89,20 +94,26 @@ def is_convolutional(script: Script, module: cst.CSTNode) -> bool:
 def is_small_linear(script: Script, module: cst.CSTNode) -> bool:
     """Whether a module holds nothing but Linear layers with constant widths of at most 1024."""
     made_of = network(script, module)
-    narrow = made_of.widest is not None and made_of.widest <= _SMALL_WIDTH
-    heavier = made_of.convolutions or made_of.attention or made_of.recurrent or made_of.products
-    return made_of.is_known and narrow and not heavier
+    return made_of.is_known and made_of.widest is not None and is_small(made_of)
+
+
+def is_small(made_of: Network) -> bool:
+    """Whether all that is seen of a network are Linear layers and products, none of them known to be wide."""
+    heavier = made_of.convolutions or made_of.attention or made_of.recurrent
+    return made_of.is_known and not heavier and made_of.widest_known <= _SMALL_WIDTH
 
 
 def is_matmul_heavy(script: Script, module: cst.CSTNode) -> bool:
-    """Whether most of a module's work is matrix products outside of cuDNN: attention, or Linear layers that are not small."""
+    """Whether much of a module's work is matrix products outside of cuDNN: attention, wide Linear layers, or more of them
+    beside a recurrent layer (which cuDNN computes) than its head."""
     made_of = network(script, module)
     if made_of.attention:
         return True
-    if made_of.convolutions or made_of.recurrent:
+    if made_of.convolutions:
         return False
-    wide = made_of.widest is None or made_of.widest > _SMALL_WIDTH
-    return made_of.linears > 1 and wide and made_of.is_known
+    if made_of.recurrent:
+        return made_of.linears > _HEAD
+    return made_of.widest_known > _SMALL_WIDTH
 
 
 def network(script: Script, module: cst.CSTNode) -> Network:
@@ -111,12 +122,14 @@ def network(script: Script, module: cst.CSTNode) -> Network:
 
     cache: dict[cst.CSTNode, Network] = script.__dict__.setdefault("_networks", {})
     if module not in cache:
-        found = [_of_root(*root) for root in roots(script, module)]
+        origins = roots(script, module)
+        found = [root_network(*root) for root in origins if len(origins) == 1 or not root[0].is_call_to(root[1], "torch.load")]
         cache[module] = reduce(Network.__or__, found) if found else _UNKNOWN
     return cache[module]
 
 
-def _of_root(script: Script, node: cst.CSTNode) -> Network:
+def root_network(script: Script, node: cst.CSTNode) -> Network:
+    """What a module that is made by this expression is made of."""
     if isinstance(node, cst.Param | cst.Name):
         value = script.value(node)
         return _of_definition(value.definition) if value.definition is not None else _UNKNOWN
@@ -129,7 +142,7 @@ def _of_root(script: Script, node: cst.CSTNode) -> Network:
     if name is None:
         return _UNKNOWN
     if name.startswith(_PLAIN_MODULES):
-        return _scan(script, node)
+        return code_network(script, node)
     return _of_library(script, node, name)
 
 
@@ -158,12 +171,12 @@ def _of_definition(definition: Definition) -> Network:
     cache: dict[cst.CSTNode, Network] = definition.script.__dict__.setdefault("_networks_of", {})
     if definition.node not in cache:
         cache[definition.node] = Network()
-        cache[definition.node] = _scan(definition.script, definition.node)
+        cache[definition.node] = code_network(definition.script, definition.node)
     return cache[definition.node]
 
 
-def _scan(script: Script, top: cst.CSTNode) -> Network:
-    """What a piece of code holds, with all it names."""
+def code_network(script: Script, top: cst.CSTNode) -> Network:
+    """What a piece of code holds, with the first-party classes and functions it names."""
     found = Network()
     todo: list[tuple[Script, cst.CSTNode]] = [(script, top)]
     seen = {top}
@@ -196,7 +209,7 @@ def _named_definitions(script: Script, top: cst.CSTNode) -> list[Definition]:
 
 def _own(script: Script, top: cst.CSTNode) -> Network:
     """What a piece of code holds itself."""
-    convolutions = products = linears = 0
+    convolutions = products = linears = widest_known = 0
     attention = recurrent = False
     softmax = False
     widest: int | None = 0
@@ -222,13 +235,16 @@ def _own(script: Script, top: cst.CSTNode) -> Network:
             linears += 1
             width = _width(script, call)
             widest = None if widest is None or width is None else max(widest, width)
+            widest_known = max(widest_known, width or 0)
         elif name in ("torch.nn.Softmax", "torch.softmax", "torch.nn.functional.softmax"):
             softmax = True
         elif name.startswith((*library.MODULE_FACTORIES, "transformers.")) or _is_foreign_module(script, name):
             library_parts |= _of_library(script, call, name)
+    if isinstance(top, cst.ClassDef):
+        attention = attention or any((script.name(base.value) or "").startswith(_ATTENTION) for base in top.bases)
     products += sum(isinstance(op.operator, cst.MatrixMultiply) for op in script.source.inside(top, cst.BinaryOperation))
     attention = attention or (softmax and products >= 2)
-    known = Network(convolutions, attention, recurrent, products, linears, widest, tuple(hazards))
+    known = Network(convolutions, attention, recurrent, products, linears, widest, widest_known, tuple(hazards))
     return known | library_parts
 
 
@@ -247,20 +263,20 @@ def _width(script: Script, call: cst.Call) -> int | None:
 
 
 def _hazards_of(script: Script, call: cst.Call, name: str | None) -> list[Hazard]:
-    why = None
+    why, half_only = None, False
     method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
     if name in ("torch.nn.BCELoss", "torch.nn.functional.binary_cross_entropy"):
         why = f"`{script.text(call.func)}` raises under autocast; use its `with_logits` form on the logits"
     elif method in ("masked_fill", "masked_fill_") and len(call.args) > 1 and _overflows(script, call.args[-1].value):
-        why = f"`{script.text(call.args[-1].value)}` does not fit in float16, so `{method}` raises"
+        why, half_only = f"`{script.text(call.args[-1].value)}` does not fit in float16, so `{method}` raises", True
     elif name is not None and (name.startswith(("torch.linalg.", "torch.fft.", "torch.sparse.", "torch.cholesky", "torch.svd"))
                                or name in ("torch.inverse", "torch.det", "torch.logdet", "torch.spmm", "torch.stft", "torch.istft")):
         why = f"`{script.text(call.func)}` is not made for float16"
     elif name == "torch.autograd.grad":
-        why = "`torch.autograd.grad` differentiates the unscaled loss"
+        why, half_only = "`torch.autograd.grad` differentiates the unscaled loss", True
     elif method == "double" and not call.args:
         why = "it computes in double precision"
-    return [Hazard(script, call, why)] if why else []
+    return [Hazard(script, call, why, half_only)] if why else []
 
 
 def _overflows(script: Script, expression: cst.BaseExpression) -> bool:

@@ -265,11 +265,13 @@ class Roles:
             return None
         match value.role:
             case Role.LOADER:
-                return Value(Role.BATCH, Place.HOST, made=value.made)
+                return Value(Role.BATCH, Place.GPU if value.place is Place.GPU else Place.HOST, made=value.made)
             case Role.TENSOR | Role.BATCH | Role.ARRAY:
                 return value
             case Role.SEQUENCE | Role.DATASET:
                 return value.element or (join(value.items) if value.items else UNKNOWN)
+            case Role.INSTANCE if value.definition is not None:
+                return self.calls.iterated(value.definition)
             case Role.STRING | Role.MAPPING:
                 return STRING
         return UNKNOWN

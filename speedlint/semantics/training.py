@@ -90,7 +90,7 @@ def _find_placements(script: Script) -> list[Placement]:
         else:
             same[0].update(origin)
             same[1].append(call)
-    return [Placement(calls[0], calls[0].func.value, tuple(calls[1:])) for _, calls in found  # type: ignore[attr-defined]
+    return [Placement(calls[0], calls[0].func.value, tuple(calls[1:])) for _, calls in found
             if isinstance(calls[0].func, cst.Attribute)]
 
 
@@ -256,16 +256,28 @@ def _binding_sources(script: Script, binding: Binding) -> Iterator[tuple[Script,
         if reached is not None and other is not None:
             yield from _binding_sources(other, reached)
     elif binding.kind is Kind.ASSIGN and binding.value is not None:
-        value: cst.BaseExpression = binding.value
-        for step in binding.path:
-            if step is None or not isinstance(value, (cst.Tuple, cst.List)) or step >= len(value.elements):
-                yield script, binding.node
-                return
-            value = value.elements[step].value
-        if not (isinstance(value, cst.Name) and value.value == "None"):
-            yield script, value
+        taken = list(_taken_apart(script, binding.value, binding.path))
+        if not taken:
+            yield script, binding.node
+        yield from ((place, value) for place, value in taken if not (isinstance(value, cst.Name) and value.value == "None"))
     elif binding.kind is not Kind.AUGMENT:
         yield script, binding.node
+
+
+def _taken_apart(
+    script: Script, value: cst.BaseExpression, path: tuple[int | None, ...]
+) -> Iterator[tuple[Script, cst.BaseExpression]]:
+    """The part of a tuple, written out or returned by a first-party function, that a path leads to."""
+    if not path:
+        yield script, value
+    elif isinstance(value, (cst.Tuple, cst.List)):
+        if path[0] is not None and path[0] < len(value.elements):
+            yield from _taken_apart(script, value.elements[path[0]].value, path[1:])
+    elif isinstance(value, cst.Call):
+        definition = script.definition(value.func) or script.value(value.func).definition
+        if definition is not None and isinstance(definition.node, cst.FunctionDef):
+            for result in returned(definition):
+                yield from _taken_apart(definition.script, result, path)
 
 
 def _passed(script: Script, parameter: cst.Param) -> Iterator[tuple[Script, cst.CSTNode]]:

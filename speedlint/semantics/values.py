@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _LITERALS = (cst.Integer, cst.Float, cst.SimpleString, cst.ConcatenatedString)
 _NAMED = {"True": True, "False": False, "None": None}
+_COPIES = ("dataclasses.replace", "copy.copy", "copy.deepcopy")
 _PARSERS = ("parse_args", "parse_known_args", "parse_intermixed_args")
 
 
@@ -191,17 +192,19 @@ class Values:
         return agreed(self._option(script, setting, name) for script, setting in self.settings(attribute.value))
 
     def settings(self, base: cst.BaseExpression, depth: int = 0) -> list[tuple[Script, cst.CSTNode]]:
-        """Where a configuration object comes from: ``parse_args()`` calls and configuration classes."""
+        """Where a configuration object comes from: ``parse_args()`` calls, configuration classes and calls of them."""
         found: list[tuple[Script, cst.CSTNode]] = []
-        if depth > 6:
+        if depth > 10:
             return found
         match base:
             case cst.Call(func=cst.Attribute(attr=cst.Name(value=method))) if method in _PARSERS:
                 return [(self.script, base)]
+            case cst.Call(args=[cst.Arg(value=inner), *_]) if self.script.name(base.func) in _COPIES:
+                return [(self.script, base)] if len(base.args) > 1 else self.settings(inner, depth + 1)
             case cst.Call():
                 definition = self.script.definition(base.func)
                 if definition is not None and isinstance(definition.node, cst.ClassDef):
-                    return [(definition.script, definition.node)]
+                    return [(self.script, base)] if base.args else [(definition.script, definition.node)]
                 if definition is not None:
                     for result in returned(definition):
                         found += definition.script.values.settings(result, depth + 1)
@@ -211,14 +214,34 @@ class Values:
                     return [(definition.script, definition.node)]
                 for script, value in self.script.roles.origins(base):
                     found += script.values.settings(value, depth + 1)
+            case cst.IfExp(body=body, orelse=orelse):
+                return self.settings(body, depth + 1) + self.settings(orelse, depth + 1)
             case cst.Subscript(value=inner):
                 return self.settings(inner, depth + 1)
         return found
 
-    def _option(self, script: Script, setting: cst.CSTNode, name: str) -> Constant | None:
+    def _option(self, script: Script, setting: cst.CSTNode, name: str, depth: int = 0) -> Constant | None:
         if isinstance(setting, cst.ClassDef):
             return script.values.class_field(setting, name)
+        if isinstance(setting, cst.Call) and not _is_parser(setting):
+            return script.values._given_option(setting, name, depth)
         return script.values.parsed_option(name)
+
+    def _given_option(self, call: cst.Call, name: str, depth: int) -> Constant | None:
+        """A field of what ``Config(workers=4)`` or ``replace(config, workers=4)`` makes."""
+        given = self.argument(call, name, None)
+        if given is not None or self.hides_arguments(call) or depth > 6:
+            return self.constant(given) if given is not None else None
+        if self.script.name(call.func) in _COPIES:
+            before = self.settings(call.args[0].value)
+            return agreed(self._option(script, setting, name, depth + 1) for script, setting in before)
+        definition = self.script.definition(call.func)
+        if definition is None or not isinstance(definition.node, cst.ClassDef):
+            return None
+        by_position = any(arg.keyword is None for arg in call.args)
+        if by_position and self.script.roles.calls.method(definition, "__init__") is None:
+            return None
+        return definition.script.values.class_field(definition.node, name)
 
     def class_field(self, node: cst.ClassDef, name: str) -> Constant | None:
         """The default of a class attribute, a dataclass field, or what ``__init__`` sets it to."""
@@ -282,6 +305,10 @@ class Values:
         for call in self.script.method_calls("set_defaults"):
             found |= {arg.keyword.value for arg in call.args if arg.keyword}
         return frozenset(found)
+
+
+def _is_parser(call: cst.Call) -> bool:
+    return isinstance(call.func, cst.Attribute) and call.func.attr.value in _PARSERS
 
 
 def agreed(found: Iterator[Constant | None]) -> Constant | None:

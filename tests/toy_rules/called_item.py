@@ -1,7 +1,9 @@
 """Calls `.item()`.
 
 ## Why it is slow
-The CPU waits for the GPU. This is not shown.
+The CPU waits for the GPU.
+
+This is not shown.
 """
 
 from __future__ import annotations

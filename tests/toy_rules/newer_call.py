@@ -14,7 +14,7 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     match call:
         case cst.Call(func=cst.Name("newer") as name):
             start, end = script.source.span(name)
-            fix = Fix((Edit(script.source.path, start, end, "newest"),), Risk.EXACT, since=(2, 3))
+            fix = Fix((Edit(script.source.path, start, end, "abs"),), Risk.EXACT, since=(2, 3))
             yield Finding(call, f"`{script.source.text(call)}` is slow", fix=fix, advice="write something else", level=Level.WARNING)
 
 

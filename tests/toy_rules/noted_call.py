@@ -14,7 +14,7 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     match call:
         case cst.Call(func=cst.Name("noted") as name):
             start, end = script.source.span(name)
-            fix = Fix((Edit(script.source.path, start, end, "quiet"),), Risk.EXACT)
+            fix = Fix((Edit(script.source.path, start, end, "len"),), Risk.EXACT)
             yield Finding(call, f"`{script.source.text(call)}` is slow", fix=fix, advice="write something else", level=Level.NOTE)
 
 

@@ -14,7 +14,7 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     match call:
         case cst.Call(func=cst.Name("risky") as name):
             start, end = script.source.span(name)
-            fix = Fix((Edit(script.source.path, start, end, "tame"),), Risk.BEHAVIOR)
+            fix = Fix((Edit(script.source.path, start, end, "repr"),), Risk.BEHAVIOR)
             yield Finding(call, f"`{script.source.text(call)}` is slow", fix=fix, advice="write something else", level=Level.WARNING)
 
 

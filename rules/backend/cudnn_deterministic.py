@@ -1,0 +1,86 @@
+"""`cudnn.deterministic = True` keeps cuDNN from its fastest convolution algorithms.
+
+## What it does
+Finds `torch.backends.cudnn.deterministic = True`, under any alias, in programs that train.
+
+## Why it is slow
+cuDNN has several algorithms for each convolution, and the fastest backward ones add up in whatever order the GPU's threads
+finish. Deterministic mode forbids them, and `benchmark = True` beside it can then only choose among the slow ones.
+
+## Example
+```python
+import torch
+
+torch.backends.cudnn.deterministic = True
+```
+
+## Use instead
+```python
+import torch
+
+torch.backends.cudnn.deterministic = False
+```
+
+## Fix safety
+Numeric: the same mathematics, but two runs with one seed no longer agree bit for bit. In a branch or function that exists
+to make runs reproducible (`if args.seed is not None`, `def set_seed`), or beside the seeds, it is there on purpose and only
+a note. Tests and scripts that only evaluate are left alone.
+
+## Sources
+PyTorch's notes on reproducibility say that deterministic operations are often slower. The gain depends on the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from speedlint import edits
+from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.semantics import backend, evaluation
+from speedlint.semantics.script import Script
+
+
+def check(assign: cst.Assign, script: Script) -> Iterator[Finding]:
+    match assign:
+        case cst.Assign(targets=[cst.AssignTarget(target=target)], value=cst.Name("True") | cst.Integer("1")):
+            if script.name(target) == "torch.backends.cudnn.deterministic" and _matters(assign, script):
+                yield _finding(assign, script)
+
+
+def _matters(assign: cst.Assign, script: Script) -> bool:
+    if evaluation.is_test(script) or backend.is_undone(script, assign, "deterministic"):
+        return False
+    return evaluation.trains(script)
+
+
+def _finding(assign: cst.Assign, script: Script) -> Finding:
+    code = script.text(assign)
+    fix = Fix((edits.replace(script.source, assign.value, "False"),), Risk.NUMERIC)
+    if _contradicts(assign, script):
+        message = f"`{code}` leaves `benchmark = True` beside it only the slower algorithms to choose from"
+        return Finding(assign, message, fix, "set it to False; the seeds stay as they are", Level.WARNING)
+    if backend.is_for_reproducibility(script, assign):
+        message = f"`{code}` makes runs reproducible and convolutions slower"
+        return Finding(assign, message, fix, "set it to False when runs need not repeat bit for bit", Level.NOTE)
+    return Finding(
+        assign,
+        f"`{code}` forbids cuDNN's fastest convolution algorithms in every run",
+        fix,
+        "set it to False, or only behind a switch for reproducible runs",
+        Level.WARNING,
+    )
+
+
+def _contradicts(assign: cst.Assign, script: Script) -> bool:
+    """Whether the same block turns `benchmark` on, outside a function or branch made for reproducibility."""
+    block = script.source.parents[script.source.statement(assign)]
+    beside = any(
+        setting.value and script.source.parents[script.source.statement(setting.assign)] is block
+        for setting in backend.settings(script, "benchmark")
+    )
+    return beside and not backend.is_named_for_reproducibility(script, assign)
+
+
+RULE = Rule("SPD401", on=cst.Assign, check=check, triggers=(b"deterministic",))

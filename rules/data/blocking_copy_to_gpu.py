@@ -1,0 +1,72 @@
+"""A batch is copied to the GPU with the host waiting for the copy.
+
+## What it does
+Finds `.to(device)`, `.cuda()` and `.type(torch.cuda.FloatTensor)` of what a loader yields, on each training or evaluation
+step, without `non_blocking=True`. Copies of modules, changes of the dtype alone, and tensors that are already on the device
+are something else.
+
+## Why it is slow
+The host stands still until the copy has ended, and cannot queue the next kernels meanwhile. From pinned memory (see
+loader-without-pinned-memory) a `non_blocking` copy is only queued.
+
+## Example
+```python
+for images, labels in loader:
+    images = images.to(device)
+    labels = labels.to(device)
+```
+
+## Use instead
+```python
+for images, labels in loader:
+    images = images.to(device, non_blocking=True)
+    labels = labels.to(device, non_blocking=True)
+```
+
+## Fix safety
+Exact: later work on the GPU waits for the copy by itself, and without pinned memory the copy blocks as before. It is shown,
+not written, where the device may be Apple's `mps`, where the tensor on the host is changed afterwards, where what is copied
+is computed from the batch first, and where the batch may be an object with its own `to`.
+
+## Sources
+PyTorch's tutorial on pinned memory and `non_blocking`; the Performance Tuning Guide's section on asynchronous copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from speedlint import edits
+from speedlint.rule import Finding, Fix, Related, Risk, Rule
+from speedlint.semantics.batches import blocks, hazard, is_on_gpu_already, moved, source_loader
+from speedlint.semantics.loops import Frequency
+from speedlint.semantics.script import Script
+
+_WHEN = {Frequency.STEP: "on each training step", Frequency.EVAL_STEP: "on each evaluation step", Frequency.THROTTLED: "now and then"}
+
+
+def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+    batch = moved(script, call)
+    if batch is None or not script.on_gpu or not blocks(call):
+        return
+    when = _WHEN.get(script.frequency(call))
+    if when is None or is_on_gpu_already(script, batch):
+        return
+    loader = source_loader(script, batch)
+    message = f"`{script.text(call)}` makes the host wait for the copy {when}"
+    advice = "pass `non_blocking=True`"
+    related: tuple[Related, ...] = ()
+    if loader is not None and not loader.hides_arguments and loader.setting("pin_memory").is_off:
+        advice += "; it takes effect once the loader has `pin_memory=True`"
+        related = (Related(loader.script.source, loader.call, "the loader, which does not pin its batches"),)
+    reason = hazard(script, call, batch)
+    if reason is not None:
+        yield Finding(call, message, advice=f"{advice}; not written: {reason}", related=related)
+        return
+    fix = Fix((edits.set_argument(script.source, call, "non_blocking", "True"),), Risk.EXACT)
+    yield Finding(call, message, fix, advice, related=related)
+
+
+RULE = Rule("SPD205", on=cst.Call, check=check, triggers=(b".to(", b".cuda(", b".type("))

@@ -1,0 +1,80 @@
+"""A `DataLoader` without pinned memory makes each copy of a batch to the GPU slow and blocking.
+
+## What it does
+Finds loaders of scripts that train on a GPU whose `pin_memory` is absent or False, also where the False comes from a default
+of the command line, a constant, a dataclass field or a dict.
+
+## Why it is slow
+The GPU can read a batch by itself only from page-locked memory. From ordinary memory the driver first copies it through a
+buffer of its own, and the host waits; `non_blocking=True` has no effect.
+
+## Example
+```python
+from torch.utils.data import DataLoader
+
+loader = DataLoader(dataset, batch_size=64, num_workers=8)
+images = next(iter(loader)).to("cuda")
+```
+
+## Use instead
+```python
+from torch.utils.data import DataLoader
+
+loader = DataLoader(dataset, batch_size=64, num_workers=8, pin_memory=True)
+images = next(iter(loader)).to("cuda", non_blocking=True)
+```
+
+## Fix safety
+Exact. Where the device is chosen at run time, `torch.cuda.is_available()` is written instead of `True`, since pinning
+without a GPU warns. It takes memory of the host that cannot be swapped out: two batches per worker. Loaders whose dataset or
+collate function already makes GPU tensors are left alone, since those cannot be pinned.
+
+## Sources
+PyTorch's tutorial on pinned memory and `non_blocking`; the Performance Tuning Guide asks for `pin_memory=True`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from speedlint import edits
+from speedlint.rule import Edit, Finding, Fix, Level, Related, Risk, Rule
+from speedlint.semantics.batches import is_copied
+from speedlint.semantics.loaders import Loader, Setting, gpu_is_certain, loader, places, set_where_set
+from speedlint.semantics.script import Script
+
+
+def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+    found = loader(script, call)
+    if found is None or found.hides_arguments or not script.on_gpu:
+        return
+    pinned = found.setting("pin_memory")
+    if pinned.is_off and (matters := found.matters) is not None and not found.is_on_gpu:
+        yield _finding(found, pinned, Level.WARNING if matters and is_copied(found) else Level.NOTE)
+
+
+def _finding(found: Loader, pinned: Setting, level: Level) -> Finding:
+    message = "this loader does not pin its batches, so that each copy to the GPU makes the host wait"
+    related = tuple(
+        Related(place.script.source, place.node, "`pin_memory` is set here")
+        for place in places(found.script, pinned)
+        if place.node is not pinned.expression
+    )
+    advice = "pass `pin_memory=True` where there is a GPU, and copy with `non_blocking=True`"
+    try:
+        return Finding(found.call, message, Fix(_edits(found, pinned), Risk.EXACT), advice, level, related)
+    except edits.CannotEdit as reason:
+        return Finding(found.call, message, advice=f"{advice}; not written: {reason}", level=level, related=related)
+
+
+def _edits(found: Loader, pinned: Setting) -> tuple[Edit, ...]:
+    dotted, text = ("", "True") if gpu_is_certain(found.script) else ("torch.cuda.is_available", "{}()")
+    if pinned.expression is not None:
+        return set_where_set(found.script, pinned, dotted, text)
+    spelled, imports = found.script.spell(dotted) if dotted else ("", ())
+    return (*imports, edits.set_argument(found.script.source, found.call, "pin_memory", text.replace("{}", spelled)))
+
+
+RULE = Rule("SPD202", on=cst.Call, check=check, triggers=(b"Loader",))

@@ -1,0 +1,64 @@
+"""`nn.DataParallel` drives all GPUs from one Python thread and copies the model to each of them on every step.
+
+## What it does
+Finds modules wrapped in `torch.nn.DataParallel`, under any name, in programs that train.
+
+## Why it is slow
+Each forward pass copies all parameters from the first GPU to the others, scatters the batch, runs one Python thread for each
+GPU under one interpreter lock, and gathers the outputs on the first GPU, whose memory and time the others wait for. Each
+process of `DistributedDataParallel` has its own interpreter and its own copy; only gradients travel, during the backward pass.
+
+## Example
+```python
+import torch
+from torch import nn
+
+model = nn.DataParallel(nn.Linear(512, 512)).cuda()
+```
+
+## Use instead
+```python
+import os
+
+import torch
+from torch import nn
+
+rank = int(os.environ["LOCAL_RANK"])  # started by: torchrun --nproc-per-node=gpu train.py
+torch.distributed.init_process_group("nccl")
+model = nn.parallel.DistributedDataParallel(nn.Linear(512, 512).to(rank), device_ids=[rank])
+```
+
+## Fix safety
+Shown, never written: the loader needs a `DistributedSampler`, the batch size becomes that of one GPU, logging and saving
+belong to one process, and the script is started by `torchrun`.
+
+## Sources
+PyTorch's documentation of `DataParallel` recommends `DistributedDataParallel` even for one machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from speedlint.rule import Finding, Level, Rule
+from speedlint.semantics import backend, evaluation
+from speedlint.semantics.script import Script
+
+
+def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+    if not call.args or not script.is_call_to(call, "torch.nn.DataParallel"):
+        return
+    if backend.is_without_gpu(script, call) or evaluation.is_test(script) or not evaluation.trains(script):
+        return
+    yield Finding(
+        call,
+        f"`{script.text(call)}` copies the model to every GPU on each step, driven by one Python process",
+        advice="use `nn.parallel.DistributedDataParallel`, started by `torchrun --nproc-per-node=gpu`; not written here, "
+        "because the sampler, the batch size, the logging and the way the script is started change with it",
+        level=Level.WARNING,
+    )
+
+
+RULE = Rule("SPD603", on=cst.Call, check=check, triggers=(b"DataParallel",))

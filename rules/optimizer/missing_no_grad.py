@@ -1,0 +1,124 @@
+"""An evaluation pass records a graph for a backward pass that never comes.
+
+## What it does
+Finds loops that run a module over data, evaluate and never call `backward`, where gradients are on: no `torch.no_grad()`,
+`inference_mode()` or `set_grad_enabled` around them, on their function, or where it is called. Also single forward passes
+whose output is only argmaxed, such as the choice of an action.
+
+## Why it is slow
+With gradients on, each operation keeps its inputs for the backward pass. That takes time and most of the memory of a
+training step, and it rules out the fused inference paths of attention and recurrent layers. `model.eval()` changes dropout
+and normalisation only; it does not switch gradients off.
+
+## Example
+```python
+def evaluate(model, loader):
+    model.eval()
+    correct = 0
+    for images, labels in loader:
+        correct += (model(images).argmax(1) == labels).sum()
+    return correct
+```
+
+## Use instead
+```python
+import torch
+
+
+@torch.no_grad()
+def evaluate(model, loader):
+    model.eval()
+    correct = 0
+    for images, labels in loader:
+        correct += (model(images).argmax(1) == labels).sum()
+    return correct
+```
+
+## Fix safety
+Numeric: the fused paths round differently (LSTM 4e-8, TransformerEncoder 1e-6). A function that only evaluates is decorated;
+elsewhere the loop alone is put under `with torch.no_grad():`. One function for training and evaluation is only shown, and
+code that works with gradients, such as an attack or a gradient penalty, is left alone.
+
+## Sources
+PyTorch's Performance Tuning Guide: disable gradient calculation for validation or inference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from speedlint import edits
+from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
+from speedlint.semantics import evaluation
+from speedlint.semantics.loops import Frequency
+from speedlint.semantics.script import Script
+
+
+def check(node: cst.For | cst.Call, script: Script) -> Iterator[Finding]:
+    if isinstance(node, cst.Call):
+        yield from _of_decision(node, script)
+    elif script.loops.kind(node) is Frequency.EVAL_STEP:
+        yield from _of_pass(node, script)
+    elif script.loops.kind(node) is Frequency.STEP:
+        yield from _of_both(node, script)
+
+
+def _of_pass(loop: cst.For, script: Script) -> Iterator[Finding]:
+    forward = evaluation.forward_of_pass(script, loop)
+    if forward is None or not evaluation.is_evaluation(script, loop) or evaluation.is_grad_off(script, forward):
+        return
+    if evaluation.needs_grad(script, loop) or evaluation.is_test(script):
+        return
+    message = f"`{script.text(forward)}` records a graph on every evaluation step, and nothing calls backward"
+    function = script.function(loop)
+    advice = "put the pass under `torch.no_grad()`"
+    try:
+        if function is not None and evaluation.only_evaluates(script, function):
+            name, imports = script.spell("torch.no_grad")
+            changes: tuple[Edit, ...] = (edits.insert_before(script.source, function, [f"@{name}()"]), *imports)
+        else:
+            changes = _wrapped(loop, script)
+        yield Finding(forward, message, Fix(changes, Risk.NUMERIC), advice)
+    except edits.CannotEdit as error:
+        yield Finding(forward, message, advice=f"{advice}; not written here, because {error}")
+
+
+def _wrapped(node: cst.CSTNode, script: Script) -> tuple[Edit, ...]:
+    name, imports = script.spell("torch.no_grad")
+    return (*edits.wrap(script.source, node, node, f"with {name}():"), *imports)
+
+
+def _of_both(loop: cst.For, script: Script) -> Iterator[Finding]:
+    """One function trains and evaluates: the backward pass hangs on a parameter."""
+    condition = evaluation.both_modes(script, loop)
+    forward = evaluation.forward_of_pass(script, loop)
+    if condition is None or forward is None or evaluation.is_grad_off(script, forward):
+        return
+    test = script.text(condition)
+    message = f"`{script.text(forward)}` records a graph even where `{test}` does not hold and nothing calls backward"
+    advice = (
+        f"run the pass under `torch.set_grad_enabled(...)` with the condition `{test}`, or the evaluating call under "
+        "`torch.no_grad()`; not written here, because the function is used for training too"
+    )
+    yield Finding(forward, message, advice=advice)
+
+
+def _of_decision(call: cst.Call, script: Script) -> Iterator[Finding]:
+    """A forward pass whose output only decides something, such as an action."""
+    if not evaluation.is_only_decided(script, call) or script.frequency(call) < Frequency.THROTTLED:
+        return
+    if not evaluation.is_network(script, call) or evaluation.is_grad_off(script, call) or evaluation.needs_grad(script, call):
+        return
+    if evaluation.is_in_pass(script, call) or evaluation.is_test(script):
+        return
+    message = f"`{script.text(call)}` records a graph, but its output is only argmaxed"
+    advice = "put it under `with torch.no_grad():`"
+    try:
+        yield Finding(call, message, Fix(_wrapped(call, script), Risk.NUMERIC), advice, Level.WARNING)
+    except edits.CannotEdit as error:
+        yield Finding(call, message, advice=f"{advice}; not written here, because {error}", level=Level.WARNING)
+
+
+RULE = Rule("SPD505", on=(cst.For, cst.Call), check=check, triggers=(b"torch",))

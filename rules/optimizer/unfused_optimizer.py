@@ -1,0 +1,125 @@
+"""The optimizer launches several kernels a step where its fused form launches one or two.
+
+## What it does
+Finds `torch.optim.Adam`, `AdamW`, `SGD` and `Adagrad` made for a module's parameters in a script that trains on a GPU,
+without `fused`, `foreach`, `differentiable` or `capturable`; and optimizers that update one parameter after another in
+Python, such as `BertAdam`.
+
+## Why it is slow
+By default each formula of the update is a kernel over all parameters, which reads and writes them from memory every time.
+The fused form does the whole update in one pass. Under a `GradScaler` it also checks for infinities on the GPU instead
+of waiting for the answer.
+
+## Example
+```python
+import torch
+
+model = torch.nn.Linear(512, 512).to("cuda")
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+```
+
+## Use instead
+```python
+import torch
+
+model = torch.nn.Linear(512, 512).to("cuda")
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+```
+
+## Fix safety
+Numeric: the same formula, rounded in another order. `fused=True` raises for parameters that are not on the GPU yet, so it is
+written only where they are known to be; where the device is chosen at run time the argument asks for it. Nothing is written
+where the model is moved after the optimizer is made, or is sharded. Needs torch 2.0 for Adam and AdamW, 2.3 for SGD, and
+2.9 for Adagrad (the fused form of 2.4 was for the CPU alone).
+
+## Sources
+PyTorch pull request 96755 reports 9% for a whole training step; issue 121857 reports a slower step on one GPU, so let
+`speedlint verify` decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from speedlint import edits
+from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
+from speedlint.semantics import evaluation, optimizers, training
+from speedlint.semantics.optimizers import Where
+from speedlint.semantics.script import Script
+
+_SINCE = {"Adam": (2, 0), "AdamW": (2, 0), "SGD": (2, 3), "Adagrad": (2, 9)}
+_FUSED = {f"torch.optim.{name}": since for name, since in _SINCE.items()}
+_LEGACY = ("BertAdam", "OpenAIAdam")
+_CLASHES = ("fused", "foreach", "differentiable", "capturable")
+
+
+def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+    name = script.name(call.func)
+    if name is None or not call.args:
+        return
+    if name in _FUSED and _is_worth_it(call, script):
+        yield _finding(call, name, script)
+    elif name.startswith("transformers.") and name.endswith(".AdamW") or name.rpartition(".")[2] in _LEGACY:
+        if script.on_gpu and optimizers.parameters(script, call) and not evaluation.is_test(script):
+            message = f"`{script.text(call.func)}` updates one parameter after another in Python"
+            advice = "use `torch.optim.AdamW(..., fused=True)`; not written here, because its schedule and correction differ"
+            yield Finding(call, message, advice=advice, level=Level.WARNING)
+
+
+def _is_worth_it(call: cst.Call, script: Script) -> bool:
+    if not script.on_gpu or script.hides_arguments(call) or any(script.argument(call, clash) for clash in _CLASHES):
+        return False
+    if evaluation.is_test(script) or not evaluation.trains(script) or training.is_framework_driven(script):
+        return False
+    return not optimizers.has_sparse_gradients(script) and bool(optimizers.parameters(script, call))
+
+
+def _finding(call: cst.Call, name: str, script: Script) -> Finding:
+    last = name.rpartition(".")[2]
+    message = f"`{script.text(call.func)}` updates the parameters in several kernels a step; its fused form takes one or two"
+    value, why = _value(call, script)
+    if value is None:
+        release = ".".join(map(str, _FUSED[name]))
+        return Finding(call, message, advice=f"pass `fused=True` (torch {release}); {why}", level=Level.WARNING)
+    try:
+        imports: tuple[Edit, ...] = ()
+        if value.startswith("torch."):
+            spelled, imports = script.spell(value.removesuffix("()"))
+            value = f"{spelled}()"
+        edit = edits.set_argument(script.source, call, "fused", value)
+    except edits.CannotEdit as error:
+        return Finding(call, message, advice=f"pass `fused=True`; not written here, because {error}", level=Level.WARNING)
+    advice = f"pass `fused={value}`: one pass over the parameters of this {last}"
+    return Finding(call, message, Fix((edit, *imports), Risk.NUMERIC, _FUSED[name]), advice, Level.WARNING)
+
+
+def _value(call: cst.Call, script: Script) -> tuple[str | None, str]:
+    """What to write for ``fused``; None and the reason where nothing is safe."""
+    if optimizers.is_sharded(script):
+        return None, "not written here, because the model is sharded"
+    held = optimizers.parameters(script, call)
+    found = list(dict.fromkeys(optimizers.whereabouts(one.script, one.module) for one in held))
+    if any(one.where is Where.LATER for one in found):
+        return None, "not written here, because the model is moved to its device only after the optimizer is made"
+    if len(found) == 1 and found[0].where is Where.ON_GPU:
+        return "True", ""
+    if len(found) == 1 and found[0].where is Where.BY_CUDA:
+        return "torch.cuda.is_available()", ""
+    if len(found) == 1 and found[0].where is Where.BY_DEVICE and all(one.script is script for one in held):
+        return f'{found[0].device}.type == "cuda"', ""
+    return _asked(call, script, held)
+
+
+def _asked(call: cst.Call, script: Script, held: list[optimizers.Parameters]) -> tuple[str | None, str]:
+    """The question to the parameters themselves, where one plain variable holds them."""
+    module = held[0].module
+    plain = isinstance(module, cst.Name) or (isinstance(module, cst.Attribute) and isinstance(module.value, cst.Name))
+    here = held[0].script is script and script.function(module) is script.function(call)
+    if len(held) == 1 and plain and here:
+        return f"next({script.text(module)}.parameters()).is_cuda", ""
+    return None, "not written here, because it is not seen whether the parameters are on the GPU when it is made"
+
+
+RULE = Rule("SPD502", on=cst.Call, check=check, triggers=(b"Adam", b"SGD", b"Adagrad"))

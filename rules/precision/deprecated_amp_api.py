@@ -1,0 +1,65 @@
+"""`torch.cuda.amp` and `torch.cpu.amp` are deprecated since torch 2.4 and warn at each call.
+
+## What it does
+Finds calls of `autocast`, `GradScaler`, `custom_fwd` and `custom_bwd` of the two deprecated modules.
+
+## Why it is slow
+It is not slow itself: the spelling is going away, and each `autocast()` in the training step passes through the warning
+machinery. Scripts that name their device can also be moved to another one.
+
+## Example
+```python
+scaler = torch.cuda.amp.GradScaler()
+with torch.cuda.amp.autocast(use_half):
+    loss = model(batch)
+```
+
+## Use instead
+```python
+scaler = torch.amp.GradScaler("cuda")
+with torch.amp.autocast("cuda", enabled=use_half):
+    loss = model(batch)
+```
+
+## Fix safety
+exact: the deprecated names call the new ones with these arguments. `autocast` needs torch 1.10, `GradScaler` 2.3 and
+`custom_fwd` 2.4. The import line is changed where every use of what it binds can be; else it stays. Shown, not written, where
+the import stands in a `try` or a branch, where arguments hide in `*args`, and where the class is compared with `isinstance`.
+
+## Sources
+The deprecation warnings of torch 2.4 and the signatures of the releases from 1.13 to 2.13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from speedlint.edits import CannotEdit
+from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.semantics.amp_names import deprecated_name, modern_edits, modern_text
+from speedlint.semantics.script import Script
+
+_DEPRECATED_SINCE = (2, 4)
+
+
+def check(node: cst.Call | cst.Decorator, script: Script) -> Iterator[Finding]:
+    """Reports a call or a bare decorator of the deprecated modules."""
+    if (script.options.torch or _DEPRECATED_SINCE) < _DEPRECATED_SINCE:
+        return
+    name = deprecated_name(script, node)
+    if name is None:
+        return
+    what = node.func if isinstance(node, cst.Call) else node.decorator
+    message = f"`{script.text(what)}` is `{name}`, deprecated since torch 2.4"
+    advice = f"write `{modern_text(name)}`"
+    try:
+        edits, since = modern_edits(script, node, name)
+    except CannotEdit as why:
+        yield Finding(node, message, advice=f"{advice}; not written because {why}", level=Level.WARNING)
+        return
+    yield Finding(node, message, fix=Fix(edits, Risk.EXACT, since), advice=advice, level=Level.WARNING)
+
+
+RULE = Rule("SPD104", on=(cst.Call, cst.Decorator), check=check, triggers=(b"cuda.amp", b"cuda import amp", b"cpu.amp", b"cpu import amp"))

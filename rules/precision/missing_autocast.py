@@ -1,0 +1,118 @@
+"""The forward pass and the loss run in float32 on a GPU that is several times faster in half precision.
+
+## What it does
+Finds training steps on a GPU that no autocast reaches: not in the step, its callers, what it calls, nor the model.
+
+## Why it is slow
+Tensor cores multiply matrices in float16 or bfloat16 several times as fast as in float32, and half as many bytes are moved.
+The gain is 1.3 to 3 times where convolutions, attention, recurrent or wide Linear layers do the work. Models of narrow
+Linear layers gain nothing and are left alone.
+
+## Example
+```python
+for images, labels in loader:
+    logits = model(images.cuda())
+    loss = criterion(logits, labels.cuda())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## Use instead
+```python
+scaler = torch.amp.GradScaler("cuda")
+for images, labels in loader:
+    with torch.autocast(device_type="cuda", dtype=torch.float16):
+        logits = model(images.cuda())
+        loss = criterion(logits, labels.cuda())
+    optimizer.zero_grad()
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+```
+With `amp = "bf16"` there is no scaler.
+
+## Fix safety
+numeric: results differ by rounding. Where the device is chosen at run time both parts get `enabled=`, so that a run on the CPU
+computes what it did. The scaler is made once, beside the optimizer, unscales before clipping, and is saved and loaded with
+the optimizer's state. Shown, not written: several losses or optimizers in a step, closures, gradients used by hand, double
+precision, `BCELoss`, fill values beyond float16, models or losses out of sight, optimizers made elsewhere. Reinforcement
+learning, where the environment takes the time, is a note.
+
+## Sources
+PyTorch Performance Tuning Guide and PyTorch AMP recipe (1.5 to 3 times); Hugging Face performance documentation (1.3 to 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from speedlint.edits import CannotEdit
+from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
+from speedlint.semantics.halves import autocast_edits, gpu_condition, refuse_hazards, scaling
+from speedlint.semantics.script import Script
+from speedlint.semantics.steps import Step, is_light, is_reinforcement, training_steps, uses_autocast
+from speedlint.semantics.training import is_framework_driven
+
+
+def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+    """Reports the first forward call of each step without autocast."""
+    step = _first_of_its_turn(call, script)
+    if step is None or step.scaler is not None or not script.on_gpu or is_framework_driven(script):
+        return
+    if uses_autocast(step) or is_light(step):
+        return
+    kind = "bfloat16" if script.options.amp == "bf16" else "float16"
+    forward = " ".join(script.text(step.forward).split())
+    message = f"`{forward}` and its loss run in float32 on every training step; under autocast they run in {kind} on tensor cores"
+    advice = f'put it and the loss under `with torch.autocast(device_type="cuda", dtype=torch.{kind}):`'
+    if kind == "float16":
+        advice += (", and add `scaler = torch.amp.GradScaler(\"cuda\")` beside the optimizer, `scaler.scale(loss).backward()`, "
+                   "`scaler.unscale_(optimizer)` before clipping, `scaler.step(optimizer)` and `scaler.update()`")
+    if is_reinforcement(script):
+        why = "the policy acts in float32, and its probabilities would no longer be those it is trained on; cover both"
+        yield Finding(step.forward, message, advice=f"{advice}; not written because {why}", level=Level.NOTE)
+        return
+    try:
+        fix = Fix(_bfloat(step) if kind == "bfloat16" else _half(step), Risk.NUMERIC)
+    except CannotEdit as why:
+        yield Finding(step.forward, message, advice=f"{advice}; not written because {why}")
+        return
+    yield Finding(step.forward, message, fix=fix, advice=advice)
+
+
+def _first_of_its_turn(call: cst.Call, script: Script) -> Step | None:
+    steps = training_steps(script)
+    step = next((step for step in steps if step.backward is call), None)
+    if step is None:
+        return None
+    return step if next(other for other in steps if other.turn is step.turn) is step else None
+
+
+def _header(step: Step, kind: str, condition: str) -> tuple[str, tuple[Edit, ...]]:
+    autocast, imports = step.script.spell("torch.autocast")
+    dtype, _ = step.script.spell(f"torch.{kind}")
+    enabled = f", enabled={condition}" if condition else ""
+    return f'with {autocast}(device_type="cuda", dtype={dtype}{enabled}):', imports
+
+
+def _half(step: Step) -> tuple[Edit, ...]:
+    refuse_hazards(step, half=True)
+    scaled = scaling(step)
+    try:
+        condition = gpu_condition(step, step.forward)
+    except CannotEdit:
+        condition = f"{scaled.scaler}.is_enabled()"
+    header, imports = _header(step, "float16", condition)
+    return (*imports, *autocast_edits(step, header), *scaled.edits)
+
+
+def _bfloat(step: Step) -> tuple[Edit, ...]:
+    refuse_hazards(step, half=False)
+    header, imports = _header(step, "bfloat16", gpu_condition(step, step.forward))
+    return (*imports, *autocast_edits(step, header))
+
+
+RULE = Rule("SPD101", on=cst.Call, check=check, triggers=(b".backward(",))

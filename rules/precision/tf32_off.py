@@ -1,0 +1,68 @@
+"""Matrix products run in full float32 although the GPU multiplies several times faster in TF32.
+
+## What it does
+Finds entry scripts that train attention or wide Linear layers on a GPU in a program that enables TF32 nowhere.
+
+## Why it is slow
+Ampere and newer GPUs multiply float32 matrices on tensor cores when they may round the factors to TF32: up to 3 times faster.
+torch allows that to convolutions and recurrent layers of cuDNN by default, not to matrix products. Models that only convolve
+gain nothing and are left alone; where autocast covers the step only what it leaves in float32 gains, which is a note.
+
+## Example
+```python
+model = Transformer().to("cuda")
+train(model)
+```
+
+## Use instead
+```python
+torch.set_float32_matmul_precision("high")
+model = Transformer().to("cuda")
+train(model)
+```
+
+## Fix safety
+numeric: factors are rounded to 10 bits of mantissa, sums stay float32. Older GPUs and the CPU compute what they did.
+
+## Sources
+Hugging Face performance documentation (up to 3 times); PyTorch documentation of TF32 on Ampere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from speedlint.edits import CannotEdit
+from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.semantics.entry import first_edit, is_entry
+from speedlint.semantics.script import Script
+from speedlint.semantics.steps import names_autocast, sets_matmul_precision
+from speedlint.semantics.training import is_matmul_heavy, model_placements
+
+_LINE = 'torch.set_float32_matmul_precision("high")'
+
+
+def check(module: cst.Module, script: Script) -> Iterator[Finding]:
+    """Reports the first placement of a module whose work is matrix products."""
+    if not script.on_gpu or not is_entry(script) or sets_matmul_precision(script):
+        return
+    heavy = next((found for found in model_placements(script) if is_matmul_heavy(script, found.module)), None)
+    if heavy is None:
+        return
+    covered = any(names_autocast(place) for place in (script, *script.neighbours))
+    moved = " ".join(script.text(heavy.call).split())
+    message = f"`{moved}` trains a model of matrix products in full float32: TF32 is not enabled anywhere in the program"
+    if covered:
+        message = f"TF32 is not enabled for what autocast leaves in float32 of `{moved}`"
+    level = Level.NOTE if covered else Level.WARNING
+    try:
+        fix = Fix(first_edit(script, "torch.set_float32_matmul_precision", '("high")', heavy.call), Risk.NUMERIC)
+    except CannotEdit as why:
+        yield Finding(heavy.call, message, advice=f"call `{_LINE}` first; not written because {why}", level=level)
+        return
+    yield Finding(heavy.call, message, fix=fix, advice=f"call `{_LINE}` first", level=level)
+
+
+RULE = Rule("SPD105", on=cst.Module, check=check, triggers=(b".to(", b".cuda("))

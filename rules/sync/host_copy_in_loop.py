@@ -1,0 +1,99 @@
+"""`.cpu()` or `.tolist()` of a device tensor waits for the GPU in every step.
+
+## What it does
+Finds copies of tensors from the GPU to the host, `x.cpu()`, `x.cpu().numpy()`, `x.tolist()`, `x.to("cpu")`, in loops of
+training or evaluation steps and in the functions they call. Actions for an environment, images that are saved and tokens
+that are decoded need the copy and are left alone.
+
+## Why it is slow
+A copy to the host waits until the GPU has done all that was queued before; until it is over, no new work is queued. One
+copy of everything after the loop waits once, and moves the same bytes faster than many small copies.
+
+## Example
+```python
+import torch
+
+
+@torch.no_grad()
+def predict(model, loader):
+    outputs = []
+    for images in loader:
+        outputs.append(model(images.cuda()).cpu())
+    return torch.cat(outputs)
+```
+
+## Use instead
+```python
+import torch
+
+
+@torch.no_grad()
+def predict(model, loader):
+    outputs = []
+    for images in loader:
+        outputs.append(model(images.cuda()))
+    return torch.cat(outputs).cpu()
+```
+
+## Fix safety
+Exact: the same values, copied once. It is written only where the copies go into a list that starts empty in the same
+function and is joined with `torch.cat`, `torch.stack` or `np.concatenate` after the loop. The outputs of the whole loop then
+lie in the GPU's memory at once: keep the copies where they are too large for that.
+
+## Sources
+PyTorch's performance tuning guide: avoid unnecessary CPU-GPU synchronisation; it names `.cpu()`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from speedlint.edits import CannotEdit
+from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.semantics import reads
+from speedlint.semantics.gathering import copy_once
+from speedlint.semantics.loops import Frequency
+from speedlint.semantics.script import Script
+
+_OFTEN = {
+    Frequency.STEP: "in every training step",
+    Frequency.EVAL_STEP: "in every evaluation step",
+    Frequency.THROTTLED: "now and then",
+}
+
+
+def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+    tensor = reads.copied(script, call)
+    if tensor is None or (often := _OFTEN.get(script.frequency(call))) is None:
+        return
+    whole = reads.chain(script, call)
+    if reads.is_read_as_number(script, whole) or reads.is_repeated(script, call):
+        return
+    if next(reads.needs(script, whole), None) is None:
+        yield _finding(call, whole, script, tensor, f"`{reads.shown(script, whole)}` copies to the host and waits for the GPU {often}")
+
+
+def _finding(
+    call: cst.Call, whole: cst.BaseExpression, script: Script, tensor: cst.BaseExpression, message: str
+) -> Finding:
+    if script.frequency(call) is Frequency.THROTTLED:
+        return Finding(whole, message, advice="copy less often if it shows in a profile; there is nothing to rewrite")
+    try:
+        fix = Fix(copy_once(script, call, tensor), Risk.EXACT)
+    except CannotEdit as reason:
+        advice = f"keep `{reads.shown(script, tensor)}` on the GPU, gather it in a list and copy `torch.cat(...)` once after " \
+                 f"the loop, or compute with it there; not rewritten, since {reason}"
+        return Finding(whole, message, advice=advice, level=Level.NOTE if _is_of_each_part(call, script) else None)
+    advice = "gather the tensors on the GPU and copy them once after the loop; together they take memory there"
+    return Finding(whole, message, fix, advice)
+
+
+def _is_of_each_part(call: cst.Call, script: Script) -> bool:
+    """Whether an evaluation copies each detection of each image, which differ in number and cannot be joined."""
+    within = script.source.enclosing(call, cst.DictComp, cst.BaseStatement)
+    return isinstance(within, cst.DictComp) and script.frequency(call) is Frequency.EVAL_STEP
+
+
+RULE = Rule("SPD302", on=cst.Call, check=check, triggers=(b".cpu", b".tolist", b".to("))

@@ -1,0 +1,109 @@
+"""`.item()`, `float()` or `int()` of a device tensor waits for the GPU in every step.
+
+## What it does
+Finds reads of one number from a tensor on the GPU, `x.item()`, `float(x)`, `int(x)`, `bool(x)`, in loops of training or
+evaluation steps and in the functions they call. Actions for an environment, tests that end the loop, lengths and positions
+need the number at once and are left alone; so are tensors that never left the host.
+
+## Why it is slow
+The GPU works through a queue while Python runs ahead and fills it. To hand over a number, Python stops until the GPU has
+done all that was queued before. The queue runs dry, and the GPU idles while the next step is prepared.
+
+## Example
+```python
+import torch
+
+
+def train(model, loader, optimizer, criterion):
+    device = torch.device("cuda")
+    total = 0.0
+    for images, labels in loader:
+        loss = criterion(model(images.to(device)), labels.to(device))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
+    print(total / len(loader))
+```
+
+## Use instead
+```python
+import torch
+
+
+def train(model, loader, optimizer, criterion):
+    device = torch.device("cuda")
+    total = 0.0
+    for images, labels in loader:
+        loss = criterion(model(images.to(device)), labels.to(device))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss.detach()
+    print(float(total) / len(loader))
+```
+
+## Fix safety
+Numeric: the training is the same bit for bit; a sum is made in single precision on the GPU where Python summed in double,
+so that what is logged rounds differently. It is written only where the sum, list or meter starts in the same function and
+every place that reads it is seen and runs outside the steps or only now and then; each such place converts it. Where
+half precision is in use the summands are made `float()` first. A list keeps its numbers on the GPU until the loop is over.
+
+## Sources
+PyTorch's performance tuning guide: avoid unnecessary CPU-GPU synchronisation; it names `.item()` and printing a tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from speedlint.edits import CannotEdit
+from speedlint.rule import Finding, Fix, Risk, Rule
+from speedlint.semantics import displays, reads
+from speedlint.semantics.deferral import keep_on_device
+from speedlint.semantics.loops import Frequency
+from speedlint.semantics.script import Script
+
+_OFTEN = {
+    Frequency.STEP: "in every training step",
+    Frequency.EVAL_STEP: "in every evaluation step",
+    Frequency.THROTTLED: "now and then",
+}
+
+
+def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+    tensor = reads.scalar(script, call)
+    if tensor is None or (often := _OFTEN.get(script.frequency(call))) is None:
+        return
+    if next(reads.needs(script, call), None) is None and not reads.is_repeated(script, call):
+        yield _finding(call, script, tensor, f"`{reads.shown(script, call)}` waits for the GPU {often}")
+
+
+def _finding(call: cst.Call, script: Script, tensor: cst.BaseExpression, message: str) -> Finding:
+    if script.frequency(call) is Frequency.THROTTLED:
+        return Finding(call, message, advice="read it less often if it shows in a profile; there is nothing to rewrite")
+    try:
+        edits = keep_on_device(script, call, tensor)
+    except CannotEdit as reason:
+        return _shown(call, script, tensor, message, reason)
+    return Finding(
+        call, message, Fix(edits, Risk.NUMERIC), "add up `.detach()` on the GPU and convert it where the result is read"
+    )
+
+
+def _shown(call: cst.Call, script: Script, tensor: cst.BaseExpression, message: str, reason: CannotEdit) -> Finding:
+    display = displays.display_around(script, call)
+    if display is not None:
+        advice = f"show it every {displays.PERIOD} steps"
+        try:
+            return Finding(call, message, Fix(displays.throttled(script, display), Risk.BEHAVIOR), advice)
+        except CannotEdit as other:
+            return Finding(call, message, advice=f"{advice}; not rewritten, since {other}")
+    kept = reads.shown(script, reads.before_copies(script, tensor))
+    advice = f"keep `{kept}` on the GPU with `.detach()` and read it every {displays.PERIOD} steps or after the loop"
+    return Finding(call, message, advice=f"{advice}; not rewritten, since {reason}")
+
+
+RULE = Rule("SPD301", on=cst.Call, check=check, triggers=(b".item", b"float(", b"int(", b"bool("))

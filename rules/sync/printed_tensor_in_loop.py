@@ -1,0 +1,84 @@
+"""A device tensor that is printed or logged in every step waits for the GPU each time.
+
+## What it does
+Finds tensors on the GPU that `print`, an f-string, `.format`, logging, `tqdm.set_postfix`, `add_scalar` or `wandb.log` turns
+into text or a number, in loops of training or evaluation steps. Lines under `if step % n == 0` are fine.
+
+## Why it is slow
+To show a tensor its value must come to the host: Python stops until the GPU has done all that was queued before. The call
+does it out of sight, and few read a line for every step.
+
+## Example
+```python
+import torch
+
+
+def train(model, loader, optimizer, criterion, writer):
+    for step, (images, labels) in enumerate(loader):
+        loss = criterion(model(images.cuda()), labels.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        writer.add_scalar("loss", loss, step)
+```
+
+## Use instead
+```python
+import torch
+
+
+def train(model, loader, optimizer, criterion, writer):
+    for step, (images, labels) in enumerate(loader):
+        loss = criterion(model(images.cuda()), labels.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if step % 50 == 0:
+            writer.add_scalar("loss", loss, step)
+```
+
+## Fix safety
+Behavior: the training is the same bit for bit; what is shown or logged becomes every 50th step of it. It is written only
+where the call is a statement of its own and the loop counts its steps.
+
+## Sources
+PyTorch's performance tuning guide: avoid unnecessary CPU-GPU synchronisation; it names printing a CUDA tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from speedlint.edits import CannotEdit
+from speedlint.rule import Finding, Fix, Risk, Rule
+from speedlint.semantics import displays, reads
+from speedlint.semantics.loops import Frequency
+from speedlint.semantics.script import Script
+
+_OFTEN = {Frequency.STEP: "in every training step", Frequency.EVAL_STEP: "in every evaluation step"}
+_ADVICE = f"show it every {displays.PERIOD} steps"
+
+
+def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+    often = _OFTEN.get(script.frequency(call)) if displays.is_display(script, call) else None
+    tensor = next(displays.shown_tensors(script, call), None) if often else None
+    if tensor is not None:
+        shown = reads.shown(script, call.func)
+        yield _finding(tensor, call, script, f"`{shown}(...)` reads the tensor `{reads.shown(script, tensor)}` from the GPU {often}")
+
+
+def _finding(tensor: cst.BaseExpression, call: cst.Call, script: Script, message: str) -> Finding:
+    try:
+        return Finding(tensor, message, Fix(displays.throttled(script, call), Risk.BEHAVIOR), _ADVICE)
+    except CannotEdit as reason:
+        return Finding(tensor, message, advice=f"{_ADVICE}; not rewritten, since {reason}")
+
+
+RULE = Rule(
+    "SPD303",
+    on=cst.Call,
+    check=check,
+    triggers=(b"print(", b"logg", b"set_postfix", b"set_description", b"add_scalar", b"log(", b"log_metric"),
+)

@@ -1,0 +1,71 @@
+"""``speedlint fix``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from speedlint import config, engine, files, fixer, run, stages
+from speedlint.cli.options import prepare, shared
+from speedlint.output import diff
+from speedlint.output.problems import report_problems
+from speedlint.output.progress import tracked
+from speedlint.output.terminal import coloured
+from speedlint.output.text import count
+from speedlint.rule import Level, Risk
+
+_NOTHING = "Nothing to fix."
+
+
+@click.command()
+@shared
+@click.option("--risk", type=click.Choice(config.RISKS), help="The highest risk of the fixes to apply (default: numeric).")
+@click.option("--apply", is_flag=True, help="Write the changes instead of showing them.")
+@click.pass_context
+def fix(ctx: click.Context, /, paths: tuple[Path, ...], risk: str | None, apply: bool, **options: Any) -> None:
+    """Rewrites what slows down the training scripts in PATHS; shows the changes, and writes them with --apply.
+
+    The risk says what may change: `exact`, the same training bit for bit; `numeric`, rounding or the random stream;
+    `behavior`, what is computed, logged or saved. A note's fix is applied only when its rule is selected by name.
+
+    Exits with 0 if there is nothing to fix or all was written, 1 if there are changes to write, and 2 if a file or an
+    option is wrong.
+    """
+    settings, registry = prepare(paths, risk=Risk[risk.upper()] if risk else None, **options)
+    chosen = engine.options(settings)
+    found = files.discover(paths or (Path(),), settings.exclude, settings.root)
+    reports = run.check(found.paths, settings, chosen, registry)
+    report = run.merge(tracked(reports, len(found.paths), "Checking"))
+    slow = dict.fromkeys(each.path for each in report.diagnostics if stages.fixable(each, settings.risk))
+    staged = stages.fix(tuple(slow), settings, chosen, registry)
+    problems = [*found.problems, *report.problems, *staged.problems]
+    if apply:
+        failures = fixer.write_all(staged.outcomes)
+        problems += failures
+        _say_written(staged, {failure.path for failure in failures})
+    else:
+        _show(staged)
+    left = sum(each.level is Level.WARNING and not stages.fixable(each, settings.risk) for each in report.diagnostics)
+    if left:
+        click.echo(f"{count(left, 'finding')} not fixed at this risk; `speedlint check` says what to do.")
+    report_problems(problems)
+    ctx.exit(2 if problems else 1 if staged.outcomes and not apply else 0)
+
+
+def _say_written(staged: stages.Staged, failed: set[Path]) -> None:
+    for outcome in staged.outcomes:
+        if outcome.path not in failed:
+            click.echo(diff.written(outcome))
+    if not staged.outcomes:
+        click.echo(_NOTHING)
+
+
+def _show(staged: stages.Staged) -> None:
+    for line in diff.render(staged.stages):
+        click.echo(line, color=coloured(sys.stdout))
+    fixes = sum(len(stage.applied) for stage in staged.stages)
+    where = count(len(staged.outcomes), "file")
+    click.echo(f"{count(fixes, 'fix', 'fixes')} in {where}, not written; `--apply` writes." if fixes else _NOTHING)

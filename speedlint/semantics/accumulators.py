@@ -1,0 +1,130 @@
+"""Where values are gathered over the steps: sums that start from zero, and meters of the project's own."""
+
+from __future__ import annotations
+
+import re
+
+import libcst as cst
+
+from speedlint.edits import CannotEdit
+from speedlint.semantics.loops import Frequency, Loop
+from speedlint.semantics.model import Definition, Role
+from speedlint.semantics.names import Binding, Kind
+from speedlint.semantics.script import Script
+from speedlint.source import Source
+
+_SCOPES = (cst.FunctionDef, cst.Lambda, cst.ClassDef)
+_OPERATORS = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide)
+
+
+def is_zero(script: Script, binding: Binding) -> bool:
+    """Whether a binding sets its name to a zero written out: ``total = 0.0``, ``a, b = 0, 0``."""
+    value = binding.value if binding.kind is Kind.ASSIGN else None
+    for step in binding.path:
+        if not isinstance(value, cst.Tuple | cst.List) or step is None or step >= len(value.elements):
+            return False
+        value = value.elements[step].value
+    return isinstance(value, cst.Integer | cst.Float) and script.text(value).strip("0.") == ""
+
+
+def accepts_tensors(definition: Definition, count: int) -> bool:
+    """Whether a meter's ``update`` only adds, multiplies and divides, so that a tensor does as well as a number."""
+    found = definition.script.roles.calls.method(definition, "update")
+    if found is None or not isinstance(found.node, cst.FunctionDef) or not isinstance(found.node.body, cst.IndentedBlock):
+        return False
+    parameters = [parameter.name.value for parameter in found.node.params.params]
+    if len(parameters) < 1 + count:
+        return False
+    kept: set[str] = set()
+    summed: set[str] = set()
+    for line in found.node.body.body:
+        if not isinstance(line, cst.SimpleStatementLine):
+            return False
+        for statement in line.body:
+            if not _only_computes(found.script, statement, parameters[1], kept, summed):
+                return False
+    return not kept & summed
+
+
+def _only_computes(script: Script, statement: cst.CSTNode, value: str, kept: set[str], summed: set[str]) -> bool:
+    match statement:
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute(value=cst.Name(value="self"), attr=attr))], value=right):
+            if isinstance(right, cst.Name) and right.value == value:
+                kept.add(attr.value)
+        case cst.AugAssign(target=cst.Attribute(value=cst.Name(value="self"), attr=attr), value=right):
+            summed.add(attr.value)
+        case cst.Expr(value=cst.SimpleString()):
+            return True
+        case _:
+            return False
+    return _is_arithmetic(right)
+
+
+def _is_arithmetic(node: cst.BaseExpression) -> bool:
+    match node:
+        case cst.BinaryOperation(left=left, operator=operator, right=right):
+            return isinstance(operator, _OPERATORS) and _is_arithmetic(left) and _is_arithmetic(right)
+        case cst.Attribute(value=cst.Name(value="self")) | cst.Name() | cst.Integer() | cst.Float():
+            return True
+    return False
+
+
+def is_fed_tensors(script: Script, meter: cst.Name) -> bool:
+    """Whether a meter of the script is given device tensors already."""
+    for use in script.names.uses(meter):
+        attribute = script.source.parents[use]
+        if isinstance(attribute, cst.Attribute) and attribute.attr.value == "update":
+            call = script.source.parents[attribute]
+            if isinstance(call, cst.Call) and call.args and script.is_device_tensor(call.args[0].value):
+                return True
+    return False
+
+
+def is_empty_list(script: Script, binding: Binding) -> bool:
+    """Whether a binding sets its name to ``[]`` or ``list()``."""
+    if binding.kind is not Kind.ASSIGN or binding.path or binding.value is None:
+        return False
+    return script.text(binding.value) in ("[]", "list()")
+
+
+def loop_outside(script: Script, inside: cst.CSTNode, start: cst.CSTNode) -> Loop:
+    """The outermost loop around ``inside`` that ``start`` is not in. Raises CannotEdit where it runs in each step itself."""
+    found: Loop | None = None
+    for up in script.source.ancestors(inside):
+        if isinstance(up, _SCOPES) or script.source.contains(up, start):
+            break
+        if isinstance(up, cst.For | cst.While):
+            found = up
+    same = script.source.enclosing(start, *_SCOPES) is script.source.enclosing(inside, *_SCOPES)
+    if found is None or not same or script.frequency(found) in (Frequency.STEP, Frequency.EVAL_STEP):
+        raise CannotEdit("the loop that fills the list is not seen whole")
+    return found
+
+
+def check_alias(script: Script, read: cst.CSTNode, tensor: cst.BaseExpression) -> None:
+    """A tensor that is kept shares its memory: raises CannotEdit where something changes it in place afterwards."""
+    if isinstance(tensor, cst.Call):
+        return
+    source = script.source
+    names = {name.value for name in source.inside(tensor, cst.Name)}
+    function = source.enclosing(read, *_SCOPES)
+    block = function.body if isinstance(function, cst.FunctionDef) else source.module
+    for statement in source.inside(block, cst.AugAssign):
+        changed = names & {name.value for name in source.inside(statement.target, cst.Name)}
+        if changed and source.order[statement] > source.order[read] and script.role(statement.target) is Role.TENSOR:
+            raise CannotEdit(f"`{script.text(statement)}` changes the tensor in place")
+    for call in source.inside(block, cst.Call):
+        match call.func:
+            case cst.Attribute(value=cst.Name(value=name), attr=cst.Name(value=method)):
+                if name in names and re.search(r"[a-z]_$", method):
+                    raise CannotEdit(f"`{script.text(call)}` changes the tensor in place")
+
+
+def is_target(source: Source, use: cst.CSTNode) -> bool:
+    """Whether a name is written as a target of an assignment or a loop."""
+    node, parent = use, source.parents[use]
+    while isinstance(parent, cst.Element | cst.Tuple | cst.List):
+        node, parent = parent, source.parents[parent]
+    return isinstance(parent, cst.AssignTarget) or (
+        isinstance(parent, cst.For | cst.CompFor | cst.AugAssign | cst.AnnAssign) and parent.target is node
+    )

@@ -1,0 +1,203 @@
+"""The deprecated names of torch's mixed precision, and how each is written now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from speedlint import edits
+from speedlint.edits import CannotEdit
+from speedlint.rule import Edit
+from speedlint.semantics.names import Binding, Kind
+from speedlint.semantics.script import Script
+
+_SINCE: dict[str, tuple[int, int] | None] = {
+    "autocast": None, "GradScaler": (2, 3), "custom_fwd": (2, 4), "custom_bwd": (2, 4)
+}
+_DEPRECATED = {f"torch.{device}.amp.{name}": (device, name) for device in ("cuda", "cpu") for name in _SINCE}
+_DEPRECATED |= {f"torch.{device}.amp.autocast_mode.{name}": (device, name) for device in ("cuda", "cpu") for name in _SINCE}
+_OLD_ORDER = ("enabled", "dtype", "cache_enabled")
+_MODULES = {"torch.cuda.amp": "torch.amp", "torch.cpu.amp": "torch.amp", "torch.cuda.amp.autocast_mode": "torch.amp",
+            "torch.cuda.amp.grad_scaler": "torch.amp", "torch.cuda": "torch", "torch.cpu": "torch"}
+
+Use = cst.Call | cst.Decorator
+
+
+def deprecated_name(script: Script, node: Use) -> str | None:
+    """The full name of the deprecated function or class that a call or a bare decorator uses."""
+    what = node.func if isinstance(node, cst.Call) else node.decorator
+    if isinstance(what, cst.Call):
+        return None
+    name = script.name(what)
+    return name if name in _DEPRECATED else None
+
+
+def modern_text(name: str) -> str:
+    """How the deprecated name is called now."""
+    device, last = _DEPRECATED[name]
+    return f'torch.amp.{last}(device_type="{device}")' if last.startswith("custom") else f'torch.amp.{last}("{device}")'
+
+
+def modern_edits(script: Script, node: Use, name: str) -> tuple[tuple[Edit, ...], tuple[int, int] | None]:
+    """The edits that modernise one use, and the release they need; with all other uses and the import where that is possible.
+
+    Raises CannotEdit.
+    """
+    _refuse_comparisons(script)
+    binding = _imported_by(script, _root(node))
+    group = _with_import(script, binding)
+    if group is not None:
+        return group
+    device, last = _DEPRECATED[name]
+    what = node.func if isinstance(node, cst.Call) else node.decorator
+    spelled, imports = script.spell(f"torch.amp.{last}")
+    return (*imports, edits.replace(script.source, what, spelled), *_argument_edits(script, node, device, last)), _SINCE[last]
+
+
+def _root(node: Use) -> cst.Name:
+    what: cst.BaseExpression = node.func if isinstance(node, cst.Call) else node.decorator
+    while isinstance(what, cst.Attribute):
+        what = what.value
+    assert isinstance(what, cst.Name)
+    return what
+
+
+def _imported_by(script: Script, name: cst.Name) -> Binding:
+    bindings = script.names.reaching(name)
+    if len(bindings) != 1:
+        raise CannotEdit(f"`{name.value}` is bound in several places")
+    binding = bindings[0]
+    if binding.kind is not Kind.IMPORT:
+        raise CannotEdit(f"`{name.value}` is bound by an assignment")
+    if binding.region is not None or script.source.enclosing(binding.node, cst.Try) is not None:
+        raise CannotEdit(f"`{name.value}` is imported in a `try` or a branch")
+    return binding
+
+
+def _refuse_comparisons(script: Script) -> None:
+    for place in (script, *script.neighbours):
+        for call in place.calls("isinstance", "type"):
+            for part in (*place.source.inside(call, cst.Attribute), *place.source.inside(call, cst.Name)):
+                if place.name(part) in _DEPRECATED:
+                    raise CannotEdit(f"`{place.text(call)}` tells the old class from the new one")
+
+
+# The import line
+
+
+def _with_import(script: Script, binding: Binding) -> tuple[tuple[Edit, ...], tuple[int, int] | None] | None:
+    """The edits of an import statement and of all uses of what it binds; None where it is to stay."""
+    source = script.source
+    statement = source.enclosing(binding.node, cst.Import, cst.ImportFrom)
+    path = _old_path(statement)
+    if path is None or binding.dotted == "torch":
+        return None
+    module, is_module = path
+    found: list[Edit] = []
+    needed: tuple[int, int] | None = None
+    assert isinstance(statement, (cst.Import, cst.ImportFrom)) and not isinstance(statement.names, cst.ImportStar)
+    for alias in statement.names:
+        for use in _uses_of(script, alias):
+            call = _call_of(script, use, is_module)
+            name = deprecated_name(script, call) if call is not None else None
+            if call is None or name is None:
+                return None
+            device, last = _DEPRECATED[name]
+            found += _argument_edits(script, call, device, last)
+            since = _SINCE[last]
+            needed = max(needed or since, since) if since is not None else needed
+    if needed is not None and (script.options.torch or (1, 13)) < needed or _is_reexported(script, statement):
+        return None
+    return (edits.replace(source, module, _MODULES[_dotted(module)]), *found), needed
+
+
+def _old_path(statement: cst.CSTNode | None) -> tuple[cst.BaseExpression, bool] | None:
+    """The part of an import statement that names a deprecated module, and whether it binds that module itself."""
+    match statement:
+        case cst.ImportFrom(module=cst.Attribute() as module, names=names) if not isinstance(names, cst.ImportStar):
+            dotted = _dotted(module)
+            if dotted in ("torch.cuda", "torch.cpu"):
+                is_alone = len(names) == 1 and isinstance(names[0].name, cst.Name) and names[0].name.value == "amp"
+                return (module, True) if is_alone else None
+            return (module, False) if dotted in _MODULES else None
+        case cst.Import(names=[cst.ImportAlias(name=cst.Attribute() as module, asname=cst.AsName())]):
+            return (module, True) if _dotted(module) in ("torch.cuda.amp", "torch.cpu.amp") else None
+    return None
+
+
+def _dotted(node: cst.BaseExpression) -> str:
+    if isinstance(node, cst.Attribute):
+        return f"{_dotted(node.value)}.{node.attr.value}"
+    return node.value if isinstance(node, cst.Name) else ""
+
+
+def _uses_of(script: Script, alias: cst.ImportAlias) -> Iterator[cst.Name]:
+    bound = alias.asname.name if alias.asname is not None else alias.name
+    assert isinstance(bound, cst.Name)
+    for use in script.names.uses(bound):
+        if script.source.enclosing(use, cst.ImportAlias) is None:
+            yield use
+
+
+def _call_of(script: Script, use: cst.Name, is_module: bool) -> Use | None:
+    """The call, or bare decorator, whose function a use of an imported name is."""
+    what: cst.CSTNode = use
+    if is_module:
+        what = script.source.parents[use]
+        if not isinstance(what, cst.Attribute) or what.value is not use:
+            return None
+    parent = script.source.parents[what]
+    if isinstance(parent, cst.Call) and parent.func is what:
+        return parent
+    return parent if isinstance(parent, cst.Decorator) else None
+
+
+def _is_reexported(script: Script, statement: cst.CSTNode) -> bool:
+    """Whether another file takes one of the names from this one."""
+    names = {name.value for name in script.source.inside(statement, cst.Name)}
+    for other in script.program.importers(script):
+        if any(star for star in other.names.module.stars):
+            return True
+        for bindings in other.names.all_bindings():
+            for binding in bindings:
+                found = script.program.module(other, binding.dotted) if binding.dotted else None
+                if found is not None and found[1] in names and script.program.reached(found[0]) is script:
+                    return True
+    return False
+
+
+# Arguments
+
+
+def _argument_edits(script: Script, node: Use, device: str, last: str) -> Iterator[Edit]:
+    source = script.source
+    quote = "'" if source.data.count(b"'") > source.data.count(b'"') else '"'
+    device = f"{quote}{device}{quote}"
+    if isinstance(node, cst.Decorator):
+        if not last.startswith("custom"):
+            raise CannotEdit("it is a decorator that is not called")
+        end = source.span(node.decorator).end
+        yield Edit(script.path, end, end, f"(device_type={device})")
+        return
+    if last.startswith("custom"):
+        yield edits.set_argument(source, node, "device_type", device)
+        return
+    yield _first_argument(script, node, device, last)
+    if last == "autocast":
+        for place, arg in enumerate(node.args[1:], 1):
+            if arg.keyword is None and not arg.star:
+                start = source.span(arg).start
+                yield Edit(script.path, start, start, f"{_OLD_ORDER[place]}=")
+
+
+def _first_argument(script: Script, call: cst.Call, device: str, last: str) -> Edit:
+    source = script.source
+    if any(arg.star == "*" for arg in call.args) and last == "autocast":
+        raise CannotEdit("its arguments hide in `*args`")
+    if not call.args:
+        end = source.code_span(call).end - 1
+        return Edit(script.path, end, end, device)
+    start = source.span(call.args[0]).start
+    is_positional = call.args[0].keyword is None and not call.args[0].star
+    return Edit(script.path, start, start, f"{device}, " + (f"{_OLD_ORDER[0]}=" if is_positional and last == "autocast" else ""))

@@ -1,0 +1,116 @@
+"""What kind of number a tensor holds, as far as the source shows it."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from speedlint.semantics import library
+from speedlint.semantics.model import Role
+from speedlint.semantics.names import Kind
+from speedlint.semantics.script import Script
+
+_BOOLEAN = frozenset(
+    "eq ne gt lt ge le equal_ logical_and logical_or logical_not logical_xor isnan isinf isfinite isclose isin bool greater "
+    "less greater_equal less_equal".split()
+)
+_SAME = frozenset("detach cpu view reshape squeeze flatten clone to contiguous cuda item expand_as t type_as_".split())
+_WHOLE = frozenset("sum long int argmax argmin count_nonzero nonzero bincount numel".split())
+_FRACTIONS = frozenset("mean std var softmax log_softmax sigmoid exp log sqrt norm float double half cross_entropy mse_loss".split())
+_DEPTH = 4
+
+
+def is_integral(script: Script, tensor: cst.BaseExpression) -> bool:
+    """Whether a tensor certainly holds whole numbers, such as a count of correct predictions."""
+    return _is_whole(script, tensor, _DEPTH)
+
+
+def _is_whole(script: Script, node: cst.BaseExpression, depth: int) -> bool:
+    match _applied(script, node):
+        case (name, base) if name in _WHOLE:
+            return name != "sum" or _is_boolean(script, base, depth) or _is_whole(script, base, depth)
+        case (name, base) if name in _SAME:
+            return _is_whole(script, base, depth)
+    match node:
+        case cst.Name() if depth:
+            return _is_bound_to(script, node, lambda value: _is_whole(script, value, depth - 1))
+        case cst.Attribute(value=base, attr=cst.Name(value="data")):
+            return _is_whole(script, base, depth)
+    return False
+
+
+def _is_boolean(script: Script, node: cst.BaseExpression, depth: int) -> bool:
+    match _applied(script, node):
+        case (name, _) if name in _BOOLEAN:
+            return True
+        case (name, base) if name in _SAME:
+            return _is_boolean(script, base, depth)
+    match node:
+        case cst.Comparison():
+            return True
+        case cst.BinaryOperation(left=left, operator=cst.BitAnd() | cst.BitOr(), right=right):
+            return _is_boolean(script, left, depth) and _is_boolean(script, right, depth)
+        case cst.UnaryOperation(operator=cst.BitInvert(), expression=inner) | cst.Subscript(value=inner):
+            return _is_boolean(script, inner, depth)
+        case cst.Name() if depth:
+            return _is_bound_to(script, node, lambda value: _is_boolean(script, value, depth - 1))
+    return False
+
+
+def _applied(script: Script, node: cst.BaseExpression) -> tuple[str, cst.BaseExpression] | None:
+    """The function and its operand: ``("sum", x)`` for ``x.sum()`` and for ``torch.sum(x)``."""
+    if not isinstance(node, cst.Call) or any(arg.keyword is not None and arg.keyword.value == "dtype" for arg in node.args):
+        return None
+    name = script.name(node.func)
+    if name is not None and name.startswith("torch.") and node.args:
+        return name.rpartition(".")[2], node.args[0].value
+    if name is None and isinstance(node.func, cst.Attribute):
+        return node.func.attr.value, node.func.value
+    return None
+
+
+def _is_bound_to(script: Script, name: cst.Name, holds: object) -> bool:
+    assert callable(holds)
+    bindings = script.names.reaching(name)
+    return bool(bindings) and all(
+        binding.kind is Kind.ASSIGN and not binding.path and binding.value is not None and holds(binding.value)
+        for binding in bindings
+    )
+
+
+def is_floating(script: Script, tensor: cst.BaseExpression) -> bool:
+    """Whether a tensor certainly holds fractions: it is a loss, or a mean."""
+    match _applied(script, tensor):
+        case (name, base):
+            return name in _FRACTIONS or name.endswith("_loss") or (name in _SAME | {"sum"} and is_floating(script, base))
+    match tensor:
+        case cst.BinaryOperation(left=left, operator=operator, right=right):
+            return isinstance(operator, cst.Divide) or is_floating(script, left) or is_floating(script, right)
+        case cst.Call(func=func):
+            return script.role(func) is Role.MODULE
+        case cst.Name():
+            return _is_differentiated(script, tensor) or _is_bound_to(script, tensor, lambda value: is_floating(script, value))
+        case cst.Attribute(value=base, attr=cst.Name(value="data" | "loss")):
+            return tensor.attr.value == "loss" or is_floating(script, base)
+    return False
+
+
+def _is_differentiated(script: Script, name: cst.Name) -> bool:
+    """Whether ``backward`` is called on the variable, itself or scaled."""
+    for call in script.method_calls("backward"):
+        assert isinstance(call.func, cst.Attribute)
+        held = [use.value for use in script.source.inside(call.func.value, cst.Name)]
+        if name.value in held and script.function(call) is script.function(name):
+            return True
+    return False
+
+
+def may_be_half(script: Script) -> bool:
+    """Whether this script, or one beside it, computes in half precision: a sum of many such numbers goes wrong."""
+    return any(_shows_half(each) for each in (script, *script.neighbours))
+
+
+def _shows_half(script: Script) -> bool:
+    if any(True for _ in script.calls(*library.AUTOCASTS)) or b"apex" in script.source.data:
+        return True
+    marks = (b"mixed_precision", b"bfloat16", b"float16", b".half()", b"accelerate", b"lightning", b"deepspeed", b"autocast")
+    return any(mark in script.source.data for mark in marks)

@@ -1,0 +1,511 @@
+"""Loaders: how one is set up and where each setting is set, what it reads, and how often it is read from the start."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from speedlint import edits
+from speedlint.rule import Edit
+from speedlint.semantics import datasets, evaluation, library, reach
+from speedlint.semantics.loops import Frequency
+from speedlint.semantics.model import Constant, Definition
+from speedlint.semantics.names import Kind
+
+if TYPE_CHECKING:
+    from speedlint.semantics.script import Script
+
+_TORCH = "torch.utils.data.DataLoader"
+_FOREIGN = library.LOADERS - {"timm.data.create_loader"}
+_POSITIONS = {"dataset": 0, "batch_size": 1, "batch_sampler": 4, "num_workers": 5, "collate_fn": 6, "pin_memory": 7,
+              "worker_init_fn": 10}
+_RUN_EACH_EPOCH = frozenset({"train_dataloader", "val_dataloader"})
+_RUN_ONCE = frozenset({"test_dataloader", "predict_dataloader"})
+_CPU_COUNTS = frozenset({"os.cpu_count", "multiprocessing.cpu_count", "torch.multiprocessing.cpu_count", "psutil.cpu_count"})
+_ENDLESS = 10_000_000
+_HINTS = {"num_workers": re.compile("work|thread|proc|cpu|job|nw|loader", re.IGNORECASE), "pin_memory": re.compile("pin", re.IGNORECASE)}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One parameter of a loader.
+
+    Attributes:
+        expression: what is passed for it, None where it is absent.
+        value: its value where it is known.
+        holder: the ``**kwargs`` expression it comes through, if it does.
+    """
+
+    name: str
+    expression: cst.BaseExpression | None
+    value: Constant | None
+    holder: cst.BaseExpression | None = None
+
+    @property
+    def is_off(self) -> bool:
+        """Whether it is absent, or known to be 0 or False."""
+        return self.expression is None or (self.value is not None and self.value.value in (0, False))
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A place that reads a loader from its beginning: a ``for``, a comprehension, or ``iter(...)``."""
+
+    script: Script
+    node: cst.CSTNode
+    repeated: bool
+
+
+class Loader:
+    """The facts about one call that makes a loader."""
+
+    def __init__(self, script: Script, call: cst.Call) -> None:
+        self.script, self.call = script, call
+        self.is_torch = script.name(call.func) == _TORCH
+
+    @property
+    def hides_arguments(self) -> bool:
+        """Whether any argument may be passed out of sight."""
+        return self.script.hides_arguments(self.call)
+
+    def setting(self, name: str) -> Setting:
+        """One parameter of the loader."""
+        position = _POSITIONS.get(name) if self.is_torch or name == "dataset" else None
+        expression = self.script.argument(self.call, name, position)
+        if expression is None:
+            return Setting(name, None, None)
+        holder = next((arg.value for arg in self.call.args if arg.star == "**" and not self._holds(arg, expression)), None)
+        written = any(arg.value is expression for arg in self.call.args)
+        return Setting(name, expression, self.script.constant(expression), None if written else holder)
+
+    def _holds(self, arg: cst.Arg, expression: cst.BaseExpression) -> bool:
+        entries = self.script.values.entries(arg.value) or {}
+        return all(value is not expression for value in entries.values())
+
+    def parameter(self, name: str) -> cst.BaseExpression | None:
+        """What is passed for a parameter."""
+        return self.setting(name).expression
+
+    # What it reads
+
+    @cached_property
+    def origins(self) -> list[datasets.Origin]:
+        """What its dataset may be."""
+        dataset = self.parameter("dataset")
+        return datasets.origins(self.script, dataset) if dataset is not None else []
+
+    @cached_property
+    def is_on_gpu(self) -> bool:
+        """Whether its dataset or collate function may already put the batch on a GPU."""
+        dataset = self.parameter("dataset")
+        if dataset is not None and datasets.is_on_gpu(self.script, dataset):
+            return True
+        return any(datasets.touches_gpu(other, node) for other, node in self.collate)
+
+    @property
+    def is_iterable(self) -> bool:
+        """Whether its dataset is iterable and would be yielded by each worker as a whole."""
+        return any(datasets.is_iterable(origin) for origin in self.origins)
+
+    @cached_property
+    def collate(self) -> list[tuple[Script, cst.CSTNode]]:
+        """The collate function: first-party definitions, lambdas, and the arguments bound to it."""
+        expression = self.parameter("collate_fn")
+        return list(self._functions(expression)) if expression is not None else []
+
+    def _functions(self, expression: cst.BaseExpression) -> Iterator[tuple[Script, cst.CSTNode]]:
+        for script, node in ((self.script, expression), *self.script.roles.origins(expression)):
+            definition = script.definition(node) or script.value(node).definition
+            if definition is not None:
+                yield definition.script, definition.node
+            elif isinstance(node, cst.Lambda):
+                yield script, node
+            elif isinstance(node, cst.Call):
+                yield script, node
+                if script.name(node.func) == "functools.partial" and node.args:
+                    yield from self._functions(node.args[0].value)
+                made = script.definition(node.func)
+                if made is not None:
+                    yield made.script, made.node
+
+    def worker_hazard(self) -> str | None:
+        """Why worker processes cannot be proved to train the same, or None."""
+        if not self.origins:
+            return "the dataset is out of sight"
+        for origin in self.origins:
+            if (hazard := datasets.worker_hazard(origin)) is not None:
+                return hazard
+        for name in ("collate_fn", "worker_init_fn"):
+            if self._is_local(self.parameter(name)):
+                return f"its `{name}` cannot be sent to worker processes where they are spawned"
+        if any(isinstance(arg.value, cst.Lambda) for origin in self.origins for arg in _calls_args(origin.node)):
+            return "a lambda within its dataset cannot be sent to worker processes where they are spawned"
+        size = self.parameter("batch_size")
+        if size is not None and (known := self.script.constant(size)) is not None and known.value is None:
+            return "`batch_size=None` sends each item alone from its worker"
+        if is_unguarded(self.script, self.call):
+            return "without `if __name__ == \"__main__\":` worker processes run this script again where they are spawned"
+        return None
+
+    def _is_local(self, expression: cst.BaseExpression | None) -> bool:
+        """Whether a function is a lambda, or defined within another function."""
+        if isinstance(expression, cst.Lambda):
+            return True
+        if not isinstance(expression, cst.Name):
+            return False
+        for binding in self.script.names.reaching(expression):
+            if isinstance(binding.value, cst.Lambda):
+                return True
+            if binding.kind is Kind.FUNCTION and self.script.source.enclosing(binding.node, cst.FunctionDef) is not None:
+                return True
+        return False
+
+    def changes_between_reads(self) -> str | None:
+        """Why workers that stay alive would read another dataset than workers that are started anew, or None."""
+        held = [(use.script, use.script.source.parents[use.node]) for use in self.uses]
+        objects = [(s, n) for s, n in held if isinstance(n, cst.Attribute) and n.attr.value == "dataset"]
+        for origin in self.origins:
+            if isinstance(origin.node, cst.Call):
+                objects += [(use.script, use.node) for use in reach.uses(origin.script, origin.node)]
+        classes = [origin.definition for origin in self.origins if origin.definition is not None]
+        for script, node in objects:
+            changed = _changed_by(script, node, classes)
+            if changed is not None and script.frequency(node) >= Frequency.EPOCH:
+                return f"`{changed}` may change the dataset between passes, and workers that stay alive would not see it"
+        return None
+
+    # How often it is read
+
+    @cached_property
+    def uses(self) -> list[reach.Use]:
+        """Where the loader goes."""
+        return reach.uses(self.script, self.call)
+
+    @cached_property
+    def starts(self) -> list[Start]:
+        """The places that read it from its beginning."""
+        found: dict[int, Start] = {}
+        for use in self.uses:
+            node = _started_by(use)
+            if node is not None and (id(node) not in found or use.repeated):
+                found[id(node)] = Start(use.script, node, use.repeated)
+        return list(found.values())
+
+    @cached_property
+    def is_read_again(self) -> bool:
+        """Whether it is seen to be read from its beginning several times."""
+        runs = [start for start in self.starts if not _reads_one_batch(start)]
+        if self._is_endless:
+            return False
+        if any(start.repeated for start in runs) or self._method in _RUN_EACH_EPOCH:
+            return True
+        return self._method not in _RUN_ONCE and not runs and self._is_given_to_trainer
+
+    @property
+    def _is_endless(self) -> bool:
+        """Whether a sampler draws so many items that no pass ever ends."""
+        sampler = self.parameter("sampler")
+        if sampler is None:
+            return False
+        for script, node in self.script.roles.origins(sampler):
+            drawn = script.argument(node, "num_samples", 2) if isinstance(node, cst.Call) else None
+            count = script.constant(drawn) if drawn is not None else None
+            if count is not None and isinstance(count.value, (int, float)) and count.value >= _ENDLESS:
+                return True
+        return False
+
+    @cached_property
+    def is_in_sight(self) -> bool:
+        """Whether any place that reads it is seen."""
+        return bool(self.starts) or self._method in _RUN_EACH_EPOCH | _RUN_ONCE
+
+    @cached_property
+    def _method(self) -> str | None:
+        """The Lightning hook that makes the loader."""
+        function = self.script.function(self.call)
+        owner = self.script.names.owner(function) if function is not None else None
+        if function is None or owner is None:
+            return None
+        bases = self.script.roles.calls.foreign_bases(Definition(self.script, owner))
+        return function.name.value if any("lightning" in base for base in bases) else None
+
+    @property
+    def _is_given_to_trainer(self) -> bool:
+        """Whether a library's trainer reads it: it is passed on to code out of sight in a script that calls ``fit``."""
+        passed = any(isinstance(use.script.source.parents[use.node], cst.Arg) for use in self.uses)
+        return passed and any(True for script in {use.script for use in self.uses} for _ in script.method_calls("fit"))
+
+    @cached_property
+    def is_read_within_itself(self) -> bool:
+        """Whether it may be read anew while a loop over it still runs."""
+        loops = [start for start in self.starts if isinstance(start.node, cst.For)]
+        for start in self.starts:
+            for loop in loops:
+                if start is loop:
+                    continue
+                if start.script is loop.script and start.script.source.contains(loop.node, start.node):
+                    return True
+                if start.script.frequency(start.node) in (Frequency.STEP, Frequency.EVAL_STEP, Frequency.THROTTLED):
+                    return True
+        return False
+
+    @property
+    def _is_never_made(self) -> bool:
+        """Whether only a function that nothing calls makes it, in a file that does not train itself."""
+        function = self.script.function(self.call)
+        if function is None or evaluation.trains_itself(self.script):
+            return False
+        return self.script.names.owner(function) is None and not self.script.call_sites(function)
+
+    @property
+    def matters(self) -> bool | None:
+        """Whether training waits for it: True where it is read again and again, False where once, None where never."""
+        if not evaluation.trains(self.script):
+            return None
+        if not self.is_in_sight and self._is_never_made:
+            return None
+        if not self.is_in_sight or self.is_read_again:
+            return True
+        runs = [start for start in self.starts if not _reads_one_batch(start)]
+        if any(start.script.loops.kind(start.node) is Frequency.STEP for start in runs if isinstance(start.node, (cst.For, cst.While))):
+            return True
+        if any(start.script.frequency(start.node) >= Frequency.EPOCH for start in runs):
+            return True
+        return False if runs else None
+
+
+def _changed_by(script: Script, node: cst.CSTNode, classes: list[Definition]) -> str | None:
+    """The code that may change the object an expression stands for: an assignment to it, or a method of it."""
+    source = script.source
+    while isinstance(source.parents[node], (cst.Attribute, cst.Subscript)) and getattr(source.parents[node], "value", None) is node:
+        node = source.parents[node]
+        parent = source.parents[node]
+        if isinstance(parent, (cst.AssignTarget, cst.AugAssign)) and parent.target is node:
+            return script.text(node)
+        if isinstance(parent, cst.Call) and parent.func is node:
+            assert isinstance(node, (cst.Attribute, cst.Subscript))
+            name = node.attr.value if isinstance(node, cst.Attribute) else ""
+            methods = [owner.script.roles.calls.method(owner, name) for owner in classes]
+            harmless = bool(methods) and all(
+                method is not None and isinstance(method.node, cst.FunctionDef)
+                and datasets.stored(method.script, method.node) is None
+                for method in methods
+            )
+            return None if harmless else script.text(parent)
+    return None
+
+
+def _calls_args(node: cst.CSTNode) -> Iterator[cst.Arg]:
+    if isinstance(node, cst.Call):
+        for arg in node.args:
+            yield arg
+            yield from _calls_args(arg.value)
+    elif isinstance(node, cst.List):
+        for element in node.elements:
+            yield from _calls_args(element.value)
+
+
+def _started_by(use: reach.Use) -> cst.CSTNode | None:
+    """The loop, comprehension or call that reads the loader from its beginning at this use."""
+    source = use.script.source
+    parent = source.parents[use.node]
+    if isinstance(parent, (cst.For, cst.CompFor)) and parent.iter is use.node:
+        return parent
+    if isinstance(parent, cst.Arg):
+        call = source.parents[parent]
+        if isinstance(call, cst.Call) and use.script.name(call.func) in ("iter", "list", "tuple", "itertools.cycle"):
+            return call
+    if isinstance(parent, cst.From):
+        return parent
+    return None
+
+
+def _reads_one_batch(start: Start) -> bool:
+    """Whether a start is only ``next(iter(loader))``."""
+    arg = start.script.source.parents[start.node]
+    call = start.script.source.parents.get(arg)
+    return isinstance(arg, cst.Arg) and isinstance(call, cst.Call) and start.script.name(call.func) == "next"
+
+
+def loader(script: Script, call: cst.Call) -> Loader | None:
+    """The loader that a call makes; None for any other call, and for a subclass that sets its own parameters."""
+    known: dict[cst.Call, Loader | None] = script.__dict__.setdefault("_loaders", {})
+    if call not in known:
+        known[call] = Loader(script, call) if _makes_loader(script, call) else None
+    return known[call]
+
+
+def near(script: Script) -> Iterator[Loader]:
+    """The loaders that the script and its neighbours make."""
+    for place in (script, *script.neighbours):
+        if b"Loader" in place.source.data:
+            for call in place.source.of(cst.Call):
+                found = loader(place, call)
+                if found is not None:
+                    yield found
+
+
+def _makes_loader(script: Script, call: cst.Call) -> bool:
+    if script.name(call.func) in _FOREIGN:
+        return True
+    definition = script.definition(call.func)
+    if definition is None or not isinstance(definition.node, cst.ClassDef):
+        return False
+    calls = definition.script.roles.calls
+    if not any(base in _FOREIGN for base in calls.foreign_bases(definition)):
+        return False
+    init = calls.method(definition, "__init__")
+    return init is None or _hands_all_on(init)
+
+
+def _hands_all_on(init: Definition) -> bool:
+    """Whether a subclass's ``__init__`` gives ``*args, **kwargs`` to the library's as they are."""
+    assert isinstance(init.node, cst.FunctionDef)
+    star = init.node.params.star_kwarg
+    if star is None or len(init.node.params.params) > 2:
+        return False
+    for call in init.script.source.inside(init.node, cst.Call):
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value == "__init__":
+            given = [arg for arg in call.args if arg.star == "**" and isinstance(arg.value, cst.Name)]
+            return any(arg.value.value == star.name.value for arg in given)  # type: ignore[attr-defined]
+    return False
+
+
+def is_unguarded(script: Script, node: cst.CSTNode, depth: int = 0) -> bool:
+    """Whether importing the script would run the node: no function and no ``__main__`` guard stands around it."""
+    function = script.function(node)
+    if function is not None:
+        return depth < 6 and any(is_unguarded(other, call, depth + 1) for other, call in script.call_sites(function))
+    return not any(isinstance(up, cst.If) and "__name__" in script.text(up.test) for up in script.source.ancestors(node))
+
+
+# Where a setting is set
+
+
+def places(script: Script, setting: Setting) -> list[Constant]:
+    """Where the value of a setting is written: one place, or one in each call of the function that is handed it."""
+    if setting.value is None or setting.expression is None:
+        return []
+    if isinstance(setting.expression, cst.Name):
+        bindings = script.names.reaching(setting.expression)
+        if len(bindings) == 1 and isinstance(bindings[0].node, cst.Param):
+            function = script.source.enclosing(bindings[0].node, cst.FunctionDef)
+            if isinstance(function, cst.FunctionDef):
+                return _passed_places(script, function, bindings[0].node, setting.value)
+    return [setting.value]
+
+
+def _passed_places(script: Script, function: cst.FunctionDef, parameter: cst.Param, known: Constant) -> list[Constant]:
+    found: dict[int, Constant] = {}
+    for other, value in script.values.passed(function, parameter):
+        where, expression = (script, parameter.default) if value is None else (other, value)
+        constant = where.constant(expression) if expression is not None else None
+        if constant is not None:
+            found.setdefault(id(constant.node), constant)
+    return list(found.values()) or [known]
+
+
+def set_where_set(script: Script, setting: Setting, dotted: str, text: str) -> tuple[Edit, ...]:
+    """The edits that write ``text`` (with ``{}`` for the spelling of ``dotted``) in each place a setting is set.
+
+    Raises CannotEdit where a place is no literal, or not one that is only about this setting.
+    """
+    found: list[Edit] = []
+    for place in places(script, setting):
+        literal = isinstance(place.node, cst.Integer) or (isinstance(place.node, cst.Name) and place.node.value == "False")
+        if not literal:
+            raise edits.CannotEdit("its value is not written out where it is set")
+        if not _HINTS[setting.name].search(_label(place.script, place.node)):
+            raise edits.CannotEdit("its value may also be used for something else")
+        spelled, imports = place.script.spell(dotted) if dotted else ("", ())
+        found += (*imports, edits.replace(place.script.source, place.node, text.replace("{}", spelled)))
+    return tuple(dict.fromkeys(found))
+
+
+def _label(script: Script, node: cst.CSTNode) -> str:
+    """What the place where a literal stands is called: the option, key, parameter, field or variable it is for."""
+    source = script.source
+    for up in source.ancestors(node):
+        match up:
+            case cst.Arg(keyword=cst.Name("default" | "required")):
+                call = source.parents[up]
+                return " ".join(script.text(arg) for arg in call.args if arg.keyword is None) if isinstance(call, cst.Call) else ""
+            case cst.Arg(keyword=cst.Name(value=name)):
+                return name
+            case cst.Arg():
+                return _parameter_name(script, up)
+            case cst.Param(name=cst.Name(value=name)):
+                return name
+            case cst.DictElement(key=key):
+                return script.text(key)
+            case cst.Assign(targets=targets):
+                return " ".join(script.text(target.target) for target in targets)
+            case cst.AnnAssign(target=target):
+                return script.text(target)
+            case cst.BaseStatement():
+                return ""
+    return ""
+
+
+def _parameter_name(script: Script, arg: cst.Arg) -> str:
+    call = script.source.parents[arg]
+    if not isinstance(call, cst.Call):
+        return ""
+    if loader(script, call) is not None:
+        return next((name for name, at in _POSITIONS.items() if at == call.args.index(arg)), "")
+    callee = script.callee(call)
+    if callee is None or not isinstance(callee.node, cst.FunctionDef):
+        return ""
+    parameter = reach.parameter_of(callee, call, arg)
+    return parameter.name.value if parameter is not None else ""
+
+
+# Numbers and devices
+
+
+def is_surely_positive(script: Script, expression: cst.BaseExpression) -> bool:
+    """Whether a number of workers is above 0 whatever the machine and the options are."""
+    match expression:
+        case cst.Integer():
+            return int(expression.value, 0) > 0
+        case cst.BooleanOperation(operator=cst.Or(), right=right):
+            return is_surely_positive(script, right)
+        case cst.Call(func=func, args=args):
+            name = script.name(func)
+            if name == "max":
+                return any(is_surely_positive(script, arg.value) for arg in args)
+            if name == "min":
+                return bool(args) and all(is_surely_positive(script, arg.value) for arg in args)
+            return name in _CPU_COUNTS
+    return False
+
+
+def gpu_is_certain(script: Script) -> bool:
+    """Whether the script cannot run without a GPU: nothing in it asks whether there is one or names another device."""
+    for place in (script, *script.neighbours):
+        asked = any(attribute.attr.value in ("is_available", "current_accelerator") for attribute in place.source.of(cst.Attribute))
+        if asked or any(str(string.evaluated_value) in ("cpu", "mps", "auto") for string in place.source.of(cst.SimpleString)):
+            return False
+    return any(
+        place.method_calls("cuda") or any(str(s.evaluated_value).startswith("cuda") for s in place.source.of(cst.SimpleString))
+        for place in (script, *script.neighbours)
+    )
+
+
+def may_be_mps(script: Script) -> bool:
+    """Whether the script, or a neighbour, may choose Apple's GPU."""
+    for place in (script, *script.neighbours):
+        if b"mps" not in place.source.data and b"current_accelerator" not in place.source.data:
+            continue
+        if any(str(string.evaluated_value) == "mps" for string in place.source.of(cst.SimpleString)):
+            return True
+        if any(True for _ in place.calls("torch.accelerator.current_accelerator")):
+            return True
+        if any(attribute.attr.value == "mps" for attribute in place.source.of(cst.Attribute)):
+            return True
+    return False

@@ -1,0 +1,355 @@
+"""Optimizers: which modules' parameters they hold, where those lie when the optimizer is made, what its options do."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from speedlint.semantics import library
+from speedlint.semantics.model import Made, Place, Role
+from speedlint.semantics.names import Binding, Kind
+from speedlint.semantics.script import Script
+from speedlint.semantics.training import roots
+from speedlint.semantics.values import returned
+
+Move = tuple[Script, cst.Call]
+
+_SHARDERS = ("torch.distributed.fsdp", "torch.distributed._composable", "torch.distributed.tensor", "torch.distributed._tensor",
+             "torch.distributed.pipelining", "fairscale", "deepspeed")
+_PARAMETERS = ("parameters", "named_parameters")
+_SAME = frozenset("to cuda cpu train eval half float double bfloat16 requires_grad_ apply share_memory".split())
+
+
+def made(script: Script, optimizer: cst.CSTNode) -> Made | None:
+    """The library call that made the optimizer an expression stands for; None where it is not one known call."""
+    value = script.value(optimizer)
+    return value.made if value.role is Role.OPTIMIZER and value.definition is None else None
+
+
+def is_plain_sgd(found: Made | None) -> bool:
+    """Whether a step leaves a parameter whose gradient is zero as it is: SGD without momentum, decay and options by group."""
+    if found is None or found.script.name(found.call.func) != "torch.optim.SGD" or found.script.hides_arguments(found.call):
+        return False
+    script, call = found.script, found.call
+    params = script.argument(call, "params", 0)
+    if not isinstance(params, cst.Call) or not isinstance(params.func, cst.Attribute) or params.func.attr.value != "parameters":
+        return False
+    return all(_is_zero(script, call, name, place) for name, place in (("momentum", 2), ("weight_decay", 4)))
+
+
+def _is_zero(script: Script, call: cst.Call, name: str, position: int) -> bool:
+    value = script.argument(call, name, position)
+    constant = script.constant(value) if value is not None else None
+    return value is None or (constant is not None and constant.value == 0)
+
+
+def reads_gradients(script: Script, *but: cst.CSTNode) -> bool:
+    """Whether this file, or one beside it, touches ``.grad`` other than to ask whether it is None; ``but`` left out."""
+    return any(_reads_gradients(one, but) for one in (script, *script.neighbours))
+
+
+def _reads_gradients(script: Script, but: tuple[cst.CSTNode, ...]) -> bool:
+    source = script.source
+    for attribute in source.of(cst.Attribute):
+        if attribute.attr.value != "grad" or script.name(attribute) is not None:
+            continue
+        parent = source.parents[attribute]
+        is_none = isinstance(parent, cst.Comparison) and any(
+            isinstance(target.comparator, cst.Name) and target.comparator.value == "None" for target in parent.comparisons
+        )
+        if not is_none and not any(source.contains(each, attribute) for each in but):
+            return True
+    return any(True for _ in script.calls("torch.cuda.graph", "torch.cuda.make_graphed_callables"))
+
+
+# Where the parameters are
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """The parameters of one module, as an optimizer is given them; ``module`` is an expression of ``script``."""
+
+    script: Script
+    module: cst.BaseExpression
+
+
+def parameters(script: Script, call: cst.Call) -> list[Parameters]:
+    """The modules whose parameters the construction of an optimizer names, through variables and parameters."""
+    first = script.argument(call, "params", 0)
+    if first is None:
+        return []
+    found: dict[cst.CSTNode, Parameters] = {}
+    for one in _named(script, first, 0):
+        found.setdefault(one.module, one)
+    return list(found.values())
+
+
+def _named(script: Script, expression: cst.BaseExpression, depth: int) -> Iterator[Parameters]:
+    for call in script.source.inside(expression, cst.Call):
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value in _PARAMETERS:
+            yield Parameters(script, call.func.value)
+    if depth > 4:
+        return
+    for name in script.source.inside(expression, cst.Name):
+        parent = script.source.parents[name]
+        if isinstance(parent, (cst.Attribute, cst.Param)) or (isinstance(parent, cst.Arg) and parent.keyword is name):
+            continue
+        yield from _of_variable(script, name, depth)
+
+
+def _of_variable(script: Script, name: cst.Name, depth: int) -> Iterator[Parameters]:
+    for binding in script.names.reaching(name):
+        if binding.kind is Kind.PARAMETER and isinstance(binding.node, cst.Param):
+            function = script.source.enclosing(binding.node, cst.FunctionDef)
+            if isinstance(function, cst.FunctionDef):
+                for other, value in script.values.passed(function, binding.node):
+                    if value is not None:
+                        yield from _named(other, value, depth + 1)
+        elif binding.kind in (Kind.ASSIGN, Kind.FOR, Kind.AUGMENT) and binding.value is not None:
+            yield from _named(script, binding.value, depth + 1)
+    for use in script.names.uses(name):
+        attribute = script.source.parents[use]
+        if isinstance(attribute, cst.IfExp):
+            attribute = script.source.parents[attribute]
+        added = script.source.parents[attribute]
+        if isinstance(attribute, cst.Attribute) and attribute.attr.value in ("append", "extend") and isinstance(added, cst.Call):
+            for arg in added.args:
+                yield from _into(script, arg.value, depth)
+
+
+def _into(script: Script, expression: cst.BaseExpression, depth: int) -> Iterator[Parameters]:
+    """The parameters in what is appended to a list, not looked for in the list itself."""
+    for name in script.source.inside(expression, cst.Name):
+        for binding in script.names.reaching(name):
+            if binding.kind is Kind.FOR and binding.value is not None:
+                yield from _named(script, binding.value, depth + 1)
+    for call in script.source.inside(expression, cst.Call):
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value in _PARAMETERS:
+            yield Parameters(script, call.func.value)
+
+
+def moves(script: Script, module: cst.CSTNode) -> list[tuple[Script, cst.Call]]:
+    """The calls, here and beside, that move a module, or what it is made of or part of, to a device."""
+    origin = {id(node) for _, node in roots(script, module)}
+    found = []
+    for place in (script, *script.neighbours):
+        for call in place.method_calls("to", "cuda"):
+            assert isinstance(call.func, cst.Attribute)
+            if place.name(call.func) is None and place.role(call.func.value) is Role.MODULE and _has_device(place, call):
+                if any(id(node) in origin for _, node in roots(place, call.func.value)):
+                    found.append((place, call))
+    return found
+
+
+def _has_device(script: Script, call: cst.Call) -> bool:
+    assert isinstance(call.func, cst.Attribute)
+    if call.func.attr.value == "cuda":
+        return True
+    target = script.argument(call, "device", 0)
+    return target is not None and not script.roles.calls.is_dtype(target) and (
+        script.roles.calls.device_of(target) is not Place.HOST
+    )
+
+
+def parameter_loop(script: Script, name: cst.Name) -> cst.For | None:
+    """The loop over a module's parameters, or an optimizer's, whose variable ``name`` is."""
+    for binding in script.names.reaching(name):
+        loop = script.source.enclosing(binding.node, cst.For)
+        if binding.kind is Kind.FOR and isinstance(loop, cst.For) and script.source.contains(loop.body, name):
+            calls = script.source.inside(loop.iter, cst.Call)
+            named = any(isinstance(call.func, cst.Attribute) and call.func.attr.value in _PARAMETERS for call in calls)
+            groups = any(string.evaluated_value == "params" for string in script.source.inside(loop.iter, cst.SimpleString))
+            if named or groups:
+                return loop
+    return None
+
+
+class Where(enum.Enum):
+    """Whether a module's parameters are on a GPU where its optimizer is made."""
+
+    ON_GPU = "on"
+    """For certain."""
+    BY_CUDA = "cuda"
+    """If ``torch.cuda.is_available()``."""
+    BY_DEVICE = "device"
+    """If a ``torch.device`` variable, in sight there, is a CUDA device."""
+    PERHAPS = "perhaps"
+    """Not known: moved on some paths, or by code out of sight."""
+    LATER = "later"
+    """They are moved after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Where parameters are, and the device's expression for BY_DEVICE."""
+
+    where: Where
+    device: str = ""
+
+
+def whereabouts(script: Script, module: cst.BaseExpression) -> Found:
+    """Where a module's parameters are when ``module`` is evaluated."""
+    if _is_self(module) and (function := script.function(module)) is not None and function.name.value == "__init__":
+        return Found(Where.LATER)
+    found = list(dict.fromkeys(_places(script, module, set(), 0)))
+    if len(found) == 1 and found[0] is not None:
+        return _visible(script, module, found[0])
+    if found and all(one is None for one in found) and any(True for _ in moves(script, module)):
+        return Found(Where.LATER)
+    return Found(Where.PERHAPS)
+
+
+def _is_self(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.Name) and node.value == "self"
+
+
+def _visible(script: Script, module: cst.BaseExpression, move: tuple[Script, cst.Call]) -> Found:
+    """What the move says of the parameters, in words that hold where ``module`` stands."""
+    place, call = move
+    assert isinstance(call.func, cst.Attribute)
+    target = place.argument(call, "device", 0) if call.func.attr.value == "to" else None
+    if target is None:
+        return Found(Where.ON_GPU)
+    constant = place.constant(target)
+    if place.roles.calls.device_of(target) is Place.GPU and (constant is None or constant.value is not None):
+        return Found(Where.ON_GPU)
+    if place is script and isinstance(target, cst.Name) and script.value(target).role is Role.DEVICE:
+        if _is_same_variable(script, target, module):
+            return Found(Where.BY_DEVICE, target.value)
+    if all(_is_chosen_by_cuda(other, value) for other, value in place.roles.origins(target)):
+        return Found(Where.BY_CUDA) if any(True for _ in place.roles.origins(target)) else Found(Where.PERHAPS)
+    return Found(Where.PERHAPS)
+
+
+def _is_same_variable(script: Script, device: cst.Name, node: cst.CSTNode) -> bool:
+    """Whether the name means at ``node`` what it means at the move, and nothing assigns it twice."""
+    here, there = script.names.scope(device).lookup(device.value), script.names.scope(node).lookup(device.value)
+    return here is not None and here is there and len(here.bindings[device.value]) == 1
+
+
+def _is_chosen_by_cuda(script: Script, value: cst.BaseExpression) -> bool:
+    """Whether an expression is ``"cuda" if torch.cuda.is_available() else "cpu"``, as a string or a device."""
+    if script.is_call_to(value, "torch.device") and isinstance(value, cst.Call) and value.args:
+        value = value.args[0].value
+    match value:
+        case cst.IfExp(body=body, test=test, orelse=orelse):
+            chosen = script.roles.calls.device_of(body) is Place.GPU and script.roles.calls.device_of(orelse) is Place.HOST
+            return chosen and script.is_call_to(test, "torch.cuda.is_available")
+    return False
+
+
+def _places(script: Script, node: cst.CSTNode, seen: set[int], depth: int) -> Iterator[Move | None]:
+    """The moves that the value of an expression has gone through last, one for each way it may come; None for no move."""
+    if id(node) in seen or depth > 12:
+        return
+    seen.add(id(node))
+    match node:
+        case cst.Call():
+            yield from _places_of_call(script, node, seen, depth)
+        case cst.Name():
+            moved = _moved_in_place(script, node)
+            bindings = script.names.reaching(node)
+            for binding in bindings:
+                if moved is not None and script.source.order[binding.node] < script.source.order[moved[1]]:
+                    yield moved
+                else:
+                    yield from _places_of_binding(script, binding, seen, depth)
+            if not bindings:
+                yield None
+        case cst.Attribute(value=base) if script.role(base) is Role.MODULE and not _is_self(base):
+            yield from _places(script, base, seen, depth + 1)
+        case cst.Attribute():
+            definition = script.value(node.value).definition
+            sources = list(script.roles.self_assignments(definition, node.attr.value)) if definition else []
+            for place, value in sources:
+                yield from _places(place, value, seen, depth + 1)
+            if not sources:
+                yield None
+        case cst.IfExp(body=body, orelse=orelse):
+            yield from _places(script, body, seen, depth + 1)
+            yield from _places(script, orelse, seen, depth + 1)
+        case _:
+            yield None
+
+
+def _places_of_call(script: Script, call: cst.Call, seen: set[int], depth: int) -> Iterator[Move | None]:
+    name = script.name(call.func)
+    if name in library.DISTRIBUTED_WRAPPERS or name in library.COMPILERS:
+        if call.args:
+            yield from _places(script, call.args[0].value, seen, depth + 1)
+        return
+    if name is None and isinstance(call.func, cst.Attribute) and call.func.attr.value in _SAME:
+        if call.func.attr.value in ("to", "cuda") and _names_device(script, call):
+            yield script, call
+        else:
+            yield from _places(script, call.func.value, seen, depth + 1)
+        return
+    definition = script.definition(call.func)
+    values = list(returned(definition)) if definition is not None and isinstance(definition.node, cst.FunctionDef) else []
+    for value in values:
+        assert definition is not None
+        yield from _places(definition.script, value, seen, depth + 1)
+    if not values:
+        yield None
+
+
+def _names_device(script: Script, call: cst.Call) -> bool:
+    """Whether a ``.to`` or ``.cuda`` names a place, the CPU included."""
+    assert isinstance(call.func, cst.Attribute)
+    target = script.argument(call, "device", 0)
+    return call.func.attr.value == "cuda" or (target is not None and not script.roles.calls.is_dtype(target))
+
+
+def _places_of_binding(script: Script, binding: Binding, seen: set[int], depth: int) -> Iterator[Move | None]:
+    if binding.kind is Kind.PARAMETER and isinstance(binding.node, cst.Param):
+        function = script.source.enclosing(binding.node, cst.FunctionDef)
+        passed = list(script.values.passed(function, binding.node)) if isinstance(function, cst.FunctionDef) else []
+        for place, value in passed:
+            if value is not None:
+                yield from _places(place, value, seen, depth + 1)
+        if not passed:
+            yield None
+    elif binding.kind is Kind.ASSIGN and binding.value is not None and not binding.path:
+        yield from _places(script, binding.value, seen, depth + 1)
+    else:
+        yield None
+
+
+def _moved_in_place(script: Script, name: cst.Name) -> Move | None:
+    """The last statement ``model.to(device)`` that surely runs before ``name``."""
+    source, found = script.source, None
+    for use in script.names.uses(name):
+        attribute = source.parents[use]
+        call = source.parents[attribute]
+        if source.order[use] >= source.order[name] or not isinstance(attribute, cst.Attribute):
+            continue
+        if attribute.attr.value in ("to", "cuda", "cpu") and isinstance(call, cst.Call) and call.func is attribute:
+            block = source.parents[source.statement(call)]
+            if isinstance(source.parents[call], cst.Expr) and source.contains(block, name):
+                if attribute.attr.value == "cpu":
+                    found = None
+                elif _names_device(script, call):
+                    found = (script, call)
+    return found
+
+
+def has_sparse_gradients(script: Script) -> bool:
+    """Whether this file, or one beside it, makes an embedding with sparse gradients."""
+    return any(
+        (value := one.argument(call, "sparse")) is not None and not ((known := one.constant(value)) and known.value is False)
+        for one in (script, *script.neighbours)
+        for call in one.calls("torch.nn.Embedding", "torch.nn.EmbeddingBag")
+    )
+
+
+def is_sharded(script: Script) -> bool:
+    """Whether this file, or one beside it, spreads a model's parameters over several processes."""
+    return any(
+        binding.dotted is not None and binding.dotted.startswith(_SHARDERS)
+        for one in (script, *script.neighbours)
+        for bindings in one.names.all_bindings()
+        for binding in bindings
+    )

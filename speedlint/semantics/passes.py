@@ -1,0 +1,73 @@
+"""Evaluation passes over what is no loader: loops that feed a module, without gradients, what they have just made.
+
+A step whose input hangs on the one before (text that grows token by token, an environment that is played) is no such pass.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from speedlint.semantics import library
+from speedlint.semantics.model import Role
+
+if TYPE_CHECKING:
+    from speedlint.semantics.loops import Loop
+    from speedlint.semantics.script import Script
+
+_DEPTH = 8
+
+
+def feeds_module(script: Script, loop: Loop, calls: list[cst.Call]) -> bool:
+    """Whether one of ``calls``, which run a module in the loop, takes an element of the loop or what its turn has made."""
+    function = script.function(loop)
+    if function is not None and function.name.value in ("forward", "__call__"):
+        return False
+    return any(any(_is_fresh(script, loop, arg.value) for arg in call.args) for call in calls)
+
+
+def is_without_grad(script: Script, node: cst.CSTNode) -> bool:
+    """Whether the node stands in ``with torch.no_grad():``, or in a function that is decorated so."""
+    for up in script.source.ancestors(node):
+        if isinstance(up, cst.With) and any(turns_grad_off(script, item.item) for item in up.items):
+            return True
+        if isinstance(up, cst.FunctionDef) and any(turns_grad_off(script, each.decorator) for each in up.decorators):
+            return True
+    return False
+
+
+def turns_grad_off(script: Script, expression: cst.BaseExpression) -> bool:
+    """Whether an expression is ``torch.no_grad()``, ``torch.inference_mode`` or the like."""
+    return script.name(expression.func if isinstance(expression, cst.Call) else expression) in library.NO_GRADS
+
+
+def sets_eval_mode(script: Script, call: cst.Call) -> bool:
+    """Whether a call is ``model.eval()`` or ``model.train(False)``."""
+    if not isinstance(call.func, cst.Attribute) or script.role(call.func.value) is not Role.MODULE:
+        return False
+    method = call.func.attr.value
+    return (method == "eval" and not call.args) or (
+        method == "train" and len(call.args) == 1 and script.text(call.args[0].value) == "False"
+    )
+
+
+def _is_fresh(script: Script, loop: Loop, expression: cst.BaseExpression) -> bool:
+    made: set[bool] = set()
+    return _gather(script, loop, expression, made, _DEPTH) and bool(made)
+
+
+def _gather(script: Script, loop: Loop, expression: cst.CSTNode, made: set[bool], depth: int) -> bool:
+    """Adds to ``made`` where a name in the expression is of this turn; False where one is carried over from the turn before."""
+    source = script.source
+    for name in source.inside(expression, cst.Name):
+        for binding in script.names.reaching(name):
+            if isinstance(loop, cst.For) and source.contains(loop.target, binding.node):
+                made.add(True)
+            elif source.contains(loop.body, binding.node):
+                if binding.effect >= source.order[name]:
+                    return False
+                made.add(True)
+                if binding.value is not None and depth and not _gather(script, loop, binding.value, made, depth - 1):
+                    return False
+    return True

@@ -1,0 +1,266 @@
+"""Where an object goes: from the call that makes it through variables, attributes, containers, parameters and returns.
+
+The forward counterpart of ``Roles.origins``. Each use says whether it may run several times for one object, which is what
+tells a loader that is read once from one that is read again each epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from speedlint.semantics import library
+from speedlint.semantics.loops import Frequency
+from speedlint.semantics.model import Definition, Role
+from speedlint.semantics.names import Kind
+from speedlint.semantics.values import is_static
+
+if TYPE_CHECKING:
+    from speedlint.semantics.script import Script
+
+_SEE_THROUGH = library.WRAPPERS_OF_ITERABLES - {"iter", "sorted", "itertools.cycle"}
+_PREPARES = frozenset({"prepare", "setup_dataloaders", "prepare_data_loader"})
+_MOST_USES = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One place where the object is written, seen through wrappers such as ``tqdm(...)``.
+
+    Attributes:
+        node: the expression whose value is the object.
+        repeated: whether it may be evaluated several times for one object.
+    """
+
+    script: Script
+    node: cst.CSTNode
+    repeated: bool
+
+
+def uses(script: Script, made: cst.Call) -> list[Use]:
+    """The places the object made by ``made`` is seen to reach, in the order of the flow."""
+    flow = _Flow()
+    flow.follow(script, made, repeated=False)
+    return flow.found
+
+
+class _Flow:
+    def __init__(self) -> None:
+        self.found: list[Use] = []
+        self._seen: set[tuple[int, bool, tuple[object, ...]]] = set()
+
+    def follow(self, script: Script, node: cst.CSTNode, *, repeated: bool, path: tuple[object, ...] = ()) -> None:
+        """Follows an expression whose value is the object, or holds it under ``path`` (indices and keys)."""
+        if (id(node), repeated, path) in self._seen or len(self._seen) > _MOST_USES:
+            return
+        self._seen.add((id(node), repeated, path))
+        parent = script.source.parents[node]
+        if not path:
+            self.found.append(Use(script, node, repeated))
+        match parent:
+            case cst.Assign(targets=targets, value=value) if value is node:
+                for target in targets:
+                    self._bind(script, target.target, repeated, path)
+            case cst.AnnAssign(target=target, value=value) if value is node:
+                self._bind(script, target, repeated, path)
+            case cst.NamedExpr(target=target, value=value) if value is node:
+                self._bind(script, target, repeated, path)
+                self.follow(script, parent, repeated=repeated, path=path)
+            case cst.IfExp(test=test) if test is not node:
+                self.follow(script, parent, repeated=repeated, path=path)
+            case cst.Element():
+                holder = script.source.parents[parent]
+                if isinstance(holder, (cst.Tuple, cst.List)):
+                    self.follow(script, holder, repeated=repeated, path=(holder.elements.index(parent), *path))
+            case cst.DictElement(key=cst.SimpleString() as key, value=value) if value is node:
+                self.follow(script, script.source.parents[parent], repeated=repeated, path=(str(key.evaluated_value), *path))
+            case cst.DictElement(value=value) | cst.DictComp(value=value) if value is node:
+                holder = parent if isinstance(parent, cst.DictComp) else script.source.parents[parent]
+                self.follow(script, holder, repeated=repeated, path=(None, *path))
+            case cst.ListComp(elt=element) if element is node:
+                self.follow(script, parent, repeated=repeated, path=(None, *path))
+            case cst.Return():
+                self._returned(script, parent, repeated, path)
+            case cst.Arg():
+                self._passed(script, parent, repeated, path)
+            case cst.For(iter=iterated) | cst.CompFor(iter=iterated) if iterated is node and path:
+                self._bind(script, parent.target, repeated, path[1:])
+            case cst.Subscript(value=value) if value is node and path:
+                self._taken(script, parent, repeated, path)
+            case cst.Attribute(value=value) if value is node and path:
+                self._items(script, parent, repeated, path)
+
+    # Variables
+
+    def _bind(self, script: Script, target: cst.CSTNode, repeated: bool, path: tuple[object, ...]) -> None:
+        if isinstance(target, cst.Name):
+            self._name(script, target, repeated, path)
+        elif isinstance(target, cst.Attribute):
+            self._attribute(script, target, repeated, path)
+        elif isinstance(target, (cst.Tuple, cst.List)) and path:
+            for index, element in enumerate(target.elements):
+                if path[0] in (None, index):
+                    self._bind(script, element.value, repeated, path[1:])
+        elif isinstance(target, cst.Subscript) and isinstance(target.value, cst.Name):
+            self._name(script, target.value, repeated, (_key(target), *path))
+
+    def _name(self, script: Script, target: cst.Name, repeated: bool, path: tuple[object, ...]) -> None:
+        scope = script.names.scope(target)
+        for use in script.names.uses(target):
+            if use is not target and self._reaches(script, target, use):
+                again = self._runs_again(script, use, target)
+                self.follow(script, use, repeated=repeated or again, path=path)
+        if scope is script.names.module:
+            self._imported(script, target, repeated, path)
+
+    @staticmethod
+    def _reaches(script: Script, target: cst.Name, use: cst.Name) -> bool:
+        found = script.names.reaching(use)
+        return any(binding.node is target for binding in found) or (
+            isinstance(script.source.parents[target], cst.Subscript) and not _is_target(script, use)
+        )
+
+    def _imported(self, script: Script, target: cst.Name, repeated: bool, path: tuple[object, ...]) -> None:
+        for other in script.program.importers(script):
+            for bindings in other.names.all_bindings():
+                for binding in bindings:
+                    if binding.kind is Kind.IMPORT and binding.dotted and binding.dotted.endswith(target.value):
+                        reached, _ = other.imported_binding(binding.dotted)
+                        if reached is not None and reached.node is target:
+                            self._imported_uses(other, binding.name, repeated, path)
+
+    def _imported_uses(self, script: Script, name: str, repeated: bool, path: tuple[object, ...]) -> None:
+        for use in script.source.of(cst.Name):
+            if use.value == name and any(b.kind is Kind.IMPORT for b in script.names.reaching(use)):
+                again = script.frequency(use) >= Frequency.EPOCH
+                self.follow(script, use, repeated=repeated or again, path=path)
+
+    def _attribute(self, script: Script, target: cst.Attribute, repeated: bool, path: tuple[object, ...]) -> None:
+        owner = script.value(target.value).definition
+        if owner is None or not isinstance(owner.node, cst.ClassDef):
+            return
+        places = {other.path: other for other in (owner.script, script, *owner.script.program.importers(owner.script))}
+        for place in places.values():
+            for use in place.source.of(cst.Attribute):
+                if use.attr.value != target.attr.value or use is target or _is_target(place, use):
+                    continue
+                if _is_of(place, use, owner):
+                    again = place is not script or self._runs_again(script, use, target)
+                    again = again and place.frequency(use) >= Frequency.EPOCH
+                    self.follow(place, use, repeated=repeated or again, path=path)
+
+    def _runs_again(self, script: Script, use: cst.CSTNode, binding: cst.CSTNode) -> bool:
+        """Whether the use may run several times for one run of the binding."""
+        source = script.source
+        if source.enclosing(use, cst.FunctionDef) is not source.enclosing(binding, cst.FunctionDef):
+            return script.frequency(use) >= Frequency.EPOCH
+        child = use
+        for up in source.ancestors(use):
+            if isinstance(up, cst.FunctionDef) or source.contains(up, binding):
+                return False
+            if isinstance(up, (cst.For, cst.While)) and child is up.body:
+                return True
+            child = up
+        return False
+
+    # Containers
+
+    def _taken(self, script: Script, taken: cst.Subscript, repeated: bool, path: tuple[object, ...]) -> None:
+        key = _key(taken)
+        if _is_target(script, taken):
+            return
+        if key is None or path[0] is None or key == path[0]:
+            self.follow(script, taken, repeated=repeated, path=path[1:])
+
+    def _items(self, script: Script, attribute: cst.Attribute, repeated: bool, path: tuple[object, ...]) -> None:
+        call = script.source.parents[attribute]
+        if not isinstance(call, cst.Call) or call.func is not attribute:
+            return
+        if attribute.attr.value == "items":
+            self.follow(script, call, repeated=repeated, path=(None, 1, *path[1:]))
+        elif attribute.attr.value == "values":
+            self.follow(script, call, repeated=repeated, path=(None, *path[1:]))
+        elif attribute.attr.value == "get":
+            self.follow(script, call, repeated=repeated, path=path[1:])
+
+    # Calls
+
+    def _returned(self, script: Script, node: cst.CSTNode, repeated: bool, path: tuple[object, ...]) -> None:
+        function = script.function(node)
+        if function is None:
+            return
+        for other, call in script.call_sites(function):
+            self.follow(other, call, repeated=repeated, path=path)
+
+    def _passed(self, script: Script, arg: cst.Arg, repeated: bool, path: tuple[object, ...]) -> None:
+        call = script.source.parents[arg]
+        if not isinstance(call, cst.Call) or arg.star:
+            return
+        name = script.name(call.func)
+        if name in _SEE_THROUGH:
+            self.follow(script, call, repeated=repeated, path=path)
+        elif name in ("enumerate", "zip"):
+            index = 1 if name == "enumerate" else call.args.index(arg)
+            self.follow(script, call, repeated=repeated, path=(None, index, *path[1:]) if path else ())
+        elif name == "dict" and arg.keyword is not None:
+            self.follow(script, call, repeated=repeated, path=(arg.keyword.value, *path))
+        elif isinstance(call.func, cst.Attribute) and call.func.attr.value in _PREPARES and script.callee(call) is None:
+            self.follow(script, call, repeated=repeated, path=(call.args.index(arg), *path) if len(call.args) > 1 else path)
+        elif isinstance(call.func, cst.Attribute) and call.func.attr.value == "append" and isinstance(call.func.value, cst.Name):
+            self._bind(script, call.func.value, repeated, (None, *path))
+        else:
+            self._into(script, call, arg, repeated, path)
+
+    def _into(self, script: Script, call: cst.Call, arg: cst.Arg, repeated: bool, path: tuple[object, ...]) -> None:
+        callee = script.callee(call)
+        if callee is None or not isinstance(callee.node, cst.FunctionDef):
+            return
+        parameter = parameter_of(callee, call, arg)
+        if parameter is None:
+            return
+        other = callee.script
+        for use in other.names.uses(parameter):
+            if any(binding.node is parameter for binding in other.names.reaching(use)):
+                again = self._runs_again(other, use, parameter)
+                self.follow(other, use, repeated=repeated or again, path=path)
+
+
+def parameter_of(callee: Definition, call: cst.Call, arg: cst.Arg) -> cst.Param | None:
+    """The parameter of a first-party function that an argument of a call is bound to."""
+    assert isinstance(callee.node, cst.FunctionDef)
+    params = [*callee.node.params.posonly_params, *callee.node.params.params]
+    if arg.keyword is not None:
+        named = [*params, *callee.node.params.kwonly_params]
+        return next((param for param in named if param.name.value == arg.keyword.value), None)
+    position = call.args.index(arg)
+    if any(before.star for before in call.args[:position]):
+        return None
+    owner = callee.script.names.owner(callee.node)
+    if owner is not None and not is_static(callee.node):
+        position += 1
+    return params[position] if position < len(params) else None
+
+
+def _key(subscript: cst.Subscript) -> object:
+    match subscript.slice:
+        case [cst.SubscriptElement(slice=cst.Index(value=cst.SimpleString() as key))]:
+            return str(key.evaluated_value)
+        case [cst.SubscriptElement(slice=cst.Index(value=cst.Integer() as index))]:
+            return int(index.value, 0)
+    return None
+
+
+def _is_target(script: Script, node: cst.CSTNode) -> bool:
+    parent = script.source.parents[node]
+    return isinstance(parent, (cst.AssignTarget, cst.AugAssign)) and getattr(parent, "target", None) is node
+
+
+def _is_of(script: Script, attribute: cst.Attribute, owner: Definition) -> bool:
+    """Whether the attribute is one of an instance of ``owner``, or of a class derived from it."""
+    value = script.value(attribute.value)
+    if value.definition is None or value.role in (Role.FUNCTION,):
+        return False
+    return any(up.node is owner.node for up in script.roles.calls.lineage(value.definition))

@@ -1,0 +1,404 @@
+"""The training steps of a script: each backward pass with the forward calls and the statements that its loss comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import reduce
+
+import libcst as cst
+
+from speedlint.semantics import library
+from speedlint.semantics.loops import Frequency
+from speedlint.semantics.model import Definition, Role
+from speedlint.semantics.names import Kind
+from speedlint.semantics.networks import Network, code_network, is_small, network, root_network
+from speedlint.semantics.script import Script
+from speedlint.semantics.training import trained_modules
+
+CLIPS = ("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_norm", "torch.nn.utils.clip_grad_value_",
+         "torch.nn.utils.clip_grad.clip_grad_norm_", "torch.nn.utils.clip_grad.clip_grad_value_")
+_DEPTH = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One backward pass and what leads to it, within one function.
+
+    Attributes:
+        backward: ``loss.backward()``.
+        loss: what is differentiated, without ``scaler.scale``.
+        scaler: the scaler that scales it.
+        forward: the first call of a module, or of a first-party function that calls one, that the loss comes from.
+        statements: the statements from the first forward call on that the loss comes from, in source order.
+        region: the function, or the module, that the step stands in.
+    """
+
+    script: Script
+    backward: cst.Call
+    loss: cst.BaseExpression
+    scaler: cst.BaseExpression | None
+    forward: cst.Call
+    statements: tuple[cst.CSTNode, ...]
+    region: cst.CSTNode
+
+    @property
+    def turn(self) -> cst.CSTNode:
+        """What runs once a step: the body of the innermost loop around the backward pass that runs each step, or the function."""
+        loop = self.script.loops.driving_loop(self.backward)
+        return loop.body if loop is not None else self.region
+
+    def calls(self) -> Iterator[cst.Call]:
+        """The calls of the step, those of functions defined within it left out."""
+        for call in self.script.source.inside(self.turn, cst.Call):
+            if self.script.source.enclosing(call, cst.FunctionDef, cst.Lambda) is _function(self.script, self.backward):
+                yield call
+
+    def optimizer_steps(self) -> list[cst.Call]:
+        """The calls ``optimizer.step(...)`` and ``scaler.step(optimizer)`` of the step."""
+        return [call for call in self.calls() if _is_optimizer_step(self.script, call)]
+
+    def clips(self) -> list[cst.Call]:
+        """The calls that clip gradients."""
+        return [call for call in self.calls() if self.script.name(call.func) in CLIPS]
+
+    def backwards(self) -> list[cst.Call]:
+        """All backward passes of the step."""
+        return [call for call in self.calls() if isinstance(call.func, cst.Attribute) and call.func.attr.value == "backward"]
+
+
+def training_steps(script: Script) -> list[Step]:
+    """The steps of the script's own training loops, in source order; none that a closure or a framework drives."""
+    cached: list[Step] | None = script.__dict__.get("_steps")
+    if cached is None:
+        found = (_step(script, call) for call in script.method_calls("backward"))
+        cached = script.__dict__["_steps"] = [step for step in found if step is not None]
+    return cached
+
+
+def _step(script: Script, backward: cst.Call) -> Step | None:
+    assert isinstance(backward.func, cst.Attribute)
+    if script.name(backward.func) is not None or script.frequency(backward) is not Frequency.STEP:
+        return None
+    loss: cst.BaseExpression = backward.func.value
+    scaler: cst.BaseExpression | None = None
+    match loss:
+        case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name("scale")), args=[cst.Arg(value=inner)]):
+            scaler, loss = receiver, inner
+        case _ if any(arg.keyword is None for arg in backward.args):
+            return None
+    origin = _Origin(script, backward)
+    origin.follow(loss)
+    forwards = sorted((call for call in origin.calls if _is_forward(script, call)), key=script.source.order.__getitem__)
+    outputs = [call for call in forwards if not is_criterion(script, call) and not _without_gradients(script, call)]
+    if not outputs:
+        return None
+    first = _first_to_run(script, outputs)
+    start = script.source.order[_line(script, first)]
+    lines = {_line(script, node): None for node in (*origin.statements, *forwards)}
+    kept = sorted((s for s in lines if script.source.order[s] >= start), key=script.source.order.__getitem__)
+    region = _function(script, backward) or script.source.module
+    return Step(script, backward, loss, scaler, first, tuple(kept), region)
+
+
+def _first_to_run(script: Script, calls: list[cst.Call]) -> cst.Call:
+    """The first call in source order; of calls within each other, the innermost."""
+    first = calls[0]
+    inner = [call for call in calls if call is not first and script.source.contains(first, call)]
+    return _first_to_run(script, inner) if inner else first
+
+
+def _without_gradients(script: Script, call: cst.Call) -> bool:
+    """Whether a call stands under ``no_grad``."""
+    return any(
+        script.is_call_to(item.item, *library.NO_GRADS)
+        and not (isinstance(item.item, cst.Call) and script.is_call_to(item.item, "torch.set_grad_enabled"))
+        for up in script.source.ancestors(call) if isinstance(up, cst.With) for item in up.items
+    )
+
+
+class _Origin:
+    """What the value of an expression comes from, backwards through the assignments of one function, within one turn."""
+
+    def __init__(self, script: Script, backward: cst.Call) -> None:
+        self.script, self.backward = script, backward
+        self.function = _function(script, backward)
+        loop = script.loops.driving_loop(backward)
+        self.turn: cst.CSTNode = loop.body if loop is not None else self.function or script.source.module
+        self.statements: list[cst.CSTNode] = []
+        self.calls: list[cst.Call] = []
+        self._seen: set[cst.CSTNode] = set()
+
+    def follow(self, expression: cst.CSTNode) -> None:
+        """Adds what the expression comes from."""
+        if expression in self._seen:
+            return
+        self._seen.add(expression)
+        self.calls += [call for call in self.script.source.inside(expression, cst.Call) if call not in self.calls]
+        for name in self.script.source.inside(expression, cst.Name):
+            parent = self.script.source.parents[name]
+            if isinstance(parent, cst.Attribute) and parent.attr is name:
+                self._attribute(parent)
+            elif not (isinstance(parent, cst.Arg) and parent.keyword is name):
+                self._name(name)
+
+    def _name(self, name: cst.Name) -> None:
+        source = self.script.source
+        for binding in self.script.names.reaching(name):
+            is_here = source.contains(self.turn, binding.node) and binding.effect < source.order[self.backward]
+            if binding.value is None or not is_here or binding.kind not in (Kind.ASSIGN, Kind.AUGMENT, Kind.WITH, Kind.FOR):
+                continue
+            if binding.kind in (Kind.ASSIGN, Kind.AUGMENT):
+                self.statements.append(_line(self.script, binding.node))
+            if binding.kind is Kind.AUGMENT and isinstance(binding.node, cst.Name) and binding.node not in self._seen:
+                self._seen.add(binding.node)
+                self._name(binding.node)
+            self.follow(binding.value)
+        if self.script.role(name) is Role.SEQUENCE:
+            self._filled(name)
+
+    def _filled(self, name: cst.Name) -> None:
+        """What is appended to a list."""
+        source = self.script.source
+        for use in self.script.names.uses(name):
+            call = source.parents[source.parents[use]]
+            if (isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and call.func.value is use
+                    and call.func.attr.value in ("append", "extend") and source.contains(self.turn, call)):
+                self.statements.append(_line(self.script, call))
+                for arg in call.args:
+                    self.follow(arg.value)
+
+    def _attribute(self, attribute: cst.Attribute) -> None:
+        """Assignments to the same attribute in this turn, as in ``self.loss = ...``."""
+        source, text = self.script.source, self.script.text(attribute)
+        for target in source.inside(self.turn, cst.AssignTarget):
+            assign = source.parents[target]
+            if (isinstance(target.target, cst.Attribute) and target.target.attr.value == attribute.attr.value
+                    and isinstance(assign, cst.Assign) and source.order[assign] < source.order[self.backward]
+                    and self.script.text(target.target) == text):
+                self.statements.append(_line(self.script, assign))
+                self.follow(assign.value)
+
+
+def _line(script: Script, node: cst.CSTNode) -> cst.CSTNode:
+    return script.source.statement(node)
+
+
+def _function(script: Script, node: cst.CSTNode) -> cst.FunctionDef | None:
+    return script.function(node)
+
+
+def _is_optimizer_step(script: Script, call: cst.Call) -> bool:
+    match call:
+        case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name("step")), args=args):
+            role = script.role(receiver)
+            return role is Role.OPTIMIZER or (role is Role.SCALER and bool(args))
+    return False
+
+
+# Forward calls
+
+
+def _is_forward(script: Script, call: cst.Call) -> bool:
+    if script.name(call.func) is not None and "." not in (script.name(call.func) or ""):
+        return False
+    if script.role(call.func) is Role.MODULE:
+        return True
+    callee = script.callee(call)
+    return callee is not None and isinstance(callee.node, cst.FunctionDef) and callee.name != "__init__" and runs_module(callee)
+
+
+def runs_module(function: Definition, depth: int = 0) -> bool:
+    """Whether a first-party function calls a module that is not a loss, itself or through the functions it calls."""
+    cache: dict[cst.CSTNode, bool] = function.script.__dict__.setdefault("_runs_module", {})
+    if function.node not in cache:
+        cache[function.node] = False
+        cache[function.node] = depth < _DEPTH and any(
+            _runs(function.script, call, depth) for call in function.script.source.inside(function.node, cst.Call)
+        )
+    return cache[function.node]
+
+
+def _runs(script: Script, call: cst.Call, depth: int) -> bool:
+    if script.role(call.func) is Role.MODULE:
+        return not is_criterion(script, call)
+    callee = script.callee(call)
+    return (callee is not None and isinstance(callee.node, cst.FunctionDef) and callee.name != "__init__"
+            and runs_module(callee, depth + 1))
+
+
+def is_criterion(script: Script, call: cst.Call) -> bool:
+    """Whether a call is one of a loss: a module without layers, or a function that runs none."""
+    if script.role(call.func) is not Role.MODULE:
+        return False
+    made_of = network(script, call.func)
+    has_layers = made_of.convolutions or made_of.attention or made_of.recurrent or made_of.products or made_of.linears
+    return made_of.is_known and not has_layers
+
+
+def step_network(step: Step) -> Network:
+    """What the modules of a step, its losses included, are made of, and what half precision breaks in it."""
+    script = step.script
+    found = [code_network(script, statement) for statement in step.statements]
+    for statement in step.statements:
+        for call in script.source.inside(statement, cst.Call):
+            if script.role(call.func) is Role.MODULE:
+                found.append(network(script, call.func))
+            elif isinstance(call.func, cst.Attribute) and script.role(call.func.value) is Role.MODULE:
+                found.append(network(script, call.func.value))
+    if script.role(step.forward.func) is not Role.MODULE:
+        found += [root_network(*root) for root in trained_modules(script)]
+    return reduce(Network.__or__, found)
+
+
+def is_light(step: Step) -> bool:
+    """Whether nothing in sight of a step's modules gains from half precision: narrow Linear layers, widths not known, or
+    modules out of sight that no data is loaded for."""
+    made_of = step_network(step)
+    if made_of.is_known:
+        return is_small(made_of)
+    has_layers = made_of.convolutions or made_of.attention or made_of.recurrent
+    loop = step.script.loops.driving_loop(step.backward)
+    return not has_layers and (not isinstance(loop, cst.For) or step.script.is_call_to(loop.iter, "range"))
+
+
+_ENVIRONMENTS = ("gym", "gymnasium", "envpool", "procgen", "pettingzoo", "isaacgym", "dm_control", "stable_baselines3")
+
+
+def is_reinforcement(script: Script) -> bool:
+    """Whether a script, or a neighbour, trains on what an environment answers."""
+    for place in (script, *script.neighbours):
+        for bindings in place.names.all_bindings():
+            if any(binding.dotted and binding.dotted.split(".")[0] in _ENVIRONMENTS for binding in bindings):
+                return True
+    return False
+
+
+# Precision that is wired already
+
+
+def uses_autocast(step: Step) -> bool:
+    """Whether autocast, or another precision library, may reach the step: from its function, its callers, what it calls, or
+    a neighbouring script."""
+    script = step.script
+    if any(names_autocast(other) for other in script.neighbours):
+        return True
+    near = _near(step)
+    for node in _autocasts(script):
+        function = _outermost(script, node)
+        if function is None or function in near:
+            return True
+    return False
+
+
+def names_autocast(script: Script) -> bool:
+    """Whether a script names autocast outside of its imports, or computes in half precision by hand."""
+    data = script.source.data
+    return (b"autocast" in data or b"NativeScaler" in data or b"use_amp" in data) and any(True for _ in _autocasts(script))
+
+
+def _autocasts(script: Script) -> list[cst.CSTNode]:
+    """The places that name autocast, imports left out, and those that turn a module or batch to half precision."""
+    cached: list[cst.CSTNode] | None = script.__dict__.get("_autocasts")
+    if cached is None:
+        cached = []
+        for name in script.source.of(cst.Name):
+            parent = script.source.parents[name]
+            is_import = script.source.enclosing(name, cst.Import, cst.ImportFrom) is not None
+            if "autocast" in name.value.lower() and not is_import and not (isinstance(parent, cst.Arg) and parent.keyword is name):
+                cached.append(name)
+        cached += [call for call in script.method_calls("half", "bfloat16") if not call.args]
+        script.__dict__["_autocasts"] = cached
+    return cached
+
+
+def _outermost(script: Script, node: cst.CSTNode) -> cst.CSTNode | None:
+    """The outermost function around a node, or the class of a module whose ``forward`` may use it."""
+    functions = [up for up in script.source.ancestors(node) if isinstance(up, (cst.FunctionDef, cst.ClassDef))]
+    return functions[-1] if functions else None
+
+
+def _near(step: Step) -> set[cst.CSTNode]:
+    """The outermost functions and classes of this script that the step runs in, is called from, or calls."""
+    script = step.script
+    near: set[cst.CSTNode] = set()
+    todo = [step.backward]
+    seen: set[cst.CSTNode] = set()
+    while todo:
+        node: cst.CSTNode = todo.pop()
+        outer = _outermost(script, node)
+        if outer is not None:
+            near.add(outer)
+        function = script.function(node)
+        if function is not None and function not in seen:
+            seen.add(function)
+            todo += [call for other, call in script.call_sites(function) if other is script]
+    for call in script.source.inside(step.turn, cst.Call):
+        _add_called(script, call, near, set(), 0)
+    for other, node in trained_modules(script):
+        definition = other.definition(node.func) if isinstance(node, cst.Call) else None
+        if definition is not None:
+            near.add(definition.node)
+    return near
+
+
+def _add_called(script: Script, call: cst.Call, near: set[cst.CSTNode], seen: set[cst.CSTNode], depth: int) -> None:
+    callee = script.callee(call)
+    if callee is None or callee.script is not script or callee.node in seen or depth > _DEPTH:
+        return
+    seen.add(callee.node)
+    near.add(_outermost(script, callee.node) or callee.node)
+    for inner in script.source.inside(callee.node, cst.Call):
+        _add_called(script, inner, near, seen, depth + 1)
+
+
+def half_autocast(step: Step) -> cst.Call | None:
+    """The float16 autocast around the step's forward call in its own function; None where its dtype is not certain."""
+    script = step.script
+    for up in script.source.ancestors(step.forward):
+        if up is step.region:
+            break
+        for item in up.items if isinstance(up, cst.With) else ():
+            if isinstance(item.item, cst.Call) and script.name(item.item.func) in library.AUTOCASTS:
+                return item.item if _is_half(script, item.item) else None
+    return None
+
+
+def _is_half(script: Script, call: cst.Call) -> bool:
+    old = script.name(call.func) == "torch.cuda.amp.autocast"
+    device = None if old else script.argument(call, "device_type", 0)
+    dtype = script.argument(call, "dtype", 1)
+    enabled = script.argument(call, "enabled", 0 if old else 2)
+    constant = script.constant(enabled) if enabled is not None else None
+    if script.hides_arguments(call) or (constant is not None and constant.value is False):
+        return False
+    named = script.constant(device) if device is not None else None
+    on_cuda = old or (named is not None and str(named.value).startswith("cuda"))
+    return on_cuda and (dtype is None or script.name(dtype) in ("torch.float16", "torch.half"))
+
+
+def uses_scaler(script: Script) -> bool:
+    """Whether a loss scaler is named in this script or a neighbour."""
+    return any(b"scaler" in other.source.data.lower() for other in (script, *script.neighbours))
+
+
+_PRECISIONS = ("allow_tf32", "fp32_precision", "set_float32_matmul_precision")
+
+
+def sets_matmul_precision(script: Script) -> bool:
+    """Whether this script or a neighbour decides the precision of float32 matrix products, either way."""
+    return any(_sets_precision(place) for place in (script, *script.neighbours))
+
+
+def _sets_precision(script: Script) -> bool:
+    if b"ALLOW_TF32" in script.source.data:
+        return True
+    if not any(word.encode() in script.source.data for word in _PRECISIONS):
+        return False
+    written = [node for node in script.source.of(cst.Attribute) if node.attr.value in _PRECISIONS]
+    if any(".cudnn." not in f"{script.name(node)}." for node in written):
+        return True
+    return any(
+        name.value in _PRECISIONS and not isinstance(script.source.parents[name], (cst.Attribute, cst.ImportAlias))
+        for name in script.source.of(cst.Name)
+    )

@@ -1,0 +1,99 @@
+"""Fixes in stages, the safest first, so that each change can be shown with what it risks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from speedlint.config import Settings
+from speedlint.diagnostic import Diagnostic
+from speedlint.engine import Engine
+from speedlint.files import Problem
+from speedlint.fixer import Applied, Candidate, Outcome, Read, fix_files
+from speedlint.registry import Registry
+from speedlint.rule import Risk
+from speedlint.semantics.script import Options
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What the fixes of one risk change, after those of a lower risk."""
+
+    risk: Risk
+    outcomes: tuple[Outcome, ...]
+    applied: tuple[Applied, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """All stages, what they change together, and the fixes that were given up."""
+
+    stages: tuple[Stage, ...]
+    outcomes: tuple[Outcome, ...]
+    problems: tuple[Problem, ...]
+
+
+@dataclass
+class Proposer:
+    """The fixer's callback: the fixes up to ``risk`` for what the rules find in the bytes that ``read`` gives."""
+
+    settings: Settings
+    options: Options
+    registry: Registry
+    risk: Risk
+    _seen: tuple[Read, Engine] | None = field(default=None, init=False)
+
+    def __call__(self, read: Read, path: Path, code: str | None) -> Sequence[Candidate]:
+        """The fixes that may be applied to ``path``, of one rule or of all."""
+        if self._seen is None or self._seen[0] is not read:
+            self._seen = (read, Engine(self.settings, self.options, self.registry, read))
+        found = self._seen[1].check(path).diagnostics
+        return [_candidate(each) for each in found if code in (None, each.code) and fixable(each, self.risk)]
+
+
+def fixable(diagnostic: Diagnostic, risk: Risk) -> bool:
+    """Whether the finding has a fix that may be applied at this risk."""
+    return diagnostic.fix is not None and diagnostic.fix.applicable and diagnostic.fix.risk <= risk
+
+
+def fix(paths: Sequence[Path], settings: Settings, options: Options, registry: Registry) -> Staged:
+    """Applies all fixes up to the settings' risk, in memory."""
+    now: dict[Path, bytes] = {}
+    stages: list[Stage] = []
+    problems: list[Problem] = []
+    for risk in (each for each in Risk if each <= settings.risk):
+        contents = dict(now)
+        result = fix_files(paths, Proposer(settings, options, registry, risk), _reader(contents))
+        stages.append(Stage(risk, result.outcomes, result.applied))
+        problems += result.problems
+        now.update((_key(outcome.path), outcome.after) for outcome in result.outcomes)
+    return Staged(tuple(stages), tuple(_together(stages)), tuple(dict.fromkeys(problems)))
+
+
+def _together(stages: Iterable[Stage]) -> list[Outcome]:
+    """One outcome for each file: from its bytes before the first stage to those after the last."""
+    whole: dict[Path, Outcome] = {}
+    for outcome in (each for stage in stages for each in stage.outcomes):
+        first = whole.get(_key(outcome.path), Outcome(outcome.path, outcome.before, b"", ()))
+        applied = (*first.applied, *outcome.applied)
+        whole[_key(outcome.path)] = Outcome(first.path, first.before, outcome.after, applied)
+    return [each for each in whole.values() if each.before != each.after]
+
+
+def _reader(contents: dict[Path, bytes]) -> Read:
+    def read(path: Path) -> bytes:
+        held = contents.get(_key(path))
+        return path.read_bytes() if held is None else held
+
+    return read
+
+
+def _key(path: Path) -> Path:
+    return path.resolve()
+
+
+def _candidate(found: Diagnostic) -> Candidate:
+    assert found.fix is not None
+    what = Applied(found.path, found.line, found.code, found.rule, found.fix.risk, found.message)
+    return Candidate(what, found.fix.edits)

@@ -1,0 +1,153 @@
+"""`speedlint fix`: the diff, what is written, and what is left alone."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Project
+
+MIXED = "risky()\nexactly()\nx.item()\n"
+
+
+def test_shows_a_diff_by_risk_and_writes_nothing(project: Project) -> None:
+    path = project.write("a.py", MIXED)
+    result = project.run("fix", path)
+    assert result.exit_code == 1
+    assert result.stdout == (
+        "exact: the same training, bit for bit\n"
+        "\n"
+        "# a.py:2 TOY308 exact-call: `exactly()` is slow\n"
+        "--- a/a.py\n"
+        "+++ b/a.py\n"
+        "@@ -1,3 +1,3 @@\n"
+        " risky()\n"
+        "-exactly()\n"
+        "+print()\n"
+        " x.item()\n"
+        "\n"
+        "numeric: rounding or the random stream may differ\n"
+        "\n"
+        "# a.py:3 TOY301 called-item: `x.item()` is slow\n"
+        "--- a/a.py\n"
+        "+++ b/a.py\n"
+        "@@ -1,3 +1,3 @@\n"
+        " risky()\n"
+        " print()\n"
+        "-x.item()\n"
+        "+x.detach()\n"
+        "\n"
+        "2 fixes in 1 file, not written; `--apply` writes.\n"
+        "1 finding not fixed at this risk; `speedlint check` says what to do.\n"
+    )
+    assert (project.root / path).read_text() == MIXED
+
+
+@pytest.mark.parametrize(
+    ("risk", "after"),
+    [
+        ("exact", "risky()\nprint()\nx.item()\n"),
+        ("numeric", "risky()\nprint()\nx.detach()\n"),
+        ("behavior", "repr()\nprint()\nx.detach()\n"),
+    ],
+)
+def test_apply_writes_up_to_the_risk(project: Project, risk: str, after: str) -> None:
+    path = project.write("a.py", MIXED)
+    result = project.run("fix", "--apply", "--risk", risk, path)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.startswith("fixed a.py: ")
+    assert (project.root / path).read_text() == after
+    result = project.run("fix", "--apply", "--risk", risk, path)
+    assert result.exit_code == 0
+    assert result.stdout.startswith("Nothing to fix.\n")
+
+
+def test_apply_says_what_was_written(project: Project) -> None:
+    project.write("sub/a.py", "def f(x, y):\n    return x.item(), y.item(), exactly()\n")
+    project.write("b.py", "exactly()\n")
+    result = project.run("fix", "--apply", ".")
+    assert result.stdout == "fixed b.py: 1 fix (TOY308)\nfixed sub/a.py: 3 fixes (TOY301, TOY308)\n"
+
+
+def test_risk_of_the_configuration(project: Project) -> None:
+    project.configure("select = ['TOY']\nrisk = 'exact'")
+    path = project.write("a.py", MIXED)
+    assert "x.detach" not in project.run("fix", path).stdout
+    assert "--apply --risk numeric`" in project.run("check", path).stdout
+
+
+def test_notes_and_newer_spellings_are_left(project: Project) -> None:
+    text = "noted()\nnewer()\n"
+    path = project.write("a.py", text)
+    assert project.run("fix", "--apply", "--torch", "2.0", path).stdout.startswith("Nothing to fix.\n")
+    assert (project.root / path).read_text() == text
+    project.run("fix", "--apply", "--torch", "2.3", "--select", "TOY302,TOY303", path)
+    assert (project.root / path).read_text() == "len()\nabs()\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"x.item()\r\ny = 1\r\n", b"x.detach()\r\ny = 1\r\n"),
+        (b"\xef\xbb\xbfx.item()", b"\xef\xbb\xbfx.detach()"),
+        (b"# coding: latin-1\ny = '\xe9'; x.item()\n", b"# coding: latin-1\ny = '\xe9'; x.detach()\n"),
+        (b"a = 1\r\nx.item()\n\tif", None),
+        (b"if a:\n\tx.item()\n\x0c\nb = 2   \n    ", b"if a:\n\tx.detach()\n\x0c\nb = 2   \n    "),
+    ],
+)
+def test_nothing_but_the_edit_changes(project: Project, before: bytes, after: bytes | None) -> None:
+    path = project.write("a.py", before)
+    result = project.run("fix", "--apply", path)
+    assert (project.root / path).read_bytes() == (after or before)
+    assert result.exit_code == (0 if after else 2)
+
+
+def test_bad_files_do_not_stop_the_others(project: Project) -> None:
+    project.write("bad.py", "x.item(\n")
+    project.write("good.py", "x.item()\n")
+    result = project.run("fix", "--apply", ".", "missing.py")
+    assert result.exit_code == 2
+    assert result.stdout == "fixed good.py: 1 fix (TOY301)\n"
+    assert len(result.stderr.splitlines()) == 2
+
+
+def test_mode_is_kept(project: Project) -> None:
+    path = project.root / project.write("a.py", "x.item()\n")
+    path.chmod(0o751)
+    project.run("fix", "--apply", "a.py")
+    assert path.stat().st_mode & 0o777 == 0o751
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a full disk is played by /dev/full's error")
+def test_full_disk_leaves_the_file(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    path = project.write("a.py", "x.item()\n")
+    monkeypatch.setattr("os.fsync", full)
+    result = project.run("fix", "--apply", path)
+    assert result.exit_code == 2
+    assert "No space left on device" in result.stderr
+    assert (project.root / path).read_text() == "x.item()\n"
+    assert sorted(each.name for each in project.root.iterdir()) == ["a.py", "speedlint.toml"]
+
+
+def test_ctrl_c_while_writing_leaves_whole_files(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a.py", "b.py", "c.py"):
+        project.write(name, "x.item()\n")
+    replace, calls = os.replace, list[int]()
+
+    def interrupted(source: Path, target: Path) -> None:
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    monkeypatch.setattr("os.replace", interrupted)
+    result = project.run("fix", "--apply", ".")
+    assert result.exit_code == 130
+    contents = [(project.root / name).read_text() for name in ("a.py", "b.py", "c.py")]
+    assert set(contents) <= {"x.item()\n", "x.detach()\n"}
+    assert len(list(project.root.iterdir())) == 4

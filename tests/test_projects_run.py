@@ -1,0 +1,76 @@
+"""The fixture projects, fixed, still run and still train: `exact` bit for bit, `numeric` within what its name promises."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PROJECTS = sorted(path for path in (ROOT / "fixtures" / "projects").iterdir() if (path / "train.py").exists())
+OTHER_SEEDS = ("101", "102", "103", "104")
+LOSS = re.compile(r"loss (\S+)")
+
+each_project = pytest.mark.parametrize("original", PROJECTS, ids=lambda path: path.name)
+
+
+def copied(original: Path, folder: Path) -> Path:
+    """A copy of a project, without what its runs leave behind."""
+    return shutil.copytree(original, folder / original.name, ignore=shutil.ignore_patterns("__pycache__", "runs", "outputs"))
+
+
+def fix(project: Path, risk: str) -> str:
+    """What `speedlint fix --apply` says."""
+    command = [sys.executable, "-m", "speedlint", "fix", "--apply", "--risk", risk, "."]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def train(project: Path, *options: str) -> list[str]:
+    """The lines with losses that 30 steps on a CPU print."""
+    command = [sys.executable, "train.py", "--device", "cpu", "--steps", "30", *options]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return [line for line in done.stdout.splitlines() if "loss" in line]
+
+
+def losses(lines: list[str]) -> list[float]:
+    """The numbers behind the word `loss`."""
+    return [float(number) for line in lines for number in LOSS.findall(line)]
+
+
+@each_project
+def test_exact_fixes_leave_every_printed_loss_as_it_was(original: Path, tmp_path: Path) -> None:
+    before = train(copied(original, tmp_path / "before"))
+    after = copied(original, tmp_path / "after")
+    fix(after, "exact")
+    assert train(after) == before
+
+
+@each_project
+def test_numeric_fixes_keep_the_first_loss_and_settle(original: Path, tmp_path: Path) -> None:
+    before = train(copied(original, tmp_path / "before"))
+    after = copied(original, tmp_path / "after")
+    fix(after, "numeric")
+    settled = {path: path.read_bytes() for path in after.rglob("*.py")}
+    assert losses(train(after))[0] == pytest.approx(losses(before)[0], rel=1e-5)
+    fix(after, "numeric")
+    assert {path: path.read_bytes() for path in after.rglob("*.py")} == settled
+
+
+@pytest.mark.slow
+@each_project
+def test_numeric_fixes_end_within_the_spread_of_five_seeds(original: Path, tmp_path: Path) -> None:
+    before = copied(original, tmp_path / "before")
+    runs = [train(before), *(train(before, "--seed", seed) for seed in OTHER_SEEDS)]
+    last = [losses(run)[-1] for run in runs]
+    after = copied(original, tmp_path / "after")
+    fix(after, "numeric")
+    assert min(last) <= losses(train(after))[-1] <= max(last)

@@ -1,0 +1,118 @@
+"""Every rule, held to its documentation and its fixture: what must be flagged, what must stay silent, and the cure."""
+
+from __future__ import annotations
+
+import ast
+import collections
+import io
+import re
+import textwrap
+import tokenize
+from pathlib import Path
+
+import pyflakes.checker
+import pyflakes.messages
+import pytest
+
+from speedlint import config, docs, stages
+from speedlint.engine import Engine
+from speedlint.registry import Registry, own_rules
+from speedlint.rule import Risk, Rule
+from speedlint.semantics.script import Options
+from tests.conftest import ROOT
+from tests.marks import difference, found, marks
+
+FIXTURES = ROOT / "fixtures" / "rules"
+REGISTRY = Registry.load()
+every_rule = pytest.mark.parametrize("rule", REGISTRY.rules, ids=lambda rule: f"{rule.code}-{rule.name}")
+
+
+def _fixture(rule: Rule) -> Path:
+    return FIXTURES / f"{rule.name.replace('-', '_')}.py"
+
+
+def _settings(rule: Rule, folder: Path) -> config.Settings:
+    return config.Settings(folder, select=(rule.code,), risk=Risk.BEHAVIOR)
+
+
+def _options(text: str) -> Options:
+    """The fixture's first line may say ``# speedlint-test: torch=2.4 amp=bf16``; ``torch=`` is an unknown release."""
+    said = dict(re.findall(r"(\w+)=(\S*)", text.partition("\n")[0])) if text.startswith("# speedlint-test:") else {}
+    torch = said.get("torch", "2.13")
+    return Options(config.release(torch) if torch else None, said.get("amp", "fp16"))
+
+
+def _fixed(rule: Rule, text: str, folder: Path) -> str:
+    path = folder / _fixture(rule).name
+    path.write_text(text)
+    staged = stages.fix((path,), _settings(rule, folder), _options(text), REGISTRY)
+    assert not staged.problems
+    return next((outcome.after.decode() for outcome in staged.outcomes), text)
+
+
+@every_rule
+def test_documentation(rule: Rule) -> None:
+    assert re.fullmatch(r"[A-Z`].*\.", docs.summary(rule.docs)), "the first line is a sentence"
+    sections = docs.sections(rule.docs)
+    assert tuple(sections) == docs.HEADINGS
+    assert all(sections.values()), "no section is empty"
+    assert docs.why(rule.docs)
+    for heading in ("Example", "Use instead"):
+        for block in re.findall(r"```python\n(.*?)```", sections[heading], re.DOTALL):
+            ast.parse(textwrap.dedent(block))
+    assert "```python" in sections["Example"]
+
+
+@every_rule
+def test_code_names_its_family(rule: Rule) -> None:
+    families = {"1": "precision", "2": "data", "3": "sync", "4": "backend", "5": "optimizer", "6": "model"}
+    families |= {"7": "schedule", "8": "frameworks"}
+    assert (own_rules() / families[rule.code[3]] / f"{rule.name.replace('-', '_')}.py").is_file()
+
+
+@every_rule
+def test_finds_what_its_fixture_marks_and_nothing_else(rule: Rule) -> None:
+    path = _fixture(rule)
+    text = path.read_text()
+    report = Engine(_settings(rule, FIXTURES), _options(text), REGISTRY).check(path)
+    assert not report.problems
+    wanted = [mark.expected for mark in marks(text)]
+    assert wanted, "the fixture marks what must be found"
+    assert {each.code for each in wanted} == {rule.code}
+    assert not difference(path.name, text, wanted, found(report.diagnostics))
+
+
+@every_rule
+def test_findings_without_a_fix_have_advice(rule: Rule) -> None:
+    path = _fixture(rule)
+    for each in Engine(_settings(rule, FIXTURES), _options(path.read_text()), REGISTRY).check(path).diagnostics:
+        assert each.advice or (each.fix and each.fix.edits), f"line {each.line} has neither advice nor a fix"
+
+
+@every_rule
+def test_cure(rule: Rule, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    path = _fixture(rule)
+    fixed = _fixed(rule, path.read_text(), tmp_path)
+    if request.config.getoption("--bless"):
+        path.with_suffix(".fixed").write_text(fixed)
+    assert fixed == path.with_suffix(".fixed").read_text(), "`pytest --bless` rewrites the file: review the difference"
+
+
+@every_rule
+def test_cure_is_sound(rule: Rule, tmp_path: Path) -> None:
+    before = _fixture(rule).read_text()
+    after = _fixed(rule, before, tmp_path)
+    assert _fixed(rule, after, tmp_path) == after, "a second fix changes nothing"
+    assert _undefined(after) <= _undefined(before)
+    assert not _comments(before) - _comments(after), "no comment is lost"
+
+
+def _undefined(text: str) -> set[str]:
+    messages = pyflakes.checker.Checker(ast.parse(text)).messages
+    return {str(message.message_args[0]) for message in messages if isinstance(message, pyflakes.messages.UndefinedName)}
+
+
+def _comments(text: str) -> collections.Counter[str]:
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    comments = (token.string for token in tokens if token.type == tokenize.COMMENT)
+    return collections.Counter(each for each in comments if not marks(each))

@@ -1,0 +1,91 @@
+"""The target torch release, from what a project says of itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from speedlint import target
+from speedlint.config import Settings
+
+
+@pytest.fixture(autouse=True)
+def _nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(target, "_installed", lambda: target.Target(None, ""))
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "release"),
+    [
+        ("requirements.txt", "numpy\ntorch>=2.1  # the rest\n", (2, 1)),
+        ("requirements.txt", "torch==2.0.1+cu118\n", (2, 0)),
+        ("requirements.txt", "torch~=2.2 ; python_version > '3.8'\n", (2, 2)),
+        ("requirements.txt", "torch==1.13.*\n", (1, 13)),
+        ("requirements.txt", "torch<2.5,>=2.3,!=2.4\n", (2, 3)),
+        ("requirements.txt", "torch[opt]>=2.6\n", (2, 6)),
+        ("requirements.txt", "torch>=2.10\n", (2, 10)),
+        ("requirements.txt", "torch\n", None),
+        ("requirements.txt", "torch<3\n", None),
+        ("requirements.txt", "torchvision>=0.20\ntorch-geometric==2.5\n", None),
+        ("requirements.txt", "torch>=\n", None),
+        ("requirements.txt", "torch is >= great\n", None),
+        ("requirements.txt", "torch @ https://x.org/torch==1.0.whl\n", None),
+        ("requirements.txt", "torch (>=2.2)\n", (2, 2)),
+        ("requirements.txt", "Torch >= 2.2, < 3\n", (2, 2)),
+        ("requirements.txt", "torch!=2.0,>2.1\n", (2, 1)),
+        ("requirements.txt", "torch==2.1.0 --hash=sha256:abc\n", (2, 1)),
+        ("requirements-train.txt", "torch>=2.4\n", (2, 4)),
+        ("requirements/base.txt", "torch>=2.4\n", (2, 4)),
+        ("pyproject.toml", "[project]\ndependencies = ['numpy', 'torch>=2.3']\n", (2, 3)),
+        ("pyproject.toml", "[project.optional-dependencies]\ntrain = ['torch>=2.2']\n", (2, 2)),
+        ("pyproject.toml", "[dependency-groups]\ntrain = [{include-group = 'x'}, 'torch>=2.2']\n", (2, 2)),
+        ("pyproject.toml", "[tool.poetry.dependencies]\ntorch = '^2.1'\n", (2, 1)),
+        ("pyproject.toml", "[tool.poetry.dependencies]\ntorch = '2.1.2'\n", (2, 1)),
+        ("pyproject.toml", "[project]\ndependencies = 'torch>=2.3'\n", None),
+        ("pyproject.toml", "[broken torch", None),
+        ("setup.cfg", "[options]\ninstall_requires =\n    numpy\n    torch>=1.13\n", (1, 13)),
+        ("setup.py", "raise SystemExit\nsetup(install_requires=['torch>=2.0'])\n", (2, 0)),
+        ("setup.py", "setup(install_requires=[torch>=\n", None),
+        ("environment.yml", "dependencies:\n  - pytorch=2.1.0=py3.11_cuda12.1\n", (2, 1)),
+        ("environment.yaml", "dependencies:\n  - pytorch::pytorch>=2.2\n", (2, 2)),
+        ("environment.yml", "dependencies:\n  - pip:\n    - torch==2.3.1\n", (2, 3)),
+    ],
+)
+def test_requirement(tmp_path: Path, file: str, text: str, release: tuple[int, int] | None) -> None:
+    path = tmp_path / file
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    assert target.find(Settings(tmp_path)) == (release, str(path) if release else "")
+
+
+def test_binary_requirements_are_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_bytes(b"torch>=2.1\n\xff\xfe\n")
+    assert target.find(Settings(tmp_path)).release is None
+
+
+def test_settings_come_first(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("torch>=2.1")
+    assert target.find(Settings(tmp_path, torch=(2, 4), torch_from="--torch")) == ((2, 4), "--torch")
+
+
+def test_project_around_a_subfolder(tmp_path: Path) -> None:
+    (tmp_path / "project" / "src").mkdir(parents=True)
+    (tmp_path / "requirements.txt").write_text("torch>=1.13")
+    inner = Settings(tmp_path / "project" / "src")
+    assert target.find(inner).release is None
+    (tmp_path / "project" / "setup.py").write_text("")
+    assert target.find(inner).release is None
+    (tmp_path / "project" / "requirements.txt").write_text("torch>=2.5")
+    assert target.find(inner).release == (2, 5)
+
+
+@pytest.mark.parametrize("metadata", ["torch-2.13.0+cpu.dist-info", "torch-2.13.0-py3.11.egg-info"])
+def test_installed_release(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, metadata: str) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr("sys.path", [str(tmp_path / "missing"), str(tmp_path / "site")])
+    (tmp_path / "site" / metadata).mkdir(parents=True)
+    (tmp_path / "site" / "torch-stubs-1.0.dist-info").mkdir()
+    assert target.find(Settings(tmp_path)) == ((2, 13), "the installed torch")
+    (tmp_path / "site" / metadata).rmdir()
+    assert target.find(Settings(tmp_path)).release is None
