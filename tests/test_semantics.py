@@ -271,6 +271,9 @@ def test_an_evaluation_in_a_throttled_call_is_each_evaluation_step(project: Writ
         "if step > 0 and step % 50 == 0:",
         "if (step + 1) % 50 == 0 or step == 0:",
         "if step == 0:",
+        "if step < 3:",
+        "if time.time() - last > 30:",
+        "if args.verbose and shown < 5:\n            shown += 1",
     ],
 )
 def test_guards_throttle(project: Write, guard: str) -> None:
@@ -278,7 +281,10 @@ def test_guards_throttle(project: Write, guard: str) -> None:
     assert script.frequency(expression(script, "loss")) is Frequency.THROTTLED
 
 
-@pytest.mark.parametrize("guard", ["if args.verbose:", "if step % 1 == 0:", "if loss is not None:", "if rank == 0:"])
+@pytest.mark.parametrize(
+    "guard",
+    ["if args.verbose:", "if step % 1 == 0:", "if loss is not None:", "if rank == 0:", "if step < limit:", "if rank < 3:"],
+)
 def test_other_conditions_do_not(project: Write, guard: str) -> None:
     script = project(train=LOOP.format(guard=f"{guard}\n            probe(loss)"))
     assert script.frequency(expression(script, "loss")) is Frequency.STEP
@@ -290,6 +296,8 @@ def test_an_early_continue_throttles_what_follows(project: Write) -> None:
 
 
 LOOP = """
+import time
+
 def fit(model, loader, optimizer, args, rank):
     for step, (x, y) in enumerate(loader):
         loss = model(x.to("cuda")).sum()

@@ -122,7 +122,7 @@ class Loops:
     def _guards(self, up: cst.CSTNode, child: cst.CSTNode) -> bool:
         """Whether ``child``, a part of ``up``, runs only now and then when ``up`` runs."""
         if isinstance(up, cst.If) and child is up.body:
-            return self._is_rare(up.test) or self._ends(up.body)
+            return self._is_rare(up.test) or self._is_capped(up) or self._ends(up.body)
         if isinstance(up, cst.Else) and isinstance(parent := self.script.source.parents[up], cst.If):
             return self._is_usual(parent.test)
         if isinstance(up, cst.ExceptHandler):
@@ -157,9 +157,7 @@ class Loops:
         if isinstance(small, cst.Raise | cst.Break):
             return True
         if isinstance(small, cst.Return):
-            return self.script.source.enclosing(body, cst.For, cst.While, cst.FunctionDef) is not None and not isinstance(
-                self.script.source.enclosing(body, cst.For, cst.While, cst.FunctionDef), cst.FunctionDef
-            )
+            return isinstance(self.script.source.enclosing(body, cst.For, cst.While, cst.FunctionDef), (cst.For, cst.While))
         if isinstance(small, cst.Expr) and isinstance(small.value, cst.Call):
             return self.script.name(small.value.func) in ("sys.exit", "exit", "quit", "os._exit")
         return False
@@ -179,9 +177,38 @@ class Loops:
                 left=left, comparisons=[cst.ComparisonTarget(operator=cst.Is(), comparator=cst.Name("None"))]
             ):
                 return self._is_lazily_made(left)
+            case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=operator, comparator=right)]):
+                early = isinstance(operator, (cst.LessThan, cst.LessThanEqual)) and self._is_among_first(left, right)
+                return early or self._asks_the_clock(test)
             case cst.Call(func=func):
                 return self.script.name(func) in ("torch.isnan", "math.isnan", "numpy.isnan", "torch.isinf", "math.isinf")
         return False
+
+    def _is_among_first(self, left: cst.BaseExpression, right: cst.BaseExpression) -> bool:
+        """Whether a loop of steps is at one of its first turns: ``batch_idx < 8``."""
+        if not isinstance(left, cst.Name) or self.script.constant(right) is None or not self._counts(left):
+            return False
+        loops = (self.script.source.enclosing(binding.node, cst.For) for binding in self.script.names.reaching(left))
+        return any(isinstance(loop, cst.For) and self.kind(loop) in (Frequency.STEP, Frequency.EVAL_STEP) for loop in loops)
+
+    def _is_capped(self, branch: cst.If) -> bool:
+        """Whether a branch counts how often it ran, up to a limit: ``if shown < 5: shown += 1; ...``."""
+        source = self.script.source
+        counted = {
+            added.target.value
+            for added in source.inside(branch.body, cst.AugAssign)
+            if isinstance(added.target, cst.Name) and isinstance(added.value, cst.Integer)
+        }
+        return any(
+            isinstance(compared.left, cst.Name)
+            and compared.left.value in counted
+            and isinstance(compared.comparisons[0].operator, (cst.LessThan, cst.LessThanEqual))
+            for compared in source.inside(branch.test, cst.Comparison)
+        )
+
+    def _asks_the_clock(self, test: cst.Comparison) -> bool:
+        calls = self.script.source.inside(test, cst.Call)
+        return any(self.script.name(call.func) in ("time.time", "time.monotonic", "time.perf_counter") for call in calls)
 
     def _is_usual(self, test: cst.BaseExpression) -> bool:
         """Whether a condition fails only now and then: ``step % n``, ``step % n != 0``, ``isfinite(loss)``."""
