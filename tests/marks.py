@@ -53,6 +53,7 @@ def difference(path: str, text: str, wanted: Iterable[Expected], got: Iterable[E
     """One readable line for each finding that is missing or was not asked for."""
     lines, wanted, got = text.splitlines(), set(wanted), set(got)
     return [
-        f"{'missing' if each in wanted else 'unasked'} {each.code} {each.level} {path}:{each.line}: {lines[each.line - 1].strip()}"
+        f"{'missing' if each in wanted else 'unasked'} {each.code} {each.level} {path}:{each.line}: "
+        f"{lines[each.line - 1].strip()}"
         for each in sorted(wanted ^ got)
     ]

@@ -44,7 +44,11 @@ from speedlint.semantics.batches import blocks, hazard, is_on_gpu_already, moved
 from speedlint.semantics.loops import Frequency
 from speedlint.semantics.script import Script
 
-_WHEN = {Frequency.STEP: "on each training step", Frequency.EVAL_STEP: "on each evaluation step", Frequency.THROTTLED: "now and then"}
+_WHEN = {
+    Frequency.STEP: "on each training step",
+    Frequency.EVAL_STEP: "on each evaluation step",
+    Frequency.THROTTLED: "now and then",
+}
 
 
 def check(call: cst.Call, script: Script) -> Iterator[Finding]:

@@ -47,7 +47,8 @@ import libcst as cst
 
 from speedlint import edits
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
-from speedlint.semantics.loaders import Loader, Setting, is_surely_positive, loader
+from speedlint.semantics.loader_settings import Setting, is_surely_positive
+from speedlint.semantics.loaders import Loader, loader
 from speedlint.semantics.script import Script
 
 _ADVICE = "pass `persistent_workers=True`"
@@ -83,7 +84,8 @@ def _edit(found: Loader, workers: Setting) -> Edit:
     persistent = found.setting("persistent_workers")
     if persistent.expression is None:
         return edits.set_argument(found.script.source, found.call, "persistent_workers", text)
-    if persistent.holder is not None or not isinstance(persistent.expression, cst.Name) or persistent.expression.value != "False":
+    literal = isinstance(persistent.expression, cst.Name) and persistent.expression.value == "False"
+    if persistent.holder is not None or not literal:
         raise edits.CannotEdit("it is set to False elsewhere")
     return edits.replace(found.script.source, persistent.expression, text)
 

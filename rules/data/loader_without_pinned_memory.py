@@ -42,7 +42,9 @@ import libcst as cst
 from speedlint import edits
 from speedlint.rule import Edit, Finding, Fix, Level, Related, Risk, Rule
 from speedlint.semantics.batches import is_copied
-from speedlint.semantics.loaders import Loader, Setting, gpu_is_certain, loader, places, set_where_set
+from speedlint.semantics.devices import gpu_is_certain
+from speedlint.semantics.loader_settings import Setting, places, set_where_set
+from speedlint.semantics.loaders import Loader, loader
 from speedlint.semantics.script import Script
 
 

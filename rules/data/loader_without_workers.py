@@ -45,7 +45,8 @@ import libcst as cst
 
 from speedlint import edits
 from speedlint.rule import Edit, Finding, Fix, Level, Related, Risk, Rule
-from speedlint.semantics.loaders import Loader, Setting, loader, places, set_where_set
+from speedlint.semantics.loader_settings import Setting, places, set_where_set
+from speedlint.semantics.loaders import Loader, loader
 from speedlint.semantics.script import Script
 
 _NUMBER = "min(8, {}() or 1)"
@@ -67,8 +68,8 @@ def _finding(found: Loader, workers: Setting, matters: bool) -> Finding:
         message = "this loader has no workers: each batch is read while the training waits"
     else:
         message = f"`num_workers={found.script.text(workers.expression)}` is 0: each batch is read while the training waits"
-    if found.origins and all(origin.is_in_memory for origin in found.origins):
-        advice = (f"{_WRITE} if reading a batch takes long; not written, since items taken out of memory may be faster without")
+    if found.is_in_memory:
+        advice = f"{_WRITE} if reading a batch takes long; not written: items taken out of memory may be faster without"
         return Finding(found.call, message, advice=advice, level=Level.NOTE, related=related)
     level = Level.WARNING if matters and not found.is_iterable else Level.NOTE
     hazard = found.worker_hazard()

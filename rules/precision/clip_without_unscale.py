@@ -40,7 +40,7 @@ import libcst as cst
 
 from speedlint.edits import CannotEdit
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics.halves import scaled_clips, unscale_edits
+from speedlint.semantics.scaling import scaled_clips, unscale_edits
 from speedlint.semantics.script import Script
 
 _ADVICE = "unscale the gradients of the optimizer first: `scaler.unscale_(optimizer)`"

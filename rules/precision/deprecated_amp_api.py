@@ -62,4 +62,9 @@ def check(node: cst.Call | cst.Decorator, script: Script) -> Iterator[Finding]:
     yield Finding(node, message, fix=Fix(edits, Risk.EXACT, since), advice=advice, level=Level.WARNING)
 
 
-RULE = Rule("SPD104", on=(cst.Call, cst.Decorator), check=check, triggers=(b"cuda.amp", b"cuda import amp", b"cpu.amp", b"cpu import amp"))
+RULE = Rule(
+    "SPD104",
+    on=(cst.Call, cst.Decorator),
+    check=check,
+    triggers=(b"cuda.amp", b"cuda import amp", b"cpu.amp", b"cpu import amp"),
+)

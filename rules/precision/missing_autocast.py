@@ -51,9 +51,11 @@ import libcst as cst
 
 from speedlint.edits import CannotEdit
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
-from speedlint.semantics.halves import autocast_edits, gpu_condition, refuse_hazards, scaling
+from speedlint.semantics.halves import autocast_edits, gpu_condition, refuse_hazards
+from speedlint.semantics.precision import uses_autocast
+from speedlint.semantics.scaling import scaling
 from speedlint.semantics.script import Script
-from speedlint.semantics.steps import Step, is_light, is_reinforcement, training_steps, uses_autocast
+from speedlint.semantics.steps import Step, is_light, is_reinforcement, training_steps, updates
 from speedlint.semantics.training import is_framework_driven
 
 
@@ -62,15 +64,19 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     step = _first_of_its_turn(call, script)
     if step is None or step.scaler is not None or not script.on_gpu or is_framework_driven(script):
         return
-    if uses_autocast(step) or is_light(step):
+    if uses_autocast(step) or is_light(step) or not updates(step):
         return
     kind = "bfloat16" if script.options.amp == "bf16" else "float16"
     forward = " ".join(script.text(step.forward).split())
-    message = f"`{forward}` and its loss run in float32 on every training step; under autocast they run in {kind} on tensor cores"
+    message = (
+        f"`{forward}` and its loss run in float32 on every training step; under autocast they run in {kind} on tensor cores"
+    )
     advice = f'put it and the loss under `with torch.autocast(device_type="cuda", dtype=torch.{kind}):`'
     if kind == "float16":
-        advice += (", and add `scaler = torch.amp.GradScaler(\"cuda\")` beside the optimizer, `scaler.scale(loss).backward()`, "
-                   "`scaler.unscale_(optimizer)` before clipping, `scaler.step(optimizer)` and `scaler.update()`")
+        advice += (
+            ', and add `scaler = torch.amp.GradScaler("cuda")` beside the optimizer, `scaler.scale(loss).backward()`, '
+            "`scaler.unscale_(optimizer)` before clipping, `scaler.step(optimizer)` and `scaler.update()`"
+        )
     if is_reinforcement(script):
         why = "the policy acts in float32, and its probabilities would no longer be those it is trained on; cover both"
         yield Finding(step.forward, message, advice=f"{advice}; not written because {why}", level=Level.NOTE)

@@ -41,9 +41,10 @@ import libcst as cst
 
 from speedlint.edits import CannotEdit
 from speedlint.rule import Finding, Fix, Risk, Rule
-from speedlint.semantics.halves import scaling
+from speedlint.semantics.precision import half_autocast, uses_scaler
+from speedlint.semantics.scaling import scaling
 from speedlint.semantics.script import Script
-from speedlint.semantics.steps import half_autocast, training_steps, uses_scaler
+from speedlint.semantics.steps import training_steps
 from speedlint.semantics.training import is_framework_driven
 
 _ADVICE = (
@@ -55,7 +56,7 @@ _ADVICE = (
 def check(backward: cst.Call, script: Script) -> Iterator[Finding]:
     """Reports a plain backward pass of a loss that was computed under float16 autocast."""
     step = next((step for step in training_steps(script) if step.backward is backward), None)
-    if step is None or step.scaler is not None or uses_scaler(script) or is_framework_driven(script):
+    if step is None or step.scaler is not None or uses_scaler(step) or is_framework_driven(script):
         return
     autocast = half_autocast(step)
     if autocast is None:

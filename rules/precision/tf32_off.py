@@ -37,8 +37,8 @@ import libcst as cst
 from speedlint.edits import CannotEdit
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
 from speedlint.semantics.entry import first_edit, is_entry
+from speedlint.semantics.precision import names_autocast, sets_matmul_precision
 from speedlint.semantics.script import Script
-from speedlint.semantics.steps import names_autocast, sets_matmul_precision
 from speedlint.semantics.training import is_matmul_heavy, model_placements
 
 _LINE = 'torch.set_float32_matmul_precision("high")'

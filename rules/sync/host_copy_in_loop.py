@@ -72,19 +72,21 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     if reads.is_read_as_number(script, whole) or reads.is_repeated(script, call):
         return
     if next(reads.needs(script, whole), None) is None:
-        yield _finding(call, whole, script, tensor, f"`{reads.shown(script, whole)}` copies to the host and waits for the GPU {often}")
+        yield _finding(
+            call, whole, script, tensor, f"`{reads.shown(script, whole)}` copies to the host and waits for the GPU {often}"
+        )
 
 
-def _finding(
-    call: cst.Call, whole: cst.BaseExpression, script: Script, tensor: cst.BaseExpression, message: str
-) -> Finding:
+def _finding(call: cst.Call, whole: cst.BaseExpression, script: Script, tensor: cst.BaseExpression, message: str) -> Finding:
     if script.frequency(call) is Frequency.THROTTLED:
         return Finding(whole, message, advice="copy less often if it shows in a profile; there is nothing to rewrite")
     try:
         fix = Fix(copy_once(script, call, tensor), Risk.EXACT)
     except CannotEdit as reason:
-        advice = f"keep `{reads.shown(script, tensor)}` on the GPU, gather it in a list and copy `torch.cat(...)` once after " \
-                 f"the loop, or compute with it there; not rewritten, since {reason}"
+        advice = (
+            f"keep `{reads.shown(script, tensor)}` on the GPU, gather it in a list and copy `torch.cat(...)` once after "
+            f"the loop, or compute with it there; not rewritten, since {reason}"
+        )
         return Finding(whole, message, advice=advice, level=Level.NOTE if _is_of_each_part(call, script) else None)
     advice = "gather the tensors on the GPU and copy them once after the loop; together they take memory there"
     return Finding(whole, message, fix, advice)
@@ -92,8 +94,8 @@ def _finding(
 
 def _is_of_each_part(call: cst.Call, script: Script) -> bool:
     """Whether an evaluation copies each detection of each image, which differ in number and cannot be joined."""
-    within = script.source.enclosing(call, cst.DictComp, cst.BaseStatement)
-    return isinstance(within, cst.DictComp) and script.frequency(call) is Frequency.EVAL_STEP
+    within = script.source.enclosing(call, cst.DictComp, cst.Dict, cst.SimpleStatementLine)
+    return isinstance(within, cst.DictComp | cst.Dict) and script.frequency(call) is Frequency.EVAL_STEP
 
 
 RULE = Rule("SPD302", on=cst.Call, check=check, triggers=(b".cpu", b".tolist", b".to("))

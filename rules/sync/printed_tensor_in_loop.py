@@ -61,12 +61,20 @@ _OFTEN = {Frequency.STEP: "in every training step", Frequency.EVAL_STEP: "in eve
 _ADVICE = f"show it every {displays.PERIOD} steps"
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
-    often = _OFTEN.get(script.frequency(call)) if displays.is_display(script, call) else None
-    tensor = next(displays.shown_tensors(script, call), None) if often else None
+def check(node: cst.Call | cst.FormattedString | cst.BinaryOperation, script: Script) -> Iterator[Finding]:
+    often = _OFTEN.get(script.frequency(node))
+    if often is None or not script.on_gpu:
+        return
+    if isinstance(node, cst.Call) and displays.is_display(script, node):
+        tensor = next(displays.shown_tensors(script, node), None)
+        if tensor is not None:
+            shown = f"`{reads.shown(script, node.func)}(...)` reads the tensor `{reads.shown(script, tensor)}`"
+            yield _finding(tensor, node, script, f"{shown} from the GPU {often}")
+        return
+    tensor = next(displays.formatted_tensors(script, node), None)
     if tensor is not None:
-        shown = reads.shown(script, call.func)
-        yield _finding(tensor, call, script, f"`{shown}(...)` reads the tensor `{reads.shown(script, tensor)}` from the GPU {often}")
+        message = f"the text formats the tensor `{reads.shown(script, tensor)}`, which is read from the GPU {often}"
+        yield Finding(tensor, message, advice=f"{_ADVICE}; not rewritten, since what the text is used for is not followed")
 
 
 def _finding(tensor: cst.BaseExpression, call: cst.Call, script: Script, message: str) -> Finding:
@@ -78,7 +86,18 @@ def _finding(tensor: cst.BaseExpression, call: cst.Call, script: Script, message
 
 RULE = Rule(
     "SPD303",
-    on=cst.Call,
+    on=(cst.Call, cst.FormattedString, cst.BinaryOperation),
     check=check,
-    triggers=(b"print(", b"logg", b"set_postfix", b"set_description", b"add_scalar", b"log(", b"log_metric"),
+    triggers=(
+        b"print(",
+        b"logg",
+        b"set_postfix",
+        b"set_description",
+        b"add_scalar",
+        b"log(",
+        b"log_metric",
+        b"format(",
+        b'f"',
+        b"f'",
+    ),
 )

@@ -14,17 +14,24 @@ from speedlint.semantics.script import Script
 from speedlint.source import Source
 
 _SCOPES = (cst.FunctionDef, cst.Lambda, cst.ClassDef)
+_GRAPHED = (b"reduce-overhead", b"max-autotune", b"cudagraph", b"CUDAGraph", b"make_graphed_callables")
 _OPERATORS = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide)
 
 
 def is_zero(script: Script, binding: Binding) -> bool:
     """Whether a binding sets its name to a zero written out: ``total = 0.0``, ``a, b = 0, 0``."""
+    value = written(binding)
+    return isinstance(value, cst.Integer | cst.Float) and script.text(value).strip("0.") == ""
+
+
+def written(binding: Binding) -> cst.BaseExpression | None:
+    """What an assignment gives its name, seen through ``a, b = x, y``; None where that is not written out."""
     value = binding.value if binding.kind is Kind.ASSIGN else None
     for step in binding.path:
         if not isinstance(value, cst.Tuple | cst.List) or step is None or step >= len(value.elements):
-            return False
+            return None
         value = value.elements[step].value
-    return isinstance(value, cst.Integer | cst.Float) and script.text(value).strip("0.") == ""
+    return value
 
 
 def accepts_tensors(definition: Definition, count: int) -> bool:
@@ -48,7 +55,9 @@ def accepts_tensors(definition: Definition, count: int) -> bool:
 
 def _only_computes(script: Script, statement: cst.CSTNode, value: str, kept: set[str], summed: set[str]) -> bool:
     match statement:
-        case cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute(value=cst.Name(value="self"), attr=attr))], value=right):
+        case cst.Assign(
+            targets=[cst.AssignTarget(target=cst.Attribute(value=cst.Name(value="self"), attr=attr))], value=right
+        ):
             if isinstance(right, cst.Name) and right.value == value:
                 kept.add(attr.value)
         case cst.AugAssign(target=cst.Attribute(value=cst.Name(value="self"), attr=attr), value=right):
@@ -80,11 +89,21 @@ def is_fed_tensors(script: Script, meter: cst.Name) -> bool:
     return False
 
 
-def is_empty_list(script: Script, binding: Binding) -> bool:
-    """Whether a binding sets its name to ``[]`` or ``list()``."""
-    if binding.kind is not Kind.ASSIGN or binding.path or binding.value is None:
-        return False
-    return script.text(binding.value) in ("[]", "list()")
+def filled_list(script: Script, append: cst.Call, base: cst.Name) -> tuple[Binding, Loop]:
+    """Where a list starts empty, and the loop that fills it; after that loop its name may be given away.
+
+    Raises CannotEdit where the list is anything else.
+    """
+    scope = script.names.scope(base)
+    bindings = scope.bindings.get(base.value, []) if base.value not in scope.outer else []
+    value = written(bindings[0]) if bindings else None
+    if value is None or script.text(value) not in ("[]", "list()"):
+        raise CannotEdit(f"`{base.value}` is not only a list that starts empty in this function")
+    loop = loop_outside(script, append, bindings[0].node)
+    for other in bindings[1:]:
+        if other.kind is not Kind.ASSIGN or script.source.order[other.node] < script.source.last(loop):
+            raise CannotEdit(f"`{base.value}` is also set on line {script.source.line(other.node)}")
+    return bindings[0], loop
 
 
 def loop_outside(script: Script, inside: cst.CSTNode, start: cst.CSTNode) -> Loop:
@@ -103,6 +122,8 @@ def loop_outside(script: Script, inside: cst.CSTNode, start: cst.CSTNode) -> Loo
 
 def check_alias(script: Script, read: cst.CSTNode, tensor: cst.BaseExpression) -> None:
     """A tensor that is kept shares its memory: raises CannotEdit where something changes it in place afterwards."""
+    if any(mark in each.source.data for each in (script, *script.neighbours) for mark in _GRAPHED):
+        raise CannotEdit("the outputs of a model compiled to CUDA graphs are overwritten by the next step")
     if isinstance(tensor, cst.Call):
         return
     source = script.source

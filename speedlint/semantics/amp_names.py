@@ -13,13 +13,22 @@ from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
 
 _SINCE: dict[str, tuple[int, int] | None] = {
-    "autocast": None, "GradScaler": (2, 3), "custom_fwd": (2, 4), "custom_bwd": (2, 4)
+    "autocast": None,
+    "GradScaler": (2, 3),
+    "custom_fwd": (2, 4),
+    "custom_bwd": (2, 4),
 }
 _DEPRECATED = {f"torch.{device}.amp.{name}": (device, name) for device in ("cuda", "cpu") for name in _SINCE}
 _DEPRECATED |= {f"torch.{device}.amp.autocast_mode.{name}": (device, name) for device in ("cuda", "cpu") for name in _SINCE}
 _OLD_ORDER = ("enabled", "dtype", "cache_enabled")
-_MODULES = {"torch.cuda.amp": "torch.amp", "torch.cpu.amp": "torch.amp", "torch.cuda.amp.autocast_mode": "torch.amp",
-            "torch.cuda.amp.grad_scaler": "torch.amp", "torch.cuda": "torch", "torch.cpu": "torch"}
+_MODULES = {
+    "torch.cuda.amp": "torch.amp",
+    "torch.cpu.amp": "torch.amp",
+    "torch.cuda.amp.autocast_mode": "torch.amp",
+    "torch.cuda.amp.grad_scaler": "torch.amp",
+    "torch.cuda": "torch",
+    "torch.cpu": "torch",
+}
 
 Use = cst.Call | cst.Decorator
 
@@ -45,14 +54,21 @@ def modern_edits(script: Script, node: Use, name: str) -> tuple[tuple[Edit, ...]
     Raises CannotEdit.
     """
     _refuse_comparisons(script)
-    binding = _imported_by(script, _root(node))
-    group = _with_import(script, binding)
-    if group is not None:
-        return group
     device, last = _DEPRECATED[name]
     what = node.func if isinstance(node, cst.Call) else node.decorator
+    root = _root(node)
+    if script.names.dotted(root) == "torch":
+        return (
+            edits.replace(script.source, what, f"{root.value}.amp.{last}"),
+            *_argument_edits(script, node, device, last),
+        ), _SINCE[last]
+    group = _with_import(script, _imported_by(script, root))
+    if group is not None:
+        return group
     spelled, imports = script.spell(f"torch.amp.{last}")
-    return (*imports, edits.replace(script.source, what, spelled), *_argument_edits(script, node, device, last)), _SINCE[last]
+    return (*imports, edits.replace(script.source, what, spelled), *_argument_edits(script, node, device, last)), _SINCE[
+        last
+    ]
 
 
 def _root(node: Use) -> cst.Name:
@@ -91,7 +107,7 @@ def _with_import(script: Script, binding: Binding) -> tuple[tuple[Edit, ...], tu
     source = script.source
     statement = source.enclosing(binding.node, cst.Import, cst.ImportFrom)
     path = _old_path(statement)
-    if path is None or binding.dotted == "torch":
+    if path is None:
         return None
     module, is_module = path
     found: list[Edit] = []
@@ -107,7 +123,7 @@ def _with_import(script: Script, binding: Binding) -> tuple[tuple[Edit, ...], tu
             found += _argument_edits(script, call, device, last)
             since = _SINCE[last]
             needed = max(needed or since, since) if since is not None else needed
-    if needed is not None and (script.options.torch or (1, 13)) < needed or _is_reexported(script, statement):
+    if (needed is not None and (script.options.torch or (1, 13)) < needed) or _is_reexported(script, statement):
         return None
     return (edits.replace(source, module, _MODULES[_dotted(module)]), *found), needed
 
@@ -200,4 +216,10 @@ def _first_argument(script: Script, call: cst.Call, device: str, last: str) -> E
         return Edit(script.path, end, end, device)
     start = source.span(call.args[0]).start
     is_positional = call.args[0].keyword is None and not call.args[0].star
-    return Edit(script.path, start, start, f"{device}, " + (f"{_OLD_ORDER[0]}=" if is_positional and last == "autocast" else ""))
+    line = source.line_text(source.position(start)[0])
+    indent = line[: len(line) - len(line.lstrip())]
+    has_line = line.lstrip().startswith(script.text(call.args[0]).split("\n")[0])
+    comma = f",\n{indent}" if has_line and source.position(start)[0] != source.line(call.func) else ", "
+    return Edit(
+        script.path, start, start, f"{device}{comma}" + (f"{_OLD_ORDER[0]}=" if is_positional and last == "autocast" else "")
+    )

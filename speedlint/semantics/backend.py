@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from speedlint.semantics import library
+
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
 
+_PLANAR = re.compile(rb"Conv(?:Transpose)?[23]d|conv[23]d|torchvision\.models|from torchvision import .*models|timm|segmentation_models")
+_SHALLOW = 2
+_MOST_REACHED = 40
+_VARIES = re.compile(
+    rb"multi_?-?scale|pad_sequence|pack_padded|torch_geometric|models\.detection|\bRandomResize\(|bbox|anchor_?(?:box|gen|size)"
+    rb"|\bboxes\b|BucketIterator|random_size",
+    re.IGNORECASE,
+)
 _CUDNN = "torch.backends.cudnn"
 _REPRODUCIBLE = ("seed", "determin", "reproduc", "repeatab")
 _SEEDERS = ("torch.manual_seed", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all", "random.seed", "numpy.random.seed")
@@ -37,15 +48,14 @@ def settings(script: Script, switch: str) -> Iterator[Setting]:
 
 
 def is_undone(script: Script, assign: cst.Assign, switch: str) -> bool:
-    """Whether further down, in the same function and not in another branch of the same ``if``, the switch is set again."""
+    """Whether a line further down that surely runs as well sets the switch again."""
     source = script.source
     for setting in settings(script, switch):
         later = setting.assign
         if source.order[later] > source.order[assign] and source.enclosing(later, cst.FunctionDef) is source.enclosing(
             assign, cst.FunctionDef
         ):
-            shared = next(up for up in source.ancestors(later) if source.contains(up, assign))
-            if not isinstance(shared, (cst.If, cst.Else)):
+            if source.contains(source.parents[source.statement(later)], assign):
                 return True
     return False
 
@@ -112,3 +122,87 @@ def is_without_gpu(script: Script, node: cst.CSTNode) -> bool:
             if script.is_call_to(branch.test, "torch.cuda.is_available"):
                 return True
     return False
+
+
+def is_settled(script: Script) -> bool:
+    """Whether the program asks for determinism in every run, or leaves it to an option: then speed is not wanted first."""
+    return any(
+        setting.value is not False and not is_conditional(one, setting.assign)
+        for one in (script, *script.neighbours)
+        for setting in settings(one, "deterministic")
+    )
+
+
+def is_conditional(script: Script, assign: cst.Assign) -> bool:
+    """Whether an assignment stands under an ``if`` that is no ``__main__`` guard, within its function."""
+    for up in script.source.ancestors(assign):
+        if isinstance(up, cst.FunctionDef):
+            return False
+        if isinstance(up, cst.If) and "__name__" not in script.text(up.test):
+            return True
+    return False
+
+
+def shapes_are_fixed(script: Script) -> bool:
+    """Whether the network's inputs keep one shape as far as can be seen: batches collated by default, no word of other sizes."""
+    places = (script, *script.neighbours)
+    loaders = [(one, call) for one in places for call in one.calls(*library.LOADERS)]
+    if not loaders or any(_VARIES.search(one.source.data) for one in places):
+        return False
+    return not any(_is_uneven(one, call) for one, call in loaders)
+
+
+def _is_uneven(script: Script, call: cst.Call) -> bool:
+    """Whether a loader may hand out batches of several shapes: its own collating, or samples one by one."""
+    collate, size = script.argument(call, "collate_fn"), script.argument(call, "batch_size", 1)
+    if collate is not None and not (isinstance(collate, cst.Name) and collate.value == "None"):
+        return True
+    return script.hides_arguments(call) and size is None or isinstance(size, cst.Integer) and size.value == "1"
+
+
+def is_planar(script: Script) -> bool:
+    """Whether the project's networks convolve images: two or three dimensions, not one."""
+    return any(_PLANAR.search(one.source.data) for one in _reached(script))
+
+
+def is_shallow(script: Script, module: cst.CSTNode) -> bool:
+    """Whether a network is one class with one or two convolutions, none of them in a loop."""
+    from speedlint.semantics.training import network, roots
+
+    convolutions = network(script, module).convolutions
+    for one, node in roots(script, module):
+        definition = one.value(node).definition
+        if definition is None or any(True for _ in definition.script.source.inside(definition.node, cst.For)):
+            return False
+        own = [call for call in definition.script.source.inside(definition.node, cst.Call)
+               if (definition.script.name(call.func) or "").startswith("torch.nn.Conv")]
+        if not 0 < len(own) <= _SHALLOW or len(own) != convolutions:
+            return False
+    return True
+
+
+def _reached(script: Script) -> Iterator[Script]:
+    """The scripts beside this one, and what they import, nearest first."""
+    seen = {one.path: one for one in (script, *script.neighbours)}
+    todo = list(seen.values())
+    while todo and len(seen) < _MOST_REACHED:
+        one = todo.pop(0)
+        yield one
+        for other in one.imports:
+            if other.path not in seen:
+                seen[other.path] = other
+                todo.append(other)
+
+
+
+def outermost(script: Script, node: cst.CSTNode) -> cst.CSTNode:
+    """The outermost statement around a node that still stands in its function's own block, or under the ``__main__`` guard."""
+    found: cst.CSTNode = script.source.statement(node)
+    for up in script.source.ancestors(found):
+        if isinstance(up, (cst.FunctionDef, cst.ClassDef, cst.Module, cst.For, cst.While)):
+            break
+        if isinstance(up, cst.If) and "__name__" in script.text(up.test):
+            break
+        if isinstance(up, cst.BaseStatement):
+            found = up
+    return found

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from speedlint.semantics import library
-from speedlint.semantics.loaders import Loader, loader, may_be_mps, near
+from speedlint.semantics.devices import may_be_mps
+from speedlint.semantics.loaders import Loader, loader, near
 from speedlint.semantics.model import Definition, Place, Role
 from speedlint.semantics.names import Binding, Kind
 
@@ -23,16 +24,16 @@ _DEPTH = 6
 
 
 def moved(script: Script, call: cst.Call) -> cst.BaseExpression | None:
-    """What a call ``x.to(device)``, ``x.cuda()`` or ``x.type(cuda_type)`` copies to a GPU, if it is of a batch on the host."""
+    """What ``x.to(device)``, ``x.cuda()`` or ``x.type(cuda_type)`` copies to a GPU, if it is of a batch on the host."""
     if not isinstance(call.func, cst.Attribute) or call.func.attr.value not in ("to", "cuda", "type"):
         return None
     if script.name(call.func) is not None or any(arg.star for arg in call.args):
         return None
     base = call.func.value
     value = script.value(base)
-    if value.role is not Role.BATCH or value.place is not Place.HOST or not _goes_to_device(script, call, call.func.attr.value):
+    if value.role is not Role.BATCH or value.place is not Place.HOST:
         return None
-    return base
+    return base if _goes_to_device(script, call, call.func.attr.value) else None
 
 
 def _goes_to_device(script: Script, call: cst.Call, method: str) -> bool:
@@ -111,6 +112,8 @@ def _copies(script: Script, found: Loader) -> bool:
         batch = moved(script, call)
         if batch is not None and source_loader(script, batch) in (None, found):
             return True
+    if any(call.args and script.role(call.args[0].value) is Role.BATCH for call in script.method_calls("copy_")):
+        return True
     return any(True for _ in script.method_calls("prepare", "setup_dataloaders", "prepare_data_loader"))
 
 
@@ -171,7 +174,7 @@ def _binds_view(script: Script, binding: Binding, call: cst.Call, depth: int) ->
         return binding.kind in (Kind.FOR, Kind.PARAMETER)
     if script.source.contains(binding.value, call):
         return True
-    value, path = _element(binding)
+    value, _ = _element(binding)
     return not isinstance(value, (cst.Tuple, cst.List)) and _is_view(script, value, call, depth)
 
 
@@ -202,17 +205,20 @@ def _binds_whole(script: Script, binding: Binding, depth: int) -> bool:
         given, rest = _element(binding)
         return _is_whole(script, given, depth + 1) if not rest else script.role(given) is not Role.BATCH
     value = script.value(binding.value)
-    path = list(binding.path)
+    path = binding.path
     if value.role is Role.BATCH:
         return False
     element = script.roles.element(value)
-    while path and element.items and path[0] is not None and path[0] < len(element.items):
-        element = element.items[path.pop(0)]
+    while path and path[0] is not None and path[0] < len(element.items):
+        element, path = element.items[path[0]], path[1:]
     return not path and not _is_taken_from_batch(binding.value)
 
 
 def _is_taken_from_batch(value: cst.BaseExpression) -> bool:
-    return isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) and value.func.attr.value in ("items", "values")
+    match value:
+        case cst.Call(func=cst.Attribute(attr=cst.Name("items" | "values"))):
+            return True
+    return False
 
 
 def _written_after(script: Script, call: cst.Call, batch: cst.BaseExpression) -> bool:
@@ -235,6 +241,7 @@ def _written_after(script: Script, call: cst.Call, batch: cst.BaseExpression) ->
             return True
         if isinstance(parent, cst.Attribute) and parent.attr.value.endswith("_") and not parent.attr.value.endswith("__"):
             return isinstance(script.source.parents[parent], cst.Call) and parent.attr.value != "requires_grad_"
-        if isinstance(parent, cst.Subscript) and isinstance(script.source.parents[parent], (cst.AssignTarget, cst.AugAssign)):
+        holder = script.source.parents[parent]
+        if isinstance(parent, cst.Subscript) and isinstance(holder, (cst.AssignTarget, cst.AugAssign)):
             return True
     return False

@@ -220,7 +220,7 @@ class Calls:
             return NUMBER if name.startswith(("is_", "get_", "memory", "max_memory")) else UNKNOWN
         if dotted.startswith("torch.nn.") and not dotted.startswith(library.FUNCTIONS_OF_NN):
             return Value(Role.MODULE, made=Made(self.script, call)) if name[:1].isupper() else TENSOR
-        if name[:1].isupper():
+        if name[:1].isupper() or dotted.startswith(library.NO_TENSOR_PACKAGES):
             return UNKNOWN
         return torch_method(name, self._argument_tensor(call), self._has_dim(call, 1))
 

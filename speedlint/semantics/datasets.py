@@ -37,7 +37,9 @@ _CHEAP = frozenset(
     "len torch.tensor torch.as_tensor torch.from_numpy torch.FloatTensor torch.LongTensor torch.Tensor int float "
     "numpy.array numpy.asarray torch.is_tensor isinstance dict tuple list max min slice range str".split()
 )
-_CHEAP_METHODS = frozenset("long float int double bool to tolist item copy clone astype type size unsqueeze squeeze view".split())
+_CHEAP_METHODS = frozenset(
+    "long float int double bool to tolist item copy clone astype type size unsqueeze squeeze view".split()
+)
 _DEPTH = 8
 
 
@@ -62,7 +64,8 @@ class Origin:
         if self.definition is None:
             return self.name is not None
         calls = self.definition.script.roles.calls
-        return all(_is_plain_base(base) for base in calls.foreign_bases(self.definition)) and not _unseen_base(self.definition)
+        plain = all(_is_plain_base(base) for base in calls.foreign_bases(self.definition))
+        return plain and not _unseen_base(self.definition)
 
     @property
     def is_in_memory(self) -> bool:
@@ -143,9 +146,9 @@ def _of_binding(script: Script, binding: Binding, depth: int) -> Iterator[Origin
         if not passed:
             yield Origin(script, binding.node)
     elif binding.kind is Kind.IMPORT and binding.dotted is not None:
-        reached, other = script.imported_binding(binding.dotted)
-        if reached is not None and other is not None:
-            yield from _of_binding(other, reached, depth + 1)
+        reached, home = script.imported_binding(binding.dotted)
+        if reached is not None and home is not None:
+            yield from _of_binding(home, reached, depth + 1)
         else:
             yield Origin(script, binding.node)
     elif binding.kind is Kind.ASSIGN and binding.value is not None:
@@ -224,7 +227,7 @@ def worker_hazard(origin: Origin) -> str | None:
         return None
     name = origin.definition.name
     if is_iterable(origin):
-        return f"each worker would yield the whole of the iterable dataset `{name}`; it must ask `get_worker_info()` for its part"
+        return f"each worker would yield all of the iterable dataset `{name}`; it must ask `get_worker_info()` for its part"
     for owner in origin.definition.script.roles.calls.lineage(origin.definition):
         if (found := _class_hazard(owner, name)) is not None:
             return found
@@ -331,9 +334,9 @@ def touches_gpu(script: Script, node: cst.CSTNode, depth: int = 0) -> bool:
         if _puts_on_gpu(script, call):
             return True
         callee = script.callee(call) if depth < 2 else None
-        if callee is not None and callee.node is not node and isinstance(callee.node, cst.FunctionDef):
-            if touches_gpu(callee.script, callee.node, depth + 1):
-                return True
+        inner = callee is not None and callee.node is not node and isinstance(callee.node, cst.FunctionDef)
+        if inner and callee is not None and touches_gpu(callee.script, callee.node, depth + 1):
+            return True
     return False
 
 
@@ -355,7 +358,8 @@ def is_on_gpu(script: Script, expression: cst.CSTNode) -> bool:
             owners = origin.definition.script.roles.calls.lineage(origin.definition)
             if any(touches_gpu(owner.script, owner.node) for owner in owners):
                 return True
-        if isinstance(origin.node, cst.Call) and any(_holds_gpu_tensor(origin.script, arg.value) for arg in origin.node.args):
+        given = origin.node.args if isinstance(origin.node, cst.Call) else ()
+        if any(_holds_gpu_tensor(origin.script, arg.value) for arg in given):
             return True
     return False
 

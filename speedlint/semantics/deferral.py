@@ -1,7 +1,7 @@
 """Keeps a value that is read in every step on the device, and reads it where it is used now and then.
 
-``total += loss.item()`` becomes ``total += loss.detach()``, and ``total / n`` after the loop ``float(total) / n``. It is done
-only where every place that reads the value is seen and none of them runs in each step; CannotEdit says why not.
+``total += loss.item()`` becomes ``total += loss.detach()``, and ``total / n`` after the loop ``float(total) / n``. Only
+where every place that reads the value is seen and none of them runs in each step; CannotEdit says why not.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from speedlint.rule import Edit
 from speedlint.semantics.accumulators import (
     accepts_tensors,
     check_alias,
-    is_empty_list,
+    filled_list,
     is_fed_tensors,
     is_target,
     is_zero,
-    loop_outside,
+    written,
 )
-from speedlint.semantics.dtypes import is_floating, is_integral, may_be_half
+from speedlint.semantics.dtypes import is_floating, is_integral, is_scalar, may_be_half
 from speedlint.semantics.loops import Frequency
 from speedlint.semantics.model import Role
 from speedlint.semantics.names import Binding, Kind
@@ -30,6 +30,7 @@ from speedlint.semantics.script import Script
 
 _ARITHMETIC = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide)
 _HOT = (Frequency.STEP, Frequency.EVAL_STEP)
+_SEE_ALL = {("locals", False), ("vars", False), ("globals", False), ("eval", True), ("exec", True)}
 _SCOPES = (cst.FunctionDef, cst.Lambda, cst.ClassDef)
 
 
@@ -42,21 +43,22 @@ class _Deferral:
     def __init__(self, script: Script, read: cst.Call, tensor: cst.BaseExpression) -> None:
         self.script, self.source, self.read, self.tensor = script, script.source, read, tensor
         self.integral = is_integral(script, tensor)
-        self.divided = False
+        self.divided = self.unclear = False
+        self.squeezed = False
         self.variables: list[str] = []
         self._edits: list[Edit] = []
 
     def edits(self) -> tuple[Edit, ...]:
         """All edits of the change."""
-        self._edits.append(self._detached())
         self._flow(self.read)
-        return tuple(dict.fromkeys(self._edits))
+        return tuple(dict.fromkeys([self._detached(), *self._edits]))
 
     # The read itself
 
     def _detached(self) -> Edit:
         func = self.read.func
         kept = "detach" if self.integral or not may_be_half(self.script) else "detach().float"
+        kept += "().squeeze" if self.squeezed else ""
         if isinstance(func, cst.Attribute):
             return edits.replace(self.source, func.attr, kept)
         if isinstance(func, cst.Name) and func.value != "float" and not (func.value == "int" and self.integral):
@@ -102,7 +104,9 @@ class _Deferral:
             case cst.Call(func=cst.Attribute(value=cst.Name() as base, attr=cst.Name(value="append")), args=[_]):
                 self._check_alias(fresh=fresh)
                 self._listed(base, call)
-            case cst.Call(func=cst.Attribute(value=cst.Name() as base, attr=cst.Name(value="update"))) if call.args[0] is arg:
+            case cst.Call(func=cst.Attribute(value=cst.Name() as base, attr=cst.Name(value="update"))) if (
+                call.args[0] is arg
+            ):
                 self._check_alias(fresh=fresh)
                 self._metered(base, call)
             case cst.Call():
@@ -130,20 +134,11 @@ class _Deferral:
 
     def _conversion(self, name: str, zeros: list[Binding]) -> str:
         """``int`` or ``float``: what the sum was as a number."""
-        starts_whole = all(self._zero_text(binding) == "0" for binding in zeros)
+        starts_whole = all(isinstance(written(binding), cst.Integer) for binding in zeros)
         if self.integral and starts_whole:
             return "int"
-        if self.integral or not starts_whole or self.divided or is_floating(self.script, self.tensor):
-            return "float"
-        raise CannotEdit(f"whether `{name}` is a whole number is not known")
-
-    def _zero_text(self, binding: Binding) -> str:
-        value = binding.value
-        for step in binding.path:
-            assert isinstance(value, cst.Tuple | cst.List)
-            assert step is not None
-            value = value.elements[step].value
-        return self.script.text(value) if value is not None else ""
+        self.unclear = not (self.integral or not starts_whole or self.divided or is_floating(self.script, self.tensor))
+        return "float"
 
     def _other_binding(self, binding: Binding, name: str, *, is_sum: bool) -> None:
         """Checks a binding of the variable that is not the deferred one."""
@@ -153,8 +148,10 @@ class _Deferral:
         if binding.kind is Kind.AUGMENT and is_sum:
             statement = self.source.enclosing(binding.node, cst.AugAssign)
             if isinstance(statement, cst.AugAssign):
-                if isinstance(statement.operator, cst.AddAssign) and not self.integral and (
-                    self.script.role(statement.value) is Role.NUMBER
+                if (
+                    isinstance(statement.operator, cst.AddAssign)
+                    and not self.integral
+                    and (self.script.role(statement.value) is Role.NUMBER)
                 ):
                     return
                 if isinstance(statement.operator, cst.DivideAssign) and frequency not in _HOT:
@@ -167,9 +164,9 @@ class _Deferral:
     def _divide(self, statement: cst.AugAssign, name: str) -> None:
         """``total /= n`` outside the steps becomes ``total = float(total) / n``."""
         value = self.script.text(statement.value)
-        if not isinstance(statement.value, cst.Name | cst.Attribute | cst.Call | cst.Subscript | cst.Integer | cst.Float) and (
-            not value.startswith("(")
-        ):
+        if not isinstance(
+            statement.value, cst.Name | cst.Attribute | cst.Call | cst.Subscript | cst.Integer | cst.Float
+        ) and (not value.startswith("(")):
             value = f"({value})"
         self._edits.append(edits.replace(self.source, statement, f"{name} = float({name}) / {value}"))
 
@@ -184,6 +181,11 @@ class _Deferral:
         if converted == "int" and not all(binding in added or is_zero(self.script, binding) for binding in reaching):
             raise CannotEdit(f"`{use.value}` is a fraction on line {self.source.line(use)}")
         self._check_read(use)
+        is_divided = (
+            isinstance(parent, cst.BinaryOperation) and isinstance(parent.operator, cst.Divide) and parent.left is use
+        )
+        if self.unclear and not is_divided:
+            raise CannotEdit(f"whether `{use.value}` is a whole number is not known")
         self._wrap(use, use.value, converted)
 
     def _wrap(self, use: cst.BaseExpression, text: str, converted: str) -> None:
@@ -193,7 +195,7 @@ class _Deferral:
             return
         if isinstance(parent, cst.FormattedStringExpression) and parent.equal is not None:
             raise CannotEdit(f"`{text}=` in a string on line {self.source.line(use)} shows how it is written")
-        if isinstance(parent, cst.Del) or isinstance(parent, cst.NamedExpr):
+        if isinstance(parent, cst.Del | cst.NamedExpr):
             raise CannotEdit(f"`{text}` is used on line {self.source.line(use)} in a way that cannot be converted")
         self._edits.append(edits.replace(self.source, use, f"{converted}({text})"))
 
@@ -232,12 +234,9 @@ class _Deferral:
     def _listed(self, base: cst.Name, append: cst.Call) -> None:
         """``losses.append(...)``: after the loop the list is copied at once, so that all who read it see numbers."""
         name = base.value
-        bindings = self._bindings(base)
-        if len(bindings) != 1 or not is_empty_list(self.script, bindings[0]):
-            raise CannotEdit(f"`{name}` is not only a list that starts empty in this function")
-        loop = loop_outside(self.script, append, bindings[0].node)
+        start, loop = filled_list(self.script, append, base)
         for use in self._uses(base):
-            if is_target(self.source, use) or use is base:
+            if is_target(self.source, use) or use is base or start not in self.script.names.reaching(use):
                 continue
             if self.source.order[use] < self.source.last(loop) or self._function(use) is not self._function(self.read):
                 raise CannotEdit(f"`{name}` is used within the loop, on line {self.source.line(use)}")
@@ -252,6 +251,7 @@ class _Deferral:
         value = self.script.value(base)
         if value.definition is None or not accepts_tensors(value.definition, len(update.args)):
             raise CannotEdit(f"whether `{self.script.text(update.func)}` takes a tensor is not seen")
+        self.squeezed = not is_scalar(self.script, self.tensor)
         if not self.script.names.reaching(base) or self._bindings(base)[0].kind is not Kind.ASSIGN:
             raise CannotEdit(f"where `{base.value}` is read is not seen")
         for use in self._uses(base):
@@ -276,8 +276,8 @@ class _Deferral:
                 for each in beside.elements
             ):
                 return
-        if isinstance(parent, cst.Arg) and isinstance(call := self.source.parents[parent], cst.Call):
-            if isinstance(call.func, cst.Attribute) and call.func.attr.value == "format":
+        match self.source.parents[parent]:
+            case cst.Call(func=cst.Attribute(attr=cst.Name(value="format"))) if isinstance(parent, cst.Arg):
                 self._check_read(use)
                 return
         raise CannotEdit(f"what reads `{use.value}` on line {self.source.line(use)} is not followed")
@@ -293,9 +293,9 @@ class _Deferral:
 
     def _uses(self, target: cst.Name) -> Iterator[cst.Name]:
         function = self._function(target)
-        block = function.body if function is not None else self.source.module
+        block = function.body if isinstance(function, cst.FunctionDef) else self.source.module
         for call in self.source.inside(block, cst.Call):
-            if self.script.name(call.func) in ("locals", "vars", "globals", "eval", "exec"):
+            if (self.script.name(call.func), bool(call.args)) in _SEE_ALL:
                 raise CannotEdit(f"`{self.script.text(call)}` may read it")
         yield from self.script.names.uses(target)
 

@@ -1,4 +1,4 @@
-"""Lines that only tell somebody something: prints, logs, progress bars, scalars for a board; and how to tell it less often."""
+"""Lines that only tell something: prints, logs, progress bars, scalars for a board; and how to tell it less often."""
 
 from __future__ import annotations
 
@@ -16,9 +16,21 @@ from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
 
 PERIOD = 50
-_PROGRESS = frozenset({"set_postfix", "set_postfix_str", "set_description", "set_description_str", "add_scalar", "add_scalars"})
+_PROGRESS = frozenset(
+    {"set_postfix", "set_postfix_str", "set_description", "set_description_str", "add_scalar", "add_scalars"}
+)
 _LOG_LEVELS = frozenset({"info", "warning", "warn", "error", "critical"})
-_LOGGERS = ("logging.", "loguru.", "wandb.log", "mlflow.log", "swanlab.log", "comet_ml.", "neptune.", "clearml.", "tqdm.tqdm.write")
+_LOGGERS = (
+    "logging.",
+    "loguru.",
+    "wandb.log",
+    "mlflow.log",
+    "swanlab.log",
+    "comet_ml.",
+    "neptune.",
+    "clearml.",
+    "tqdm.tqdm.write",
+)
 _BY_NAME = ("log", "logger", "_logger", "logging")
 _HOT = (Frequency.STEP, Frequency.EVAL_STEP)
 
@@ -59,7 +71,7 @@ def shown_tensors(script: Script, call: cst.Call) -> Iterator[cst.BaseExpression
         yield from _tensors(script, arg.value, call)
 
 
-def _tensors(script: Script, node: cst.BaseExpression, call: cst.Call) -> Iterator[cst.BaseExpression]:
+def _tensors(script: Script, node: cst.BaseExpression, call: cst.Call | None) -> Iterator[cst.BaseExpression]:
     match node:
         case cst.FormattedString(parts=parts):
             for part in parts:
@@ -71,7 +83,9 @@ def _tensors(script: Script, node: cst.BaseExpression, call: cst.Call) -> Iterat
         case cst.BinaryOperation(left=left, right=right) if script.role(left) is Role.STRING:
             yield from _tensors(script, left, call)
             yield from _tensors(script, right, call)
-        case cst.Call(func=cst.Attribute(value=text, attr=cst.Name(value="format")), args=args) if script.role(text) is Role.STRING:
+        case cst.Call(func=cst.Attribute(value=text, attr=cst.Name(value="format")), args=args) if (
+            script.role(text) is Role.STRING
+        ):
             for arg in args:
                 yield from _tensors(script, arg.value, call)
         case cst.Call(func=cst.Name(value="str" | "format" | "dict" | "repr"), args=args):
@@ -80,7 +94,7 @@ def _tensors(script: Script, node: cst.BaseExpression, call: cst.Call) -> Iterat
         case cst.Dict(elements=elements) | cst.Tuple(elements=elements) | cst.List(elements=elements):
             for element in elements:
                 yield from _tensors(script, element.value, call)
-        case cst.Name() if script.role(node) in (Role.STRING, Role.MAPPING):
+        case cst.Name() if script.role(node) is Role.MAPPING and call is not None:
             yield from _bound(script, node, call)
         case _:
             if script.is_device_tensor(node):
@@ -88,12 +102,38 @@ def _tensors(script: Script, node: cst.BaseExpression, call: cst.Call) -> Iterat
 
 
 def _bound(script: Script, name: cst.Name, call: cst.Call) -> Iterator[cst.BaseExpression]:
-    """What was put into a text or a dict beside the call: ``text = f"{loss}"``, then ``print(text)``."""
+    """What was put into a dict beside the call: ``scores = {"loss": loss}``, then ``wandb.log(scores)``."""
     for binding in script.names.reaching(name):
         value = binding.value
-        if binding.kind is Kind.ASSIGN and not binding.path and value is not None and not isinstance(value, cst.Name):
-            if script.frequency(value) in _HOT and script.function(value) is script.function(call):
-                yield from _tensors(script, value, call)
+        if binding.kind is not Kind.ASSIGN or binding.path or value is None or isinstance(value, cst.Name):
+            continue
+        if script.frequency(value) in _HOT and script.function(value) is script.function(call):
+            yield from _tensors(script, value, call)
+
+
+def formatted_tensors(script: Script, text: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """The device tensors in an f-string, a ``.format(...)`` or a ``%`` that stands outside a display call."""
+    source = script.source
+    for up in source.ancestors(text):
+        if isinstance(up, cst.Call) and is_display(script, up):
+            return
+        if isinstance(up, cst.Raise | cst.Assert) or (isinstance(up, cst.BaseExpression) and _is_text(script, up)):
+            return
+        if isinstance(up, cst.BaseStatement):
+            break
+    if _is_text(script, text):
+        yield from _tensors(script, text, None)
+
+
+def _is_text(script: Script, node: cst.CSTNode) -> bool:
+    match node:
+        case cst.FormattedString() | cst.ConcatenatedString():
+            return True
+        case cst.Call(func=cst.Attribute(value=text, attr=cst.Name(value="format"))):
+            return script.role(text) is Role.STRING
+        case cst.BinaryOperation(left=left):
+            return script.role(left) is Role.STRING
+    return False
 
 
 def throttled(script: Script, call: cst.Call) -> tuple[Edit, ...]:
@@ -116,7 +156,9 @@ def _counter(script: Script, loop: Loop, call: cst.Call) -> str | None:
             return name
     for augmented in script.source.inside(loop.body, cst.AugAssign):
         match augmented:
-            case cst.AugAssign(target=cst.Name(value=name) as target, operator=cst.AddAssign(), value=cst.Integer(value="1")):
+            case cst.AugAssign(
+                target=cst.Name(value=name) as target, operator=cst.AddAssign(), value=cst.Integer(value="1")
+            ):
                 if script.role(target) is Role.NUMBER and _counts_all(script, loop, augmented, name):
                     return name
     return None

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
 import libcst as cst
 
-from speedlint.semantics import library
 from speedlint.semantics.model import Role
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
+from speedlint.semantics.values import returned
 
 _BOOLEAN = frozenset(
     "eq ne gt lt ge le equal_ logical_and logical_or logical_not logical_xor isnan isinf isfinite isclose isin bool greater "
@@ -15,8 +18,13 @@ _BOOLEAN = frozenset(
 )
 _SAME = frozenset("detach cpu view reshape squeeze flatten clone to contiguous cuda item expand_as t type_as_".split())
 _WHOLE = frozenset("sum long int argmax argmin count_nonzero nonzero bincount numel".split())
-_FRACTIONS = frozenset("mean std var softmax log_softmax sigmoid exp log sqrt norm float double half cross_entropy mse_loss".split())
+_FRACTIONS = frozenset(
+    "mean std var softmax log_softmax sigmoid exp log sqrt norm float double half cross_entropy mse_loss".split()
+)
 _DEPTH = 4
+_HALF = re.compile(
+    rb"autocast|mixed_precision|b?float16|\.half\(\)|(?:import|from)\s+(?:apex|accelerate|lightning|pytorch_lightning|deepspeed)\b"
+)
 
 
 def is_integral(script: Script, tensor: cst.BaseExpression) -> bool:
@@ -68,8 +76,7 @@ def _applied(script: Script, node: cst.BaseExpression) -> tuple[str, cst.BaseExp
     return None
 
 
-def _is_bound_to(script: Script, name: cst.Name, holds: object) -> bool:
-    assert callable(holds)
+def _is_bound_to(script: Script, name: cst.Name, holds: Callable[[cst.BaseExpression], bool]) -> bool:
     bindings = script.names.reaching(name)
     return bool(bindings) and all(
         binding.kind is Kind.ASSIGN and not binding.path and binding.value is not None and holds(binding.value)
@@ -86,11 +93,52 @@ def is_floating(script: Script, tensor: cst.BaseExpression) -> bool:
         case cst.BinaryOperation(left=left, operator=operator, right=right):
             return isinstance(operator, cst.Divide) or is_floating(script, left) or is_floating(script, right)
         case cst.Call(func=func):
-            return script.role(func) is Role.MODULE
+            return script.role(func) is Role.MODULE or _returns(script, tensor, is_floating)
         case cst.Name():
-            return _is_differentiated(script, tensor) or _is_bound_to(script, tensor, lambda value: is_floating(script, value))
+            return _is_differentiated(script, tensor) or _is_bound_to(
+                script, tensor, lambda value: is_floating(script, value)
+            )
         case cst.Attribute(value=base, attr=cst.Name(value="data" | "loss")):
             return tensor.attr.value == "loss" or is_floating(script, base)
+    return False
+
+
+def _returns(script: Script, call: cst.Call, holds: Callable[[Script, cst.BaseExpression], bool]) -> bool:
+    """Whether all that a first-party function returns has a property."""
+    callee = script.callee(call)
+    if callee is None or not isinstance(callee.node, cst.FunctionDef):
+        return False
+    results = list(returned(callee))
+    return bool(results) and all(holds(callee.script, result) for result in results)
+
+
+def is_scalar(script: Script, tensor: cst.BaseExpression, depth: int = _DEPTH) -> bool:
+    """Whether a tensor certainly has no dimension at all, not one of length 1: only then it can be formatted as a number."""
+    if depth == 0:
+        return False
+    match tensor:
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="mean" | "sum")), args=args):
+            return not args or (len(args) == 1 and script.name(tensor.func) is not None)
+        case cst.Call(func=func, args=args):
+            if any(arg.keyword is not None and arg.keyword.value in ("reduction", "reduce") for arg in args):
+                return False
+            made = script.value(func).made
+            names = (script.name(func) or "", (made.script.name(made.call.func) or "") if made is not None else "")
+            plain = made is None or not any(
+                arg.keyword is not None and arg.keyword.value == "reduction" for arg in made.call.args
+            )
+            if plain and any(
+                name.startswith("torch.nn.") and name.endswith(("Loss", "_loss", "cross_entropy")) for name in names
+            ):
+                return True
+            return _returns(script, tensor, lambda where, value: is_scalar(where, value, depth - 1))
+        case cst.BinaryOperation(left=left, right=right):
+            sides = [script.role(left) is Role.NUMBER, script.role(right) is Role.NUMBER]
+            return not all(sides) and all(
+                number or is_scalar(script, side, depth - 1) for number, side in zip(sides, (left, right), strict=True)
+            )
+        case cst.Name():
+            return _is_bound_to(script, tensor, lambda value: is_scalar(script, value, depth - 1))
     return False
 
 
@@ -110,7 +158,4 @@ def may_be_half(script: Script) -> bool:
 
 
 def _shows_half(script: Script) -> bool:
-    if any(True for _ in script.calls(*library.AUTOCASTS)) or b"apex" in script.source.data:
-        return True
-    marks = (b"mixed_precision", b"bfloat16", b"float16", b".half()", b"accelerate", b"lightning", b"deepspeed", b"autocast")
-    return any(mark in script.source.data for mark in marks)
+    return _HALF.search(script.source.data) is not None

@@ -9,13 +9,22 @@ from speedlint.rule import Edit
 from speedlint.semantics.script import Script
 
 _DEFINITIONS = (cst.FunctionDef, cst.ClassDef)
-_SPAWNS = ("torch.multiprocessing.spawn", "multiprocessing.spawn", "torch.multiprocessing.Process", "multiprocessing.Process")
+_SPAWNS = (
+    "torch.multiprocessing.spawn",
+    "multiprocessing.spawn",
+    "torch.multiprocessing.Process",
+    "multiprocessing.Process",
+)
 
 
 def main_guard(script: Script) -> cst.If | None:
     """The ``if __name__ == "__main__":`` of a script."""
     for statement in script.source.module.body:
-        if isinstance(statement, cst.If) and "__name__" in script.text(statement.test) and "__main__" in script.text(statement.test):
+        if (
+            isinstance(statement, cst.If)
+            and "__name__" in script.text(statement.test)
+            and "__main__" in script.text(statement.test)
+        ):
             return statement
     return None
 

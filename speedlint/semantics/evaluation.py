@@ -24,6 +24,7 @@ _TRAINERS = (
     "accelerate.Accelerator",
 )
 _ALSO_OFF = ("torch.enable_grad", "torch.autograd.enable_grad", "torch._C._set_grad_enabled")
+_OFF_WORDS = ("no_grad", "inference_mode", "set_grad_enabled")
 _SETTERS = ("torch.set_grad_enabled", "torch.autograd.set_grad_enabled", "torch._C._set_grad_enabled")
 _GRADIENT_WORDS = frozenset({"grad", "requires_grad", "requires_grad_", "retain_grad", "register_full_backward_hook",
                              "register_backward_hook", "enable_grad", "backward", "autograd"})
@@ -93,7 +94,7 @@ def _switches(script: Script, expression: cst.BaseExpression) -> bool:
     """Whether a context manager or decorator switches gradients off or by a flag: torch's own, or one of the project's."""
     called = expression.func if isinstance(expression, cst.Call) else expression
     name = script.name(called)
-    if name in library.NO_GRADS or name in _ALSO_OFF:
+    if name in library.NO_GRADS or name in _ALSO_OFF or (isinstance(called, cst.Attribute) and called.attr.value in _OFF_WORDS):
         return True
     if isinstance(expression, cst.IfExp):
         return _switches(script, expression.body) or _switches(script, expression.orelse)
@@ -208,7 +209,7 @@ def both_modes(script: Script, loop: cst.For) -> cst.BaseExpression | None:
     for up in source.ancestors(backwards[0]):
         if up is loop:
             return None
-        if isinstance(up, cst.If) and {name.value for name in source.inside(up.test, cst.Name)} & parameters:
+        if isinstance(up, cst.If) and up.orelse is None and {name.value for name in source.inside(up.test, cst.Name)} & parameters:
             return None if _switches_mode(script, function) else up.test
     return None
 
@@ -228,7 +229,10 @@ def is_only_decided(script: Script, call: cst.Call) -> bool:
             pass
         case _:
             return False
-    uses = [use for use in script.names.uses(target) if any(b.node is target for b in script.names.reaching(use)) and use is not target]
+    uses = script.names.uses(target)
+    if not any(_is_decision(script, use) for use in uses):
+        return False
+    uses = [use for use in uses if use is not target and any(b.node is target for b in script.names.reaching(use))]
     return bool(uses) and all(_is_decision(script, use) for use in uses)
 
 

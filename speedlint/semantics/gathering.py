@@ -8,8 +8,7 @@ from speedlint import edits
 from speedlint.edits import CannotEdit
 from speedlint.rule import Edit
 from speedlint.semantics import reads
-from speedlint.semantics.accumulators import check_alias, is_empty_list, is_target, loop_outside
-from speedlint.semantics.names import Kind
+from speedlint.semantics.accumulators import check_alias, filled_list, is_target
 from speedlint.semantics.script import Script
 
 _JOINS = ("torch.cat", "torch.concat", "torch.stack")
@@ -21,16 +20,12 @@ def copy_once(script: Script, copy: cst.Call, tensor: cst.BaseExpression) -> tup
     whole = reads.chain(script, copy)
     is_array = _is_array(script, copy, whole)
     append, base = _append(script, whole)
-    scope = script.names.scope(base)
-    bindings = scope.bindings.get(base.value, [])
-    if len(bindings) != 1 or bindings[0].kind is Kind.PARAMETER or not is_empty_list(script, bindings[0]):
-        raise CannotEdit(f"`{base.value}` is not only a list that starts empty in this function")
-    loop = loop_outside(script, append, bindings[0].node)
+    start, loop = filled_list(script, append, base)
     check_alias(script, copy, tensor)
     changes: list[Edit] = [_cut(script, whole, tensor)]
     joined = 0
     for use in script.names.uses(base):
-        if use is base or is_target(source, use):
+        if use is base or is_target(source, use) or start not in script.names.reaching(use):
             continue
         if source.order[use] < source.last(loop) or script.function(use) is not script.function(copy):
             raise CannotEdit(f"`{base.value}` is used within the loop, on line {source.line(use)}")
@@ -44,10 +39,9 @@ def copy_once(script: Script, copy: cst.Call, tensor: cst.BaseExpression) -> tup
 
 def _is_array(script: Script, copy: cst.Call, whole: cst.BaseExpression) -> bool:
     """Whether the copy ends as a numpy array, not as a tensor on the host."""
-    if whole is copy:
-        if isinstance(copy.func, cst.Attribute) and copy.func.attr.value in ("cpu", "to") and len(copy.args) < 2:
-            return False
     match whole:
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="cpu" | "to")), args=[] | [_]) if whole is copy:
+            return False
         case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value="numpy")), args=[]) if inner is copy:
             return True
     raise CannotEdit(f"`{reads.shown(script, whole)}` is more than a copy")
@@ -84,16 +78,27 @@ def _join(script: Script, use: cst.Name, *, is_array: bool) -> list[Edit]:
         return [Edit(source.path, end, end, ".cpu()")]
     if is_array and script.is_call_to(call, "numpy.concatenate") and _joins_rows(script, call):
         torch, imports = script.spell("torch")
-        return [*imports, edits.replace(source, call.func, f"{torch}.cat"), *_renamed_axis(script, call),
-                Edit(source.path, end, end, ".cpu().numpy()")]
-    raise CannotEdit(f"`{reads.shown(script, call)}` on line {source.line(use)} has no like on the GPU that is certain to agree")
+        return [
+            *imports,
+            edits.replace(source, call.func, f"{torch}.cat"),
+            *_renamed_axis(script, call),
+            Edit(source.path, end, end, ".cpu().numpy()"),
+        ]
+    raise CannotEdit(
+        f"`{reads.shown(script, call)}` on line {source.line(use)} has no like on the GPU that is certain to agree"
+    )
 
 
 def _joins_rows(script: Script, call: cst.Call) -> bool:
-    return all(
-        arg.star == "" and (arg.keyword is None or arg.keyword.value == "axis") and script.text(arg.value).lstrip("-").isdigit()
-        for arg in call.args[1:]
-    ) and len(call.args) <= 2
+    return (
+        all(
+            arg.star == ""
+            and (arg.keyword is None or arg.keyword.value == "axis")
+            and script.text(arg.value).lstrip("-").isdigit()
+            for arg in call.args[1:]
+        )
+        and len(call.args) <= 2
+    )
 
 
 def _renamed_axis(script: Script, call: cst.Call) -> list[Edit]:

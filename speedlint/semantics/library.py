@@ -101,6 +101,13 @@ TENSOR_UTILITIES = frozenset(
     {"torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_norm", "torch.nn.utils.get_total_norm"}
 )
 FUNCTIONS_OF_NN = ("torch.nn.functional.", "torch.nn.init.", "torch.nn.utils.")
+NO_TENSOR_PACKAGES = tuple(
+    f"torch.{name}."
+    for name in (
+        "accelerator amp compiler export futures fx hub jit library monitor mps multiprocessing onnx overrides package "
+        "profiler random testing version xpu"
+    ).split()
+)
 SEVERAL_TENSORS = frozenset(
     "split chunk unbind tensor_split meshgrid broadcast_tensors where_ nonzero_tuple hsplit vsplit dsplit".split()
 )

@@ -1,8 +1,7 @@
-"""Loaders: how one is set up and where each setting is set, what it reads, and how often it is read from the start."""
+"""Loaders: what one reads, what workers would do to that, and how often it is read from its beginning."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,46 +9,19 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from speedlint import edits
-from speedlint.rule import Edit
 from speedlint.semantics import datasets, evaluation, library, reach
+from speedlint.semantics.loader_settings import POSITIONS, TORCH_LOADER, Setting
 from speedlint.semantics.loops import Frequency
-from speedlint.semantics.model import Constant, Definition
+from speedlint.semantics.model import Definition
 from speedlint.semantics.names import Kind
 
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
 
-_TORCH = "torch.utils.data.DataLoader"
 _FOREIGN = library.LOADERS - {"timm.data.create_loader"}
-_POSITIONS = {"dataset": 0, "batch_size": 1, "batch_sampler": 4, "num_workers": 5, "collate_fn": 6, "pin_memory": 7,
-              "worker_init_fn": 10}
 _RUN_EACH_EPOCH = frozenset({"train_dataloader", "val_dataloader"})
 _RUN_ONCE = frozenset({"test_dataloader", "predict_dataloader"})
-_CPU_COUNTS = frozenset({"os.cpu_count", "multiprocessing.cpu_count", "torch.multiprocessing.cpu_count", "psutil.cpu_count"})
 _ENDLESS = 10_000_000
-_HINTS = {"num_workers": re.compile("work|thread|proc|cpu|job|nw|loader", re.IGNORECASE), "pin_memory": re.compile("pin", re.IGNORECASE)}
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One parameter of a loader.
-
-    Attributes:
-        expression: what is passed for it, None where it is absent.
-        value: its value where it is known.
-        holder: the ``**kwargs`` expression it comes through, if it does.
-    """
-
-    name: str
-    expression: cst.BaseExpression | None
-    value: Constant | None
-    holder: cst.BaseExpression | None = None
-
-    @property
-    def is_off(self) -> bool:
-        """Whether it is absent, or known to be 0 or False."""
-        return self.expression is None or (self.value is not None and self.value.value in (0, False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +38,7 @@ class Loader:
 
     def __init__(self, script: Script, call: cst.Call) -> None:
         self.script, self.call = script, call
-        self.is_torch = script.name(call.func) == _TORCH
+        self.is_torch = script.name(call.func) == TORCH_LOADER
 
     @property
     def hides_arguments(self) -> bool:
@@ -75,7 +47,7 @@ class Loader:
 
     def setting(self, name: str) -> Setting:
         """One parameter of the loader."""
-        position = _POSITIONS.get(name) if self.is_torch or name == "dataset" else None
+        position = POSITIONS.get(name) if self.is_torch or name == "dataset" else None
         expression = self.script.argument(self.call, name, position)
         if expression is None:
             return Setting(name, None, None)
@@ -106,6 +78,13 @@ class Loader:
         if dataset is not None and datasets.is_on_gpu(self.script, dataset):
             return True
         return any(datasets.touches_gpu(other, node) for other, node in self.collate)
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether reading an item only takes it out of a tensor or list."""
+        return bool(self.origins) and all(
+            origin.is_in_memory and datasets.worker_hazard(origin) is None for origin in self.origins
+        )
 
     @property
     def is_iterable(self) -> bool:
@@ -168,7 +147,9 @@ class Loader:
     def changes_between_reads(self) -> str | None:
         """Why workers that stay alive would read another dataset than workers that are started anew, or None."""
         held = [(use.script, use.script.source.parents[use.node]) for use in self.uses]
-        objects = [(s, n) for s, n in held if isinstance(n, cst.Attribute) and n.attr.value == "dataset"]
+        objects: list[tuple[Script, cst.CSTNode]] = [
+            (script, node) for script, node in held if isinstance(node, cst.Attribute) and node.attr.value == "dataset"
+        ]
         for origin in self.origins:
             if isinstance(origin.node, cst.Call):
                 objects += [(use.script, use.node) for use in reach.uses(origin.script, origin.node)]
@@ -237,8 +218,9 @@ class Loader:
     @property
     def _is_given_to_trainer(self) -> bool:
         """Whether a library's trainer reads it: it is passed on to code out of sight in a script that calls ``fit``."""
-        passed = any(isinstance(use.script.source.parents[use.node], cst.Arg) for use in self.uses)
-        return passed and any(True for script in {use.script for use in self.uses} for _ in script.method_calls("fit"))
+        return any(
+            isinstance(use.script.source.parents[use.node], cst.Arg) and use.script.method_calls("fit") for use in self.uses
+        )
 
     @cached_property
     def is_read_within_itself(self) -> bool:
@@ -272,9 +254,9 @@ class Loader:
         if not self.is_in_sight or self.is_read_again:
             return True
         runs = [start for start in self.starts if not _reads_one_batch(start)]
-        if any(start.script.loops.kind(start.node) is Frequency.STEP for start in runs if isinstance(start.node, (cst.For, cst.While))):
+        if any(isinstance(start.node, cst.For) and start.script.loops.kind(start.node) is Frequency.STEP for start in runs):
             return True
-        if any(start.script.frequency(start.node) >= Frequency.EPOCH for start in runs):
+        if runs and self.script.frequency(self.call) >= Frequency.EPOCH:
             return True
         return False if runs else None
 
@@ -282,8 +264,8 @@ class Loader:
 def _changed_by(script: Script, node: cst.CSTNode, classes: list[Definition]) -> str | None:
     """The code that may change the object an expression stands for: an assignment to it, or a method of it."""
     source = script.source
-    while isinstance(source.parents[node], (cst.Attribute, cst.Subscript)) and getattr(source.parents[node], "value", None) is node:
-        node = source.parents[node]
+    while isinstance(outer := source.parents[node], (cst.Attribute, cst.Subscript)) and outer.value is node:
+        node = outer
         parent = source.parents[node]
         if isinstance(parent, (cst.AssignTarget, cst.AugAssign)) and parent.target is node:
             return script.text(node)
@@ -382,130 +364,3 @@ def is_unguarded(script: Script, node: cst.CSTNode, depth: int = 0) -> bool:
     if function is not None:
         return depth < 6 and any(is_unguarded(other, call, depth + 1) for other, call in script.call_sites(function))
     return not any(isinstance(up, cst.If) and "__name__" in script.text(up.test) for up in script.source.ancestors(node))
-
-
-# Where a setting is set
-
-
-def places(script: Script, setting: Setting) -> list[Constant]:
-    """Where the value of a setting is written: one place, or one in each call of the function that is handed it."""
-    if setting.value is None or setting.expression is None:
-        return []
-    if isinstance(setting.expression, cst.Name):
-        bindings = script.names.reaching(setting.expression)
-        if len(bindings) == 1 and isinstance(bindings[0].node, cst.Param):
-            function = script.source.enclosing(bindings[0].node, cst.FunctionDef)
-            if isinstance(function, cst.FunctionDef):
-                return _passed_places(script, function, bindings[0].node, setting.value)
-    return [setting.value]
-
-
-def _passed_places(script: Script, function: cst.FunctionDef, parameter: cst.Param, known: Constant) -> list[Constant]:
-    found: dict[int, Constant] = {}
-    for other, value in script.values.passed(function, parameter):
-        where, expression = (script, parameter.default) if value is None else (other, value)
-        constant = where.constant(expression) if expression is not None else None
-        if constant is not None:
-            found.setdefault(id(constant.node), constant)
-    return list(found.values()) or [known]
-
-
-def set_where_set(script: Script, setting: Setting, dotted: str, text: str) -> tuple[Edit, ...]:
-    """The edits that write ``text`` (with ``{}`` for the spelling of ``dotted``) in each place a setting is set.
-
-    Raises CannotEdit where a place is no literal, or not one that is only about this setting.
-    """
-    found: list[Edit] = []
-    for place in places(script, setting):
-        literal = isinstance(place.node, cst.Integer) or (isinstance(place.node, cst.Name) and place.node.value == "False")
-        if not literal:
-            raise edits.CannotEdit("its value is not written out where it is set")
-        if not _HINTS[setting.name].search(_label(place.script, place.node)):
-            raise edits.CannotEdit("its value may also be used for something else")
-        spelled, imports = place.script.spell(dotted) if dotted else ("", ())
-        found += (*imports, edits.replace(place.script.source, place.node, text.replace("{}", spelled)))
-    return tuple(dict.fromkeys(found))
-
-
-def _label(script: Script, node: cst.CSTNode) -> str:
-    """What the place where a literal stands is called: the option, key, parameter, field or variable it is for."""
-    source = script.source
-    for up in source.ancestors(node):
-        match up:
-            case cst.Arg(keyword=cst.Name("default" | "required")):
-                call = source.parents[up]
-                return " ".join(script.text(arg) for arg in call.args if arg.keyword is None) if isinstance(call, cst.Call) else ""
-            case cst.Arg(keyword=cst.Name(value=name)):
-                return name
-            case cst.Arg():
-                return _parameter_name(script, up)
-            case cst.Param(name=cst.Name(value=name)):
-                return name
-            case cst.DictElement(key=key):
-                return script.text(key)
-            case cst.Assign(targets=targets):
-                return " ".join(script.text(target.target) for target in targets)
-            case cst.AnnAssign(target=target):
-                return script.text(target)
-            case cst.BaseStatement():
-                return ""
-    return ""
-
-
-def _parameter_name(script: Script, arg: cst.Arg) -> str:
-    call = script.source.parents[arg]
-    if not isinstance(call, cst.Call):
-        return ""
-    if loader(script, call) is not None:
-        return next((name for name, at in _POSITIONS.items() if at == call.args.index(arg)), "")
-    callee = script.callee(call)
-    if callee is None or not isinstance(callee.node, cst.FunctionDef):
-        return ""
-    parameter = reach.parameter_of(callee, call, arg)
-    return parameter.name.value if parameter is not None else ""
-
-
-# Numbers and devices
-
-
-def is_surely_positive(script: Script, expression: cst.BaseExpression) -> bool:
-    """Whether a number of workers is above 0 whatever the machine and the options are."""
-    match expression:
-        case cst.Integer():
-            return int(expression.value, 0) > 0
-        case cst.BooleanOperation(operator=cst.Or(), right=right):
-            return is_surely_positive(script, right)
-        case cst.Call(func=func, args=args):
-            name = script.name(func)
-            if name == "max":
-                return any(is_surely_positive(script, arg.value) for arg in args)
-            if name == "min":
-                return bool(args) and all(is_surely_positive(script, arg.value) for arg in args)
-            return name in _CPU_COUNTS
-    return False
-
-
-def gpu_is_certain(script: Script) -> bool:
-    """Whether the script cannot run without a GPU: nothing in it asks whether there is one or names another device."""
-    for place in (script, *script.neighbours):
-        asked = any(attribute.attr.value in ("is_available", "current_accelerator") for attribute in place.source.of(cst.Attribute))
-        if asked or any(str(string.evaluated_value) in ("cpu", "mps", "auto") for string in place.source.of(cst.SimpleString)):
-            return False
-    return any(
-        place.method_calls("cuda") or any(str(s.evaluated_value).startswith("cuda") for s in place.source.of(cst.SimpleString))
-        for place in (script, *script.neighbours)
-    )
-
-
-def may_be_mps(script: Script) -> bool:
-    """Whether the script, or a neighbour, may choose Apple's GPU."""
-    for place in (script, *script.neighbours):
-        if b"mps" not in place.source.data and b"current_accelerator" not in place.source.data:
-            continue
-        if any(str(string.evaluated_value) == "mps" for string in place.source.of(cst.SimpleString)):
-            return True
-        if any(True for _ in place.calls("torch.accelerator.current_accelerator")):
-            return True
-        if any(attribute.attr.value == "mps" for attribute in place.source.of(cst.Attribute)):
-            return True
-    return False

@@ -238,13 +238,14 @@ class Loops:
         match test:
             case cst.BooleanOperation(left=left, operator=cst.And(), right=right):
                 return self._counts_steps(left) or self._counts_steps(right)
-            case cst.Comparison(left=cst.BinaryOperation(operator=cst.Modulo()), comparisons=[cst.ComparisonTarget(operator=cst.Equal())]):
-                return True
+            case cst.Comparison(left=cst.BinaryOperation(operator=cst.Modulo()), comparisons=[target]):
+                return isinstance(target.operator, cst.Equal)
         return False
 
     def _accumulates(self, loop: Loop) -> bool:
         """Whether a training step of the loop is many micro-steps, so that what it does once it does rarely."""
-        inner: list[Loop] = [*self.script.source.inside(loop.body, cst.For), *self.script.source.inside(loop.body, cst.While)]
+        source = self.script.source
+        inner: list[Loop] = [*source.inside(loop.body, cst.For), *source.inside(loop.body, cst.While)]
         return any(self._runs_here(each, loop.body) and self.kind(each) is Frequency.STEP for each in inner)
 
     def _is_counter_at(self, left: cst.BaseExpression, right: cst.BaseExpression) -> bool:

@@ -16,20 +16,62 @@ from speedlint.semantics.model import Constant, Definition
 from speedlint.semantics.script import Script
 
 _CONVOLUTIONS = tuple(f"torch.nn.{name}" for name in ("Conv", "LazyConv", "functional.conv"))
-_ATTENTION = ("torch.nn.MultiheadAttention", "torch.nn.Transformer", "torch.nn.functional.scaled_dot_product_attention",
-              "torch.nn.functional.multi_head_attention_forward")
+_ATTENTION = (
+    "torch.nn.MultiheadAttention",
+    "torch.nn.Transformer",
+    "torch.nn.functional.scaled_dot_product_attention",
+    "torch.nn.functional.multi_head_attention_forward",
+)
 _RECURRENT = tuple(f"torch.nn.{name}" for name in ("LSTM", "GRU", "RNN"))
 _PRODUCTS = frozenset("torch.matmul torch.bmm torch.einsum torch.baddbmm torch.addmm torch.mm".split())
 _PRODUCT_METHODS = ("bmm", "matmul")
-_CONVOLUTIONAL_LIBRARIES = ("torchvision.models.", "segmentation_models_pytorch.", "efficientnet_pytorch.", "resnest.",
-                            "pretrainedmodels.", "timm.", "monai.networks.")
-_ATTENTION_NAMES = ("vit", "swin", "deit", "beit", "bert", "gpt", "transformer", "cait", "xcit", "eva", "clip", "maxvit", "llama")
-_NO_NETWORKS = ("torch.", "numpy.", "typing.", "collections.", "functools.", "dataclasses.", "torchvision.transforms.",
-                "torchvision.datasets.", "pathlib.", "enum.", "PIL.", "torchvision.ops.", "easydict.", "omegaconf.")
+_CONVOLUTIONAL_LIBRARIES = (
+    "torchvision.models.",
+    "segmentation_models_pytorch.",
+    "efficientnet_pytorch.",
+    "resnest.",
+    "pretrainedmodels.",
+    "timm.",
+    "monai.networks.",
+)
+_ATTENTION_NAMES = (
+    "vit",
+    "swin",
+    "deit",
+    "beit",
+    "bert",
+    "gpt",
+    "transformer",
+    "cait",
+    "xcit",
+    "eva",
+    "clip",
+    "maxvit",
+    "llama",
+)
+_NO_NETWORKS = (
+    "torch.",
+    "numpy.",
+    "typing.",
+    "collections.",
+    "functools.",
+    "dataclasses.",
+    "torchvision.transforms.",
+    "torchvision.datasets.",
+    "pathlib.",
+    "enum.",
+    "PIL.",
+    "torchvision.ops.",
+    "easydict.",
+    "omegaconf.",
+)
 _PLAIN_MODULES = "torch.nn."
 _SMALL_WIDTH = 1024
 _HEAD = 2
 _HALF_MAX = 65504
+_HALF_MIN = 6e-8
+_HALF_NEAR_ONE = 0.9997
+_CLAMPS = ("clamp", "clamp_", "clamp_min", "clamp_max", "clip", "clip_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +165,18 @@ def network(script: Script, module: cst.CSTNode) -> Network:
     cache: dict[cst.CSTNode, Network] = script.__dict__.setdefault("_networks", {})
     if module not in cache:
         origins = roots(script, module)
-        found = [root_network(*root) for root in origins if len(origins) == 1 or not root[0].is_call_to(root[1], "torch.load")]
+        made = [root for root in origins if not _is_loaded(*root)]
+        found = [root_network(*root) for root in made or origins]
         cache[module] = reduce(Network.__or__, found) if found else _UNKNOWN
     return cache[module]
+
+
+def _is_loaded(script: Script, node: cst.CSTNode) -> bool:
+    """Whether a module is read from a checkpoint: then it is what the script makes when it starts anew."""
+    match node:
+        case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=cst.SimpleString()))]):
+            return True
+    return script.is_call_to(node, "torch.load")
 
 
 def root_network(script: Script, node: cst.CSTNode) -> Network:
@@ -159,7 +210,11 @@ def _indexed_library(script: Script, function: cst.CSTNode) -> str | None:
 def _of_library(script: Script, call: cst.Call, name: str) -> Network:
     """A library's network, by its name."""
     variant = script.constant(call.args[0].value) if call.args else None
-    words = f"{name} {variant.value}".lower() if isinstance(variant, Constant) and isinstance(variant.value, str) else name.lower()
+    words = (
+        f"{name} {variant.value}".lower()
+        if isinstance(variant, Constant) and isinstance(variant.value, str)
+        else name.lower()
+    )
     if name.startswith("transformers.") or any(mark in words for mark in _ATTENTION_NAMES):
         return Network(attention=True, linears=2, widest=None)
     if name.startswith(_CONVOLUTIONAL_LIBRARIES):
@@ -197,7 +252,9 @@ def _named_definitions(script: Script, top: cst.CSTNode) -> list[Definition]:
         parent = script.source.parents[name]
         if isinstance(parent, cst.Attribute) and parent.attr is name:
             node: cst.CSTNode = parent
-        elif isinstance(parent, (cst.Param, cst.FunctionDef, cst.ClassDef)) or (isinstance(parent, cst.Arg) and parent.keyword is name):
+        elif isinstance(parent, (cst.Param, cst.FunctionDef, cst.ClassDef)) or (
+            isinstance(parent, cst.Arg) and parent.keyword is name
+        ):
             continue
         else:
             node = name
@@ -227,7 +284,14 @@ def _own(script: Script, top: cst.CSTNode) -> Network:
             convolutions += 1
         elif name.startswith(_ATTENTION):
             attention = True
-        elif name in ("torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN", "torch.nn.LSTMCell", "torch.nn.GRUCell", "torch.nn.RNNCell"):
+        elif name in (
+            "torch.nn.LSTM",
+            "torch.nn.GRU",
+            "torch.nn.RNN",
+            "torch.nn.LSTMCell",
+            "torch.nn.GRUCell",
+            "torch.nn.RNNCell",
+        ):
             recurrent = True
         elif name in _PRODUCTS:
             products += 1
@@ -240,7 +304,9 @@ def _own(script: Script, top: cst.CSTNode) -> Network:
             softmax = True
         elif name.startswith((*library.MODULE_FACTORIES, "transformers.")) or _is_foreign_module(script, name):
             library_parts |= _of_library(script, call, name)
+    hazards += _vanishing(script, top)
     if isinstance(top, cst.ClassDef):
+        hazards += _custom_function(script, top)
         attention = attention or any((script.name(base.value) or "").startswith(_ATTENTION) for base in top.bases)
     products += sum(isinstance(op.operator, cst.MatrixMultiply) for op in script.source.inside(top, cst.BinaryOperation))
     attention = attention or (softmax and products >= 2)
@@ -269,14 +335,55 @@ def _hazards_of(script: Script, call: cst.Call, name: str | None) -> list[Hazard
         why = f"`{script.text(call.func)}` raises under autocast; use its `with_logits` form on the logits"
     elif method in ("masked_fill", "masked_fill_") and len(call.args) > 1 and _overflows(script, call.args[-1].value):
         why, half_only = f"`{script.text(call.args[-1].value)}` does not fit in float16, so `{method}` raises", True
-    elif name is not None and (name.startswith(("torch.linalg.", "torch.fft.", "torch.sparse.", "torch.cholesky", "torch.svd"))
-                               or name in ("torch.inverse", "torch.det", "torch.logdet", "torch.spmm", "torch.stft", "torch.istft")):
+    elif name is not None and (
+        name.startswith(("torch.linalg.", "torch.fft.", "torch.sparse.", "torch.cholesky", "torch.svd"))
+        or name in ("torch.inverse", "torch.det", "torch.logdet", "torch.spmm", "torch.stft", "torch.istft")
+    ):
         why = f"`{script.text(call.func)}` is not made for float16"
     elif name == "torch.autograd.grad":
         why, half_only = "`torch.autograd.grad` differentiates the unscaled loss", True
     elif method == "double" and not call.args:
         why = "it computes in double precision"
     return [Hazard(script, call, why, half_only)] if why else []
+
+
+def _vanishing(script: Script, top: cst.CSTNode) -> list[Hazard]:
+    """The small numbers that are added against division by zero, or clamped to, and round away in float16."""
+    found = []
+    for operation in script.source.inside(top, cst.BinaryOperation):
+        if isinstance(operation.operator, cst.Add) and any(
+            _vanishes(script, part) for part in (operation.left, operation.right)
+        ):
+            why = f"what `{script.text(operation)}` adds is zero in float16"
+            found.append(Hazard(script, operation, why, half_only=True))
+    for call in script.source.inside(top, cst.Call):
+        if (
+            isinstance(call.func, cst.Attribute)
+            and call.func.attr.value in _CLAMPS
+            and any(_vanishes(script, arg.value) for arg in call.args)
+        ):
+            why = f"the bounds of `{script.text(call)}` round away in float16"
+            found.append(Hazard(script, call, why, half_only=True))
+    return found
+
+
+def _vanishes(script: Script, expression: cst.BaseExpression) -> bool:
+    """Whether a constant is rounded to 0 or 1 in float16."""
+    if isinstance(expression, cst.SimpleString):
+        return False
+    constant = script.constant(expression)
+    value = constant.value if constant is not None else None
+    return isinstance(value, float) and (0 < value < _HALF_MIN or _HALF_NEAR_ONE < value < 1)
+
+
+def _custom_function(script: Script, top: cst.ClassDef) -> list[Hazard]:
+    """An autograd function that does not say how it runs under autocast."""
+    is_function = any(
+        script.name(base.value) in ("torch.autograd.Function", "torch.autograd.function.Function") for base in top.bases
+    )
+    if not is_function or "custom_fwd" in script.text(top):
+        return []
+    return [Hazard(script, top.name, f"the autograd function `{top.name.value}` is not written for autocast")]
 
 
 def _overflows(script: Script, expression: cst.BaseExpression) -> bool:

@@ -56,13 +56,36 @@ def _reads_gradients(script: Script, but: tuple[cst.CSTNode, ...]) -> bool:
     for attribute in source.of(cst.Attribute):
         if attribute.attr.value != "grad" or script.name(attribute) is not None:
             continue
-        parent = source.parents[attribute]
-        is_none = isinstance(parent, cst.Comparison) and any(
-            isinstance(target.comparator, cst.Name) and target.comparator.value == "None" for target in parent.comparisons
-        )
-        if not is_none and not any(source.contains(each, attribute) for each in but):
+        if not _expects_none(script, attribute) and not any(source.contains(each, attribute) for each in but):
             return True
     return any(True for _ in script.calls("torch.cuda.graph", "torch.cuda.make_graphed_callables"))
+
+
+def _expects_none(script: Script, gradient: cst.Attribute) -> bool:
+    """Whether a ``.grad`` is asked for None, set to None, or zeroed after it was asked."""
+    source = script.source
+    parent = source.parents[gradient]
+    if isinstance(parent, cst.Comparison):
+        return any(_is_none(target.comparator) for target in parent.comparisons)
+    if isinstance(parent, cst.AssignTarget):
+        assign = source.parents[parent]
+        return isinstance(assign, cst.Assign) and _is_none(assign.value)
+    while isinstance(parent, cst.Attribute):
+        name, parent = parent.attr.value, source.parents[parent]
+        if name in ("zero_", "detach_"):
+            return any(isinstance(up, cst.If) and _is_none_asked(script, up.test) for up in source.ancestors(gradient))
+    return False
+
+
+def _is_none_asked(script: Script, test: cst.BaseExpression) -> bool:
+    return any(
+        isinstance(each.left, cst.Attribute) and each.left.attr.value == "grad" and any(_is_none(t.comparator) for t in each.comparisons)
+        for each in script.source.inside(test, cst.Comparison)
+    )
+
+
+def _is_none(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Name) and node.value == "None"
 
 
 # Where the parameters are
@@ -206,7 +229,18 @@ def _is_self(node: cst.CSTNode) -> bool:
     return isinstance(node, cst.Name) and node.value == "self"
 
 
-def _visible(script: Script, module: cst.BaseExpression, move: tuple[Script, cst.Call]) -> Found:
+def guard(script: Script, move: cst.Call, module: str) -> str | None:
+    """The condition under which a module is on a GPU right after ``move``; None where it always is."""
+    found = _visible(script, move, (script, move))
+    match found.where:
+        case Where.ON_GPU:
+            return None
+        case Where.BY_DEVICE:
+            return f'{found.device}.type == "cuda"'
+    return f"next({module}.parameters()).is_cuda"
+
+
+def _visible(script: Script, module: cst.CSTNode, move: tuple[Script, cst.Call]) -> Found:
     """What the move says of the parameters, in words that hold where ``module`` stands."""
     place, call = move
     assert isinstance(call.func, cst.Attribute)

@@ -22,9 +22,19 @@ _DEPTH = 8
 def feeds_module(script: Script, loop: Loop, calls: list[cst.Call]) -> bool:
     """Whether one of ``calls``, which run a module in the loop, takes an element of the loop or what its turn has made."""
     function = script.function(loop)
-    if function is not None and function.name.value in ("forward", "__call__"):
+    if (function is not None and function.name.value in ("forward", "__call__")) or _plays(script, loop):
         return False
     return any(any(_is_fresh(script, loop, arg.value) for arg in call.args) for call in calls)
+
+
+def _plays(script: Script, loop: Loop) -> bool:
+    """Whether an environment takes a step in the loop."""
+    known = (Role.OPTIMIZER, Role.SCHEDULER, Role.SCALER)
+    return any(
+        isinstance(call.func, cst.Attribute) and call.args and script.role(call.func.value) not in known
+        for call in script.method_calls("step")
+        if script.source.contains(loop.body, call)
+    )
 
 
 def is_without_grad(script: Script, node: cst.CSTNode) -> bool:
@@ -58,7 +68,7 @@ def _is_fresh(script: Script, loop: Loop, expression: cst.BaseExpression) -> boo
 
 
 def _gather(script: Script, loop: Loop, expression: cst.CSTNode, made: set[bool], depth: int) -> bool:
-    """Adds to ``made`` where a name in the expression is of this turn; False where one is carried over from the turn before."""
+    """Notes in ``made`` that a name in the expression is of this turn; False where one is of the turn before."""
     source = script.source
     for name in source.inside(expression, cst.Name):
         for binding in script.names.reaching(name):

@@ -6,7 +6,6 @@ tells a loader that is read once from one that is read again each epoch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -200,6 +199,7 @@ class _Flow:
         if not isinstance(call, cst.Call) or arg.star:
             return
         name = script.name(call.func)
+        method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
         if name in _SEE_THROUGH:
             self.follow(script, call, repeated=repeated, path=path)
         elif name in ("enumerate", "zip"):
@@ -207,9 +207,9 @@ class _Flow:
             self.follow(script, call, repeated=repeated, path=(None, index, *path[1:]) if path else ())
         elif name == "dict" and arg.keyword is not None:
             self.follow(script, call, repeated=repeated, path=(arg.keyword.value, *path))
-        elif isinstance(call.func, cst.Attribute) and call.func.attr.value in _PREPARES and script.callee(call) is None:
+        elif method in _PREPARES and script.callee(call) is None:
             self.follow(script, call, repeated=repeated, path=(call.args.index(arg), *path) if len(call.args) > 1 else path)
-        elif isinstance(call.func, cst.Attribute) and call.func.attr.value == "append" and isinstance(call.func.value, cst.Name):
+        elif method == "append" and isinstance(call.func, cst.Attribute) and isinstance(call.func.value, cst.Name):
             self._bind(script, call.func.value, repeated, (None, *path))
         else:
             self._into(script, call, arg, repeated, path)

@@ -26,11 +26,28 @@ _BOOKKEEPERS = frozenset({"xm", "profiler", "prof", "progress", "pbar", "acceler
 _WRITERS = frozenset(
     "imwrite imsave savefig imshow savez save_image WriteImage writerow writerows toimage fromarray sound_file_write "
     "write_png write_jpeg write_video savetxt save_audio add_image add_images add_figure add_histogram "
-    "decode batch_decode decode_batch convert_ids_to_tokens ids_to_tokens id_to_piece draw_bounding_boxes".split()
+    "decode batch_decode decode_batch convert_ids_to_tokens ids_to_tokens lookup_tokens draw_bounding_boxes".split()
 )
-_LIBRARY_WRITERS = ("PIL.", "matplotlib.", "soundfile.", "imageio.", "SimpleITK.", "torchvision.utils.", "torchaudio.save", "json.",
-                    "pickle.", "numpy.save", "cv2.imwrite", "torch.save", "nibabel.", "skimage.io.", "tifffile.")
-_SIZES = frozenset("arange zeros ones full empty rand randn randint narrow expand repeat view reshape new_zeros pad chunk split".split())
+_LIBRARY_WRITERS = (
+    "PIL.",
+    "matplotlib.",
+    "soundfile.",
+    "imageio.",
+    "SimpleITK.",
+    "torchvision.utils.",
+    "torchaudio.save",
+    "json.",
+    "pickle.",
+    "numpy.save",
+    "cv2.imwrite",
+    "torch.save",
+    "nibabel.",
+    "skimage.io.",
+    "tifffile.",
+)
+_SIZES = frozenset(
+    "arange zeros ones full empty rand randn randint narrow expand repeat view reshape new_zeros pad chunk split".split()
+)
 _PASSED_ON = frozenset("abs round float int list tuple sorted zip enumerate max min sum set reversed map dict".split())
 _HOT = (Frequency.STEP, Frequency.EVAL_STEP)
 _MOST = 300

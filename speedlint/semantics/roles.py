@@ -185,7 +185,8 @@ class Roles:
                 value = self._taken_apart(self.evaluate(binding.value), binding.path)
                 value = self._filled(binding, value)
                 if value is not None and value.role is Role.UNKNOWN and isinstance(binding.node, cst.Name):
-                    return self._by_use(binding.node)
+                    used = self._by_use(binding.node)
+                    return used if used.role is not Role.UNKNOWN else self._from_tensors(binding, binding.node)
                 return self._moved(binding, value)
         return UNKNOWN
 
@@ -356,8 +357,20 @@ class Roles:
             method = self._method_called(use)
             if method is not None:
                 methods.setdefault(*method)
+            elif isinstance(call := self.script.source.parents[use], cst.Call) and call.func is use:
+                methods.setdefault("__call__", call)
             looped = looped or self._is_batched_loop(use)
         return self._shown_by(methods, looped)
+
+    def _from_tensors(self, binding: Binding, name: cst.Name) -> Value:
+        """What a library out of sight returns for tensors is a tensor where ``.item()`` is called on it."""
+        call = binding.value
+        if not isinstance(call, cst.Call) or self.script.name(call.func) is None:
+            return UNKNOWN
+        if not any((method := self._method_called(use)) and method[0] == "item" for use in self.script.names.uses(name)):
+            return UNKNOWN
+        given = [value for arg in call.args if (value := self.evaluate(arg.value)) and value.role is Role.TENSOR]
+        return Value(Role.TENSOR, combined_place(given)) if given else UNKNOWN
 
     def _shown_by(self, methods: dict[str, cst.Call], looped: bool) -> Value:
         called = methods.keys()
@@ -367,6 +380,8 @@ class Roles:
             return Value(Role.OPTIMIZER)
         if "unscale_" in called or ("scale" in called and "update" in called):
             return Value(Role.SCALER)
+        if "__call__" in called and called & {"to", "cuda"}:
+            return Value(Role.MODULE)
         if called & _MODULE_USES or called >= _MODULE_HINTS or (called & _MODULE_HINTS and "zero_grad" in called):
             return Value(Role.MODULE)
         if ("train" in called and not methods["train"].args) or ("eval" in called and not methods["eval"].args):
@@ -460,7 +475,7 @@ class Roles:
                 return method.script.roles.calls.result(method)
             return Value(Role.FUNCTION, definition=method)
         found: list[Value | None] = []
-        for script, value, path in self._assigned_on_self(definition, name):
+        for script, value, path in self.assigned_on_self(definition, name):
             assigned = script.roles._taken_apart(script.roles.evaluate(value), path)
             found.append(assigned)
         known = join(found)
@@ -494,11 +509,12 @@ class Roles:
 
     def self_assignments(self, definition: Definition, name: str) -> Iterator[tuple[Script, cst.BaseExpression]]:
         """The expressions that the methods of a class, or of its first-party bases, assign to ``self.name``."""
-        return ((script, value) for script, value, path in self._assigned_on_self(definition, name) if not path)
+        return ((script, value) for script, value, path in self.assigned_on_self(definition, name) if not path)
 
-    def _assigned_on_self(
+    def assigned_on_self(
         self, definition: Definition, name: str
     ) -> Iterator[tuple[Script, cst.BaseExpression, tuple[int | None, ...]]]:
+        """Like ``self_assignments``, with the path by which the value is taken apart."""
         for owner in self.calls.lineage(definition):
             yield from owner.script.roles._assignments.get((owner.node, name), ())
 

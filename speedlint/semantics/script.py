@@ -61,8 +61,65 @@ class Script:
         defines or computes. Names under which torch exports one thing twice are made one (``library.CANONICAL``)."""
         dotted = self.names.dotted(expression)
         if dotted is None:
+            dotted = self._starred(expression)
+        if dotted is None:
             return None
+        if dotted not in self._handed_on:
+            self._handed_on[dotted] = self._through(dotted) or dotted
+        dotted = self._handed_on[dotted]
         return library.CANONICAL.get(dotted, dotted)
+
+    def _through(self, dotted: str, depth: int = 0) -> str | None:
+        """The library's object that a first-party module hands on under a dotted name, as after ``from .parts import *``."""
+        found = self.program.module(self, dotted)
+        if found is None:
+            return dotted
+        script = self.program.reached(found[0])
+        head, _, tail = found[1].partition(".")
+        if script is None or not head or depth > 6:
+            return None
+        bindings = script.names.module.bindings.get(head)
+        if not bindings:
+            handed = (
+                script._through(star + ("" if star.endswith(".") else ".") + found[1], depth + 1)
+                for star in script.names.module.stars
+                if script.program.module(script, star) is not None
+            )
+            return next((name for name in handed if name is not None), None)
+        last = bindings[-1]
+        if last.kind is not Kind.IMPORT or last.dotted is None:
+            return None
+        return script._through(f"{last.dotted}.{tail}" if tail else last.dotted, depth + 1)
+
+    def _starred(self, expression: cst.CSTNode) -> str | None:
+        """The full name of what one of several ``from module import *`` of first-party modules binds."""
+        stars = self.names.module.stars
+        if len(stars) < 2:
+            return None
+        parts: list[str] = []
+        node = expression
+        while isinstance(node, cst.Attribute):
+            parts.insert(0, node.attr.value)
+            node = node.value
+        if not isinstance(node, cst.Name) or self.names.scope(node).lookup(node.value) is not None:
+            return None
+        rest = ".".join((node.value, *parts))
+        if rest not in self._stars_known:
+            handed = (
+                self._through(star + ("" if star.endswith(".") else ".") + rest)
+                for star in stars
+                if star and self.program.module(self, star) is not None
+            )
+            self._stars_known[rest] = next((name for name in handed if name is not None), None)
+        return self._stars_known[rest]
+
+    @cached_property
+    def _handed_on(self) -> dict[str, str]:
+        return {}
+
+    @cached_property
+    def _stars_known(self) -> dict[str, str | None]:
+        return {}
 
     def spell(self, dotted: str) -> tuple[str, tuple[Edit, ...]]:
         """How to write a library's object in this file, and the edit that imports it where it is not bound yet.
@@ -209,16 +266,14 @@ class Script:
     def names_of_imports(self) -> Iterator[Script]:
         """See ``imports``."""
         seen: set[Path] = set()
-        for scope_bindings in self.names.all_bindings():
-            for binding in scope_bindings:
-                if binding.dotted is None:
-                    continue
-                found = self.program.module(self, binding.dotted)
-                if found is not None and found[0] not in seen:
-                    seen.add(found[0])
-                    script = self.program.reached(found[0])
-                    if script is not None:
-                        yield script
+        bound = (binding.dotted for bindings in self.names.all_bindings() for binding in bindings)
+        for dotted in (*bound, *self.names.module.stars):
+            found = self.program.module(self, dotted) if dotted else None
+            if found is not None and found[0] not in seen:
+                seen.add(found[0])
+                script = self.program.reached(found[0])
+                if script is not None:
+                    yield script
 
     # Frequency
 

@@ -9,15 +9,20 @@ from functools import reduce
 import libcst as cst
 
 from speedlint.semantics import library
-from speedlint.semantics.loops import Frequency
+from speedlint.semantics.loops import Does, Frequency
 from speedlint.semantics.model import Definition, Role
 from speedlint.semantics.names import Kind
 from speedlint.semantics.networks import Network, code_network, is_small, network, root_network
 from speedlint.semantics.script import Script
-from speedlint.semantics.training import trained_modules
+from speedlint.semantics.training import Root, roots, trained_modules
 
-CLIPS = ("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_norm", "torch.nn.utils.clip_grad_value_",
-         "torch.nn.utils.clip_grad.clip_grad_norm_", "torch.nn.utils.clip_grad.clip_grad_value_")
+CLIPS = (
+    "torch.nn.utils.clip_grad_norm_",
+    "torch.nn.utils.clip_grad_norm",
+    "torch.nn.utils.clip_grad_value_",
+    "torch.nn.utils.clip_grad.clip_grad_norm_",
+    "torch.nn.utils.clip_grad.clip_grad_value_",
+)
 _DEPTH = 5
 
 
@@ -113,7 +118,9 @@ def _without_gradients(script: Script, call: cst.Call) -> bool:
     return any(
         script.is_call_to(item.item, *library.NO_GRADS)
         and not (isinstance(item.item, cst.Call) and script.is_call_to(item.item, "torch.set_grad_enabled"))
-        for up in script.source.ancestors(call) if isinstance(up, cst.With) for item in up.items
+        for up in script.source.ancestors(call)
+        if isinstance(up, cst.With)
+        for item in up.items
     )
 
 
@@ -162,8 +169,13 @@ class _Origin:
         source = self.script.source
         for use in self.script.names.uses(name):
             call = source.parents[source.parents[use]]
-            if (isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and call.func.value is use
-                    and call.func.attr.value in ("append", "extend") and source.contains(self.turn, call)):
+            if (
+                isinstance(call, cst.Call)
+                and isinstance(call.func, cst.Attribute)
+                and call.func.value is use
+                and call.func.attr.value in ("append", "extend")
+                and source.contains(self.turn, call)
+            ):
                 self.statements.append(_line(self.script, call))
                 for arg in call.args:
                     self.follow(arg.value)
@@ -173,9 +185,13 @@ class _Origin:
         source, text = self.script.source, self.script.text(attribute)
         for target in source.inside(self.turn, cst.AssignTarget):
             assign = source.parents[target]
-            if (isinstance(target.target, cst.Attribute) and target.target.attr.value == attribute.attr.value
-                    and isinstance(assign, cst.Assign) and source.order[assign] < source.order[self.backward]
-                    and self.script.text(target.target) == text):
+            if (
+                isinstance(target.target, cst.Attribute)
+                and target.target.attr.value == attribute.attr.value
+                and isinstance(assign, cst.Assign)
+                and source.order[assign] < source.order[self.backward]
+                and self.script.text(target.target) == text
+            ):
                 self.statements.append(_line(self.script, assign))
                 self.follow(assign.value)
 
@@ -205,7 +221,9 @@ def _is_forward(script: Script, call: cst.Call) -> bool:
     if script.role(call.func) is Role.MODULE:
         return True
     callee = script.callee(call)
-    return callee is not None and isinstance(callee.node, cst.FunctionDef) and callee.name != "__init__" and runs_module(callee)
+    return (
+        callee is not None and isinstance(callee.node, cst.FunctionDef) and callee.name != "__init__" and runs_module(callee)
+    )
 
 
 def runs_module(function: Definition, depth: int = 0) -> bool:
@@ -223,8 +241,12 @@ def _runs(script: Script, call: cst.Call, depth: int) -> bool:
     if script.role(call.func) is Role.MODULE:
         return not is_criterion(script, call)
     callee = script.callee(call)
-    return (callee is not None and isinstance(callee.node, cst.FunctionDef) and callee.name != "__init__"
-            and runs_module(callee, depth + 1))
+    return (
+        callee is not None
+        and isinstance(callee.node, cst.FunctionDef)
+        and callee.name != "__init__"
+        and runs_module(callee, depth + 1)
+    )
 
 
 def is_criterion(script: Script, call: cst.Call) -> bool:
@@ -240,15 +262,41 @@ def step_network(step: Step) -> Network:
     """What the modules of a step, its losses included, are made of, and what half precision breaks in it."""
     script = step.script
     found = [code_network(script, statement) for statement in step.statements]
-    for statement in step.statements:
-        for call in script.source.inside(statement, cst.Call):
-            if script.role(call.func) is Role.MODULE:
-                found.append(network(script, call.func))
-            elif isinstance(call.func, cst.Attribute) and script.role(call.func.value) is Role.MODULE:
-                found.append(network(script, call.func.value))
-    if script.role(step.forward.func) is not Role.MODULE:
-        found += [root_network(*root) for root in trained_modules(script)]
+    found += [root_network(*root) for root in modules_of(step)]
     return reduce(Network.__or__, found)
+
+
+def updates(step: Step) -> bool:
+    """Whether an optimizer steps after the backward pass, here or in a caller; a gradient may serve another purpose."""
+    script = step.script
+    places = [(script, step.turn)]
+    if script.loops.driving_loop(step.backward) is None and isinstance(step.region, cst.FunctionDef):
+        for other, call in script.call_sites(step.region):
+            loop = other.loops.driving_loop(call)
+            places.append((other, loop.body if loop is not None else other.function(call) or other.source.module))
+    return any(
+        other.loops.does(place) & Does.OPTIMIZER_STEP
+        or any(_steps_by_name(call) for call in other.source.inside(place, cst.Call))
+        for other, place in places
+    )
+
+
+def _steps_by_name(call: cst.Call) -> bool:
+    return isinstance(call.func, cst.Attribute) and call.func.attr.value.startswith(("step", "update"))
+
+
+def modules_of(step: Step) -> list[Root]:
+    """The modules that the step names; all that are trained where it names none but runs one out of sight."""
+    script = step.script
+    named = (
+        node
+        for statement in step.statements
+        for kind in (cst.Name, cst.Attribute)
+        for node in script.source.inside(statement, kind)
+        if not isinstance(parent := script.source.parents[node], cst.Attribute) or parent.value is node
+    )
+    found = [root for node in named if script.role(node) is Role.MODULE for root in roots(script, node)]
+    return found or trained_modules(script)
 
 
 def is_light(step: Step) -> bool:
@@ -272,133 +320,3 @@ def is_reinforcement(script: Script) -> bool:
             if any(binding.dotted and binding.dotted.split(".")[0] in _ENVIRONMENTS for binding in bindings):
                 return True
     return False
-
-
-# Precision that is wired already
-
-
-def uses_autocast(step: Step) -> bool:
-    """Whether autocast, or another precision library, may reach the step: from its function, its callers, what it calls, or
-    a neighbouring script."""
-    script = step.script
-    if any(names_autocast(other) for other in script.neighbours):
-        return True
-    near = _near(step)
-    for node in _autocasts(script):
-        function = _outermost(script, node)
-        if function is None or function in near:
-            return True
-    return False
-
-
-def names_autocast(script: Script) -> bool:
-    """Whether a script names autocast outside of its imports, or computes in half precision by hand."""
-    data = script.source.data
-    return (b"autocast" in data or b"NativeScaler" in data or b"use_amp" in data) and any(True for _ in _autocasts(script))
-
-
-def _autocasts(script: Script) -> list[cst.CSTNode]:
-    """The places that name autocast, imports left out, and those that turn a module or batch to half precision."""
-    cached: list[cst.CSTNode] | None = script.__dict__.get("_autocasts")
-    if cached is None:
-        cached = []
-        for name in script.source.of(cst.Name):
-            parent = script.source.parents[name]
-            is_import = script.source.enclosing(name, cst.Import, cst.ImportFrom) is not None
-            if "autocast" in name.value.lower() and not is_import and not (isinstance(parent, cst.Arg) and parent.keyword is name):
-                cached.append(name)
-        cached += [call for call in script.method_calls("half", "bfloat16") if not call.args]
-        script.__dict__["_autocasts"] = cached
-    return cached
-
-
-def _outermost(script: Script, node: cst.CSTNode) -> cst.CSTNode | None:
-    """The outermost function around a node, or the class of a module whose ``forward`` may use it."""
-    functions = [up for up in script.source.ancestors(node) if isinstance(up, (cst.FunctionDef, cst.ClassDef))]
-    return functions[-1] if functions else None
-
-
-def _near(step: Step) -> set[cst.CSTNode]:
-    """The outermost functions and classes of this script that the step runs in, is called from, or calls."""
-    script = step.script
-    near: set[cst.CSTNode] = set()
-    todo = [step.backward]
-    seen: set[cst.CSTNode] = set()
-    while todo:
-        node: cst.CSTNode = todo.pop()
-        outer = _outermost(script, node)
-        if outer is not None:
-            near.add(outer)
-        function = script.function(node)
-        if function is not None and function not in seen:
-            seen.add(function)
-            todo += [call for other, call in script.call_sites(function) if other is script]
-    for call in script.source.inside(step.turn, cst.Call):
-        _add_called(script, call, near, set(), 0)
-    for other, node in trained_modules(script):
-        definition = other.definition(node.func) if isinstance(node, cst.Call) else None
-        if definition is not None:
-            near.add(definition.node)
-    return near
-
-
-def _add_called(script: Script, call: cst.Call, near: set[cst.CSTNode], seen: set[cst.CSTNode], depth: int) -> None:
-    callee = script.callee(call)
-    if callee is None or callee.script is not script or callee.node in seen or depth > _DEPTH:
-        return
-    seen.add(callee.node)
-    near.add(_outermost(script, callee.node) or callee.node)
-    for inner in script.source.inside(callee.node, cst.Call):
-        _add_called(script, inner, near, seen, depth + 1)
-
-
-def half_autocast(step: Step) -> cst.Call | None:
-    """The float16 autocast around the step's forward call in its own function; None where its dtype is not certain."""
-    script = step.script
-    for up in script.source.ancestors(step.forward):
-        if up is step.region:
-            break
-        for item in up.items if isinstance(up, cst.With) else ():
-            if isinstance(item.item, cst.Call) and script.name(item.item.func) in library.AUTOCASTS:
-                return item.item if _is_half(script, item.item) else None
-    return None
-
-
-def _is_half(script: Script, call: cst.Call) -> bool:
-    old = script.name(call.func) == "torch.cuda.amp.autocast"
-    device = None if old else script.argument(call, "device_type", 0)
-    dtype = script.argument(call, "dtype", 1)
-    enabled = script.argument(call, "enabled", 0 if old else 2)
-    constant = script.constant(enabled) if enabled is not None else None
-    if script.hides_arguments(call) or (constant is not None and constant.value is False):
-        return False
-    named = script.constant(device) if device is not None else None
-    on_cuda = old or (named is not None and str(named.value).startswith("cuda"))
-    return on_cuda and (dtype is None or script.name(dtype) in ("torch.float16", "torch.half"))
-
-
-def uses_scaler(script: Script) -> bool:
-    """Whether a loss scaler is named in this script or a neighbour."""
-    return any(b"scaler" in other.source.data.lower() for other in (script, *script.neighbours))
-
-
-_PRECISIONS = ("allow_tf32", "fp32_precision", "set_float32_matmul_precision")
-
-
-def sets_matmul_precision(script: Script) -> bool:
-    """Whether this script or a neighbour decides the precision of float32 matrix products, either way."""
-    return any(_sets_precision(place) for place in (script, *script.neighbours))
-
-
-def _sets_precision(script: Script) -> bool:
-    if b"ALLOW_TF32" in script.source.data:
-        return True
-    if not any(word.encode() in script.source.data for word in _PRECISIONS):
-        return False
-    written = [node for node in script.source.of(cst.Attribute) if node.attr.value in _PRECISIONS]
-    if any(".cudnn." not in f"{script.name(node)}." for node in written):
-        return True
-    return any(
-        name.value in _PRECISIONS and not isinstance(script.source.parents[name], (cst.Attribute, cst.ImportAlias))
-        for name in script.source.of(cst.Name)
-    )

@@ -36,9 +36,30 @@ __all__ = [
 
 _SAME = frozenset("to cuda cpu train eval half float double bfloat16 requires_grad_ apply share_memory to_empty".split())
 _FRAMEWORKS = (
-    "pytorch_lightning", "lightning", "accelerate", "deepspeed", "apex.amp", "apex.fp16_utils", "mmengine", "mmcv",
-    "fastai", "composer", "torchtune", "colossalai", "fairseq", "transformers.Trainer", "transformers.trainer", "trl",
-    "catalyst", "lightning_fabric", "torch_xla", "intel_extension_for_pytorch", "habana_frameworks",
+    "pytorch_lightning",
+    "lightning",
+    "accelerate",
+    "deepspeed",
+    "apex.amp",
+    "apex.fp16_utils",
+    "mmengine",
+    "mmcv",
+    "fastai",
+    "composer",
+    "torchtune",
+    "colossalai",
+    "fairseq",
+    "transformers.Trainer",
+    "transformers.trainer",
+    "trl",
+    "catalyst",
+    "lightning_fabric",
+    "torch_xla",
+    "torch.distributed.fsdp",
+    "torch.distributed._composable.fsdp",
+    "torch.distributed.tensor.parallel",
+    "intel_extension_for_pytorch",
+    "habana_frameworks",
 )
 _DEPTH = 12
 
@@ -90,8 +111,11 @@ def _find_placements(script: Script) -> list[Placement]:
         else:
             same[0].update(origin)
             same[1].append(call)
-    return [Placement(calls[0], calls[0].func.value, tuple(calls[1:])) for _, calls in found
-            if isinstance(calls[0].func, cst.Attribute)]
+    return [
+        Placement(calls[0], calls[0].func.value, tuple(calls[1:]))
+        for _, calls in found
+        if isinstance(calls[0].func, cst.Attribute)
+    ]
 
 
 def _moves_module(script: Script, call: cst.Call) -> bool:
@@ -130,7 +154,9 @@ def _optimized(script: Script) -> Iterator[Root]:
 
 def _makes_optimizer(script: Script, call: cst.Call) -> bool:
     name = script.name(call.func)
-    if name is not None and (name.startswith("torch.optim.lr_scheduler.") or not name.startswith(("torch.optim.", *_known_optimizers))):
+    if name is not None and (
+        name.startswith("torch.optim.lr_scheduler.") or not name.startswith(("torch.optim.", *_known_optimizers))
+    ):
         if "." in name and script.imported(name) is None:
             return False
     return script.value(call).role is Role.OPTIMIZER
@@ -171,8 +197,13 @@ def _modules_added(script: Script, name: cst.Name, depth: int) -> Iterator[cst.B
     for use in script.names.uses(name):
         attribute = script.source.parents[use]
         call = script.source.parents[attribute]
-        if (isinstance(attribute, cst.Attribute) and attribute.value is use and isinstance(call, cst.Call)
-                and call.func is attribute and attribute.attr.value in ("append", "extend")):
+        if (
+            isinstance(attribute, cst.Attribute)
+            and attribute.value is use
+            and isinstance(call, cst.Call)
+            and call.func is attribute
+            and attribute.attr.value in ("append", "extend")
+        ):
             for arg in call.args:
                 for inner in script.source.inside(arg, cst.Call):
                     if isinstance(inner.func, cst.Attribute) and inner.func.attr.value in ("parameters", "named_parameters"):
@@ -299,14 +330,16 @@ def _attribute_sources(script: Script, node: cst.Attribute) -> Iterator[tuple[Sc
         return
     definition: Definition | None = script.value(node.value).definition
     if definition is not None and isinstance(definition.node, cst.ClassDef):
-        yield from script.roles.self_assignments(definition, node.attr.value)
+        for other, value, path in script.roles.assigned_on_self(definition, node.attr.value):
+            yield from _taken_apart(other, value, path)
 
 
 # Who drives
 
 
 def is_framework_driven(script: Script) -> bool:
-    """Whether a library's trainer, or a precision library such as apex, drives this script or a neighbour's training."""
+    """Whether a library that brings its own mixed precision (a trainer, apex, FSDP) drives this script's training, or a
+    neighbour's."""
     return any(_imports_framework(place) for place in (script, *script.neighbours))
 
 

@@ -146,6 +146,12 @@ class Values:
     def entries(self, expression: cst.BaseExpression) -> dict[str, cst.BaseExpression] | None:
         """The entries of a dict whose keys are all known and which nothing changes after it is made."""
         node: cst.CSTNode = expression
+        if isinstance(expression, cst.Subscript):
+            match expression.slice:
+                case [cst.SubscriptElement(slice=cst.Index(value=cst.SimpleString() as key))]:
+                    held = (self.entries(expression.value) or {}).get(str(key.evaluated_value))
+                    return self.entries(held) if isinstance(held, (cst.Dict, cst.Call)) else None
+            return None
         if isinstance(expression, cst.Name):
             bindings = self.script.names.reaching(expression)
             if len(bindings) != 1 or bindings[0].kind is not Kind.ASSIGN or bindings[0].path or bindings[0].value is None:
@@ -212,6 +218,8 @@ class Values:
                 definition = self.script.definition(base)
                 if definition is not None and isinstance(definition.node, cst.ClassDef):
                     return [(definition.script, definition.node)]
+                if isinstance(base, cst.Name) and (owner := self._owner_of_self(base)) is not None:
+                    return [(self.script, owner)]
                 for script, value in self.script.roles.origins(base):
                     found += script.values.settings(value, depth + 1)
             case cst.IfExp(body=body, orelse=orelse):
@@ -219,6 +227,17 @@ class Values:
             case cst.Subscript(value=inner):
                 return self.settings(inner, depth + 1)
         return found
+
+    def _owner_of_self(self, name: cst.Name) -> cst.ClassDef | None:
+        """The class whose method takes the name as its ``self``."""
+        bindings = self.script.names.reaching(name)
+        if len(bindings) != 1 or not isinstance(bindings[0].node, cst.Param):
+            return None
+        function = self.script.source.enclosing(bindings[0].node, cst.FunctionDef, cst.Lambda)
+        if not isinstance(function, cst.FunctionDef) or is_static(function):
+            return None
+        first = next(iter((*function.params.posonly_params, *function.params.params)), None)
+        return self.script.names.owner(function) if first is bindings[0].node else None
 
     def _option(self, script: Script, setting: cst.CSTNode, name: str, depth: int = 0) -> Constant | None:
         if isinstance(setting, cst.ClassDef):
@@ -247,16 +266,19 @@ class Values:
         """The default of a class attribute, a dataclass field, or what ``__init__`` sets it to."""
         if self.script.values.is_assigned(name):
             return None
-        scope = self.script.names.scope(node.body)
-        bindings = scope.bindings.get(name, [])
-        if len(bindings) == 1:
+        set_in = list(self.script.roles.assigned_on_self(Definition(self.script, node), name))
+        bindings = self.script.names.scope(node.body).bindings.get(name, [])
+        is_also_set = any(value is not bindings[0].value for _, value, _ in set_in) if bindings else len(set_in) != 1
+        if is_also_set or any(script.values.is_counted(name) for script, _, _ in set_in):
+            return None
+        if bindings:
             value = bindings[0].value
             if isinstance(value, cst.Call) and self.script.name(value.func) == "dataclasses.field":
                 default = self.argument(value, "default", None)
                 return self.constant(default) if default is not None else None
             return self._of_binding(bindings[0])
-        set_in = list(self.script.roles.self_assignments(Definition(self.script, node), name))
-        return set_in[0][0].values.constant(set_in[0][1]) if len(set_in) == 1 else None
+        script, given, path = set_in[0]
+        return script.values.constant(given) if not path else None
 
     def parsed_option(self, name: str) -> Constant | None:
         """The default of the command-line option stored under ``name``; None if the script sets it again."""
@@ -294,6 +316,11 @@ class Values:
     def is_assigned(self, name: str) -> bool:
         """Whether the script assigns to an attribute of this name, as in ``args.workers = 4``, or calls ``set_defaults``."""
         return name in self._assigned_attributes
+
+    def is_counted(self, name: str) -> bool:
+        """Whether the script adds to an attribute of this name, as in ``self.step += 1``."""
+        counted = (each.target for each in self.script.source.of(cst.AugAssign))
+        return any(isinstance(target, cst.Attribute) and target.attr.value == name for target in counted)
 
     @cached_property
     def _assigned_attributes(self) -> frozenset[str]:

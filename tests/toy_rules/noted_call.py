@@ -15,7 +15,8 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         case cst.Call(func=cst.Name("noted") as name):
             start, end = script.source.span(name)
             fix = Fix((Edit(script.source.path, start, end, "len"),), Risk.EXACT)
-            yield Finding(call, f"`{script.source.text(call)}` is slow", fix=fix, advice="write something else", level=Level.NOTE)
+            message = f"`{script.source.text(call)}` is slow"
+            yield Finding(call, message, fix=fix, advice="write something else", level=Level.NOTE)
 
 
 RULE = Rule("TOY302", on=cst.Call, check=check, triggers=(b"noted(",))

@@ -15,7 +15,8 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         case cst.Call(func=cst.Name("risky") as name):
             start, end = script.source.span(name)
             fix = Fix((Edit(script.source.path, start, end, "repr"),), Risk.BEHAVIOR)
-            yield Finding(call, f"`{script.source.text(call)}` is slow", fix=fix, advice="write something else", level=Level.WARNING)
+            message = f"`{script.source.text(call)}` is slow"
+            yield Finding(call, message, fix=fix, advice="write something else", level=Level.WARNING)
 
 
 RULE = Rule("TOY306", on=cst.Call, check=check, triggers=(b"risky(",))

@@ -1,0 +1,92 @@
+"""`cudnn.benchmark` is off, so cuDNN guesses the algorithm for each convolution.
+
+## What it does
+Finds training of convolutional networks on a GPU, with inputs of one shape, in programs that never set
+`torch.backends.cudnn.benchmark = True`; and the line that sets it to False.
+
+## Why it is slow
+cuDNN has several algorithms for each convolution. By default it chooses by a rule of thumb; in benchmark mode it times them
+once for each shape and keeps the fastest. With shapes that stay the same that costs the first steps only.
+
+## Example
+```python
+import torch
+
+torch.backends.cudnn.benchmark = False
+```
+
+## Use instead
+```python
+import torch
+
+torch.backends.cudnn.benchmark = True
+```
+
+## Fix safety
+Numeric: another algorithm adds up in another order. The line is put in front of the one that puts the model on its device.
+Nothing is reported where the program asks for determinism or where the shapes vary: a collate function of its own, several
+scales, boxes, padded sequences. Each new shape would be timed again. A False that belongs to a seeded branch is not turned;
+what is missing there is a True in the other branch.
+
+## Sources
+PyTorch's Performance Tuning Guide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from speedlint import edits
+from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.semantics import backend, evaluation, training
+from speedlint.semantics.script import Script
+
+
+def check(module: cst.Module, script: Script) -> Iterator[Finding]:
+    if not script.on_gpu or evaluation.is_test(script):
+        return
+    placed = [one for one in training.model_placements(script) if training.is_convolutional(script, one.module)]
+    off = [one for one in backend.settings(script, "benchmark") if one.value is False and not _is_meant(one, script)]
+    if not (placed or off) or not _matters(script):
+        return
+    if off and (placed or evaluation.trains(script)):
+        yield from (_turned(one, script) for one in off)
+    elif placed:
+        yield _missing(placed[0], script)
+
+
+def _is_meant(setting: backend.Setting, script: Script) -> bool:
+    return backend.is_for_reproducibility(script, setting.assign) or backend.is_conditional(script, setting.assign)
+
+
+def _matters(script: Script) -> bool:
+    if backend.is_on_in_program(script, "benchmark") or backend.is_settled(script) or training.is_framework_driven(script):
+        return False
+    return backend.is_planar(script) and backend.shapes_are_fixed(script)
+
+
+def _turned(setting: backend.Setting, script: Script) -> Finding:
+    message = f"`{script.text(setting.assign)}` makes cuDNN guess the algorithm for each convolution"
+    fix = Fix((edits.replace(script.source, setting.assign.value, "True"),), Risk.NUMERIC)
+    return Finding(setting.assign, message, fix, "set it to True: the input shapes stay the same", Level.WARNING)
+
+
+def _missing(placement: training.Placement, script: Script) -> Finding:
+    level = Level.NOTE if backend.is_shallow(script, placement.module) else Level.WARNING
+    code = script.text(placement.module) if isinstance(placement.module, cst.Name) else script.text(placement.module).partition("(")[0]
+    message = f"`{code}` is convolutional and its inputs keep one shape, but `cudnn.benchmark` is never set"
+    advice = "set `torch.backends.cudnn.benchmark = True` once, before training"
+    if any(True for one in (script, *script.neighbours) for _ in backend.settings(one, "benchmark")):
+        why = "not written here, because a branch for reproducible runs sets it to False; put it in the other branch"
+        return Finding(placement.call, message, advice=f"{advice}; {why}", level=level)
+    try:
+        name, imports = script.spell("torch.backends.cudnn.benchmark")
+        line = edits.insert_before(script.source, backend.outermost(script, placement.call), [f"{name} = True"])
+    except edits.CannotEdit as error:
+        return Finding(placement.call, message, advice=f"{advice}; not written here, because {error}", level=level)
+    return Finding(placement.call, message, Fix((line, *imports), Risk.NUMERIC), advice, level)
+
+
+RULE = Rule("SPD402", on=cst.Module, check=check, triggers=(b".to(", b".cuda(", b"benchmark"))

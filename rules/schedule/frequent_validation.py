@@ -1,0 +1,96 @@
+"""Validation takes a good part of the training time, because it runs more often than its result is needed.
+
+## What it does
+Finds calls that run a full pass over a loader without training: every few steps or several times an epoch inside the
+training loop; each epoch at several scales; each epoch although the program has an option for the interval that nothing reads.
+
+## Why it is slow
+A validation step costs about a third of a training step. A full pass every hundred steps can take as long as the steps
+between; a pass at four scales costs as much as several.
+
+## Example
+```python
+def train(model, loader, optimizer, validate):
+    for step, batch in enumerate(loader):
+        model(batch).mean().backward()
+        optimizer.step()
+        if step % 50 == 0:
+            validate(model)
+```
+
+## Use instead
+```python
+def train(model, loader, optimizer, validate):
+    for step, batch in enumerate(loader):
+        model(batch).mean().backward()
+        optimizer.step()
+        if step % 1000 == 0 or step + 1 == len(loader):
+            validate(model)
+```
+
+## Fix safety
+Shown, never written: the best checkpoint, early stopping and schedulers that read the result move with it, and how often
+they must be fed is the author's to say. A plain pass at one scale after each epoch is not reported: it is cheap beside the
+epoch, and keeping the best model needs it.
+
+## Sources
+Counting: a forward pass is about a third of a training step. `speedlint verify` measures it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from speedlint.rule import Finding, Level, Related, Rule
+from speedlint.semantics import evaluation, schedule
+from speedlint.semantics.loops import Frequency
+from speedlint.semantics.script import Script
+
+_WHY = "and after the last one; not written here, because what reads the result moves with it"
+
+
+def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+    if script.frequency(call) < Frequency.EPOCH or evaluation.is_test(script):
+        return
+    found = schedule.validation(script, call)
+    if found is None:
+        return
+    if script.loops.kind(found.loop) is Frequency.STEP:
+        yield from _within_steps(found, script)
+    elif script.frequency(call) is Frequency.EPOCH:
+        yield from _each_epoch(found, script)
+
+
+def _within_steps(found: schedule.Validation, script: Script) -> Iterator[Finding]:
+    code = script.text(found.call.func)
+    steps = schedule.period(script, found)
+    if steps is not None and schedule.is_often(steps):
+        every = "every step" if steps.value == 1 else f"every {steps.value} steps"
+        message = f"`{code}` runs a full validation pass {every}"
+    elif steps is None and schedule.is_part_of_epoch(script, found):
+        message = f"`{code}` runs a full validation pass several times an epoch"
+    else:
+        return
+    yield Finding(found.call, message, advice=f"validate every few thousand steps, or once an epoch, {_WHY}", level=Level.WARNING)
+
+
+def _each_epoch(found: schedule.Validation, script: Script) -> Iterator[Finding]:
+    code = script.text(found.call.func)
+    inner = schedule.scales(found)
+    option = schedule.unused_interval(script)
+    advice = f"validate every few epochs {_WHY}"
+    if inner is not None:
+        other = found.callee.script
+        message = f"`{code}` validates each epoch and runs the network several times on every batch"
+        related = (Related(other.source, inner, "once for each of these"),)
+        yield Finding(found.call, message, advice=advice, level=Level.WARNING, related=related)
+    elif option is not None:
+        place, node, name = option
+        message = f"`{code}` validates each epoch, although the option `{name}` asks for an interval: nothing reads it"
+        related = (Related(place.source, node, "the option"),)
+        yield Finding(found.call, message, advice=f"validate every `{name}` epochs {_WHY}", level=Level.WARNING, related=related)
+
+
+RULE = Rule("SPD701", on=cst.Call, check=check, triggers=(b"torch",))

@@ -1,0 +1,83 @@
+"""Compilation: whether a program compiles anything, and where a trained module could be compiled in place."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from speedlint.semantics import library
+from speedlint.semantics.script import Script
+from speedlint.semantics.training import Placement, network, roots
+
+_SECOND_DERIVATIVES = ("torch.autograd.grad", "torch.autograd.functional.jacobian", "torch.autograd.functional.hessian")
+_CLASHES = ("torch.utils.checkpoint.checkpoint", "torch.jit.script", "torch.jit.trace", "torch.nn.utils.parametrizations.weight_norm")
+
+
+def is_compiled(script: Script) -> bool:
+    """Whether this file, or one beside it, compiles or scripts something, be it behind a switch."""
+    return any(_compiles(one) for one in (script, *script.neighbours))
+
+
+def _compiles(script: Script) -> bool:
+    if any(True for _ in script.calls(*library.COMPILERS)):
+        return True
+    if any(script.name(each.decorator) in library.COMPILERS for function in script.source.of(cst.FunctionDef)
+           for each in function.decorators):
+        return True
+    return any(script.name(call.func) not in ("re.compile",) and not _is_pattern(script, call)
+               for call in script.method_calls("compile"))
+
+
+def _is_pattern(script: Script, call: cst.Call) -> bool:
+    return isinstance(call.func, cst.Attribute) and script.name(call.func) is not None and not (
+        script.name(call.func) or ""
+    ).startswith("torch.")
+
+
+def may_gain(script: Script, module: cst.BaseExpression) -> bool:
+    """Whether a module is in sight, has enough in it, and nothing in it or beside it is known to break compilation."""
+    made_of = network(script, module)
+    if made_of.recurrent or not (made_of.convolutions or made_of.attention or made_of.linears > 1):
+        return False
+    return not any(
+        any(True for _ in one.calls(*_SECOND_DERIVATIVES, *_CLASHES)) or _differentiates_twice(one)
+        for one in (script, *script.neighbours)
+    )
+
+
+def _differentiates_twice(script: Script) -> bool:
+    return any(
+        arg.keyword is not None and arg.keyword.value == "create_graph"
+        for call in script.source.of(cst.Call)
+        for arg in call.args
+    )
+
+
+def in_place(script: Script, placement: Placement) -> tuple[str | None, str]:
+    """How the placed module is spelled right after its placement; None and the reason where it cannot be compiled there."""
+    source, call = script.source, placement.call
+    if placement.further:
+        return None, "it is moved in several branches"
+    if _is_wrapped(script, placement):
+        return None, "it is wrapped for several GPUs, and which of the two to compile is to be tried"
+    for up in source.ancestors(call):
+        if isinstance(up, (cst.For, cst.While)):
+            return None, "it is made in a loop, and each turn would be compiled anew"
+        if isinstance(up, cst.FunctionDef):
+            break
+    parent = source.parents[call]
+    match parent:
+        case cst.Expr() if isinstance(placement.module, (cst.Name, cst.Attribute)):
+            return script.text(placement.module), ""
+        case cst.Assign(targets=[cst.AssignTarget(target=(cst.Name() | cst.Attribute()) as target)]):
+            return script.text(target), ""
+    return None, "it has no name of its own there"
+
+
+def _is_wrapped(script: Script, placement: Placement) -> bool:
+    """Whether the module is handed to ``DataParallel`` or the like anywhere beside."""
+    origin = {id(node) for _, node in roots(script, placement.module)}
+    return any(
+        call.args and any(id(node) in origin for _, node in roots(one, call.args[0].value))
+        for one in (script, *script.neighbours)
+        for call in one.calls(*library.DISTRIBUTED_WRAPPERS)
+    )

@@ -1,0 +1,160 @@
+"""Which precision a step computes in: autocast, loss scalers and TF32, wherever in the program they are decided."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from speedlint.semantics import library
+from speedlint.semantics.script import Script
+from speedlint.semantics.steps import Step, modules_of
+
+_DEPTH = 5
+_SCALER_MARKS = ("gradscaler", "grad_scaler", "loss_scaler", "lossscaler", "nativescaler", "amp_scaler")
+_PRECISIONS = ("allow_tf32", "fp32_precision", "set_float32_matmul_precision")
+
+
+def uses_autocast(step: Step) -> bool:
+    """Whether autocast, or another precision library, may reach the step: from its function, its callers, what it calls, or
+    a neighbouring script."""
+    script = step.script
+    if any(names_autocast(other) for other in script.neighbours):
+        return True
+    return _is_in_reach(step, _autocasts(script))
+
+
+def _is_in_reach(step: Step, nodes: list[cst.CSTNode]) -> bool:
+    """Whether one of the nodes of this script stands where the step, its callers or what it calls does."""
+    if not nodes:
+        return False
+    near = _near(step)
+    places = (_outermost(step.script, node) for node in nodes)
+    return any(place is None or place in near for place in places)
+
+
+def names_autocast(script: Script) -> bool:
+    """Whether a script names autocast outside of its imports, or computes in half precision by hand."""
+    data = script.source.data
+    return (b"autocast" in data or b"NativeScaler" in data or b"use_amp" in data) and any(True for _ in _autocasts(script))
+
+
+def _autocasts(script: Script) -> list[cst.CSTNode]:
+    """The places that name autocast, imports left out, and those that turn a module or batch to half precision."""
+    cached: list[cst.CSTNode] | None = script.__dict__.get("_autocasts")
+    if cached is None:
+        cached = []
+        for name in script.source.of(cst.Name):
+            parent = script.source.parents[name]
+            is_import = script.source.enclosing(name, cst.Import, cst.ImportFrom) is not None
+            if (
+                "autocast" in name.value.lower()
+                and not is_import
+                and not (isinstance(parent, cst.Arg) and parent.keyword is name)
+            ):
+                cached.append(name)
+        cached += [call for call in script.method_calls("half", "bfloat16") if not call.args]
+        script.__dict__["_autocasts"] = cached
+    return cached
+
+
+def _outermost(script: Script, node: cst.CSTNode) -> cst.CSTNode | None:
+    """The outermost function around a node, or the class of a module whose ``forward`` may use it."""
+    functions = [up for up in script.source.ancestors(node) if isinstance(up, (cst.FunctionDef, cst.ClassDef))]
+    return functions[-1] if functions else None
+
+
+def _near(step: Step) -> set[cst.CSTNode]:
+    """The outermost functions and classes of this script that the step runs in, is called from, or calls."""
+    script = step.script
+    near: set[cst.CSTNode] = set()
+    todo = [step.backward]
+    seen: set[cst.CSTNode] = set()
+    while todo:
+        node: cst.CSTNode = todo.pop()
+        outer = _outermost(script, node)
+        if outer is not None:
+            near.add(outer)
+        function = script.function(node)
+        if function is not None and function not in seen:
+            seen.add(function)
+            todo += [call for other, call in script.call_sites(function) if other is script]
+    for call in script.source.inside(step.turn, cst.Call):
+        _add_called(script, call, near, set(), 0)
+    for other, node in modules_of(step):
+        definition = other.definition(node.func) if isinstance(node, cst.Call) else None
+        for owner in script.roles.calls.lineage(definition) if definition is not None else ():
+            near.add(owner.node)
+    return near
+
+
+def _add_called(script: Script, call: cst.Call, near: set[cst.CSTNode], seen: set[cst.CSTNode], depth: int) -> None:
+    callee = script.callee(call)
+    if callee is None or callee.script is not script or callee.node in seen or depth > _DEPTH:
+        return
+    seen.add(callee.node)
+    near.add(_outermost(script, callee.node) or callee.node)
+    for inner in script.source.inside(callee.node, cst.Call):
+        _add_called(script, inner, near, seen, depth + 1)
+
+
+def half_autocast(step: Step) -> cst.Call | None:
+    """The float16 autocast around the step's forward call in its own function; None where its dtype is not certain."""
+    script = step.script
+    for up in script.source.ancestors(step.forward):
+        if up is step.region:
+            break
+        for item in up.items if isinstance(up, cst.With) else ():
+            if isinstance(item.item, cst.Call) and script.name(item.item.func) in library.AUTOCASTS:
+                return item.item if _is_half(script, item.item) else None
+    return None
+
+
+def _is_half(script: Script, call: cst.Call) -> bool:
+    old = script.name(call.func) == "torch.cuda.amp.autocast"
+    device = None if old else script.argument(call, "device_type", 0)
+    dtype = script.argument(call, "dtype", 1)
+    enabled = script.argument(call, "enabled", 0 if old else 2)
+    constant = script.constant(enabled) if enabled is not None else None
+    if script.hides_arguments(call) or (constant is not None and constant.value is False):
+        return False
+    named = script.constant(device) if device is not None else None
+    on_cuda = old or (named is not None and str(named.value).startswith("cuda"))
+    return on_cuda and (dtype is None or script.name(dtype) in ("torch.float16", "torch.half"))
+
+
+def uses_scaler(step: Step) -> bool:
+    """Whether a loss scaler may reach the step: one is named around it, or in a neighbouring script."""
+    return any(_scalers(other) for other in step.script.neighbours) or _is_in_reach(step, _scalers(step.script))
+
+
+def _scalers(script: Script) -> list[cst.CSTNode]:
+    """The names that speak of a loss scaler, imports left out."""
+    if b"scaler" not in script.source.data.lower():
+        return []
+    return [
+        name
+        for name in script.source.of(cst.Name)
+        if any(mark in name.value.lower() for mark in _SCALER_MARKS)
+        and script.source.enclosing(name, cst.ImportAlias) is None
+    ]
+
+
+_SCALER_MARKS = ("gradscaler", "grad_scaler", "loss_scaler", "lossscaler", "nativescaler", "amp_scaler")
+
+
+def sets_matmul_precision(script: Script) -> bool:
+    """Whether this script or a neighbour decides the precision of float32 matrix products, either way."""
+    return any(_sets_precision(place) for place in (script, *script.neighbours))
+
+
+def _sets_precision(script: Script) -> bool:
+    if b"ALLOW_TF32" in script.source.data:
+        return True
+    if not any(word.encode() in script.source.data for word in _PRECISIONS):
+        return False
+    written = [node for node in script.source.of(cst.Attribute) if node.attr.value in _PRECISIONS]
+    if any(".cudnn." not in f"{script.name(node)}." for node in written):
+        return True
+    return any(
+        name.value in _PRECISIONS and not isinstance(script.source.parents[name], (cst.Attribute, cst.ImportAlias))
+        for name in script.source.of(cst.Name)
+    )

@@ -1,0 +1,153 @@
+"""How often validation runs: each few steps, several times an epoch, each epoch though an option says otherwise."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from speedlint.semantics.evaluation import is_network
+from speedlint.semantics.loops import Does, Frequency
+from speedlint.semantics.model import Constant, Definition, Role
+from speedlint.semantics.script import Script
+
+_INTERVAL = re.compile(r"(?:val|eval|test)\w*_(?:interval|freq|frequency|every|period|step|steps|epoch|epochs)$|^(?:interval|freq)_(?:val|eval)")
+_LOGGERS = frozenset({"print", "info", "debug", "warning", "log", "write", "print_log"})
+_OFTEN = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """A call that runs a full pass over a loader, and the loop in which it is made."""
+
+    call: cst.Call
+    callee: Definition
+    loop: cst.For | cst.While
+
+
+def validation(script: Script, call: cst.Call) -> Validation | None:
+    """The validation that a call runs from within a training or epoch loop of its own function; None if it is none."""
+    callee = script.callee(call)
+    if callee is None or not isinstance(callee.node, cst.FunctionDef) or callee.node.name.value == "forward":
+        return None
+    does = callee.script.loops.function_does(callee.node)
+    if not does & Does.EVALUATES or does & (Does.TRAINS | Does.BACKWARD | Does.OPTIMIZER_STEP):
+        return None
+    loop = _loop(script, call)
+    if loop is None or not any(True for _ in full_passes(callee)):
+        return None
+    return Validation(call, callee, loop)
+
+
+def _loop(script: Script, node: cst.CSTNode) -> cst.For | cst.While | None:
+    """The innermost loop around a node in its function that steps or goes over epochs."""
+    for up in script.source.ancestors(node):
+        if isinstance(up, cst.FunctionDef):
+            return None
+        if isinstance(up, (cst.For, cst.While)) and script.loops.kind(up) in (Frequency.STEP, Frequency.EPOCH):
+            return up
+    return None
+
+
+def full_passes(callee: Definition) -> Iterator[cst.For]:
+    """The loops of a function that go over a whole loader and run a network: nothing ends them early."""
+    script = callee.script
+    for loop in script.source.inside(callee.node, cst.For):
+        if script.loops.kind(loop) is not Frequency.EVAL_STEP:
+            continue
+        if any(True for _ in script.source.inside(loop.body, cst.Break)):
+            continue
+        if any(script.name(call.func) in ("itertools.islice", "range") for call in script.source.inside(loop.iter, cst.Call)):
+            continue
+        if any(is_network(script, call) for call in script.source.inside(loop.body, cst.Call)):
+            yield loop
+
+
+# Within the steps
+
+
+def period(script: Script, one: Validation) -> Constant | None:
+    """The known number of steps between two validations; 1 where nothing throttles them; None where it is not known."""
+    guards = list(_guards(script, one))
+    if not guards and script.frequency(one.call) is Frequency.STEP:
+        return Constant(1, script, one.call)
+    for guard in guards:
+        for operation in script.source.inside(guard.test, cst.BinaryOperation):
+            if isinstance(operation.operator, cst.Modulo):
+                constant = script.constant(operation.right)
+                return constant if constant is not None and isinstance(constant.value, int) else None
+    return None
+
+
+def is_part_of_epoch(script: Script, one: Validation) -> bool:
+    """Whether the steps between two validations are the epoch's length divided by a number above 1."""
+    for guard in _guards(script, one):
+        for operation in script.source.inside(guard.test, cst.BinaryOperation):
+            if isinstance(operation.operator, cst.Modulo):
+                return any(_is_fraction(other, value) for other, value in script.roles.origins(operation.right))
+    return False
+
+
+def _is_fraction(script: Script, value: cst.BaseExpression) -> bool:
+    if not isinstance(value, cst.BinaryOperation) or not isinstance(value.operator, (cst.FloorDivide, cst.Divide)):
+        return False
+    factors = [number for number in script.source.inside(value.right, cst.Integer) if int(number.value, 0) > 1]
+    return bool(factors) and script.role(value.left) is Role.NUMBER
+
+
+def _guards(script: Script, one: Validation) -> Iterator[cst.If]:
+    for up in script.source.ancestors(one.call):
+        if up is one.loop:
+            return
+        if isinstance(up, cst.If):
+            yield up
+
+
+def is_often(steps: Constant) -> bool:
+    """Whether so few steps between full validations make them a good part of the training."""
+    return isinstance(steps.value, int) and steps.value <= _OFTEN
+
+
+# Each epoch
+
+
+def scales(one: Validation) -> cst.For | None:
+    """The loop within the pass that runs the network again on each batch: at several scales, or flipped."""
+    script = one.callee.script
+    for outer in full_passes(one.callee):
+        for inner in script.source.inside(outer.body, cst.For):
+            role = script.role(inner.iter)
+            forward = any(is_network(script, call) for call in script.source.inside(inner.body, cst.Call))
+            named = "scale" in script.text(inner.iter).lower() or "scale" in script.text(inner.target).lower()
+            if forward and named and role is not Role.BATCH:
+                return inner
+    return None
+
+
+def unused_interval(script: Script) -> tuple[Script, cst.Call, str] | None:
+    """A command-line option for the interval of validation that the program parses, prints at most, and never uses."""
+    places = (script, *script.neighbours)
+    for place in places:
+        for call in place.method_calls("add_argument"):
+            name = place.values._destination(call)
+            if name is not None and _INTERVAL.search(name) and not any(_uses(one, name) for one in places):
+                return place, call, name
+    return None
+
+
+def _uses(script: Script, option: str) -> bool:
+    return any(
+        attribute.attr.value == option and not _is_printed(script, attribute) for attribute in script.source.of(cst.Attribute)
+    ) or any(string.evaluated_value == option for string in script.source.of(cst.SimpleString))
+
+
+def _is_printed(script: Script, node: cst.CSTNode) -> bool:
+    for up in script.source.ancestors(node):
+        if isinstance(up, cst.BaseStatement):
+            return False
+        if isinstance(up, cst.Call):
+            last = up.func.attr.value if isinstance(up.func, cst.Attribute) else getattr(up.func, "value", "")
+            return last in _LOGGERS
+    return False

@@ -1,0 +1,71 @@
+"""What SPD101 writes runs: on a CPU it computes what the script did, and under autocast it trains."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from speedlint import config, stages
+from speedlint.registry import Registry
+from speedlint.rule import Risk
+from speedlint.semantics.script import Options
+from tests.conftest import ROOT
+
+torch = pytest.importorskip("torch")
+SCRIPTS = ROOT / "tests" / "precision_scripts"
+every_script = pytest.mark.parametrize("name", ["plain", "trainer", "accumulating"])
+
+
+def _fixed(name: str, folder: Path, release: tuple[int, int] | None, amp: str = "fp16") -> str:
+    path = folder / f"{name}.py"
+    path.write_text((SCRIPTS / f"{name}.py").read_text())
+    settings = config.Settings(folder, select=("SPD101",), risk=Risk.NUMERIC)
+    staged = stages.fix((path,), settings, Options(release, amp), Registry.load())
+    assert not staged.problems
+    return staged.outcomes[0].after.decode()
+
+
+def _losses(text: str, folder: Path) -> list[str]:
+    path = folder / "run.py"
+    path.write_text(text)
+    done = subprocess.run([sys.executable, str(path)], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@every_script
+@pytest.mark.parametrize("release", [(2, 13), None])
+def test_a_run_on_the_cpu_is_the_same(name: str, release: tuple[int, int] | None, tmp_path: Path) -> None:
+    fixed = _fixed(name, tmp_path, release)
+    assert "autocast(" in fixed
+    assert ("torch.cuda.amp.GradScaler(" in fixed) == (release is None)
+    before, after = tmp_path / "before", tmp_path / "after"
+    before.mkdir()
+    after.mkdir()
+    losses = _losses((SCRIPTS / f"{name}.py").read_text(), before)
+    assert len(losses) > 5
+    assert _losses(fixed, after) == losses
+
+
+@every_script
+def test_half_precision_trains(name: str, tmp_path: Path) -> None:
+    fixed = _fixed(name, tmp_path, (2, 13), "bf16")
+    assert "Scaler" not in fixed
+    forced = fixed.replace('device_type="cuda"', 'device_type="cpu"').replace('.type == "cuda"', ".type is not None")
+    assert forced != fixed
+    exact = [float(loss) for loss in _losses((SCRIPTS / f"{name}.py").read_text(), tmp_path)]
+    half = [float(loss) for loss in _losses(forced, tmp_path)]
+    assert half != exact
+    assert half == pytest.approx(exact, rel=5e-2)
+
+
+@every_script
+def test_scaled_half_precision_trains(name: str, tmp_path: Path) -> None:
+    fixed = _fixed(name, tmp_path, (2, 13))
+    forced = fixed.replace('"cuda"', '"cpu"').replace('.type == "cpu"', ".type is not None").replace("float16", "bfloat16")
+    exact = [float(loss) for loss in _losses((SCRIPTS / f"{name}.py").read_text(), tmp_path)]
+    scaled = [float(loss) for loss in _losses(forced, tmp_path)]
+    assert scaled == pytest.approx(exact, rel=5e-2)
