@@ -75,7 +75,11 @@ def _turned(setting: backend.Setting, script: Script) -> Finding:
 
 def _missing(placement: training.Placement, script: Script) -> Finding:
     level = Level.NOTE if backend.is_shallow(script, placement.module) else Level.WARNING
-    code = script.text(placement.module) if isinstance(placement.module, cst.Name) else script.text(placement.module).partition("(")[0]
+    code = (
+        script.text(placement.module)
+        if isinstance(placement.module, cst.Name)
+        else script.text(placement.module).partition("(")[0]
+    )
     message = f"`{code}` is convolutional and its inputs keep one shape, but `cudnn.benchmark` is never set"
     advice = "set `torch.backends.cudnn.benchmark = True` once, before training"
     if any(True for one in (script, *script.neighbours) for _ in backend.settings(one, "benchmark")):

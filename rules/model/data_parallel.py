@@ -4,9 +4,10 @@
 Finds modules wrapped in `torch.nn.DataParallel`, under any name, in programs that train.
 
 ## Why it is slow
-Each forward pass copies all parameters from the first GPU to the others, scatters the batch, runs one Python thread for each
-GPU under one interpreter lock, and gathers the outputs on the first GPU, whose memory and time the others wait for. Each
-process of `DistributedDataParallel` has its own interpreter and its own copy; only gradients travel, during the backward pass.
+Each forward pass copies all parameters from the first GPU to the others, scatters the batch, runs one Python thread for
+each GPU under one interpreter lock, and gathers the outputs on the first GPU, whose memory and time the others wait for.
+Each process of `DistributedDataParallel` has its own interpreter and its own copy; only gradients travel, during the
+backward pass.
 
 ## Example
 ```python

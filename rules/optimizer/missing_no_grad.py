@@ -109,7 +109,11 @@ def _of_decision(call: cst.Call, script: Script) -> Iterator[Finding]:
     """A forward pass whose output only decides something, such as an action."""
     if not evaluation.is_only_decided(script, call) or script.frequency(call) < Frequency.THROTTLED:
         return
-    if not evaluation.is_network(script, call) or evaluation.is_grad_off(script, call) or evaluation.needs_grad(script, call):
+    if (
+        not evaluation.is_network(script, call)
+        or evaluation.is_grad_off(script, call)
+        or evaluation.needs_grad(script, call)
+    ):
         return
     if evaluation.is_in_pass(script, call) or evaluation.is_test(script):
         return

@@ -61,11 +61,14 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         return
     if name in _FUSED and _is_worth_it(call, script):
         yield _finding(call, name, script)
-    elif name.startswith("transformers.") and name.endswith(".AdamW") or name.rpartition(".")[2] in _LEGACY:
-        if script.on_gpu and optimizers.parameters(script, call) and not evaluation.is_test(script):
-            message = f"`{script.text(call.func)}` updates one parameter after another in Python"
-            advice = "use `torch.optim.AdamW(..., fused=True)`; not written here, because its schedule and correction differ"
-            yield Finding(call, message, advice=advice, level=Level.WARNING)
+    elif _is_legacy(name) and script.on_gpu and optimizers.parameters(script, call) and not evaluation.is_test(script):
+        message = f"`{script.text(call.func)}` updates one parameter after another in Python"
+        advice = "use `torch.optim.AdamW(..., fused=True)`; not written here, because its schedule and correction differ"
+        yield Finding(call, message, advice=advice, level=Level.WARNING)
+
+
+def _is_legacy(name: str) -> bool:
+    return (name.startswith("transformers.") and name.endswith(".AdamW")) or name.rpartition(".")[2] in _LEGACY
 
 
 def _is_worth_it(call: cst.Call, script: Script) -> bool:

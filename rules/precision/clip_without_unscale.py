@@ -1,11 +1,12 @@
 """Gradients are clipped while they are still multiplied by the loss scale.
 
 ## What it does
-Finds `clip_grad_norm_` and `clip_grad_value_` after `scaler.scale(loss).backward()` where nothing unscales the gradients first.
+Finds `clip_grad_norm_` and `clip_grad_value_` after `scaler.scale(loss).backward()` where nothing unscales the gradients
+first.
 
 ## Why it is slow
-The scale is 65536 at first, so the norm that is compared with the limit is tens of thousands of times too large: nearly every
-step is clipped to a tiny one, and the training needs many more steps. A norm of 2.45 read 160530 in a run.
+The scale is 65536 at first, so the norm that is compared with the limit is tens of thousands of times too large: nearly
+every step is clipped to a tiny one, and the training needs many more steps. A norm of 2.45 read 160530 in a run.
 
 ## Example
 ```python

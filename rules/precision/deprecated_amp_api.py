@@ -23,7 +23,8 @@ with torch.amp.autocast("cuda", enabled=use_half):
 
 ## Fix safety
 exact: the deprecated names call the new ones with these arguments. `autocast` needs torch 1.10, `GradScaler` 2.3 and
-`custom_fwd` 2.4. The import line is changed where every use of what it binds can be; else it stays. Shown, not written, where
+`custom_fwd` 2.4. The import line is changed where every use of what it binds can be; else it stays. Shown, not
+written, where
 the import stands in a `try` or a branch, where arguments hide in `*args`, and where the class is compared with `isinstance`.
 
 ## Sources

@@ -33,7 +33,8 @@ for images, labels in loader:
 With `amp = "bf16"` there is no scaler.
 
 ## Fix safety
-numeric: results differ by rounding. Where the device is chosen at run time both parts get `enabled=`, so that a run on the CPU
+numeric: results differ by rounding. Where the device is chosen at run time both parts get `enabled=`, so that a run
+on the CPU
 computes what it did. The scaler is made once, beside the optimizer, unscales before clipping, and is saved and loaded with
 the optimizer's state. Shown, not written: several losses or optimizers in a step, closures, gradients used by hand, double
 precision, `BCELoss`, fill values beyond float16, models or losses out of sight, optimizers made elsewhere. Reinforcement

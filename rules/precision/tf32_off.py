@@ -4,7 +4,8 @@
 Finds entry scripts that train attention or wide Linear layers on a GPU in a program that enables TF32 nowhere.
 
 ## Why it is slow
-Ampere and newer GPUs multiply float32 matrices on tensor cores when they may round the factors to TF32: up to 3 times faster.
+Ampere and newer GPUs multiply float32 matrices on tensor cores when they may round the factors to TF32: up to 3
+times faster.
 torch allows that to convolutions and recurrent layers of cuDNN by default, not to matrix products. Models that only convolve
 gain nothing and are left alone; where autocast covers the step only what it leaves in float32 gains, which is a note.
 

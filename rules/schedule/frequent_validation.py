@@ -2,7 +2,8 @@
 
 ## What it does
 Finds calls that run a full pass over a loader without training: every few steps or several times an epoch inside the
-training loop; each epoch at several scales; each epoch although the program has an option for the interval that nothing reads.
+training loop; each epoch at several scales; each epoch although the program has an option for the interval that nothing
+reads.
 
 ## Why it is slow
 A validation step costs about a third of a training step. A full pass every hundred steps can take as long as the steps
@@ -59,7 +60,7 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         return
     if script.loops.kind(found.loop) is Frequency.STEP:
         yield from _within_steps(found, script)
-    elif script.frequency(call) is Frequency.EPOCH:
+    elif script.frequency(call) is Frequency.EPOCH and not schedule.is_thinned(script, found):
         yield from _each_epoch(found, script)
 
 
@@ -73,7 +74,8 @@ def _within_steps(found: schedule.Validation, script: Script) -> Iterator[Findin
         message = f"`{code}` runs a full validation pass several times an epoch"
     else:
         return
-    yield Finding(found.call, message, advice=f"validate every few thousand steps, or once an epoch, {_WHY}", level=Level.WARNING)
+    advice = f"validate every few thousand steps, or once an epoch, {_WHY}"
+    yield Finding(found.call, message, advice=advice, level=Level.WARNING)
 
 
 def _each_epoch(found: schedule.Validation, script: Script) -> Iterator[Finding]:
@@ -90,7 +92,8 @@ def _each_epoch(found: schedule.Validation, script: Script) -> Iterator[Finding]
         place, node, name = option
         message = f"`{code}` validates each epoch, although the option `{name}` asks for an interval: nothing reads it"
         related = (Related(place.source, node, "the option"),)
-        yield Finding(found.call, message, advice=f"validate every `{name}` epochs {_WHY}", level=Level.WARNING, related=related)
+        advice = f"validate every `{name}` epochs {_WHY}"
+        yield Finding(found.call, message, advice=advice, level=Level.WARNING, related=related)
 
 
 RULE = Rule("SPD701", on=cst.Call, check=check, triggers=(b"torch",))

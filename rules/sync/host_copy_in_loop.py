@@ -57,16 +57,10 @@ from speedlint.semantics.gathering import copy_once
 from speedlint.semantics.loops import Frequency
 from speedlint.semantics.script import Script
 
-_OFTEN = {
-    Frequency.STEP: "in every training step",
-    Frequency.EVAL_STEP: "in every evaluation step",
-    Frequency.THROTTLED: "now and then",
-}
-
 
 def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     tensor = reads.copied(script, call)
-    if tensor is None or (often := _OFTEN.get(script.frequency(call))) is None:
+    if tensor is None or (often := reads.often(script, call)) is None:
         return
     whole = reads.chain(script, call)
     if reads.is_read_as_number(script, whole) or reads.is_repeated(script, call):
@@ -78,8 +72,9 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
 
 
 def _finding(call: cst.Call, whole: cst.BaseExpression, script: Script, tensor: cst.BaseExpression, message: str) -> Finding:
-    if script.frequency(call) is Frequency.THROTTLED:
-        return Finding(whole, message, advice="copy less often if it shows in a profile; there is nothing to rewrite")
+    if reads.frequency(script, call) is Frequency.THROTTLED:
+        advice = "copy less often if it shows in a profile; there is nothing to rewrite"
+        return Finding(whole, message, advice=advice, level=Level.NOTE)
     try:
         fix = Fix(copy_once(script, call, tensor), Risk.EXACT)
     except CannotEdit as reason:

@@ -60,30 +60,25 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.edits import CannotEdit
-from speedlint.rule import Finding, Fix, Risk, Rule
+from speedlint.rule import Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import displays, reads
 from speedlint.semantics.deferral import keep_on_device
 from speedlint.semantics.loops import Frequency
 from speedlint.semantics.script import Script
 
-_OFTEN = {
-    Frequency.STEP: "in every training step",
-    Frequency.EVAL_STEP: "in every evaluation step",
-    Frequency.THROTTLED: "now and then",
-}
-
 
 def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     tensor = reads.scalar(script, call)
-    if tensor is None or (often := _OFTEN.get(script.frequency(call))) is None:
+    if tensor is None or (often := reads.often(script, call)) is None:
         return
     if next(reads.needs(script, call), None) is None and not reads.is_repeated(script, call):
         yield _finding(call, script, tensor, f"`{reads.shown(script, call)}` waits for the GPU {often}")
 
 
 def _finding(call: cst.Call, script: Script, tensor: cst.BaseExpression, message: str) -> Finding:
-    if script.frequency(call) is Frequency.THROTTLED:
-        return Finding(call, message, advice="read it less often if it shows in a profile; there is nothing to rewrite")
+    if reads.frequency(script, call) is Frequency.THROTTLED:
+        advice = "read it less often if it shows in a profile; there is nothing to rewrite"
+        return Finding(call, message, advice=advice, level=Level.NOTE)
     try:
         edits = keep_on_device(script, call, tensor)
     except CannotEdit as reason:

@@ -57,13 +57,12 @@ from speedlint.semantics import displays, reads
 from speedlint.semantics.loops import Frequency
 from speedlint.semantics.script import Script
 
-_OFTEN = {Frequency.STEP: "in every training step", Frequency.EVAL_STEP: "in every evaluation step"}
 _ADVICE = f"show it every {displays.PERIOD} steps"
 
 
 def check(node: cst.Call | cst.FormattedString | cst.BinaryOperation, script: Script) -> Iterator[Finding]:
-    often = _OFTEN.get(script.frequency(node))
-    if often is None or not script.on_gpu:
+    often = reads.often(script, node)
+    if often is None or not script.on_gpu or reads.frequency(script, node) is Frequency.THROTTLED:
         return
     if isinstance(node, cst.Call) and displays.is_display(script, node):
         tensor = next(displays.shown_tensors(script, node), None)

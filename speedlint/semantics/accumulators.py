@@ -14,6 +14,7 @@ from speedlint.semantics.script import Script
 from speedlint.source import Source
 
 _SCOPES = (cst.FunctionDef, cst.Lambda, cst.ClassDef)
+_VIEWS = frozenset("view reshape squeeze unsqueeze flatten detach expand contiguous to cuda float t".split())
 _GRAPHED = (b"reduce-overhead", b"max-autotune", b"cudagraph", b"CUDAGraph", b"make_graphed_callables")
 _OPERATORS = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide)
 
@@ -101,7 +102,7 @@ def filled_list(script: Script, append: cst.Call, base: cst.Name) -> tuple[Bindi
         raise CannotEdit(f"`{base.value}` is not only a list that starts empty in this function")
     loop = loop_outside(script, append, bindings[0].node)
     for other in bindings[1:]:
-        if other.kind is not Kind.ASSIGN or script.source.order[other.node] < script.source.last(loop):
+        if other.kind is not Kind.ASSIGN or script.source.order[other.node] <= script.source.last(loop):
             raise CannotEdit(f"`{base.value}` is also set on line {script.source.line(other.node)}")
     return bindings[0], loop
 
@@ -124,8 +125,11 @@ def check_alias(script: Script, read: cst.CSTNode, tensor: cst.BaseExpression) -
     """A tensor that is kept shares its memory: raises CannotEdit where something changes it in place afterwards."""
     if any(mark in each.source.data for each in (script, *script.neighbours) for mark in _GRAPHED):
         raise CannotEdit("the outputs of a model compiled to CUDA graphs are overwritten by the next step")
-    if isinstance(tensor, cst.Call):
+    viewed = _viewed(tensor)
+    if isinstance(viewed, cst.Call):
         return
+    if _is_trained(script, viewed):
+        raise CannotEdit(f"the optimizer may change `{script.text(viewed)}` in place")
     source = script.source
     names = {name.value for name in source.inside(tensor, cst.Name)}
     function = source.enclosing(read, *_SCOPES)
@@ -139,6 +143,37 @@ def check_alias(script: Script, read: cst.CSTNode, tensor: cst.BaseExpression) -
             case cst.Attribute(value=cst.Name(value=name), attr=cst.Name(value=method)):
                 if name in names and re.search(r"[a-z]_$", method):
                     raise CannotEdit(f"`{script.text(call)}` changes the tensor in place")
+
+
+def _viewed(tensor: cst.BaseExpression) -> cst.BaseExpression:
+    """What a view such as ``x.data.squeeze()[0]`` shares its memory with."""
+    while True:
+        match tensor:
+            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=method))) if method in _VIEWS:
+                tensor = inner
+            case cst.Attribute(value=inner, attr=cst.Name(value="data" | "T")) | cst.Subscript(value=inner):
+                tensor = inner
+            case _:
+                return tensor
+
+
+def _is_trained(script: Script, tensor: cst.BaseExpression) -> bool:
+    """Whether a tensor may be a parameter or a buffer: an attribute of a module or an object, or a leaf made by hand."""
+    if isinstance(tensor, cst.Attribute):
+        return script.role(tensor.value) not in (Role.TENSOR, Role.BATCH, Role.MAPPING, Role.SEQUENCE)
+    if not isinstance(tensor, cst.Name):
+        return False
+    for binding in script.names.reaching(tensor):
+        match binding.value:
+            case cst.Call(args=args) if any(
+                arg.keyword is not None and arg.keyword.value == "requires_grad" for arg in args
+            ):
+                return True
+            case cst.Call(func=func) if (script.name(func) or "").endswith("Parameter"):
+                return True
+            case cst.Attribute() as value if not binding.path:
+                return _is_trained(script, value)
+    return False
 
 
 def is_target(source: Source, use: cst.CSTNode) -> bool:

@@ -49,7 +49,7 @@ def modern_text(name: str) -> str:
 
 
 def modern_edits(script: Script, node: Use, name: str) -> tuple[tuple[Edit, ...], tuple[int, int] | None]:
-    """The edits that modernise one use, and the release they need; with all other uses and the import where that is possible.
+    """The edits that modernise one use, and the release they need; all uses and the import together where that is possible.
 
     Raises CannotEdit.
     """

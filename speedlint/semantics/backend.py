@@ -14,7 +14,9 @@ from speedlint.semantics import library
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
 
-_PLANAR = re.compile(rb"Conv(?:Transpose)?[23]d|conv[23]d|torchvision\.models|from torchvision import .*models|timm|segmentation_models")
+_PLANAR = re.compile(
+    rb"Conv(?:Transpose)?[23]d|conv[23]d|torchvision\.models|from torchvision import .*models|timm|segmentation_models"
+)
 _SHALLOW = 2
 _MOST_REACHED = 40
 _VARIES = re.compile(
@@ -52,11 +54,10 @@ def is_undone(script: Script, assign: cst.Assign, switch: str) -> bool:
     source = script.source
     for setting in settings(script, switch):
         later = setting.assign
-        if source.order[later] > source.order[assign] and source.enclosing(later, cst.FunctionDef) is source.enclosing(
-            assign, cst.FunctionDef
-        ):
-            if source.contains(source.parents[source.statement(later)], assign):
-                return True
+        same = source.enclosing(later, cst.FunctionDef) is source.enclosing(assign, cst.FunctionDef)
+        block = source.parents[source.statement(later)]
+        if same and source.order[later] > source.order[assign] and source.contains(block, assign):
+            return True
     return False
 
 
@@ -118,9 +119,9 @@ def _is_named(name: str) -> bool:
 def is_without_gpu(script: Script, node: cst.CSTNode) -> bool:
     """Whether a line runs only where there is no GPU: in the ``else`` of ``if torch.cuda.is_available()``."""
     for up in script.source.ancestors(node):
-        if isinstance(up, cst.Else) and isinstance(branch := script.source.parents[up], cst.If):
-            if script.is_call_to(branch.test, "torch.cuda.is_available"):
-                return True
+        branch = script.source.parents[up] if isinstance(up, cst.Else) else None
+        if isinstance(branch, cst.If) and script.is_call_to(branch.test, "torch.cuda.is_available"):
+            return True
     return False
 
 
@@ -144,7 +145,7 @@ def is_conditional(script: Script, assign: cst.Assign) -> bool:
 
 
 def shapes_are_fixed(script: Script) -> bool:
-    """Whether the network's inputs keep one shape as far as can be seen: batches collated by default, no word of other sizes."""
+    """Whether the network's inputs keep one shape: batches collated by default, no word of other sizes."""
     places = (script, *script.neighbours)
     loaders = [(one, call) for one in places for call in one.calls(*library.LOADERS)]
     if not loaders or any(_VARIES.search(one.source.data) for one in places):
@@ -157,7 +158,7 @@ def _is_uneven(script: Script, call: cst.Call) -> bool:
     collate, size = script.argument(call, "collate_fn"), script.argument(call, "batch_size", 1)
     if collate is not None and not (isinstance(collate, cst.Name) and collate.value == "None"):
         return True
-    return script.hides_arguments(call) and size is None or isinstance(size, cst.Integer) and size.value == "1"
+    return (script.hides_arguments(call) and size is None) or (isinstance(size, cst.Integer) and size.value == "1")
 
 
 def is_planar(script: Script) -> bool:
@@ -174,8 +175,11 @@ def is_shallow(script: Script, module: cst.CSTNode) -> bool:
         definition = one.value(node).definition
         if definition is None or any(True for _ in definition.script.source.inside(definition.node, cst.For)):
             return False
-        own = [call for call in definition.script.source.inside(definition.node, cst.Call)
-               if (definition.script.name(call.func) or "").startswith("torch.nn.Conv")]
+        own = [
+            call
+            for call in definition.script.source.inside(definition.node, cst.Call)
+            if (definition.script.name(call.func) or "").startswith("torch.nn.Conv")
+        ]
         if not 0 < len(own) <= _SHALLOW or len(own) != convolutions:
             return False
     return True
@@ -194,9 +198,8 @@ def _reached(script: Script) -> Iterator[Script]:
                 todo.append(other)
 
 
-
 def outermost(script: Script, node: cst.CSTNode) -> cst.CSTNode:
-    """The outermost statement around a node that still stands in its function's own block, or under the ``__main__`` guard."""
+    """The outermost statement around a node that stands in its function's own block, or under the ``__main__`` guard."""
     found: cst.CSTNode = script.source.statement(node)
     for up in script.source.ancestors(found):
         if isinstance(up, (cst.FunctionDef, cst.ClassDef, cst.Module, cst.For, cst.While)):

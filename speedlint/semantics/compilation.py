@@ -9,7 +9,12 @@ from speedlint.semantics.script import Script
 from speedlint.semantics.training import Placement, network, roots
 
 _SECOND_DERIVATIVES = ("torch.autograd.grad", "torch.autograd.functional.jacobian", "torch.autograd.functional.hessian")
-_CLASHES = ("torch.utils.checkpoint.checkpoint", "torch.jit.script", "torch.jit.trace", "torch.nn.utils.parametrizations.weight_norm")
+_CLASHES = (
+    "torch.utils.checkpoint.checkpoint",
+    "torch.jit.script",
+    "torch.jit.trace",
+    "torch.nn.utils.parametrizations.weight_norm",
+)
 
 
 def is_compiled(script: Script) -> bool:
@@ -20,21 +25,31 @@ def is_compiled(script: Script) -> bool:
 def _compiles(script: Script) -> bool:
     if any(True for _ in script.calls(*library.COMPILERS)):
         return True
-    if any(script.name(each.decorator) in library.COMPILERS for function in script.source.of(cst.FunctionDef)
-           for each in function.decorators):
+    if any(
+        script.name(each.decorator) in library.COMPILERS
+        for function in script.source.of(cst.FunctionDef)
+        for each in function.decorators
+    ):
         return True
-    return any(script.name(call.func) not in ("re.compile",) and not _is_pattern(script, call)
-               for call in script.method_calls("compile"))
+    return any(
+        script.name(call.func) not in ("re.compile",) and not _is_pattern(script, call)
+        for call in script.method_calls("compile")
+    )
 
 
 def _is_pattern(script: Script, call: cst.Call) -> bool:
-    return isinstance(call.func, cst.Attribute) and script.name(call.func) is not None and not (
-        script.name(call.func) or ""
-    ).startswith("torch.")
+    return (
+        isinstance(call.func, cst.Attribute)
+        and script.name(call.func) is not None
+        and not (script.name(call.func) or "").startswith("torch.")
+    )
 
 
 def may_gain(script: Script, module: cst.BaseExpression) -> bool:
     """Whether a module is in sight, has enough in it, and nothing in it or beside it is known to break compilation."""
+    definition = script.value(module).definition
+    if definition is not None and script.roles.calls.method(definition, "forward") is None:
+        return False  # run by other methods, which `compile()` leaves as they are
     made_of = network(script, module)
     if made_of.recurrent or not (made_of.convolutions or made_of.attention or made_of.linears > 1):
         return False

@@ -191,4 +191,5 @@ def _counts_all(script: Script, loop: Loop, augmented: cst.AugAssign, name: str)
     """Whether the only thing the loop does to the name is to add one in each turn."""
     source = script.source
     targets = [use for use in source.inside(loop.body, cst.Name) if use.value == name and is_target(source, use)]
-    return len(targets) == 1 and source.parents[source.statement(augmented)] is loop.body
+    line = source.parents[augmented]
+    return len(targets) == 1 and isinstance(line, cst.SimpleStatementLine) and source.parents[line] is loop.body

@@ -57,7 +57,7 @@ def first_edit(script: Script, dotted: str, arguments: str, before: cst.CSTNode)
     guard = main_guard(script)
     if guard is not None and isinstance(guard.body, cst.IndentedBlock) and not any(script.calls(*_SPAWNS)):
         return (*imports, edits.insert_before(script.source, guard.body.body[0], [line]))
-    body = [statement for statement in script.source.module.body]
+    body = list(script.source.module.body)
     limit = next((i for i, statement in enumerate(body) if script.source.contains(statement, before)), len(body))
     above = [statement for statement in body[:limit] if _is_import(statement)]
     if imports or not above:

@@ -11,6 +11,7 @@ import libcst as cst
 from speedlint.semantics import library, passes
 from speedlint.semantics.loops import Does, Frequency
 from speedlint.semantics.model import Definition, Role
+from speedlint.semantics.training import roots
 
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
@@ -26,10 +27,24 @@ _TRAINERS = (
 _ALSO_OFF = ("torch.enable_grad", "torch.autograd.enable_grad", "torch._C._set_grad_enabled")
 _OFF_WORDS = ("no_grad", "inference_mode", "set_grad_enabled")
 _SETTERS = ("torch.set_grad_enabled", "torch.autograd.set_grad_enabled", "torch._C._set_grad_enabled")
-_GRADIENT_WORDS = frozenset({"grad", "requires_grad", "requires_grad_", "retain_grad", "register_full_backward_hook",
-                             "register_backward_hook", "enable_grad", "backward", "autograd"})
+_GRADIENT_WORDS = frozenset(
+    {
+        "grad",
+        "requires_grad",
+        "requires_grad_",
+        "retain_grad",
+        "register_full_backward_hook",
+        "register_backward_hook",
+        "enable_grad",
+        "backward",
+        "autograd",
+    }
+)
 _GRADIENT_CALLS = ("torch.autograd.grad", "torch.enable_grad", "torch.func.grad", "torch.autograd.functional.jacobian")
-_EVALUATES = re.compile(r"eval|valid|(?:^|_)val(?:_|$)|(?:^|_)test(?:_|$)|predict|infer|accuracy|score|metric", re.IGNORECASE)
+_EVALUATES = re.compile(
+    r"eval|valid|(?:^|_)val(?:_|$)|(?:^|_)test(?:_|$)|predict|infer|accuracy|score|metric", re.IGNORECASE
+)
+_LOSS = re.compile(r"loss|criterion", re.IGNORECASE)
 _DEPTH = 5
 _TRAINING = Does.BACKWARD | Does.OPTIMIZER_STEP | Does.TRAINS
 
@@ -67,8 +82,14 @@ def is_test(script: Script) -> bool:
     root = script.program.root(script.path)
     inside = script.path.absolute().parts[len(root.parts) :]
     stem = script.path.stem
-    return any(part in ("tests", "test") for part in inside[:-1]) or stem.endswith("_test") or stem == "conftest" or (
-        stem.startswith("test_") and any(each.name.value.startswith("test") for each in script.source.of(cst.FunctionDef))
+    return (
+        any(part in ("tests", "test") for part in inside[:-1])
+        or stem.endswith("_test")
+        or stem == "conftest"
+        or (
+            stem.startswith("test_")
+            and any(each.name.value.startswith("test") for each in script.source.of(cst.FunctionDef))
+        )
     )
 
 
@@ -84,7 +105,9 @@ def is_grad_off(script: Script, node: cst.CSTNode, depth: int = 0) -> bool:
         if isinstance(up, cst.With) and any(_switches(script, item.item) for item in up.items):
             return True
         if isinstance(up, cst.FunctionDef):
-            if any(_switches(script, each.decorator) for each in up.decorators) or _is_switched_before(script, node, up.body):
+            if any(_switches(script, each.decorator) for each in up.decorators) or _is_switched_before(
+                script, node, up.body
+            ):
                 return True
             return any(is_grad_off(other, call, depth + 1) for other, call in script.call_sites(up))
     return _is_switched_before(script, node, script.source.module)
@@ -94,7 +117,11 @@ def _switches(script: Script, expression: cst.BaseExpression) -> bool:
     """Whether a context manager or decorator switches gradients off or by a flag: torch's own, or one of the project's."""
     called = expression.func if isinstance(expression, cst.Call) else expression
     name = script.name(called)
-    if name in library.NO_GRADS or name in _ALSO_OFF or (isinstance(called, cst.Attribute) and called.attr.value in _OFF_WORDS):
+    if (
+        name in library.NO_GRADS
+        or name in _ALSO_OFF
+        or (isinstance(called, cst.Attribute) and called.attr.value in _OFF_WORDS)
+    ):
         return True
     if isinstance(expression, cst.IfExp):
         return _switches(script, expression.body) or _switches(script, expression.orelse)
@@ -110,7 +137,7 @@ def _calls_within(definition: Definition, *names: str) -> Iterator[cst.Call]:
 
 
 def _is_switched_before(script: Script, node: cst.CSTNode, block: cst.CSTNode) -> bool:
-    """Whether a statement ``torch.set_grad_enabled(...)`` stands above the node in its function, or at the top of the file."""
+    """Whether a statement ``torch.set_grad_enabled(...)`` stands above the node in its function, or atop the file."""
     return any(
         isinstance(script.source.parents[call], cst.Expr)
         and script.source.order[call] < script.source.order[node]
@@ -140,9 +167,9 @@ def needs_grad(script: Script, node: cst.CSTNode, depth: int = 0) -> bool:
 def forward_of_pass(script: Script, loop: cst.For) -> cst.Call | None:
     """The first call of a network in the body of an evaluation loop, not of a loss; None where there is none."""
     for call in script.source.inside(loop.body, cst.Call):
-        if is_network(script, call) and script.source.enclosing(
-            call, cst.FunctionDef
-        ) is script.source.enclosing(loop, cst.FunctionDef):
+        if is_network(script, call) and script.source.enclosing(call, cst.FunctionDef) is script.source.enclosing(
+            loop, cst.FunctionDef
+        ):
             return call
     return None
 
@@ -159,10 +186,14 @@ def is_in_pass(script: Script, node: cst.CSTNode) -> bool:
 
 
 def _is_loss(script: Script, call: cst.Call) -> bool:
-    made = script.value(call.func).made
+    """Whether what is called is, or may be, a loss: by the name of its class or of the library's."""
     defined = script.value(call.func).definition
-    name = defined.name if defined is not None else (made.script.name(made.call.func) or "") if made is not None else ""
-    return name.endswith("Loss") or len([arg for arg in call.args if arg.keyword is None]) == 2 and "oss" in name
+    if defined is not None and _LOSS.search(defined.name):
+        return True
+    for one, node in roots(script, call.func):
+        if isinstance(node, cst.Call) and _LOSS.search((one.name(node.func) or one.text(node.func)).rpartition(".")[2]):
+            return True
+    return False
 
 
 def is_evaluation(script: Script, node: cst.CSTNode) -> bool:
@@ -173,9 +204,10 @@ def is_evaluation(script: Script, node: cst.CSTNode) -> bool:
     block = function.body if function is not None else script.source.module
     latest = None
     for call in script.method_calls("eval", "train"):
-        if script.source.order[call] < script.source.order[node] and script.source.contains(block, call):
-            if script.role(call.func.value) in (Role.MODULE, Role.UNKNOWN):  # type: ignore[attr-defined]
-                latest = call
+        before = script.source.order[call] < script.source.order[node] and script.source.contains(block, call)
+        assert isinstance(call.func, cst.Attribute)
+        if before and script.role(call.func.value) in (Role.MODULE, Role.UNKNOWN):
+            latest = call
     return latest is not None and (passes.sets_eval_mode(script, latest) or _is_eval_call(latest))
 
 
@@ -209,15 +241,22 @@ def both_modes(script: Script, loop: cst.For) -> cst.BaseExpression | None:
     for up in source.ancestors(backwards[0]):
         if up is loop:
             return None
-        if isinstance(up, cst.If) and up.orelse is None and {name.value for name in source.inside(up.test, cst.Name)} & parameters:
+        if (
+            isinstance(up, cst.If)
+            and up.orelse is None
+            and {name.value for name in source.inside(up.test, cst.Name)} & parameters
+        ):
             return None if _switches_mode(script, function) else up.test
     return None
 
 
 def _switches_mode(script: Script, function: cst.FunctionDef) -> bool:
     """Whether the function mentions one of torch's switches of gradients at all."""
-    return any(script.name(node) in library.NO_GRADS for kind in (cst.Attribute, cst.Name)
-               for node in script.source.inside(function, kind))
+    return any(
+        script.name(node) in library.NO_GRADS
+        for kind in (cst.Attribute, cst.Name)
+        for node in script.source.inside(function, kind)
+    )
 
 
 def is_only_decided(script: Script, call: cst.Call) -> bool:

@@ -27,7 +27,7 @@ def copy_once(script: Script, copy: cst.Call, tensor: cst.BaseExpression) -> tup
     for use in script.names.uses(base):
         if use is base or is_target(source, use) or start not in script.names.reaching(use):
             continue
-        if source.order[use] < source.last(loop) or script.function(use) is not script.function(copy):
+        if source.order[use] <= source.last(loop) or script.function(use) is not script.function(copy):
             raise CannotEdit(f"`{base.value}` is used within the loop, on line {source.line(use)}")
         if not _is_length(script, use):
             changes += _join(script, use, is_array=is_array)

@@ -13,7 +13,7 @@ from speedlint import edits
 from speedlint.edits import CannotEdit
 from speedlint.rule import Edit
 from speedlint.semantics.model import Definition, Role
-from speedlint.semantics.names import Kind
+from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.networks import Hazard
 from speedlint.semantics.script import Script
 from speedlint.semantics.steps import CLIPS, Step, step_network
@@ -30,7 +30,7 @@ _LEAVES = (cst.Return, cst.Yield, cst.Raise, cst.Break, cst.Continue, cst.Del, c
 
 
 def refuse_hazards(step: Step, *, half: bool) -> None:
-    """Raises where the step does something that autocast (``half``: in float16) breaks, or runs code that is out of sight."""
+    """Raises where the step does what autocast (``half``: in float16) breaks, or runs code that is out of sight."""
     made_of = step_network(step)
     for hazard in made_of.hazards:
         if half or not hazard.half_only:
@@ -107,6 +107,7 @@ def _wrapped_statements(step: Step) -> tuple[cst.CSTNode, cst.CSTNode]:
 
 
 def common_suite(script: Script, nodes: tuple[cst.CSTNode, ...]) -> cst.IndentedBlock | cst.Module:
+    """The innermost block that all nodes stand in."""
     for suite in script.source.ancestors(nodes[0]):
         if isinstance(suite, _SUITES) and all(script.source.contains(suite, node) for node in nodes):
             return suite
@@ -114,6 +115,7 @@ def common_suite(script: Script, nodes: tuple[cst.CSTNode, ...]) -> cst.Indented
 
 
 def child_index(script: Script, body: list[cst.BaseStatement], node: cst.CSTNode) -> int:
+    """Which statement of a block a node stands in."""
     return next(i for i, child in enumerate(body) if script.source.contains(child, node))
 
 
@@ -222,7 +224,7 @@ def _is_cuda(script: Script, device: cst.BaseExpression) -> bool:
 
 def is_visible(script: Script, expression: cst.BaseExpression, at: cst.CSTNode) -> bool:
     """Whether an expression means at ``at`` what it means where it is written."""
-    names, order = script.names, script.source.order
+    names = script.names
     for name in script.source.inside(expression, cst.Name):
         parent = script.source.parents[name]
         if isinstance(parent, cst.Attribute) and parent.attr is name:
@@ -234,19 +236,21 @@ def is_visible(script: Script, expression: cst.BaseExpression, at: cst.CSTNode) 
         here = names.scope(at).lookup(name.value)
         if here is None or here is not names.scope(name).lookup(name.value):
             return False
-        own = here is names.scope(at)
-        bindings = here.bindings[name.value]
-        if own and not any((b.effect < order[at] and b.region is None) or b.kind is Kind.PARAMETER for b in bindings):
-            if not any(
-                b.effect < order[at] and script.source.contains(script.source.parents[b.region], at)
-                for b in bindings
-                if b.region is not None
-            ):
-                return False
+        if here is names.scope(at) and not any(_binds_before(script, binding, at) for binding in here.bindings[name.value]):
+            return False
     return True
 
 
+def _binds_before(script: Script, binding: Binding, at: cst.CSTNode) -> bool:
+    """Whether a binding of the same function has run when ``at`` does."""
+    if binding.kind is Kind.PARAMETER:
+        return True
+    is_above = binding.effect < script.source.order[at]
+    return is_above and (binding.region is None or script.source.contains(script.source.parents[binding.region], at))
+
+
 def same_class(script: Script, left: cst.CSTNode, right: cst.CSTNode) -> bool:
+    """Whether both nodes stand in methods of one class."""
     owners = [script.names.owner(f) if (f := script.function(node)) is not None else None for node in (left, right)]
     return owners[0] is not None and owners[0] is owners[1]
 

@@ -15,6 +15,7 @@ import libcst as cst
 
 from speedlint.semantics import library, passes
 from speedlint.semantics.model import Definition, Role
+from speedlint.semantics.names import Kind
 
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
@@ -76,7 +77,7 @@ class Loops:
             if isinstance(up, (cst.For, cst.While)) and child is up.body:
                 kind = self.kind(up)
                 if kind is not None:
-                    is_rare = throttled or (counted and self._accumulates(up))
+                    is_rare = throttled or (counted and self.accumulates(up))
                     return min(kind, Frequency.THROTTLED) if is_rare else kind
             child = up
         return Frequency.ONCE
@@ -182,7 +183,20 @@ class Loops:
                 return early or self._asks_the_clock(test)
             case cst.Call(func=func):
                 return self.script.name(func) in ("torch.isnan", "math.isnan", "numpy.isnan", "torch.isinf", "math.isinf")
+            case cst.Name():
+                return self._is_set_to_rare(test)
         return False
+
+    def _is_set_to_rare(self, name: cst.Name) -> bool:
+        """Whether a name holds a condition that is rare: ``last_step = step == steps - 1``."""
+        bindings = self.script.names.reaching(name)
+        return bool(bindings) and all(
+            binding.kind is Kind.ASSIGN
+            and not binding.path
+            and isinstance(binding.value, (cst.Comparison, cst.BooleanOperation, cst.UnaryOperation))
+            and self._is_rare(binding.value)
+            for binding in bindings
+        )
 
     def _is_among_first(self, left: cst.BaseExpression, right: cst.BaseExpression) -> bool:
         """Whether a loop of steps is at one of its first turns: ``batch_idx < 8``."""
@@ -242,11 +256,16 @@ class Loops:
                 return isinstance(target.operator, cst.Equal)
         return False
 
-    def _accumulates(self, loop: Loop) -> bool:
+    def accumulates(self, loop: Loop) -> bool:
         """Whether a training step of the loop is many micro-steps, so that what it does once it does rarely."""
         source = self.script.source
         inner: list[Loop] = [*source.inside(loop.body, cst.For), *source.inside(loop.body, cst.While)]
-        return any(self._runs_here(each, loop.body) and self.kind(each) is Frequency.STEP for each in inner)
+        return any(
+            self._runs_here(each, loop.body)
+            and self.kind(each) is Frequency.STEP
+            and not self.does(each.body) & Does.OPTIMIZER_STEP
+            for each in inner
+        )
 
     def _is_counter_at(self, left: cst.BaseExpression, right: cst.BaseExpression) -> bool:
         """Whether a loop's counter is compared with one number: the first batch, the last step."""
@@ -277,7 +296,7 @@ class Loops:
 
     def _kind(self, loop: Loop) -> Frequency | None:
         does = self.does(loop.body)
-        if does & (Does.BACKWARD | Does.OPTIMIZER_STEP):
+        if does & Does.OPTIMIZER_STEP or (does & Does.BACKWARD and not does & Does.TRAINS):
             return Frequency.STEP
         if does & Does.TRAINS:
             return Frequency.EPOCH

@@ -12,7 +12,7 @@ from functools import reduce
 import libcst as cst
 
 from speedlint.semantics import library
-from speedlint.semantics.model import Constant, Definition
+from speedlint.semantics.model import Constant, Definition, Role
 from speedlint.semantics.script import Script
 
 _CONVOLUTIONS = tuple(f"torch.nn.{name}" for name in ("Conv", "LazyConv", "functional.conv"))
@@ -305,6 +305,7 @@ def _own(script: Script, top: cst.CSTNode) -> Network:
         elif name.startswith((*library.MODULE_FACTORIES, "transformers.")) or _is_foreign_module(script, name):
             library_parts |= _of_library(script, call, name)
     hazards += _vanishing(script, top)
+    hazards += _index_writes(script, top)
     if isinstance(top, cst.ClassDef):
         hazards += _custom_function(script, top)
         attention = attention or any((script.name(base.value) or "").startswith(_ATTENTION) for base in top.bases)
@@ -364,6 +365,19 @@ def _vanishing(script: Script, top: cst.CSTNode) -> list[Hazard]:
         ):
             why = f"the bounds of `{script.text(call)}` round away in float16"
             found.append(Hazard(script, call, why, half_only=True))
+    return found
+
+
+def _index_writes(script: Script, top: cst.CSTNode) -> list[Hazard]:
+    """Assignments to what a tensor indexes: unlike slices, they raise where the dtypes differ."""
+    found = []
+    for target in script.source.inside(top, cst.AssignTarget):
+        if not isinstance(target.target, cst.Subscript):
+            continue
+        indices = [part.slice.value for part in target.target.slice if isinstance(part.slice, cst.Index)]
+        if any(script.role(index) is Role.TENSOR for index in indices):
+            why = f"`{script.text(target.target)} = ...` raises where autocast makes the dtypes differ"
+            found.append(Hazard(script, target.target, why))
     return found
 
 

@@ -17,8 +17,15 @@ from speedlint.semantics.values import returned
 
 Move = tuple[Script, cst.Call]
 
-_SHARDERS = ("torch.distributed.fsdp", "torch.distributed._composable", "torch.distributed.tensor", "torch.distributed._tensor",
-             "torch.distributed.pipelining", "fairscale", "deepspeed")
+_SHARDERS = (
+    "torch.distributed.fsdp",
+    "torch.distributed._composable",
+    "torch.distributed.tensor",
+    "torch.distributed._tensor",
+    "torch.distributed.pipelining",
+    "fairscale",
+    "deepspeed",
+)
 _PARAMETERS = ("parameters", "named_parameters")
 _SAME = frozenset("to cuda cpu train eval half float double bfloat16 requires_grad_ apply share_memory".split())
 
@@ -30,12 +37,16 @@ def made(script: Script, optimizer: cst.CSTNode) -> Made | None:
 
 
 def is_plain_sgd(found: Made | None) -> bool:
-    """Whether a step leaves a parameter whose gradient is zero as it is: SGD without momentum, decay and options by group."""
+    """Whether a step leaves a parameter whose gradient is zero as it is: SGD without momentum, decay, groups."""
     if found is None or found.script.name(found.call.func) != "torch.optim.SGD" or found.script.hides_arguments(found.call):
         return False
     script, call = found.script, found.call
     params = script.argument(call, "params", 0)
-    if not isinstance(params, cst.Call) or not isinstance(params.func, cst.Attribute) or params.func.attr.value != "parameters":
+    if (
+        not isinstance(params, cst.Call)
+        or not isinstance(params.func, cst.Attribute)
+        or params.func.attr.value != "parameters"
+    ):
         return False
     return all(_is_zero(script, call, name, place) for name, place in (("momentum", 2), ("weight_decay", 4)))
 
@@ -79,7 +90,9 @@ def _expects_none(script: Script, gradient: cst.Attribute) -> bool:
 
 def _is_none_asked(script: Script, test: cst.BaseExpression) -> bool:
     return any(
-        isinstance(each.left, cst.Attribute) and each.left.attr.value == "grad" and any(_is_none(t.comparator) for t in each.comparisons)
+        isinstance(each.left, cst.Attribute)
+        and each.left.attr.value == "grad"
+        and any(_is_none(t.comparator) for t in each.comparisons)
         for each in script.source.inside(test, cst.Comparison)
     )
 
@@ -138,7 +151,11 @@ def _of_variable(script: Script, name: cst.Name, depth: int) -> Iterator[Paramet
         if isinstance(attribute, cst.IfExp):
             attribute = script.source.parents[attribute]
         added = script.source.parents[attribute]
-        if isinstance(attribute, cst.Attribute) and attribute.attr.value in ("append", "extend") and isinstance(added, cst.Call):
+        if (
+            isinstance(attribute, cst.Attribute)
+            and attribute.attr.value in ("append", "extend")
+            and isinstance(added, cst.Call)
+        ):
             for arg in added.args:
                 yield from _into(script, arg.value, depth)
 
@@ -161,9 +178,11 @@ def moves(script: Script, module: cst.CSTNode) -> list[tuple[Script, cst.Call]]:
     for place in (script, *script.neighbours):
         for call in place.method_calls("to", "cuda"):
             assert isinstance(call.func, cst.Attribute)
-            if place.name(call.func) is None and place.role(call.func.value) is Role.MODULE and _has_device(place, call):
-                if any(id(node) in origin for _, node in roots(place, call.func.value)):
-                    found.append((place, call))
+            is_move = (
+                place.name(call.func) is None and place.role(call.func.value) is Role.MODULE and _has_device(place, call)
+            )
+            if is_move and any(id(node) in origin for _, node in roots(place, call.func.value)):
+                found.append((place, call))
     return found
 
 
@@ -172,8 +191,10 @@ def _has_device(script: Script, call: cst.Call) -> bool:
     if call.func.attr.value == "cuda":
         return True
     target = script.argument(call, "device", 0)
-    return target is not None and not script.roles.calls.is_dtype(target) and (
-        script.roles.calls.device_of(target) is not Place.HOST
+    return (
+        target is not None
+        and not script.roles.calls.is_dtype(target)
+        and (script.roles.calls.device_of(target) is not Place.HOST)
     )
 
 
@@ -250,9 +271,9 @@ def _visible(script: Script, module: cst.CSTNode, move: tuple[Script, cst.Call])
     constant = place.constant(target)
     if place.roles.calls.device_of(target) is Place.GPU and (constant is None or constant.value is not None):
         return Found(Where.ON_GPU)
-    if place is script and isinstance(target, cst.Name) and script.value(target).role is Role.DEVICE:
-        if _is_same_variable(script, target, module):
-            return Found(Where.BY_DEVICE, target.value)
+    is_device = place is script and isinstance(target, cst.Name) and script.value(target).role is Role.DEVICE
+    if is_device and isinstance(target, cst.Name) and _is_same_variable(script, target, module):
+        return Found(Where.BY_DEVICE, target.value)
     if all(_is_chosen_by_cuda(other, value) for other, value in place.roles.origins(target)):
         return Found(Where.BY_CUDA) if any(True for _ in place.roles.origins(target)) else Found(Where.PERHAPS)
     return Found(Where.PERHAPS)

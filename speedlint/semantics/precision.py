@@ -9,7 +9,6 @@ from speedlint.semantics.script import Script
 from speedlint.semantics.steps import Step, modules_of
 
 _DEPTH = 5
-_SCALER_MARKS = ("gradscaler", "grad_scaler", "loss_scaler", "lossscaler", "nativescaler", "amp_scaler")
 _PRECISIONS = ("allow_tf32", "fp32_precision", "set_float32_matmul_precision")
 
 
@@ -133,12 +132,8 @@ def _scalers(script: Script) -> list[cst.CSTNode]:
     return [
         name
         for name in script.source.of(cst.Name)
-        if any(mark in name.value.lower() for mark in _SCALER_MARKS)
-        and script.source.enclosing(name, cst.ImportAlias) is None
+        if "scaler" in name.value.lower() and script.source.enclosing(name, cst.ImportAlias) is None
     ]
-
-
-_SCALER_MARKS = ("gradscaler", "grad_scaler", "loss_scaler", "lossscaler", "nativescaler", "amp_scaler")
 
 
 def sets_matmul_precision(script: Script) -> bool:

@@ -46,7 +46,7 @@ _LIBRARY_WRITERS = (
     "tifffile.",
 )
 _SIZES = frozenset(
-    "arange zeros ones full empty rand randn randint narrow expand repeat view reshape new_zeros pad chunk split".split()
+    "pack_padded_sequence arange zeros ones full empty rand randn randint narrow expand repeat view reshape new_zeros pad chunk split".split()
 )
 _PASSED_ON = frozenset("abs round float int list tuple sorted zip enumerate max min sum set reversed map dict".split())
 _HOT = (Frequency.STEP, Frequency.EVAL_STEP)
@@ -255,6 +255,24 @@ class _Flow:
 
 
 # Telling about reads
+
+_OFTEN = {
+    Frequency.STEP: "in every training step",
+    Frequency.EVAL_STEP: "in every evaluation step",
+    Frequency.THROTTLED: "now and then",
+}
+
+
+def frequency(script: Script, read: cst.CSTNode) -> Frequency:
+    """How often a read waits; what is read once for many micro-steps is read now and then."""
+    found = script.frequency(read)
+    loop = script.loops.driving_loop(read) if found is Frequency.STEP else None
+    return Frequency.THROTTLED if loop is not None and script.loops.accumulates(loop) else found
+
+
+def often(script: Script, read: cst.CSTNode) -> str | None:
+    """How often a read waits, in words; None where it is too seldom to matter."""
+    return _OFTEN.get(frequency(script, read))
 
 
 def is_repeated(script: Script, read: cst.Call) -> bool:

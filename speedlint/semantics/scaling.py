@@ -184,7 +184,7 @@ def unscale_edits(
 
 
 def scaled_clips(backward: cst.Call, script: Script) -> tuple[cst.Call, str, list[cst.Call]] | None:
-    """The first clipping of what ``scaler.scale(loss).backward()`` left scaled, the scaler, and the ``scaler.step`` calls."""
+    """The first clipping of gradients that ``scaler.scale(loss).backward()`` left scaled, the scaler, and its step calls."""
     match backward:
         case cst.Call(
             func=cst.Attribute(

@@ -13,7 +13,9 @@ from speedlint.semantics.loops import Does, Frequency
 from speedlint.semantics.model import Constant, Definition, Role
 from speedlint.semantics.script import Script
 
-_INTERVAL = re.compile(r"(?:val|eval|test)\w*_(?:interval|freq|frequency|every|period|step|steps|epoch|epochs)$|^(?:interval|freq)_(?:val|eval)")
+_INTERVAL = re.compile(
+    r"(?:val|eval|test)\w*_(?:interval|freq|frequency|every|period|step|steps|epoch|epochs)$|^(?:interval|freq)_(?:val|eval)"
+)
 _LOGGERS = frozenset({"print", "info", "debug", "warning", "log", "write", "print_log"})
 _OFTEN = 200
 
@@ -36,7 +38,9 @@ def validation(script: Script, call: cst.Call) -> Validation | None:
     if not does & Does.EVALUATES or does & (Does.TRAINS | Does.BACKWARD | Does.OPTIMIZER_STEP):
         return None
     loop = _loop(script, call)
-    if loop is None or not any(True for _ in full_passes(callee)):
+    if loop is None or not any(
+        does & Does.NO_TRAINING or callee.script.loops.iterates_loader(one) for one in full_passes(callee)
+    ):
         return None
     return Validation(call, callee, loop)
 
@@ -46,8 +50,10 @@ def _loop(script: Script, node: cst.CSTNode) -> cst.For | cst.While | None:
     for up in script.source.ancestors(node):
         if isinstance(up, cst.FunctionDef):
             return None
-        if isinstance(up, (cst.For, cst.While)) and script.loops.kind(up) in (Frequency.STEP, Frequency.EPOCH):
-            return up
+        if isinstance(up, (cst.For, cst.While)) and (kind := script.loops.kind(up)) in (Frequency.STEP, Frequency.EPOCH):
+            does = script.loops.does(up.body)
+            trains_whole = kind is Frequency.STEP and (does & Does.TRAINS or not does & Does.OPTIMIZER_STEP)
+            return None if trains_whole else up
     return None
 
 
@@ -59,7 +65,9 @@ def full_passes(callee: Definition) -> Iterator[cst.For]:
             continue
         if any(True for _ in script.source.inside(loop.body, cst.Break)):
             continue
-        if any(script.name(call.func) in ("itertools.islice", "range") for call in script.source.inside(loop.iter, cst.Call)):
+        if any(
+            script.name(call.func) in ("itertools.islice", "range") for call in script.source.inside(loop.iter, cst.Call)
+        ):
             continue
         if any(is_network(script, call) for call in script.source.inside(loop.body, cst.Call)):
             yield loop
@@ -113,6 +121,16 @@ def is_often(steps: Constant) -> bool:
 # Each epoch
 
 
+def is_thinned(script: Script, one: Validation) -> bool:
+    """Whether a condition on a number stands between the call and the epoch loop: some epochs go without."""
+    return any(
+        True
+        for guard in _guards(script, one)
+        for kind in (cst.Comparison, cst.BinaryOperation)
+        for _ in script.source.inside(guard.test, kind)
+    )
+
+
 def scales(one: Validation) -> cst.For | None:
     """The loop within the pass that runs the network again on each batch: at several scales, or flipped."""
     script = one.callee.script
@@ -139,7 +157,8 @@ def unused_interval(script: Script) -> tuple[Script, cst.Call, str] | None:
 
 def _uses(script: Script, option: str) -> bool:
     return any(
-        attribute.attr.value == option and not _is_printed(script, attribute) for attribute in script.source.of(cst.Attribute)
+        attribute.attr.value == option and not _is_printed(script, attribute)
+        for attribute in script.source.of(cst.Attribute)
     ) or any(string.evaluated_value == option for string in script.source.of(cst.SimpleString))
 
 

@@ -49,7 +49,7 @@ class Step:
 
     @property
     def turn(self) -> cst.CSTNode:
-        """What runs once a step: the body of the innermost loop around the backward pass that runs each step, or the function."""
+        """What runs once a step: the body of the loop that drives it, or the function where the loop stands elsewhere."""
         loop = self.script.loops.driving_loop(self.backward)
         return loop.body if loop is not None else self.region
 

@@ -154,15 +154,10 @@ def _optimized(script: Script) -> Iterator[Root]:
 
 def _makes_optimizer(script: Script, call: cst.Call) -> bool:
     name = script.name(call.func)
-    if name is not None and (
-        name.startswith("torch.optim.lr_scheduler.") or not name.startswith(("torch.optim.", *_known_optimizers))
-    ):
-        if "." in name and script.imported(name) is None:
-            return False
+    is_library = name is not None and "." in name and script.imported(name) is None
+    if is_library and not (name or "").startswith("torch.optim.") and name not in library.LEGACY_OPTIMIZERS:
+        return False
     return script.value(call).role is Role.OPTIMIZER
-
-
-_known_optimizers = tuple(sorted(library.LEGACY_OPTIMIZERS))
 
 
 def _modules_within(script: Script, expression: cst.BaseExpression, depth: int = 0) -> Iterator[cst.BaseExpression]:
@@ -346,8 +341,8 @@ def is_framework_driven(script: Script) -> bool:
 def _imports_framework(script: Script) -> bool:
     for bindings in script.names.all_bindings():
         for binding in bindings:
-            dotted = binding.dotted
-            if dotted is not None and any(dotted == name or dotted.startswith(name + ".") for name in _FRAMEWORKS):
-                if script.program.module(script, dotted) is None:
-                    return True
+            dotted = binding.dotted or ""
+            named = any(dotted == name or dotted.startswith(f"{name}.") for name in _FRAMEWORKS)
+            if named and script.program.module(script, dotted) is None:
+                return True
     return False

@@ -1,0 +1,167 @@
+"""Deferred reads: each reason not to write one, and what half precision, shapes and counts add to what is written."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import libcst as cst
+import pytest
+
+from speedlint.edits import CannotEdit
+from speedlint.semantics import displays, gathering, reads
+from speedlint.semantics.deferral import keep_on_device
+from speedlint.semantics.loops import Frequency
+from speedlint.semantics.program import Program
+from speedlint.semantics.script import Options, Script
+
+LOOP = """
+import math, torch
+from torch import nn
+import torch.nn.functional as F
+model = nn.Linear(4, 4).cuda()
+def train(loader, optimizer, log, lam, env=None):
+    {before}
+    for step, (x, y) in enumerate(loader):
+        x, y = x.cuda(), y.cuda()
+        out = model(x)
+        loss = F.cross_entropy(out, y)
+        loss.backward()
+        optimizer.step()
+        {inside}
+    {after}
+"""
+
+
+def _script(tmp_path: Path, before: str, inside: str, after: str, head: str = "") -> Script:
+    def block(text: str, indent: int) -> str:
+        return textwrap.indent(text, " " * indent).lstrip()
+
+    path = tmp_path / "train.py"
+    path.write_text(head + LOOP.format(before=block(before, 4), inside=block(inside, 8), after=block(after, 4)))
+    return Program(Options(torch=(2, 13))).script(path)
+
+
+def _fixed(script: Script) -> str:
+    """The code after the first read of one number is deferred."""
+    for call in script.source.of(cst.Call):
+        tensor = reads.scalar(script, call)
+        if tensor is not None and script.frequency(call) is Frequency.STEP:
+            data = script.source.data
+            for edit in sorted(keep_on_device(script, call, tensor), reverse=True):
+                data = data[: edit.start] + edit.text.encode() + data[edit.end :]
+            return data.decode()
+    raise AssertionError("no read is found")
+
+
+@pytest.mark.parametrize(
+    ("before", "inside", "after", "why"),
+    [
+        ("t = 0", "t += loss.item()\nlog(t)", "return t", "`t` is read in every step"),
+        ("t = 0", "t += loss.item()", "return lambda: t", "another function"),
+        ("t = 0", "t += loss.item()", "print(f'{t=}')", "shows how it is written"),
+        ("t = 0", "t += loss.item()", "return locals()", "may read it"),
+        ("t = log()", "t += loss.item()", "return t", "starts from zero is not seen"),
+        ("t = 0", "t += loss.item() * lam", "return t", "may be no number"),
+        ("t = 0", "t += int(loss)", "return t", "changes the value"),
+        ("t = 0", "t += out.max().item()", "return t", "whole number is not known"),
+        ("t = 0", "t += (out.argmax(1) == y).sum().item()\nt += 0.5", "return t", "is also set on line"),
+        ("", "lam += loss.item()", "return lam", "not a variable of this function alone"),
+        ("t = 0", "v = loss.item()\nloss /= 2\nt += v", "return t", "changes the tensor in place"),
+        ("t = 0", "v = loss.item()\nloss.mul_(2)\nt += v", "return t", "changes the tensor in place"),
+        ("t = []", "t.append(loss.item())\nif step % 9 == 0: print(sum(t))", "return t", "used within the loop"),
+        ("t = [0.0]", "t.append(loss.item())", "return t", "not only a list that starts empty"),
+        ("t = {}", "t[step] = loss.item()", "return t", "used at once"),
+        ("", "log(loss.item())", "", "takes it as a number"),
+        ("", "if math.isnan(loss.item()): return", "", "takes it as a number"),
+    ],
+)
+def test_what_is_not_deferred(tmp_path: Path, before: str, inside: str, after: str, why: str) -> None:
+    with pytest.raises(CannotEdit, match=why):
+        _fixed(_script(tmp_path, before, inside, after))
+
+
+@pytest.mark.parametrize(
+    ("before", "inside", "after", "wanted"),
+    [
+        ("t = 0", "t += loss.item()", "return t", ("t += loss.detach()", "return float(t)")),
+        ("t, n = 0., 0", "t = t + loss.item() / 2", "return t", ("t = t + loss.detach() / 2", "return float(t)")),
+        ("t = 0", "t += out.max().item()", "return t / 3", ("t += out.max().detach()", "return float(t) / 3")),
+        ("t = 0", "t += (out - 1).abs().mean().item()", "t /= 2\nreturn t", ("t = float(t) / 2", "return t\n")),
+        ("t = 0", "t += float(out.mean() + loss)", "return t", ("t += (out.mean() + loss).detach()",)),
+        ("t = 0", "t += y.eq(out.argmax(1)).sum().item()", "return t", ("return int(t)",)),
+        ("t = 0.0", "t += y.eq(out.argmax(1)).sum().item()", "return t", ("return float(t)",)),
+        (
+            "t, u = [], []",
+            "t.append(loss.item())",
+            "t = sum(t)\nreturn t",
+            ("t = torch.stack(t).flatten().tolist() if t else []",),
+        ),
+    ],
+)
+def test_what_is_deferred(tmp_path: Path, before: str, inside: str, after: str, wanted: tuple[str, ...]) -> None:
+    fixed = _fixed(_script(tmp_path, before, inside, after))
+    for text in wanted:
+        assert text in fixed
+
+
+def test_half_precision_is_not_added_up(tmp_path: Path) -> None:
+    script = _script(tmp_path, "t = 0", "t += loss.item()", "return t", head="from torch.cuda.amp import autocast\n")
+    assert "t += loss.detach().float()" in _fixed(script)
+
+
+def test_a_meter_takes_no_dimension(tmp_path: Path) -> None:
+    meter = textwrap.dedent("""
+        class Meter:
+            def __init__(self):
+                self.sum = 0
+            def update(self, value):
+                self.sum += value
+    """)
+    script = _script(tmp_path, "m = Meter()", "m.update(loss.item())", "return m.sum", head=meter)
+    assert "m.update(loss.detach())" in _fixed(script)
+    script = _script(tmp_path, "m = Meter()", "m.update(out.amax(1)[0].item())", "return m.sum", head=meter)
+    assert "m.update(out.amax(1)[0].detach().squeeze())" in _fixed(script)
+    aliased = meter.replace("self.sum += value", "self.sum = value; self.sum += 1")
+    with pytest.raises(CannotEdit, match="takes a tensor is not seen"):
+        _fixed(_script(tmp_path, "m = Meter()", "m.update(loss.item())", "return m.sum", head=aliased))
+
+
+@pytest.mark.parametrize(
+    ("inside", "needed"),
+    [
+        ("env.step(out.argmax().item())", True),
+        ("if loss.item() < 0.1: break", True),
+        ("for _ in range(int(y.max())): pass", True),
+        ("if math.isnan(loss.item()): break", False),
+        ("print('%.3f' % loss.item())", False),
+        ("t = loss.item()\nwhile len(str(t)) < 3: pass", False),
+    ],
+)
+def test_what_a_read_is_needed_for(tmp_path: Path, inside: str, needed: bool) -> None:
+    script = _script(tmp_path, "", inside, "")
+    call = next(call for call in script.source.of(cst.Call) if reads.scalar(script, call) is not None)
+    assert bool(list(reads.needs(script, call))) is needed
+
+
+def test_graphs_keep_their_outputs(tmp_path: Path) -> None:
+    head = "import torch\nfast = torch.compile(lambda x: x, mode='reduce-overhead')\n"
+    script = _script(tmp_path, "t = []", "t.append(out.cpu())", "return torch.cat(t)", head=head)
+    call = script.method_calls("cpu")[0]
+    tensor = reads.copied(script, call)
+    assert tensor is not None
+    with pytest.raises(CannotEdit, match="overwritten"):
+        gathering.copy_once(script, call, tensor)
+
+
+def test_a_counter_must_count_every_step(tmp_path: Path) -> None:
+    def shown(inside: str) -> str:
+        script = _script(tmp_path, "n = 0", inside, "")
+        call = next(call for call in script.calls("print"))
+        return displays.throttled(script, call)[0].text
+
+    assert shown("print(loss)").startswith("if step % 50 == 0:")
+    with pytest.raises(CannotEdit, match="no counter"):
+        shown("step = 3\nif y.any(): n += 1\nprint(loss)")
+    with pytest.raises(CannotEdit, match="line of its"):
+        shown("if True: print(loss)")
