@@ -416,3 +416,30 @@ def test_answers_do_not_depend_on_what_was_asked_first(project: Write) -> None:
 def test_without_a_gpu_nothing_is_on_one(project: Write) -> None:
     script = project(train=TRAINING.replace('"cuda" if torch.cuda.is_available() else "cpu"', '"cpu"'))
     assert not script.is_device_tensor(expression(script, "loss"))
+
+
+def test_every_branch_of_an_elif_chain_reaches_what_follows(project: Write) -> None:
+    script = project(
+        train="""
+        def choose(kind):
+            if kind == 1:
+                found = 1
+                print(found)
+            elif kind == 2:
+                found = 2
+                print(found)
+            elif kind == 3:
+                found = 3
+            else:
+                found = 4
+            return found
+        """
+    )
+    uses = [name for name in script.source.of(cst.Name) if name.value == "found"]
+
+    def reached(use: cst.Name) -> list[str]:
+        bindings = script.names.reaching(use)
+        return sorted(script.text(binding.value) for binding in bindings if binding.value is not None)
+
+    assert reached(uses[-1]) == ["1", "2", "3", "4"]
+    assert [reached(use) for use in uses[:-1] if isinstance(script.source.parents[use], cst.Arg)] == [["1"], ["2"]]

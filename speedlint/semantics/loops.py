@@ -269,7 +269,20 @@ class Loops:
 
     def _is_counter_at(self, left: cst.BaseExpression, right: cst.BaseExpression) -> bool:
         """Whether a loop's counter is compared with one number: the first batch, the last step."""
-        return any(isinstance(side, cst.Name) and self._counts(side) for side in (left, right))
+        return any(
+            self._counts(side) if isinstance(side, cst.Name) else self._is_counted_up(side) for side in (left, right)
+        )
+
+    def _is_counted_up(self, place: cst.BaseExpression) -> bool:
+        """Whether the function adds to an entry or attribute: ``seen["samples"] += 8``."""
+        function = self.script.function(place)
+        if function is None or not isinstance(place, (cst.Subscript, cst.Attribute)):
+            return False
+        text = self.script.text(place)
+        return any(
+            isinstance(added.operator, cst.AddAssign) and self.script.text(added.target) == text
+            for added in self.script.source.inside(function.body, cst.AugAssign)
+        )
 
     def _counts(self, name: cst.Name) -> bool:
         for binding in self.script.names.reaching(name):

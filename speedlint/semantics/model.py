@@ -178,7 +178,7 @@ class Flow:
     """
 
     _NEVER = 1 << 30
-    _DEEPEST = 300
+    _DEEPEST = 250
 
     def __init__(self) -> None:
         self._answers: dict[Hashable, Any] = {}

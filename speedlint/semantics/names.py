@@ -258,6 +258,8 @@ class Names:
                 return None
             if isinstance(up, (cst.If, cst.For, cst.While, cst.Try)) and child is up.body:
                 return child
+            if isinstance(up, cst.If) and child is up.orelse and isinstance(child, cst.If):
+                return child
             if isinstance(up, (cst.Else, cst.ExceptHandler, cst.MatchCase, cst.IfExp)):
                 return up
             child = up
@@ -305,7 +307,7 @@ class Names:
             parent = self.source.parents[region]
             if id(region) not in around and isinstance(parent, cst.If) and id(parent) in around:
                 return (parent.orelse is not None and id(parent.orelse) in around) or id(parent.body) in around
-            region = self.region(parent if isinstance(region, cst.BaseSuite) else region)
+            region = self.region(parent)
         return False
 
     def _settles(self, binding: Binding, around: set[int], covered: set[int]) -> bool:

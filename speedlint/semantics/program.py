@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,6 +31,8 @@ _IMPORT = re.compile(
     rb"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]+([^#\n]*(?:\([^)]*\))?)|import[ \t]+([^#\n]+))", re.MULTILINE
 )
 _MOST_FILES = 3000
+_FRAMES = 12_000
+"""Python frames for values that flow through as many steps as ``Flow`` follows, about ten each."""
 _MOST_IMPORTERS = 8
 
 
@@ -40,6 +43,7 @@ class Program:
     """
 
     def __init__(self, options: Options, read: Callable[[Path], bytes] = Path.read_bytes) -> None:
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES))
         self.options = options
         self.flow = Flow()
         self._read = read

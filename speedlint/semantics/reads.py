@@ -46,7 +46,8 @@ _LIBRARY_WRITERS = (
     "tifffile.",
 )
 _SIZES = frozenset(
-    "pack_padded_sequence arange zeros ones full empty rand randn randint narrow expand repeat view reshape new_zeros pad chunk split".split()
+    "pack_padded_sequence arange zeros ones full empty rand randn randint narrow expand repeat view "
+    "reshape new_zeros pad chunk split".split()
 )
 _PASSED_ON = frozenset("abs round float int list tuple sorted zip enumerate max min sum set reversed map dict".split())
 _HOT = (Frequency.STEP, Frequency.EVAL_STEP)
