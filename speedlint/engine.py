@@ -14,7 +14,7 @@ from speedlint.files import Problem
 from speedlint.fixer import Read
 from speedlint.registry import Registry, covers
 from speedlint.rule import Finding, Fix, Level, Related, Rule
-from speedlint.semantics.loops import Frequency
+from speedlint.semantics.model import Frequency
 from speedlint.semantics.program import Program
 from speedlint.semantics.script import Options, Script
 from speedlint.source import SourceError

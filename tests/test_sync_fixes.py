@@ -11,7 +11,7 @@ import pytest
 from speedlint.edits import CannotEdit
 from speedlint.semantics import displays, gathering, reads
 from speedlint.semantics.deferral import keep_on_device
-from speedlint.semantics.loops import Frequency
+from speedlint.semantics.model import Frequency
 from speedlint.semantics.program import Program
 from speedlint.semantics.script import Options, Script
 

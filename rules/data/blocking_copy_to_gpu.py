@@ -41,7 +41,7 @@ import libcst as cst
 from speedlint import edits
 from speedlint.rule import Finding, Fix, Related, Risk, Rule
 from speedlint.semantics.batches import blocks, hazard, is_on_gpu_already, moved, source_loader
-from speedlint.semantics.loops import Frequency
+from speedlint.semantics.model import Frequency
 from speedlint.semantics.script import Script
 
 _WHEN = {

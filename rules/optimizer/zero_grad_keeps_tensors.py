@@ -43,8 +43,7 @@ import libcst as cst
 from speedlint import edits
 from speedlint.rule import Edit, Finding, Fix, Risk, Rule
 from speedlint.semantics import evaluation, optimizers
-from speedlint.semantics.loops import Frequency
-from speedlint.semantics.model import Role
+from speedlint.semantics.model import Frequency, Role
 from speedlint.semantics.script import Script
 
 _READ = "; not written here, because the program reads or keeps `.grad` elsewhere and may not expect None"

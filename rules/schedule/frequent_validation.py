@@ -46,7 +46,7 @@ import libcst as cst
 
 from speedlint.rule import Finding, Level, Related, Rule
 from speedlint.semantics import evaluation, schedule
-from speedlint.semantics.loops import Frequency
+from speedlint.semantics.model import Frequency
 from speedlint.semantics.script import Script
 
 _WHY = "and after the last one; not written here, because what reads the result moves with it"

@@ -54,7 +54,7 @@ from speedlint.edits import CannotEdit
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import reads
 from speedlint.semantics.gathering import copy_once
-from speedlint.semantics.loops import Frequency
+from speedlint.semantics.model import Frequency
 from speedlint.semantics.script import Script
 
 

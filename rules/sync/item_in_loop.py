@@ -63,7 +63,7 @@ from speedlint.edits import CannotEdit
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import displays, reads
 from speedlint.semantics.deferral import keep_on_device
-from speedlint.semantics.loops import Frequency
+from speedlint.semantics.model import Frequency
 from speedlint.semantics.script import Script
 
 

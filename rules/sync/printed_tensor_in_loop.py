@@ -54,7 +54,7 @@ import libcst as cst
 from speedlint.edits import CannotEdit
 from speedlint.rule import Finding, Fix, Risk, Rule
 from speedlint.semantics import displays, reads
-from speedlint.semantics.loops import Frequency
+from speedlint.semantics.model import Frequency
 from speedlint.semantics.script import Script
 
 _ADVICE = f"show it every {displays.PERIOD} steps"

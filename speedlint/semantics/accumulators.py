@@ -7,8 +7,8 @@ import re
 import libcst as cst
 
 from speedlint.edits import CannotEdit
-from speedlint.semantics.loops import Frequency, Loop
-from speedlint.semantics.model import Definition, Role
+from speedlint.semantics.loops import Loop
+from speedlint.semantics.model import Definition, Frequency, Role
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
 from speedlint.source import Source

@@ -17,8 +17,14 @@ if TYPE_CHECKING:
     from speedlint.semantics.script import Script
 
 _VIEWS = frozenset(
-    {"torch.utils.data.Subset", "torch.utils.data.random_split", "torch.utils.data.ConcatDataset",
-     "torch.utils.data.dataset.Subset", "torch.utils.data.dataset.random_split", "torch.utils.data.dataset.ConcatDataset"}
+    {
+        "torch.utils.data.Subset",
+        "torch.utils.data.random_split",
+        "torch.utils.data.ConcatDataset",
+        "torch.utils.data.dataset.Subset",
+        "torch.utils.data.dataset.random_split",
+        "torch.utils.data.dataset.ConcatDataset",
+    }
 )
 _IN_MEMORY = frozenset(
     {"torch.utils.data.TensorDataset", "torch.utils.data.dataset.TensorDataset", "list", "range", "zip", "sorted"}
@@ -26,8 +32,21 @@ _IN_MEMORY = frozenset(
 _OPENS_FILES = frozenset({"torchvision.datasets.LSUN", "torchvision.datasets.LSUNClass"})
 _ITERABLE = ("torch.utils.data.IterableDataset", "torch.utils.data.dataset.IterableDataset")
 _HANDLES = frozenset(
-    {"open", "io.open", "h5py.File", "sqlite3.connect", "lmdb.open", "tables.open_file", "zipfile.ZipFile", "tarfile.open",
-     "netCDF4.Dataset", "rasterio.open", "cv2.VideoCapture", "pyarrow.parquet.ParquetFile", "decord.VideoReader"}
+    {
+        "open",
+        "io.open",
+        "h5py.File",
+        "sqlite3.connect",
+        "lmdb.open",
+        "tables.open_file",
+        "zipfile.ZipFile",
+        "tarfile.open",
+        "netCDF4.Dataset",
+        "rasterio.open",
+        "cv2.VideoCapture",
+        "pyarrow.parquet.ParquetFile",
+        "decord.VideoReader",
+    }
 )
 _GENERATORS = frozenset(
     {"numpy.random.RandomState", "numpy.random.default_rng", "numpy.random.Generator", "random.Random", "torch.Generator"}

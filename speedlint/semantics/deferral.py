@@ -23,8 +23,7 @@ from speedlint.semantics.accumulators import (
     written,
 )
 from speedlint.semantics.dtypes import is_floating, is_integral, is_scalar, may_be_half
-from speedlint.semantics.loops import Frequency
-from speedlint.semantics.model import Role
+from speedlint.semantics.model import Frequency, Role
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
 

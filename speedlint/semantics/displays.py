@@ -10,8 +10,8 @@ from speedlint import edits
 from speedlint.edits import CannotEdit
 from speedlint.rule import Edit
 from speedlint.semantics.accumulators import is_target
-from speedlint.semantics.loops import Frequency, Loop
-from speedlint.semantics.model import Role
+from speedlint.semantics.loops import Loop
+from speedlint.semantics.model import Frequency, Role
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
 

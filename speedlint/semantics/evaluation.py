@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from speedlint.semantics import library, passes
-from speedlint.semantics.loops import Does, Frequency
-from speedlint.semantics.model import Definition, Role
+from speedlint.semantics.loops import Does
+from speedlint.semantics.model import Definition, Frequency, Role
 from speedlint.semantics.training import roots
 
 if TYPE_CHECKING:

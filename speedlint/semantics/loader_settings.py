@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 
 TORCH_LOADER = "torch.utils.data.DataLoader"
 POSITIONS = {
-    "dataset": 0, "batch_size": 1, "sampler": 3, "batch_sampler": 4, "num_workers": 5, "collate_fn": 6, "pin_memory": 7,
+    "dataset": 0,
+    "batch_size": 1,
+    "sampler": 3,
+    "batch_sampler": 4,
+    "num_workers": 5,
+    "collate_fn": 6,
+    "pin_memory": 7,
     "worker_init_fn": 10,
 }
 _CPU_COUNTS = frozenset({"os.cpu_count", "multiprocessing.cpu_count", "torch.multiprocessing.cpu_count", "psutil.cpu_count"})

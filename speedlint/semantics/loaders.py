@@ -11,8 +11,7 @@ import libcst as cst
 
 from speedlint.semantics import datasets, evaluation, library, reach
 from speedlint.semantics.loader_settings import POSITIONS, TORCH_LOADER, Setting
-from speedlint.semantics.loops import Frequency
-from speedlint.semantics.model import Definition
+from speedlint.semantics.model import Definition, Frequency
 from speedlint.semantics.names import Kind
 
 if TYPE_CHECKING:
@@ -128,7 +127,7 @@ class Loader:
         if size is not None and (known := self.script.constant(size)) is not None and known.value is None:
             return "`batch_size=None` sends each item alone from its worker"
         if is_unguarded(self.script, self.call):
-            return "without `if __name__ == \"__main__\":` worker processes run this script again where they are spawned"
+            return 'without `if __name__ == "__main__":` worker processes run this script again where they are spawned'
         return None
 
     def _is_local(self, expression: cst.BaseExpression | None) -> bool:
@@ -274,7 +273,8 @@ def _changed_by(script: Script, node: cst.CSTNode, classes: list[Definition]) ->
             name = node.attr.value if isinstance(node, cst.Attribute) else ""
             methods = [owner.script.roles.calls.method(owner, name) for owner in classes]
             harmless = bool(methods) and all(
-                method is not None and isinstance(method.node, cst.FunctionDef)
+                method is not None
+                and isinstance(method.node, cst.FunctionDef)
                 and datasets.stored(method.script, method.node) is None
                 for method in methods
             )

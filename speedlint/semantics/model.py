@@ -45,6 +45,16 @@ class Role(enum.Enum):
     UNKNOWN = "unknown"
 
 
+class Frequency(enum.IntEnum):
+    """How often a line runs; a higher value runs more often."""
+
+    ONCE = 0
+    EPOCH = 1
+    THROTTLED = 2
+    EVAL_STEP = 3
+    STEP = 4
+
+
 class Place(enum.Enum):
     """Where a tensor or module lives."""
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from speedlint.semantics import library
-from speedlint.semantics.loops import Frequency
-from speedlint.semantics.model import Definition, Role
+from speedlint.semantics.model import Definition, Frequency, Role
 from speedlint.semantics.names import Kind
 from speedlint.semantics.values import is_static
 

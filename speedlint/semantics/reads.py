@@ -11,8 +11,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from speedlint.semantics.loops import Frequency
-from speedlint.semantics.model import Place, Role
+from speedlint.semantics.model import Frequency, Place, Role
 from speedlint.semantics.script import Script
 
 _CONVERSIONS = ("float", "int", "bool")
@@ -209,8 +208,37 @@ class _Flow:
                 yield script, node, parent
             case cst.Call(func=func) if func is node:
                 yield from self.follow(script, parent, depth)
-            case cst.BaseExpression() | cst.Element() | cst.DictElement() | cst.ComparisonTarget() | cst.StarredElement():
+            case cst.Element():
+                yield from self._element(script, parent, depth)
+            case cst.BaseExpression() | cst.DictElement() | cst.ComparisonTarget() | cst.StarredElement():
                 yield from self.follow(script, parent, depth)
+
+    def _element(
+        self, script: Script, element: cst.Element, depth: int
+    ) -> Iterator[tuple[Script, cst.CSTNode, cst.CSTNode]]:
+        """An element of a tuple goes to the target that unpacks it, also out of a function that returns the tuple."""
+        whole = script.source.parents[element]
+        holder = script.source.parents[whole]
+        if not isinstance(whole, cst.Tuple):
+            yield from self.follow(script, whole, depth)
+            return
+        index = whole.elements.index(element)
+        function = script.function(holder) if isinstance(holder, cst.Return) else None
+        if function is None:
+            yield from self._unpacked(script, whole, index, depth)
+        elif depth:
+            for other, call in script.call_sites(function):
+                yield from self._unpacked(other, call, index, depth - 1)
+
+    def _unpacked(
+        self, script: Script, value: cst.BaseExpression, index: int, depth: int
+    ) -> Iterator[tuple[Script, cst.CSTNode, cst.CSTNode]]:
+        assign = script.source.parents[value]
+        target = assign.targets[0].target if isinstance(assign, cst.Assign) and len(assign.targets) == 1 else None
+        if isinstance(target, (cst.Tuple, cst.List)) and index < len(target.elements):
+            yield from self._bound(script, target.elements[index].value, depth)
+        else:
+            yield from self.follow(script, value, depth)
 
     def _bound(self, script: Script, target: cst.CSTNode, depth: int) -> Iterator[tuple[Script, cst.CSTNode, cst.CSTNode]]:
         if isinstance(target, (cst.Tuple, cst.List)):

@@ -374,8 +374,10 @@ class Roles:
 
     def _shown_by(self, methods: dict[str, cst.Call], looped: bool) -> Value:
         called = methods.keys()
-        if "backward" in called and not called & {"step", "save_checkpoint"} and all(
-            arg.keyword is not None for arg in methods["backward"].args
+        if (
+            "backward" in called
+            and not called & {"step", "save_checkpoint"}
+            and all(arg.keyword is not None for arg in methods["backward"].args)
         ):
             return TENSOR
         if "zero_grad" in called and "step" in called:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import libcst as cst
 
 from speedlint.semantics.evaluation import is_network
-from speedlint.semantics.loops import Does, Frequency
-from speedlint.semantics.model import Constant, Definition, Role
+from speedlint.semantics.loops import Does
+from speedlint.semantics.model import Constant, Definition, Frequency, Role
 from speedlint.semantics.script import Script
 
 _INTERVAL = re.compile(

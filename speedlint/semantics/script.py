@@ -13,8 +13,8 @@ import libcst as cst
 from speedlint.edits import CannotEdit, imports_edit
 from speedlint.rule import Edit
 from speedlint.semantics import library
-from speedlint.semantics.loops import Frequency, Loops
-from speedlint.semantics.model import Constant, Definition, Place, Role, Value
+from speedlint.semantics.loops import Loops
+from speedlint.semantics.model import Constant, Definition, Frequency, Place, Role, Value
 from speedlint.semantics.names import Binding, Kind, Names
 from speedlint.semantics.roles import Roles
 from speedlint.semantics.values import Values

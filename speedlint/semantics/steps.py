@@ -9,8 +9,8 @@ from functools import reduce
 import libcst as cst
 
 from speedlint.semantics import library
-from speedlint.semantics.loops import Does, Frequency
-from speedlint.semantics.model import Definition, Role
+from speedlint.semantics.loops import Does
+from speedlint.semantics.model import Definition, Frequency, Role
 from speedlint.semantics.names import Kind
 from speedlint.semantics.networks import Network, code_network, is_small, network, root_network
 from speedlint.semantics.script import Script
