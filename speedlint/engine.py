@@ -27,15 +27,22 @@ _LONGEST = 600
 
 
 class Engine:
-    """The chosen rules over one program. ``read`` gives a file's bytes; pass another one to look at files as edited."""
+    """The chosen rules over the programs of one run.
 
-    def __init__(self, settings: Settings, options: Options, registry: Registry, read: Read = Path.read_bytes) -> None:
+    ``read`` gives a file's bytes; pass another one to look at files as edited. ``options`` hold for every file; without
+    them each file has the target release of its own project.
+    """
+
+    def __init__(
+        self, settings: Settings, registry: Registry, read: Read = Path.read_bytes, options: Options | None = None
+    ) -> None:
         self.settings = settings
-        self.options = options
         self.rules = registry.choose(settings.select, settings.ignore)
         self.named = registry.named(settings.select)
         self.read = functools.cache(read)
-        self.program = Program(options, self.read)
+        self._options = options
+        self._programs: dict[Options, Program] = {}
+        self._targets: dict[Path, Options] = {}
 
     def check(self, path: Path) -> Report:
         """The findings in one file, notes included, in order of position."""
@@ -53,7 +60,7 @@ class Engine:
         rules = [rule for rule in self._rules_for(path) if any(trigger in data for trigger in rule.triggers)]
         if not rules:
             return Report()
-        script = self.program.script(path)
+        script = self._program(path).script(path)
         suppressions = Suppressions(script.source)
         found: dict[tuple[object, ...], Diagnostic] = {}
         problems = []
@@ -66,6 +73,13 @@ class Engine:
             except Exception as error:
                 problems.append(_fault(rule.code, path, error))
         return Report(tuple(found[key] for key in sorted(found)), tuple(problems))
+
+    def _program(self, path: Path) -> Program:
+        folder = path.absolute().parent
+        options = self._options or self._targets.get(folder)
+        if options is None:
+            options = self._targets[folder] = Options(target.find(self.settings, folder).release, self.settings.amp)
+        return self._programs.setdefault(options, Program(options, self.read))
 
     def _rules_for(self, path: Path) -> Iterable[Rule]:
         ignored = _ignored(self.settings, path)
@@ -92,17 +106,17 @@ class Engine:
             level=level,
             frequency=frequency.name.lower(),
             related=tuple(_place(related) for related in finding.related),
-            fix=self._proposal(rule, finding.fix, level),
+            fix=self._proposal(rule, finding.fix, level, script.options.torch),
             excerpt=tuple(excerpt) if max(map(len, excerpt)) <= _EXCERPT_WIDTH else (),
         )
 
-    def _proposal(self, rule: Rule, fix: Fix | None, level: Level) -> Proposal | None:
-        return Proposal(fix.risk, fix.edits, self._withheld(rule, fix, level)) if fix else None
+    def _proposal(self, rule: Rule, fix: Fix | None, level: Level, torch: tuple[int, int] | None) -> Proposal | None:
+        return Proposal(fix.risk, fix.edits, self._withheld(rule, fix, level, torch)) if fix else None
 
-    def _withheld(self, rule: Rule, fix: Fix, level: Level) -> str:
+    def _withheld(self, rule: Rule, fix: Fix, level: Level, torch: tuple[int, int] | None) -> str:
         """Why the fix is only shown, or nothing."""
-        if fix.since and fix.since > (self.options.torch or _OLDEST):
-            known = f"the target is {_dotted(self.options.torch)}" if self.options.torch else "the target release is unknown"
+        if fix.since and fix.since > (torch or _OLDEST):
+            known = f"the target is {_dotted(torch)}" if torch else "the target release is unknown"
             return f"needs torch {_dotted(fix.since)} or newer, and {known} (`--torch` sets it)"
         if level is Level.NOTE and rule.code not in self.named:
             return f"a note's fix is applied only when asked for: `--select {rule.code}`"
@@ -114,11 +128,6 @@ def look(rule: Rule, script: Script) -> Iterator[Finding]:
     for kind in rule.on if isinstance(rule.on, tuple) else (rule.on,):
         for node in script.source.of(kind):
             yield from rule.check(node, script)
-
-
-def options(settings: Settings) -> Options:
-    """What rules must know of the settings, the target torch release included."""
-    return Options(torch=target.find(settings).release, amp=settings.amp)
 
 
 def _ignored(settings: Settings, path: Path) -> list[str]:

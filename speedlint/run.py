@@ -13,7 +13,6 @@ from speedlint.diagnostic import Report
 from speedlint.engine import Engine
 from speedlint.errors import UserError
 from speedlint.registry import Registry
-from speedlint.semantics.script import Options
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
@@ -23,16 +22,16 @@ _CHUNK = 8
 _engine: Engine
 
 
-def check(files: Sequence[Path], settings: Settings, options: Options, registry: Registry) -> Iterator[Report]:
+def check(files: Sequence[Path], settings: Settings, registry: Registry) -> Iterator[Report]:
     """A report for each file, in an order that is the same on every run."""
     if len(files) <= _FEW or _processors() == 1:
-        engine = Engine(settings, options, registry)
+        engine = Engine(settings, registry)
         yield from map(engine.check, files)
         return
     from concurrent.futures.process import BrokenProcessPool
 
     chunks = [files[start : start + _CHUNK] for start in range(0, len(files), _CHUNK)]
-    with _workers(settings, options) as pool:
+    with _workers(settings) as pool:
         try:
             for reports in pool.map(_check, chunks):
                 yield from reports
@@ -56,18 +55,18 @@ def _processors() -> int:
     return os.cpu_count() or 1
 
 
-def _workers(settings: Settings, options: Options) -> ProcessPoolExecutor:
+def _workers(settings: Settings) -> ProcessPoolExecutor:
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
     spawn = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(_processors(), mp_context=spawn, initializer=_prepare, initargs=(settings, options))
+    return ProcessPoolExecutor(_processors(), mp_context=spawn, initializer=_prepare, initargs=(settings,))
 
 
-def _prepare(settings: Settings, options: Options) -> None:
+def _prepare(settings: Settings) -> None:
     global _engine
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _engine = Engine(settings, options, Registry.load(settings.rule_paths))
+    _engine = Engine(settings, Registry.load(settings.rule_paths))
 
 
 def _check(files: Sequence[Path]) -> list[Report]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,7 +40,7 @@ class Proposer:
     """The fixer's callback: the fixes up to ``risk`` for what the rules find in the bytes that ``read`` gives."""
 
     settings: Settings
-    options: Options
+    options: Options | None
     registry: Registry
     risk: Risk
     _seen: tuple[Read, Engine] | None = field(default=None, init=False)
@@ -47,9 +48,10 @@ class Proposer:
     def __call__(self, read: Read, path: Path, code: str | None) -> Sequence[Candidate]:
         """The fixes that may be applied to ``path``, of one rule or of all."""
         if self._seen is None or self._seen[0] is not read:
-            self._seen = (read, Engine(self.settings, self.options, self.registry, read))
+            self._seen = (read, Engine(self.settings, self.registry, read, self.options))
         found = self._seen[1].check(path).diagnostics
-        return [_candidate(each) for each in found if code in (None, each.code) and fixable(each, self.risk)]
+        chosen = [each for each in found if code in (None, each.code) and fixable(each, self.risk)]
+        return [_candidate(each, _line_before(each.line, read(path), _on_disk(path))) for each in chosen]
 
 
 def fixable(diagnostic: Diagnostic, risk: Risk) -> bool:
@@ -57,8 +59,8 @@ def fixable(diagnostic: Diagnostic, risk: Risk) -> bool:
     return diagnostic.fix is not None and diagnostic.fix.applicable and diagnostic.fix.risk <= risk
 
 
-def fix(paths: Sequence[Path], settings: Settings, options: Options, registry: Registry) -> Staged:
-    """Applies all fixes up to the settings' risk, in memory."""
+def fix(paths: Sequence[Path], settings: Settings, registry: Registry, options: Options | None = None) -> Staged:
+    """Applies all fixes up to the settings' risk, in memory. ``options`` are the engine's."""
     now: dict[Path, bytes] = {}
     stages: list[Stage] = []
     problems: list[Problem] = []
@@ -93,7 +95,25 @@ def _key(path: Path) -> Path:
     return path.resolve()
 
 
-def _candidate(found: Diagnostic) -> Candidate:
+def _on_disk(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def _line_before(line: int, now: bytes, original: bytes) -> int:
+    """Where a line of the half-fixed text was in the file, so that the fix can be found in what ``check`` printed."""
+    if now == original or not original:
+        return line
+    lines = difflib.SequenceMatcher(None, original.splitlines(), now.splitlines(), autojunk=False)
+    for _, first, last, start, end in lines.get_opcodes():
+        if start < line <= end:
+            return min(first + line - start, max(last, first + 1))
+    return line
+
+
+def _candidate(found: Diagnostic, line: int) -> Candidate:
     assert found.fix is not None
-    what = Applied(found.path, found.line, found.code, found.rule, found.fix.risk, found.message)
+    what = Applied(found.path, line, found.code, found.rule, found.fix.risk, found.message)
     return Candidate(what, found.fix.edits)

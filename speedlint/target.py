@@ -26,11 +26,14 @@ class Target(NamedTuple):
     origin: str
 
 
-def find(settings: Settings) -> Target:
-    """The release of the command line or the config, else the requirement's lower bound, else the installed one."""
+def find(settings: Settings, folder: Path | None = None) -> Target:
+    """The release that the files in ``folder``, by default the settings' own, are written for.
+
+    It is that of the command line or the config, else the lower bound of the innermost requirement, else the installed one.
+    """
     if settings.torch:
         return Target(settings.torch, settings.torch_from)
-    for file, requirement in _requirements(settings.root):
+    for file, requirement in _requirements(folder or settings.root, settings.root):
         if bound := _lower_bound(requirement):
             return Target(bound, str(file))
     return _installed()
@@ -45,21 +48,22 @@ def _installed() -> Target:
     return Target(None, "nothing: set `torch` in the configuration, or `--torch`")
 
 
-def _requirements(root: Path) -> Iterator[tuple[Path, str]]:
-    """Every requirement on torch of the project around ``root``, from its innermost folder outwards."""
-    for folder in _project_folders(root):
+def _requirements(start: Path, root: Path) -> Iterator[tuple[Path, str]]:
+    """Every requirement on torch of the project around ``start``, from the innermost folder outwards."""
+    for folder in _project_folders(start, root):
         for pattern, read in _READERS.items():
             for file in sorted(folder.glob(pattern)):
                 yield from ((file, line) for line in _read(file, read) if _TORCH.match(line))
 
 
-def _project_folders(root: Path) -> list[Path]:
-    """``root`` and the folders above it up to the project's own; ``root`` alone where no project is seen."""
-    folders = [root, *root.parents]
+def _project_folders(start: Path, root: Path) -> list[Path]:
+    """``start`` and the folders above it up to the project's own; to ``root`` or the current one where none is seen."""
+    folders = [start, *start.parents]
     for depth, folder in enumerate(folders):
         if any((folder / name).exists() for name in _PROJECT_ROOTS):
             return folders[: depth + 1]
-    return [root]
+    known = (folders.index(folder) for folder in (start, root, Path.cwd()) if folder in folders)
+    return folders[: max(known) + 1]
 
 
 def _read(file: Path, read: Callable[[Path], Iterator[str]]) -> list[str]:

@@ -16,7 +16,6 @@ from speedlint.cli import main
 from speedlint.config import Settings
 from speedlint.engine import Engine
 from speedlint.registry import Registry
-from speedlint.semantics.script import Options
 from tests.conftest import ROOT, Project
 
 SLOW = "def f(loss):\n    return loss.item()\n"
@@ -245,7 +244,7 @@ def test_unreadable_file_is_one_line(tmp_path: Path) -> None:
     def refuse(path: Path) -> bytes:
         raise PermissionError(13, "Permission denied", str(path))
 
-    engine = Engine(Settings(tmp_path), Options(), Registry.load(), refuse)
+    engine = Engine(Settings(tmp_path), Registry.load(), refuse)
     report = engine.check(Path("secret.py"))
     assert [str(problem) for problem in report.problems] == ["secret.py: cannot be read (Permission denied)"]
 

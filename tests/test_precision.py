@@ -23,7 +23,7 @@ def _fixed(name: str, folder: Path, release: tuple[int, int] | None, amp: str = 
     path = folder / f"{name}.py"
     path.write_text((SCRIPTS / f"{name}.py").read_text())
     settings = config.Settings(folder, select=("SPD101",), risk=Risk.NUMERIC)
-    staged = stages.fix((path,), settings, Options(release, amp), Registry.load())
+    staged = stages.fix((path,), settings, Registry.load(), Options(release, amp))
     assert not staged.problems
     return staged.outcomes[0].after.decode()
 

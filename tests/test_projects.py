@@ -24,7 +24,7 @@ ON = {rule.code for rule in REGISTRY.rules if not rule.off}
 @pytest.mark.parametrize("project", PROJECTS, ids=lambda path: path.name)
 def test_marked_lines_are_found_and_nothing_else_is(project: Path) -> None:
     settings = Settings(project, torch=(2, 13))
-    looking = engine.Engine(settings, engine.options(settings), REGISTRY)
+    looking = engine.Engine(settings, REGISTRY)
     wrong: list[str] = []
     for path in discover((project,)).paths:
         report, text = looking.check(path), path.read_text()

@@ -45,7 +45,7 @@ def _options(text: str) -> Options:
 def _fixed(rule: Rule, text: str, folder: Path) -> str:
     path = folder / _fixture(rule).name
     path.write_text(text)
-    staged = stages.fix((path,), _settings(rule, folder), _options(text), REGISTRY)
+    staged = stages.fix((path,), _settings(rule, folder), REGISTRY, _options(text))
     assert not staged.problems
     return next((outcome.after.decode() for outcome in staged.outcomes), text)
 
@@ -74,7 +74,7 @@ def test_code_names_its_family(rule: Rule) -> None:
 def test_finds_what_its_fixture_marks_and_nothing_else(rule: Rule) -> None:
     path = _fixture(rule)
     text = path.read_text()
-    report = Engine(_settings(rule, FIXTURES), _options(text), REGISTRY).check(path)
+    report = Engine(_settings(rule, FIXTURES), REGISTRY, options=_options(text)).check(path)
     assert not report.problems
     wanted = [mark.expected for mark in marks(text)]
     assert wanted, "the fixture marks what must be found"
@@ -85,7 +85,7 @@ def test_finds_what_its_fixture_marks_and_nothing_else(rule: Rule) -> None:
 @every_rule
 def test_findings_without_a_fix_have_advice(rule: Rule) -> None:
     path = _fixture(rule)
-    for each in Engine(_settings(rule, FIXTURES), _options(path.read_text()), REGISTRY).check(path).diagnostics:
+    for each in Engine(_settings(rule, FIXTURES), REGISTRY, options=_options(path.read_text())).check(path).diagnostics:
         assert each.advice or (each.fix and each.fix.edits), f"line {each.line} has neither advice nor a fix"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from speedlint import engine, files, run
+from speedlint import files, run
 from speedlint.cli.options import prepare, shared
 from speedlint.output import json, text
 from speedlint.output.problems import report_problems
@@ -29,7 +29,7 @@ def check(ctx: click.Context, /, paths: tuple[Path, ...], style: str, notes: boo
     """
     settings, registry = prepare(paths, **options)
     found = files.discover(paths or (Path(),), settings.exclude, settings.root)
-    reports = run.check(found.paths, settings, engine.options(settings), registry)
+    reports = run.check(found.paths, settings, registry)
     report = run.merge(tracked(reports, len(found.paths), "Checking"))
     problems = (*found.problems, *report.problems)
     shown = [each for each in report.diagnostics if notes or each.level is Level.WARNING]

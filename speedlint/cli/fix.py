@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from speedlint import config, engine, files, fixer, run, stages
+from speedlint import config, files, fixer, run, stages
 from speedlint.cli.options import prepare, shared
 from speedlint.output import diff
 from speedlint.output.problems import report_problems
@@ -35,12 +35,11 @@ def fix(ctx: click.Context, /, paths: tuple[Path, ...], risk: str | None, apply:
     option is wrong.
     """
     settings, registry = prepare(paths, risk=Risk[risk.upper()] if risk else None, **options)
-    chosen = engine.options(settings)
     found = files.discover(paths or (Path(),), settings.exclude, settings.root)
-    reports = run.check(found.paths, settings, chosen, registry)
+    reports = run.check(found.paths, settings, registry)
     report = run.merge(tracked(reports, len(found.paths), "Checking"))
     slow = dict.fromkeys(each.path for each in report.diagnostics if stages.fixable(each, settings.risk))
-    staged = stages.fix(tuple(slow), settings, chosen, registry)
+    staged = stages.fix(tuple(slow), settings, registry)
     problems = [*found.problems, *report.problems, *staged.problems]
     if apply:
         failures = fixer.write_all(staged.outcomes)
