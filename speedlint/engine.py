@@ -15,7 +15,7 @@ from speedlint.fixer import Read
 from speedlint.registry import Registry, covers
 from speedlint.rule import Finding, Fix, Level, Related, Rule
 from speedlint.semantics.model import Frequency
-from speedlint.semantics.program import Program
+from speedlint.semantics.program import Cache, Program
 from speedlint.semantics.script import Options, Script
 from speedlint.source import SourceError
 from speedlint.suppress import Suppressions
@@ -34,20 +34,26 @@ class Engine:
     """
 
     def __init__(
-        self, settings: Settings, registry: Registry, read: Read = Path.read_bytes, options: Options | None = None
+        self,
+        settings: Settings,
+        registry: Registry,
+        read: Read = Path.read_bytes,
+        options: Options | None = None,
+        cache: Cache | None = None,
     ) -> None:
         self.settings = settings
         self.rules = registry.choose(settings.select, settings.ignore)
         self.named = registry.named(settings.select)
         self.read = functools.cache(read)
         self._options = options
+        self._cache = cache or Cache()
         self._programs: dict[Options, Program] = {}
         self._targets: dict[Path, Options] = {}
 
-    def check(self, path: Path) -> Report:
-        """The findings in one file, notes included, in order of position."""
+    def check(self, path: Path, code: str | None = None) -> Report:
+        """The findings in one file, of one rule or of all, notes included, in order of position."""
         try:
-            return self._check(path)
+            return self._check(path, code)
         except SourceError as error:
             return Report(problems=(Problem(error.path, error.line, error.what),))
         except OSError as error:
@@ -55,9 +61,10 @@ class Engine:
         except Exception as error:
             return Report(problems=(_fault("reading this file", path, error),))
 
-    def _check(self, path: Path) -> Report:
+    def _check(self, path: Path, code: str | None) -> Report:
         data = self.read(path)
-        rules = [rule for rule in self._rules_for(path) if any(trigger in data for trigger in rule.triggers)]
+        chosen = [rule for rule in self._rules_for(path) if code in (None, rule.code)]
+        rules = [rule for rule in chosen if any(trigger in data for trigger in rule.triggers)]
         if not rules:
             return Report()
         script = self._program(path).script(path)
@@ -79,7 +86,9 @@ class Engine:
         options = self._options or self._targets.get(folder)
         if options is None:
             options = self._targets[folder] = Options(target.find(self.settings, folder).release, self.settings.amp)
-        return self._programs.setdefault(options, Program(options, self.read))
+        if options not in self._programs:
+            self._programs[options] = Program(options, self.read, self._cache)
+        return self._programs[options]
 
     def _rules_for(self, path: Path) -> Iterable[Rule]:
         ignored = _ignored(self.settings, path)

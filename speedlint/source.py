@@ -176,8 +176,8 @@ class Source:
             node = parent
 
     def enclosing(self, node: cst.CSTNode, *kinds: type[cst.CSTNode]) -> cst.CSTNode | None:
-        """The innermost ancestor that is one of ``kinds``."""
-        return next((up for up in self.ancestors(node) if isinstance(up, kinds)), None)
+        """The innermost ancestor of exactly one of these types."""
+        return next((up for up in self.ancestors(node) if type(up) in kinds), None)
 
     def contains(self, outer: cst.CSTNode, node: cst.CSTNode) -> bool:
         """Whether ``node`` is ``outer`` or stands inside it."""

@@ -14,6 +14,7 @@ from speedlint.files import Problem
 from speedlint.fixer import Applied, Candidate, Outcome, Read, fix_files
 from speedlint.registry import Registry
 from speedlint.rule import Risk
+from speedlint.semantics.program import Cache
 from speedlint.semantics.script import Options
 
 
@@ -43,14 +44,14 @@ class Proposer:
     options: Options | None
     registry: Registry
     risk: Risk
+    cache: Cache
     _seen: tuple[Read, Engine] | None = field(default=None, init=False)
 
     def __call__(self, read: Read, path: Path, code: str | None) -> Sequence[Candidate]:
         """The fixes that may be applied to ``path``, of one rule or of all."""
         if self._seen is None or self._seen[0] is not read:
-            self._seen = (read, Engine(self.settings, self.registry, read, self.options))
-        found = self._seen[1].check(path).diagnostics
-        chosen = [each for each in found if code in (None, each.code) and fixable(each, self.risk)]
+            self._seen = (read, Engine(self.settings, self.registry, read, self.options, self.cache))
+        chosen = [each for each in self._seen[1].check(path, code).diagnostics if fixable(each, self.risk)]
         return [_candidate(each, _line_before(each.line, read(path), _on_disk(path))) for each in chosen]
 
 
@@ -64,9 +65,10 @@ def fix(paths: Sequence[Path], settings: Settings, registry: Registry, options: 
     now: dict[Path, bytes] = {}
     stages: list[Stage] = []
     problems: list[Problem] = []
+    cache = Cache()
     for risk in (each for each in Risk if each <= settings.risk):
         contents = dict(now)
-        result = fix_files(paths, Proposer(settings, options, registry, risk), _reader(contents))
+        result = fix_files(paths, Proposer(settings, options, registry, risk, cache), _reader(contents))
         stages.append(Stage(risk, result.outcomes, result.applied))
         problems += result.problems
         now.update((_key(outcome.path), outcome.after) for outcome in result.outcomes)

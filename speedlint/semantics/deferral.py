@@ -13,6 +13,7 @@ import libcst as cst
 from speedlint import edits
 from speedlint.edits import CannotEdit
 from speedlint.rule import Edit
+from speedlint.semantics import reads
 from speedlint.semantics.accumulators import (
     accepts_tensors,
     check_alias,
@@ -23,6 +24,7 @@ from speedlint.semantics.accumulators import (
     written,
 )
 from speedlint.semantics.dtypes import is_floating, is_integral, is_scalar, may_be_half
+from speedlint.semantics.gradients import is_graphless
 from speedlint.semantics.model import Frequency, Role
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
@@ -40,8 +42,9 @@ def keep_on_device(script: Script, read: cst.Call, tensor: cst.BaseExpression) -
 
 class _Deferral:
     def __init__(self, script: Script, read: cst.Call, tensor: cst.BaseExpression) -> None:
-        self.script, self.source, self.read, self.tensor = script, script.source, read, tensor
-        self.integral = is_integral(script, tensor)
+        self.script, self.source, self.read = script, script.source, read
+        self.tensor = self._without_copies(tensor)
+        self.integral = is_integral(script, self.tensor)
         self.divided = self.unclear = False
         self.squeezed = False
         self.variables: list[str] = []
@@ -54,17 +57,35 @@ class _Deferral:
 
     # The read itself
 
+    def _without_copies(self, tensor: cst.BaseExpression) -> cst.BaseExpression:
+        """``loss`` for ``loss.cpu().numpy()``: what was copied to be read stays where it is."""
+        kept = reads.before_copies(self.script, tensor)
+        if any(self.source.contains(index.value, kept) for index in self.source.inside(tensor, cst.Subscript)):
+            raise CannotEdit("an entry is taken of the copy")
+        return kept
+
     def _detached(self) -> Edit:
         func = self.read.func
-        kept = "detach" if self.integral or not may_be_half(self.script) else "detach().float"
-        kept += "().squeeze" if self.squeezed else ""
-        if isinstance(func, cst.Attribute):
-            return edits.replace(self.source, func.attr, kept)
         if isinstance(func, cst.Name) and func.value != "float" and not (func.value == "int" and self.integral):
             raise CannotEdit(f"`{func.value}()` changes the value")
-        if not isinstance(self.tensor, cst.Name | cst.Attribute | cst.Call | cst.Subscript):
-            return edits.replace(self.source, self.read, f"({self.script.text(self.tensor)}).{kept}()")
-        return edits.replace(self.source, self.read, f"{self.script.text(self.tensor)}.{kept}()")
+        methods = [] if is_graphless(self.script, self.tensor) else ["detach"]
+        methods += ["float"] if may_be_half(self.script) and not self.integral else []
+        methods += ["squeeze"] if self.squeezed else []
+        kept = "".join(f".{method}()" for method in methods)
+        if isinstance(func, cst.Attribute):
+            if func.value is self.tensor and methods:
+                return edits.replace(self.source, func.attr, kept[1:-2])
+            return self._cut(kept)
+        text = self.script.text(self.tensor)
+        is_simple = isinstance(self.tensor, cst.Name | cst.Attribute | cst.Call | cst.Subscript) or text.startswith("(")
+        return edits.replace(self.source, self.read, f"{text}{kept}" if is_simple else f"({text}){kept}")
+
+    def _cut(self, kept: str) -> Edit:
+        """Writes ``kept`` for all that follows the tensor."""
+        start, end = self.source.span(self.tensor).end, self.source.code_span(self.read).end
+        if b"#" in self.source.data[start:end]:
+            raise CannotEdit("a comment stands within it")
+        return Edit(self.source.path, start, end, kept)
 
     # Where the value goes
 

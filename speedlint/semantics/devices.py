@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from speedlint.semantics.model import Place, Role
+from speedlint.semantics.names import Binding, Kind, Scope
+
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
 
@@ -30,6 +33,92 @@ def may_be_mps(script: Script) -> bool:
             return True
         if any(attribute.attr.value == "mps" for attribute in place.source.of(cst.Attribute)):
             return True
+    return False
+
+
+# The device that the script chose
+
+
+def is_device_variable(script: Script, device: cst.CSTNode, node: cst.CSTNode) -> bool:
+    """Whether an expression is a variable that holds a ``torch.device``, the same here as at ``node``."""
+    if not isinstance(device, cst.Name) or script.value(device).role is not Role.DEVICE:
+        return False
+    here, there = script.names.scope(device).lookup(device.value), script.names.scope(node).lookup(device.value)
+    return here is not None and here is there and len(here.bindings[device.value]) == 1
+
+
+def is_chosen_by_cuda(script: Script, value: cst.BaseExpression) -> bool:
+    """Whether an expression is ``"cuda" if torch.cuda.is_available() else "cpu"``, as a string or a device."""
+    if script.is_call_to(value, "torch.device") and isinstance(value, cst.Call) and value.args:
+        value = value.args[0].value
+    match value:
+        case cst.IfExp(body=body, test=test, orelse=orelse):
+            chosen = script.roles.calls.device_of(body) is Place.GPU and script.roles.calls.device_of(orelse) is Place.HOST
+            return chosen and script.is_call_to(test, "torch.cuda.is_available")
+    return False
+
+
+def is_of_cuda(variable: str) -> str:
+    """The condition that the device a variable holds is a CUDA device."""
+    return f'{variable}.type == "cuda"'
+
+
+def gpu_condition(script: Script, node: cst.CSTNode) -> str | None:
+    """What tells, where ``node`` stands, whether the device that the script chose is a GPU; None where no variable does.
+
+    Of the variables in sight those of the innermost scope count, and only if they are one.
+    """
+    scope: Scope | None = script.names.scope(node)
+    found: dict[Scope, list[str]] = {}
+    for name in script.source.of(cst.Name):
+        parent = script.source.parents[name]
+        owner = script.names.scope(node).lookup(name.value)
+        if owner is not None and isinstance(parent, cst.Arg) and parent.value is name:
+            condition = _condition(script, name, node)
+            if condition is not None and condition not in found.setdefault(owner, []):
+                found[owner].append(condition)
+    while scope is not None:
+        if scope in found and found[scope]:
+            return found[scope][0] if len(found[scope]) == 1 else None
+        scope = scope.parent
+    return None
+
+
+def _condition(script: Script, device: cst.Name, node: cst.CSTNode) -> str | None:
+    owner = script.names.scope(node).lookup(device.value)
+    if owner is None or owner is not script.names.scope(device).lookup(device.value):
+        return None
+    bindings = owner.bindings[device.value]
+    if len(bindings) != 1 or not _is_bound(script, bindings[0], node):
+        return None
+    if is_device_variable(script, device, node):
+        on_host = script.roles.calls.device_of(device) is Place.HOST
+        return None if on_host or not _is_passed_devices(script, bindings[0]) else is_of_cuda(device.value)
+    return f'{device.value} == "cuda"' if _is_named(script, bindings[0]) else None
+
+
+def _is_bound(script: Script, binding: Binding, node: cst.CSTNode) -> bool:
+    """Whether a binding has surely run where ``node`` is evaluated."""
+    region = binding.region
+    known = binding.kind in (Kind.PARAMETER, Kind.IMPORT) or (binding.kind is Kind.ASSIGN and not binding.path)
+    return known and binding.effect < script.source.order[node] and (region is None or script.source.contains(region, node))
+
+
+def _is_passed_devices(script: Script, binding: Binding) -> bool:
+    """Whether each call of the function whose parameter a variable is passes a ``torch.device``."""
+    if binding.kind is not Kind.PARAMETER or not isinstance(binding.node, cst.Param):
+        return True
+    function = script.source.enclosing(binding.node, cst.FunctionDef)
+    passed = list(script.values.passed(function, binding.node)) if isinstance(function, cst.FunctionDef) else []
+    return all(value is not None and other.role(value) is Role.DEVICE for other, value in passed)
+
+
+def _is_named(script: Script, binding: Binding) -> bool:
+    """Whether a variable is ``"cuda"`` or the name of another kind of device, chosen otherwise than by what there is."""
+    match binding.value:
+        case cst.IfExp(body=cst.SimpleString() as body, orelse=cst.SimpleString() as orelse):
+            names = {str(body.evaluated_value), str(orelse.evaluated_value)}
+            return "cuda" in names and names <= {"cuda", "cpu", "mps"} and not is_chosen_by_cuda(script, binding.value)
     return False
 
 

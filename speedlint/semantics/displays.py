@@ -9,7 +9,7 @@ import libcst as cst
 from speedlint import edits
 from speedlint.edits import CannotEdit
 from speedlint.rule import Edit
-from speedlint.semantics.accumulators import is_target
+from speedlint.semantics.accumulators import is_target, written
 from speedlint.semantics.loops import Loop
 from speedlint.semantics.model import Frequency, Role
 from speedlint.semantics.names import Kind
@@ -55,14 +55,26 @@ def is_display(script: Script, call: cst.Call) -> bool:
     )
 
 
-def display_around(script: Script, node: cst.CSTNode) -> cst.Call | None:
-    """The display call that is a statement of its own and takes the node."""
+def display_around(script: Script, node: cst.CSTNode) -> cst.Call | cst.Assign | None:
+    """The display that is a statement of its own and takes the node: a call, or ``bar.desc = ...``."""
     for up in script.source.ancestors(node):
         if isinstance(up, cst.Call) and is_display(script, up) and isinstance(script.source.parents[up], cst.Expr):
+            return up
+        if isinstance(up, cst.Assign) and _describes_bar(script, up):
             return up
         if isinstance(up, cst.BaseStatement | cst.Lambda):
             return None
     return None
+
+
+def _describes_bar(script: Script, statement: cst.Assign) -> bool:
+    match statement.targets:
+        case [cst.AssignTarget(target=cst.Attribute(value=bar, attr=cst.Name(value="desc")))]:
+            return any(
+                isinstance(value, cst.Call) and (where.name(value.func) or "").startswith("tqdm.")
+                for where, value in script.roles.origins(bar)
+            )
+    return False
 
 
 def shown_tensors(script: Script, call: cst.Call) -> Iterator[cst.BaseExpression]:
@@ -136,51 +148,68 @@ def _is_text(script: Script, node: cst.CSTNode) -> bool:
     return False
 
 
-def throttled(script: Script, call: cst.Call) -> tuple[Edit, ...]:
-    """Puts a display call under ``if step % 50 == 0:``. Raises CannotEdit where no counter of the steps is at hand."""
-    if not isinstance(script.source.parents[call], cst.Expr):
+def throttled(script: Script, display: cst.Call | cst.Assign) -> tuple[Edit, ...]:
+    """Puts a display under ``if step % 50 == 0:``. Raises CannotEdit where no counter of the steps is at hand."""
+    if isinstance(display, cst.Call) and not isinstance(script.source.parents[display], cst.Expr):
         raise CannotEdit("it is not a statement of its own")
-    loop = script.loops.driving_loop(call)
+    loop = script.loops.driving_loop(display)
     if loop is None:
         raise CannotEdit("the loop over the steps is in another function")
-    counter = _counter(script, loop, call)
+    counter = _counter(script, loop, display)
     if counter is None:
         raise CannotEdit("no counter of the steps is at hand: take one from `enumerate`")
-    return edits.wrap(script.source, call, call, f"if {counter} % {PERIOD} == 0:")
+    name, first = counter
+    return edits.wrap(script.source, display, display, f"if {name} % {PERIOD} == {first % PERIOD}:")
 
 
-def _counter(script: Script, loop: Loop, call: cst.Call) -> str | None:
-    candidates = [] if not isinstance(loop, cst.For) else _targets(script, loop)
-    for name in candidates:
-        if not _is_set_in(script, loop, name):
-            return name
+def _counter(script: Script, loop: Loop, display: cst.CSTNode) -> tuple[str, int] | None:
+    """A variable that counts the steps, and its value at the display in the first one."""
+    target = _target(script, loop) if isinstance(loop, cst.For) else None
+    if target is not None and not _is_set_in(script, loop, target[0]):
+        return target
     for augmented in script.source.inside(loop.body, cst.AugAssign):
         match augmented:
             case cst.AugAssign(
-                target=cst.Name(value=name) as target, operator=cst.AddAssign(), value=cst.Integer(value="1")
+                target=cst.Name(value=name) as counter, operator=cst.AddAssign(), value=cst.Integer(value="1")
             ):
-                if script.role(target) is Role.NUMBER and _counts_all(script, loop, augmented, name):
-                    return name
+                if script.role(counter) is Role.NUMBER and _counts_all(script, loop, augmented, name):
+                    has_counted = script.source.order[augmented] < script.source.order[display]
+                    return name, _starts_at(script, counter) + has_counted
     return None
 
 
-def _targets(script: Script, loop: cst.For) -> list[str]:
-    """The name of the loop that counts its turns: of ``enumerate`` or ``range``."""
+def _target(script: Script, loop: cst.For) -> tuple[str, int] | None:
+    """The name of the loop that counts its turns, of ``enumerate`` or ``range``, and its first value."""
     match loop:
-        case cst.For(target=cst.Tuple(elements=[cst.Element(value=cst.Name() as first), *_])):
+        case cst.For(target=cst.Tuple(elements=[cst.Element(value=cst.Name() as name), *_])):
             pass
-        case cst.For(target=cst.Name() as first):
+        case cst.For(target=cst.Name() as name):
             pass
         case _:
-            return []
+            return None
     element = script.roles.element(script.value(loop.iter))
     value = element.items[0] if element.items and isinstance(loop.target, cst.Tuple) else element
-    is_counter = value.role is Role.NUMBER and _calls(script, loop.iter) & {"enumerate", "range"}
-    return [first.value] if is_counter else []
+    if value.role is not Role.NUMBER:
+        return None
+    for call in script.source.inside(loop.iter, cst.Call):
+        match script.name(call.func):
+            case "enumerate":
+                return name.value, _whole(script, script.argument(call, "start", 1))
+            case "range":
+                return name.value, _whole(script, call.args[0].value if len(call.args) > 1 else None)
+    return None
 
 
-def _calls(script: Script, node: cst.BaseExpression) -> set[str]:
-    return {script.name(call.func) or "" for call in script.source.inside(node, cst.Call)}
+def _starts_at(script: Script, counter: cst.Name) -> int:
+    """What a counter is set to before it counts; 0 where that is not known."""
+    bindings = script.names.scope(counter).bindings.get(counter.value, [])
+    starts = {_whole(script, written(binding)) for binding in bindings if binding.kind is not Kind.AUGMENT}
+    return starts.pop() if len(starts) == 1 else 0
+
+
+def _whole(script: Script, expression: cst.BaseExpression | None) -> int:
+    constant = script.constant(expression) if expression is not None else None
+    return constant.value if constant is not None and isinstance(constant.value, int) else 0
 
 
 def _is_set_in(script: Script, loop: Loop, name: str) -> bool:

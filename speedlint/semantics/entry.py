@@ -49,20 +49,43 @@ def _works(script: Script, statement: cst.CSTNode) -> bool:
 def first_edit(script: Script, dotted: str, arguments: str, before: cst.CSTNode) -> tuple[Edit, ...]:
     """A call of a library's function as the first thing the program does.
 
-    In the main guard; below the imports above ``before`` where there is none, or where the script starts processes, which
-    do not run the guard. Raises CannotEdit.
+    In the main guard; below the imports the file begins with, and above ``before``, where there is none, or where the script
+    starts processes, which do not run the guard. Raises CannotEdit.
     """
     name, imports = script.spell(dotted)
     line = f"{name}{arguments}"
+    if imports:
+        raise edits.CannotEdit("torch is not imported at the top of the file")
     guard = main_guard(script)
     if guard is not None and isinstance(guard.body, cst.IndentedBlock) and not any(script.calls(*_SPAWNS)):
-        return (*imports, edits.insert_before(script.source, guard.body.body[0], [line]))
-    body = list(script.source.module.body)
-    limit = next((i for i, statement in enumerate(body) if script.source.contains(statement, before)), len(body))
-    above = [statement for statement in body[:limit] if _is_import(statement)]
-    if imports or not above:
+        first = next((statement for statement in guard.body.body if not _is_import(statement)), guard.body.body[0])
+        return (edits.insert_before(script.source, first, [line]),)
+    last = _last_import(script, before)
+    bound = script.names.module.bindings.get(name.split(".")[0], ())
+    if last is None or not any(binding.effect <= script.source.last(last) for binding in bound):
         raise edits.CannotEdit("torch is not imported at the top of the file")
-    return (edits.insert_after(script.source, above[-1], ["", line]),)
+    return (edits.insert_after(script.source, last, ["", line]),)
+
+
+def _last_import(script: Script, before: cst.CSTNode) -> cst.CSTNode | None:
+    """The last of the imports the file begins with, above ``before``; simple statements and branches may interrupt them."""
+    last = None
+    for statement in script.source.module.body:
+        begun = isinstance(statement, cst.BaseCompoundStatement) and not isinstance(statement, (cst.If, cst.Try))
+        if begun or script.source.contains(statement, before):
+            break
+        if _is_import(statement) or _only_imports(script, statement):
+            last = statement
+    return last
+
+
+def _only_imports(script: Script, statement: cst.CSTNode) -> bool:
+    """Whether an ``if`` or ``try`` is there to import something: no loop, function or class stands in it."""
+    inner = any(
+        True for kind in (cst.For, cst.While, cst.FunctionDef, cst.ClassDef) for _ in script.source.inside(statement, kind)
+    )
+    imports = any(True for kind in (cst.Import, cst.ImportFrom) for _ in script.source.inside(statement, kind))
+    return isinstance(statement, (cst.If, cst.Try)) and imports and not inner
 
 
 def _is_import(statement: cst.CSTNode) -> bool:

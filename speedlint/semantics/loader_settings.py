@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,10 @@ _HINTS = {
     "num_workers": re.compile("work|thread|proc|cpu|job|nw|loader", re.IGNORECASE),
     "pin_memory": re.compile("pin", re.IGNORECASE),
 }
+
+
+Spell = Callable[["Script", cst.CSTNode], tuple[str, tuple[Edit, ...]]]
+"""How a value is written where a node stands, and the edits that import what it names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +83,8 @@ def _passed_places(script: Script, function: cst.FunctionDef, parameter: cst.Par
     return list(found.values()) or [known]
 
 
-def set_where_set(script: Script, setting: Setting, dotted: str, text: str) -> tuple[Edit, ...]:
-    """The edits that write ``text`` (with ``{}`` for the spelling of ``dotted``) in each place a setting is set.
+def set_where_set(script: Script, setting: Setting, spell: Spell) -> tuple[Edit, ...]:
+    """The edits that write what ``spell`` says in each place a setting is set.
 
     Raises CannotEdit where a place is no literal, or not one that is only about this setting.
     """
@@ -90,8 +95,8 @@ def set_where_set(script: Script, setting: Setting, dotted: str, text: str) -> t
             raise edits.CannotEdit("its value is not written out where it is set")
         if not _HINTS[setting.name].search(_label(place.script, place.node)):
             raise edits.CannotEdit("its value may also be used for something else")
-        spelled, imports = place.script.spell(dotted) if dotted else ("", ())
-        found += (*imports, edits.replace(place.script.source, place.node, text.replace("{}", spelled)))
+        text, imports = spell(place.script, place.node)
+        found += (*imports, edits.replace(place.script.source, place.node, text))
     return tuple(dict.fromkeys(found))
 
 

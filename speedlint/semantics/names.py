@@ -15,6 +15,8 @@ from speedlint.source import Source
 ScopeNode = cst.Module | cst.FunctionDef | cst.ClassDef | cst.Lambda | cst.CompFor
 _SCOPES = (cst.Module, cst.FunctionDef, cst.ClassDef, cst.Lambda)
 _COMPREHENSIONS = (cst.ListComp, cst.SetComp, cst.GeneratorExp, cst.DictComp)
+_BRANCHING = (cst.If, cst.For, cst.While, cst.Try)
+_BRANCHES = (cst.Else, cst.ExceptHandler, cst.MatchCase, cst.IfExp)
 _BUILTINS = frozenset(dir(builtins))
 
 
@@ -92,6 +94,7 @@ class Names:
     def __init__(self, source: Source) -> None:
         self.source = source
         self._scopes: dict[cst.CSTNode, Scope] = {}
+        self._scope_at: dict[cst.CSTNode, Scope] = {}
         self._reached: dict[cst.Name, list[Binding]] = {}
         self._dotted: dict[cst.CSTNode, str | None] = {}
         self._is_bound = False
@@ -104,16 +107,23 @@ class Names:
 
     def scope(self, node: cst.CSTNode) -> Scope:
         """The scope in which ``node`` is evaluated."""
-        child = node
-        for up in self.source.ancestors(node):
-            if isinstance(up, _SCOPES) and self._evaluated_within(child, up):
-                return self._scope_for(up)
-            if isinstance(up, _COMPREHENSIONS) and child is not getattr(up, "for_in", None):
-                return self._scope_for(up.for_in)
-            if isinstance(up, cst.CompFor) and child is not up.iter:
-                return self._scope_for(up)
-            child = up
-        return self.module
+        found = self._scope_at.get(node)
+        if found is None:
+            found = self._scope_at[node] = self._find_scope(node)
+        return found
+
+    def _find_scope(self, node: cst.CSTNode) -> Scope:
+        up = self.source.parents.get(node)
+        if up is None:
+            return self.module
+        kind = type(up)
+        if kind in _SCOPES:
+            return self._scope_for(up) if self._evaluated_within(node, up) else self.scope(up)
+        if kind in _COMPREHENSIONS and node is not getattr(up, "for_in", None):
+            return self._scope_for(up.for_in)  # type: ignore[attr-defined]
+        if kind is cst.CompFor and node is not up.iter:  # type: ignore[attr-defined]
+            return self._scope_for(up)
+        return self.scope(up)
 
     @staticmethod
     def _evaluated_within(child: cst.CSTNode, scope: cst.CSTNode) -> bool:
@@ -254,13 +264,14 @@ class Names:
         """The innermost block around ``node``, within its function, that may not run or may run again."""
         child = node
         for up in self.source.ancestors(node):
-            if isinstance(up, (*_SCOPES, cst.CompFor)):
+            kind: type[cst.CSTNode] = type(up)
+            if kind in _SCOPES or kind is cst.CompFor:
                 return None
-            if isinstance(up, (cst.If, cst.For, cst.While, cst.Try)) and child is up.body:
+            if kind in _BRANCHING and child is up.body:  # type: ignore[attr-defined]
                 return child
-            if isinstance(up, cst.If) and child is up.orelse and isinstance(child, cst.If):
+            if kind is cst.If and type(child) is cst.If:
                 return child
-            if isinstance(up, (cst.Else, cst.ExceptHandler, cst.MatchCase, cst.IfExp)):
+            if kind in _BRANCHES:
                 return up
             child = up
         return None

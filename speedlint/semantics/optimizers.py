@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from speedlint.semantics import library
+from speedlint.semantics import devices, library
 from speedlint.semantics.model import Made, Place, Role
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
@@ -257,7 +257,7 @@ def guard(script: Script, move: cst.Call, module: str) -> str | None:
         case Where.ON_GPU:
             return None
         case Where.BY_DEVICE:
-            return f'{found.device}.type == "cuda"'
+            return devices.is_of_cuda(found.device)
     return f"next({module}.parameters()).is_cuda"
 
 
@@ -271,29 +271,11 @@ def _visible(script: Script, module: cst.CSTNode, move: tuple[Script, cst.Call])
     constant = place.constant(target)
     if place.roles.calls.device_of(target) is Place.GPU and (constant is None or constant.value is not None):
         return Found(Where.ON_GPU)
-    is_device = place is script and isinstance(target, cst.Name) and script.value(target).role is Role.DEVICE
-    if is_device and isinstance(target, cst.Name) and _is_same_variable(script, target, module):
+    if place is script and isinstance(target, cst.Name) and devices.is_device_variable(script, target, module):
         return Found(Where.BY_DEVICE, target.value)
-    if all(_is_chosen_by_cuda(other, value) for other, value in place.roles.origins(target)):
+    if all(devices.is_chosen_by_cuda(other, value) for other, value in place.roles.origins(target)):
         return Found(Where.BY_CUDA) if any(True for _ in place.roles.origins(target)) else Found(Where.PERHAPS)
     return Found(Where.PERHAPS)
-
-
-def _is_same_variable(script: Script, device: cst.Name, node: cst.CSTNode) -> bool:
-    """Whether the name means at ``node`` what it means at the move, and nothing assigns it twice."""
-    here, there = script.names.scope(device).lookup(device.value), script.names.scope(node).lookup(device.value)
-    return here is not None and here is there and len(here.bindings[device.value]) == 1
-
-
-def _is_chosen_by_cuda(script: Script, value: cst.BaseExpression) -> bool:
-    """Whether an expression is ``"cuda" if torch.cuda.is_available() else "cpu"``, as a string or a device."""
-    if script.is_call_to(value, "torch.device") and isinstance(value, cst.Call) and value.args:
-        value = value.args[0].value
-    match value:
-        case cst.IfExp(body=body, test=test, orelse=orelse):
-            chosen = script.roles.calls.device_of(body) is Place.GPU and script.roles.calls.device_of(orelse) is Place.HOST
-            return chosen and script.is_call_to(test, "torch.cuda.is_available")
-    return False
 
 
 def _places(script: Script, node: cst.CSTNode, seen: set[int], depth: int) -> Iterator[Move | None]:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from speedlint.semantics.model import Flow
+from speedlint.semantics.names import Names
 from speedlint.semantics.script import Options, Script
 from speedlint.source import Source, SourceError
 
@@ -36,17 +37,44 @@ _FRAMES = 12_000
 _MOST_IMPORTERS = 8
 
 
+class Cache:
+    """What holds of a file's text whatever stands around it, kept while files are edited and programs made anew."""
+
+    def __init__(self) -> None:
+        self._sources: dict[Path, tuple[Source, Names]] = {}
+        self._imports: dict[Path, tuple[bytes, set[Path]]] = {}
+
+    def source(self, path: Path, data: bytes) -> tuple[Source, Names]:
+        """The parsed file and its names. Raises SourceError."""
+        known = self._sources.get(path)
+        if known is None or known[0].data != data:
+            source = Source.parse(path, data)
+            known = self._sources[path] = (source, Names(source))
+        return known
+
+    def imports(self, path: Path, data: bytes, find: Callable[[Path, bytes], set[Path]]) -> set[Path]:
+        """The first-party files that a file imports, found by ``find``."""
+        known = self._imports.get(path)
+        if known is None or known[0] != data:
+            known = self._imports[path] = (data, find(path, data))
+        return known[1]
+
+
 class Program:
     """All scripts of one run.
 
-    ``read`` returns a file's bytes; it raises OSError. Pass another one to look at files as they would be after edits.
+    ``read`` returns a file's bytes; it raises OSError. Pass another one to look at files as they would be after edits, with
+    the same ``cache``.
     """
 
-    def __init__(self, options: Options, read: Callable[[Path], bytes] = Path.read_bytes) -> None:
+    def __init__(
+        self, options: Options, read: Callable[[Path], bytes] = Path.read_bytes, cache: Cache | None = None
+    ) -> None:
         sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES))
         self.options = options
         self.flow = Flow()
         self._read = read
+        self._cache = cache or Cache()
         self._scripts: dict[Path, Script | None] = {}
         self._roots: dict[Path, Path] = {}
         self._projects: dict[Path, dict[Path, list[Path]]] = {}
@@ -57,8 +85,7 @@ class Program:
         key = _absolute(path)
         found = self._scripts.get(key)
         if found is None:
-            found = Script(Source.parse(path, self._read(path)), self, self.options)
-            self._scripts[key] = found
+            found = self._scripts[key] = self._parsed(path)
         return found
 
     def reached(self, path: Path) -> Script | None:
@@ -66,10 +93,14 @@ class Program:
         key = _absolute(path)
         if key not in self._scripts:
             try:
-                self._scripts[key] = Script(Source.parse(path, self._read(path)), self, self.options)
+                self._scripts[key] = self._parsed(path)
             except (SourceError, OSError):
                 self._scripts[key] = None
         return self._scripts[key]
+
+    def _parsed(self, path: Path) -> Script:
+        source, names = self._cache.source(path, self._read(path))
+        return Script(source, names, self, self.options)
 
     def root(self, path: Path) -> Path:
         """The folder of the project that a file belongs to: the nearest one upward with a project's marks."""
@@ -135,10 +166,12 @@ class Program:
                 data = self._read(file)
             except OSError:
                 continue
-            for match in _IMPORT.finditer(data):
-                for target in self._targets(file, match, by_stem):
-                    graph.setdefault(target, set()).add(file)
+            for target in self._cache.imports(file, data, lambda path, text: self._imported_by(path, text, by_stem)):
+                graph.setdefault(target, set()).add(file)
         return {target: sorted(importers) for target, importers in graph.items()}
+
+    def _imported_by(self, file: Path, data: bytes, by_stem: dict[bytes, list[Path]]) -> set[Path]:
+        return {target for match in _IMPORT.finditer(data) for target in self._targets(file, match, by_stem)}
 
     def _targets(self, file: Path, match: re.Match[bytes], by_stem: dict[bytes, list[Path]]) -> set[Path]:
         module, names, plain = match.groups()

@@ -40,10 +40,10 @@ class Options:
 class Script:
     """One source with its meaning. Made by Program, never by hand."""
 
-    def __init__(self, source: Source, program: Program, options: Options) -> None:
+    def __init__(self, source: Source, names: Names, program: Program, options: Options) -> None:
         self.source, self.program, self.options = source, program, options
         self.path: Path = source.path
-        self.names = Names(source)
+        self.names = names
         self.values = Values(self)
         self.roles = Roles(self)
         self.loops = Loops(self)

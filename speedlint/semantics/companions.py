@@ -1,0 +1,125 @@
+"""Other reads of a tensor in the same step: where one of them stays, taking the first away gains nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from speedlint.edits import CannotEdit
+from speedlint.semantics import displays, reads
+from speedlint.semantics.deferral import keep_on_device
+from speedlint.semantics.gathering import copy_once
+from speedlint.semantics.loops import Loop
+from speedlint.semantics.script import Script
+
+_VIEWS = frozenset("detach cpu float double squeeze view reshape flatten clone to numpy".split())
+
+
+def check_gain(script: Script, read: cst.Call, tensor: cst.BaseExpression) -> None:
+    """Raises CannotEdit where the tensor is read in the same step a second time, in a way that stays."""
+    loop = script.loops.driving_loop(read)
+    if loop is None:
+        return
+    for other, seen in _reads_of_loop(script, loop):
+        beside = not script.source.contains(read, other) and not script.source.contains(other, read)
+        if beside and _is_of(script, tensor, seen) and _runs_with(script, other, read) and _stays(script, other, seen):
+            line = script.source.line(other)
+            raise CannotEdit(f"`{reads.shown(script, other)}` on line {line} waits for it in the same step")
+
+
+def _reads_of_loop(script: Script, loop: Loop) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    """The reads in a loop's body, each with the tensor it waits for."""
+    inside, body = script.source.inside, loop.body
+    for call in inside(body, cst.Call):
+        tensor = reads.scalar(script, call) or reads.copied(script, call)
+        if tensor is not None:
+            yield call, tensor
+        elif displays.is_display(script, call):
+            yield from ((call, shown) for shown in displays.shown_tensors(script, call))
+    texts: list[cst.BaseExpression] = [
+        *inside(body, cst.Call),
+        *inside(body, cst.FormattedString),
+        *inside(body, cst.BinaryOperation),
+    ]
+    for text in texts:
+        yield from ((text, shown) for shown in displays.formatted_tensors(script, text))
+    branches: list[cst.If | cst.While | cst.Assert] = [
+        *inside(body, cst.If),
+        *inside(body, cst.While),
+        *inside(body, cst.Assert),
+    ]
+    for branch in branches:
+        yield from ((test, test) for test in _operands(branch.test) if script.is_device_tensor(test))
+
+
+def _operands(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """What a condition asks first: ``a`` for ``not a and b``."""
+    match test:
+        case cst.BooleanOperation(left=left):
+            yield from _operands(left)
+        case cst.UnaryOperation(operator=cst.Not(), expression=inner):
+            yield from _operands(inner)
+        case _:
+            yield test
+
+
+def _is_of(script: Script, tensor: cst.BaseExpression, other: cst.BaseExpression) -> bool:
+    """Whether ``other`` is the tensor, or is computed from the variable that holds it."""
+    root = _root(tensor)
+    if not isinstance(root, cst.Name):
+        return script.text(root) == script.text(_root(other))
+    bindings = script.names.reaching(root)
+    return any(
+        name.value == root.value and any(binding in bindings for binding in script.names.reaching(name))
+        for name in script.source.inside(other, cst.Name)
+    )
+
+
+def _root(tensor: cst.BaseExpression) -> cst.BaseExpression:
+    while True:
+        match tensor:
+            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=method))) if method in _VIEWS:
+                tensor = inner
+            case cst.Attribute(value=inner, attr=cst.Name(value="data")):
+                tensor = inner
+            case _:
+                return tensor
+
+
+def _runs_with(script: Script, other: cst.BaseExpression, read: cst.Call) -> bool:
+    """Whether ``other`` runs whenever ``read`` does: no branch stands around it alone."""
+    if script.frequency(other) is not script.frequency(read):
+        return False
+    child: cst.CSTNode = other
+    for up in script.source.ancestors(other):
+        if script.source.contains(up, read):
+            return not _is_branch(up, child)
+        if isinstance(up, cst.FunctionDef | cst.Lambda | cst.ClassDef | cst.ExceptHandler) or _is_branch(up, child):
+            return False
+        child = up
+    return False
+
+
+def _is_branch(up: cst.CSTNode, child: cst.CSTNode) -> bool:
+    match up:
+        case cst.If() | cst.IfExp():
+            return child is not up.test
+        case cst.BooleanOperation():
+            return child is up.right
+    return False
+
+
+def _stays(script: Script, other: cst.BaseExpression, tensor: cst.BaseExpression) -> bool:
+    if not isinstance(other, cst.Call):
+        return True
+    try:
+        if reads.scalar(script, other) is not None:
+            keep_on_device(script, other, tensor)
+        elif reads.copied(script, other) is None:
+            return True
+        elif not reads.is_read_as_number(script, reads.chain(script, other)):
+            copy_once(script, other, tensor)
+    except CannotEdit:
+        return True
+    return False
