@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import textwrap
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from speedlint.edits import CannotEdit
 from speedlint.semantics import displays, gathering, reads
+from speedlint.semantics.companions import check_gain
 from speedlint.semantics.deferral import keep_on_device
 from speedlint.semantics.model import Frequency
 from speedlint.semantics.program import Program
@@ -103,6 +105,58 @@ def test_what_is_deferred(tmp_path: Path, before: str, inside: str, after: str, 
     fixed = _fixed(_script(tmp_path, before, inside, after))
     for text in wanted:
         assert text in fixed
+
+
+@pytest.mark.parametrize(
+    ("inside", "wanted"),
+    [
+        ("t += loss.detach().item()", "t += loss.detach()\n"),
+        ("t += loss.cpu().item()", "t += loss.detach()\n"),
+        ("t += float(loss.data.cpu().numpy())", "t += loss.data\n"),
+        ("t += loss.detach().abs().mean().item()", "t += loss.detach().abs().mean()\n"),
+        ("with torch.no_grad(): t += F.mse_loss(out, y).item()", "t += F.mse_loss(out, y)\n"),
+        ("with torch.no_grad(): t += (y == out.argmax(1)).sum().item()", "t += (y == out.argmax(1)).sum()\n"),
+        ("with torch.no_grad(): t += loss.item()", "t += loss.detach()\n"),
+        ("with torch.set_grad_enabled(x): t += F.mse_loss(out, y).item()", "t += F.mse_loss(out, y).detach()\n"),
+    ],
+)
+def test_detach_is_written_where_a_graph_may_be_held(tmp_path: Path, inside: str, wanted: str) -> None:
+    assert wanted in _fixed(_script(tmp_path, "t = 0.0", inside, "return t"))
+
+
+@pytest.mark.parametrize(
+    ("beside", "throttling", "stays"),
+    [
+        ("print(loss)", False, True),
+        ("print(loss)", True, False),
+        ("text = f'{loss}'", True, True),
+        ("if torch.isnan(loss): raise ValueError", True, True),
+        ("if not log and loss.item() > 3: pass", True, False),
+        ("if loss.item() > 3: pass", True, True),
+        ("if log: print(loss)", False, False),
+        ("print(out)", False, False),
+        ("u += loss.item()", False, False),
+    ],
+)
+def test_a_read_beside_one_that_stays(tmp_path: Path, beside: str, throttling: bool, stays: bool) -> None:
+    script = _script(tmp_path, "t = u = 0.0", f"t += loss.item()\n{beside}", "return t, u")
+    read = script.method_calls("item")[0]
+    tensor = reads.scalar(script, read)
+    assert tensor is not None
+    with pytest.raises(CannotEdit, match="in the same step") if stays else contextlib.nullcontext():
+        check_gain(script, read, tensor, throttling=throttling)
+
+
+@pytest.mark.parametrize(
+    ("counted", "first"),
+    [
+        ("n += 1\nprint(loss)", "n % 50 == 1"),
+        ("print(loss)\nn += 1", "n % 50 == 0"),
+    ],
+)
+def test_the_first_step_is_shown(tmp_path: Path, counted: str, first: str) -> None:
+    script = _script(tmp_path, "n = 0", f"step = 0\n{counted}", "")
+    assert displays.throttled(script, next(script.calls("print")))[0].text.startswith(f"if {first}:")
 
 
 def test_half_precision_is_not_added_up(tmp_path: Path) -> None:

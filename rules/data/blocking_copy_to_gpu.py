@@ -26,7 +26,8 @@ for images, labels in loader:
 ## Fix safety
 Exact: later work on the GPU waits for the copy by itself, and without pinned memory the copy blocks as before. It is shown,
 not written, where the device may be Apple's `mps`, where the tensor on the host is changed afterwards, where what is copied
-is computed from the batch first, and where the batch may be an object with its own `to`.
+is computed from the batch first, and where the batch may be an object with its own `to`. It is a note where
+`torch.cuda.synchronize()` follows, which waits for the copy in any case, and where the dataset is a handful of rows.
 
 ## Sources
 PyTorch's tutorial on pinned memory and `non_blocking`; the Performance Tuning Guide's section on asynchronous copies.
@@ -39,8 +40,8 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint import edits
-from speedlint.rule import Finding, Fix, Related, Risk, Rule
-from speedlint.semantics.batches import blocks, hazard, is_on_gpu_already, moved, source_loader
+from speedlint.rule import Finding, Fix, Level, Related, Risk, Rule
+from speedlint.semantics.batches import blocks, hazard, is_awaited, is_on_gpu_already, moved, source_loader
 from speedlint.semantics.model import Frequency
 from speedlint.semantics.script import Script
 
@@ -65,12 +66,17 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     if loader is not None and not loader.hides_arguments and loader.setting("pin_memory").is_off:
         advice += "; it takes effect once the loader has `pin_memory=True`"
         related = (Related(loader.script.source, loader.call, "the loader, which does not pin its batches"),)
+    if (waits := is_awaited(script, call)) is not None:
+        why = f"`{script.text(waits)}` below waits for the copy all the same"
+        yield Finding(call, message, advice=f"{advice}; not written: {why}", level=Level.NOTE, related=related)
+        return
+    level = Level.NOTE if loader is not None and loader.has_few_rows else None
     reason = hazard(script, call, batch)
     if reason is not None:
-        yield Finding(call, message, advice=f"{advice}; not written: {reason}", related=related)
+        yield Finding(call, message, advice=f"{advice}; not written: {reason}", level=level, related=related)
         return
     fix = Fix((edits.set_argument(script.source, call, "non_blocking", "True"),), Risk.EXACT)
-    yield Finding(call, message, fix, advice, related=related)
+    yield Finding(call, message, fix, advice, level, related)
 
 
 RULE = Rule("SPD205", on=cst.Call, check=check, triggers=(b".to(", b".cuda(", b".type("))

@@ -25,9 +25,11 @@ images = next(iter(loader)).to("cuda", non_blocking=True)
 ```
 
 ## Fix safety
-Exact. Where the device is chosen at run time, `torch.cuda.is_available()` is written instead of `True`, since pinning
-without a GPU warns. It takes memory of the host that cannot be swapped out: two batches per worker. Loaders whose dataset or
-collate function already makes GPU tensors are left alone, since those cannot be pinned.
+Exact. Where the device is chosen at run time, the question whether the script's own device variable is a GPU is written
+instead of `True`, or `torch.cuda.is_available()` where none is in sight, since pinning without a GPU warns. It takes memory
+of the host that cannot be swapped out: two batches per worker. Loaders whose dataset or collate function already makes GPU
+tensors are left alone, since those cannot be pinned. Loaders of a handful of rows, and those whose batches do not go to a
+GPU as far as is seen, are a note.
 
 ## Sources
 PyTorch's tutorial on pinned memory and `non_blocking`; the Performance Tuning Guide asks for `pin_memory=True`.
@@ -42,7 +44,7 @@ import libcst as cst
 from speedlint import edits
 from speedlint.rule import Edit, Finding, Fix, Level, Related, Risk, Rule
 from speedlint.semantics.batches import is_copied
-from speedlint.semantics.devices import gpu_is_certain
+from speedlint.semantics.devices import gpu_condition, gpu_is_certain
 from speedlint.semantics.loader_settings import Setting, places, set_where_set
 from speedlint.semantics.loaders import Loader, loader
 from speedlint.semantics.script import Script
@@ -54,7 +56,8 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         return
     pinned = found.setting("pin_memory")
     if pinned.is_off and (matters := found.matters) is not None and not found.is_on_gpu:
-        yield _finding(found, pinned, Level.WARNING if matters and is_copied(found) else Level.NOTE)
+        costs = matters and not found.has_few_rows and is_copied(found)
+        yield _finding(found, pinned, Level.WARNING if costs else Level.NOTE)
 
 
 def _finding(found: Loader, pinned: Setting, level: Level) -> Finding:
@@ -72,11 +75,19 @@ def _finding(found: Loader, pinned: Setting, level: Level) -> Finding:
 
 
 def _edits(found: Loader, pinned: Setting) -> tuple[Edit, ...]:
-    dotted, text = ("", "True") if gpu_is_certain(found.script) else ("torch.cuda.is_available", "{}()")
     if pinned.expression is not None:
-        return set_where_set(found.script, pinned, dotted, text)
-    spelled, imports = found.script.spell(dotted) if dotted else ("", ())
-    return (*imports, edits.set_argument(found.script.source, found.call, "pin_memory", text.replace("{}", spelled)))
+        return set_where_set(found.script, pinned, _condition)
+    text, imports = _condition(found.script, found.call)
+    return (*imports, edits.set_argument(found.script.source, found.call, "pin_memory", text))
+
+
+def _condition(script: Script, node: cst.CSTNode) -> tuple[str, tuple[Edit, ...]]:
+    """What says, where ``node`` stands, whether there is a GPU to copy to."""
+    chosen = "True" if gpu_is_certain(script) else gpu_condition(script, node)
+    if chosen is not None:
+        return chosen, ()
+    spelled, imports = script.spell("torch.cuda.is_available")
+    return f"{spelled}()", imports
 
 
 RULE = Rule("SPD202", on=cst.Call, check=check, triggers=(b"Loader",))

@@ -49,7 +49,6 @@ from speedlint.semantics.loader_settings import Setting, places, set_where_set
 from speedlint.semantics.loaders import Loader, loader
 from speedlint.semantics.script import Script
 
-_NUMBER = "min(8, {}() or 1)"
 _WRITE = "pass `num_workers=min(8, os.cpu_count() or 1)`"
 
 
@@ -84,10 +83,15 @@ def _finding(found: Loader, workers: Setting, matters: bool) -> Finding:
 
 def _edits(found: Loader, workers: Setting) -> tuple[Edit, ...]:
     if workers.expression is not None:
-        return set_where_set(found.script, workers, "os.cpu_count", _NUMBER)
-    spelled, imports = found.script.spell("os.cpu_count")
-    text = _NUMBER.replace("{}", spelled)
+        return set_where_set(found.script, workers, _number)
+    text, imports = _number(found.script, found.call)
     return (*imports, edits.set_argument(found.script.source, found.call, "num_workers", text))
+
+
+def _number(script: Script, _: cst.CSTNode) -> tuple[str, tuple[Edit, ...]]:
+    """The number of workers, as it is written in a script."""
+    spelled, imports = script.spell("os.cpu_count")
+    return f"min(8, {spelled}() or 1)", imports
 
 
 def _related(found: Loader, workers: Setting) -> tuple[Related, ...]:

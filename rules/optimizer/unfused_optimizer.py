@@ -45,7 +45,7 @@ import libcst as cst
 
 from speedlint import edits
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import evaluation, optimizers, training
+from speedlint.semantics import devices, evaluation, optimizers, training
 from speedlint.semantics.optimizers import Where
 from speedlint.semantics.script import Script
 
@@ -111,7 +111,7 @@ def _value(call: cst.Call, script: Script) -> tuple[str | None, str]:
     if len(found) == 1 and found[0].where is Where.BY_CUDA:
         return "torch.cuda.is_available()", ""
     if len(found) == 1 and found[0].where is Where.BY_DEVICE and all(one.script is script for one in held):
-        return f'{found[0].device}.type == "cuda"', ""
+        return devices.is_of_cuda(found[0].device), ""
     return _asked(call, script, held)
 
 

@@ -53,7 +53,10 @@ def check(node: cst.Call | cst.Decorator, script: Script) -> Iterator[Finding]:
     if name is None:
         return
     what = node.func if isinstance(node, cst.Call) else node.decorator
-    message = f"`{script.text(what)}` is `{name}`, deprecated since torch 2.4"
+    spelled = script.text(what)
+    message = f"`{spelled}` is deprecated since torch 2.4"
+    if spelled != name:
+        message = f"`{spelled}` is `{name}`, deprecated since torch 2.4"
     advice = f"write `{modern_text(name)}`"
     try:
         edits, since = modern_edits(script, node, name)

@@ -53,6 +53,7 @@ import libcst as cst
 from speedlint.edits import CannotEdit
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import reads
+from speedlint.semantics.companions import check_gain
 from speedlint.semantics.gathering import copy_once
 from speedlint.semantics.model import Frequency
 from speedlint.semantics.script import Script
@@ -77,6 +78,7 @@ def _finding(call: cst.Call, whole: cst.BaseExpression, script: Script, tensor: 
         return Finding(whole, message, advice=advice, level=Level.NOTE)
     try:
         fix = Fix(copy_once(script, call, tensor), Risk.EXACT)
+        check_gain(script, call, tensor)
     except CannotEdit as reason:
         advice = (
             f"keep `{reads.shown(script, tensor)}` on the GPU, gather it in a list and copy `torch.cat(...)` once after "

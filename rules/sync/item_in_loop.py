@@ -46,7 +46,8 @@ def train(model, loader, optimizer, criterion):
 ## Fix safety
 Numeric: the training is the same bit for bit; a sum is made in single precision on the GPU where Python summed in double,
 so that what is logged rounds differently. It is written only where the sum, list or meter starts in the same function and
-every place that reads it is seen and runs outside the steps or only now and then; each such place converts it. Where
+every place that reads it is seen and runs outside the steps or only now and then; each such place converts it, and
+only where no other line of the step that stays as it is waits for the same tensor: nothing would be gained. Where
 half precision is in use the summands are made `float()` first. A list keeps its numbers on the GPU until the loop is over.
 
 ## Sources
@@ -62,6 +63,7 @@ import libcst as cst
 from speedlint.edits import CannotEdit
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import displays, reads
+from speedlint.semantics.companions import check_gain, check_gain_of_display
 from speedlint.semantics.deferral import keep_on_device
 from speedlint.semantics.model import Frequency
 from speedlint.semantics.script import Script
@@ -81,6 +83,7 @@ def _finding(call: cst.Call, script: Script, tensor: cst.BaseExpression, message
         return Finding(call, message, advice=advice, level=Level.NOTE)
     try:
         edits = keep_on_device(script, call, tensor)
+        check_gain(script, call, tensor)
     except CannotEdit as reason:
         return _shown(call, script, tensor, message, reason)
     return Finding(
@@ -93,12 +96,20 @@ def _shown(call: cst.Call, script: Script, tensor: cst.BaseExpression, message: 
     if display is not None:
         advice = f"show it every {displays.PERIOD} steps"
         try:
+            check_gain_of_display(script, display, tensor)
             return Finding(call, message, Fix(displays.throttled(script, display), Risk.BEHAVIOR), advice)
         except CannotEdit as other:
             return Finding(call, message, advice=f"{advice}; not rewritten, since {other}")
-    kept = reads.shown(script, reads.before_copies(script, tensor))
+    kept = reads.shown(script, _undetached(reads.before_copies(script, tensor)))
     advice = f"keep `{kept}` on the GPU with `.detach()` and read it every {displays.PERIOD} steps or after the loop"
     return Finding(call, message, advice=f"{advice}; not rewritten, since {reason}")
+
+
+def _undetached(tensor: cst.BaseExpression) -> cst.BaseExpression:
+    match tensor:
+        case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value="detach"))):
+            return inner
+    return tensor
 
 
 RULE = Rule("SPD301", on=cst.Call, check=check, triggers=(b".item", b"float(", b"int(", b"bool("))

@@ -38,8 +38,8 @@ def train(model, loader, optimizer, criterion, writer):
 ```
 
 ## Fix safety
-Behavior: the training is the same bit for bit; what is shown or logged becomes every 50th step of it. It is written only
-where the call is a statement of its own and the loop counts its steps.
+Behavior: the training is the same bit for bit; what is shown or logged becomes every 50th step of it, the first one
+included. It is written only where the display is a statement of its own and the loop counts its steps.
 
 ## Sources
 PyTorch's performance tuning guide: avoid unnecessary CPU-GPU synchronisation; it names printing a CUDA tensor.
@@ -54,6 +54,7 @@ import libcst as cst
 from speedlint.edits import CannotEdit
 from speedlint.rule import Finding, Fix, Risk, Rule
 from speedlint.semantics import displays, reads
+from speedlint.semantics.companions import check_gain_of_display
 from speedlint.semantics.model import Frequency
 from speedlint.semantics.script import Script
 
@@ -73,12 +74,17 @@ def check(node: cst.Call | cst.FormattedString | cst.BinaryOperation, script: Sc
     tensor = next(displays.formatted_tensors(script, node), None)
     if tensor is not None:
         message = f"the text formats the tensor `{reads.shown(script, tensor)}`, which is read from the GPU {often}"
+        display = displays.display_around(script, node)
+        if display is not None:
+            yield _finding(tensor, display, script, message)
+            return
         yield Finding(tensor, message, advice=f"{_ADVICE}; not rewritten, since what the text is used for is not followed")
 
 
-def _finding(tensor: cst.BaseExpression, call: cst.Call, script: Script, message: str) -> Finding:
+def _finding(tensor: cst.BaseExpression, display: cst.Call | cst.Assign, script: Script, message: str) -> Finding:
     try:
-        return Finding(tensor, message, Fix(displays.throttled(script, call), Risk.BEHAVIOR), _ADVICE)
+        check_gain_of_display(script, display, tensor)
+        return Finding(tensor, message, Fix(displays.throttled(script, display), Risk.BEHAVIOR), _ADVICE)
     except CannotEdit as reason:
         return Finding(tensor, message, advice=f"{_ADVICE}; not rewritten, since {reason}")
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from speedlint.semantics import library
+from speedlint.semantics import library, optimizers
+from speedlint.semantics.datasets import touches_gpu
 from speedlint.semantics.devices import may_be_mps
 from speedlint.semantics.loaders import Loader, loader, near
-from speedlint.semantics.model import Definition, Place, Role
+from speedlint.semantics.model import Definition, Frequency, Place, Role
 from speedlint.semantics.names import Binding, Kind
 
 if TYPE_CHECKING:
@@ -20,6 +22,9 @@ _VIEWS = frozenset(
     "pin_memory requires_grad_ unbind items values get pop next __next__".split()
 )
 _DEVICE_ROLES = (Role.DEVICE, Role.STRING, Role.NUMBER, Role.TENSOR, Role.BATCH)
+_SET_DEVICE = ("torch.set_default_device", "torch.set_default_tensor_type")
+_WAITS = ("torch.cuda.synchronize", "torch.accelerator.synchronize")
+_CLOCKS = frozenset({"time.time", "time.perf_counter", "time.monotonic", "time.process_time"})
 _DEPTH = 6
 
 
@@ -44,9 +49,33 @@ def _goes_to_device(script: Script, call: cst.Call, method: str) -> bool:
     target = script.argument(call, "device", 0)
     if target is None or script.roles.calls.is_dtype(target) or script.roles.calls.device_of(target) is Place.HOST:
         return False
+    if _follows_host(script, target):
+        return False
     role = script.role(target)
     named = any(part in _last_name(target).lower() for part in ("dev", "cuda", "gpu", "rank"))
     return role in _DEVICE_ROLES or (role is Role.UNKNOWN and named)
+
+
+def _follows_host(script: Script, target: cst.BaseExpression) -> bool:
+    """Whether a target is ``output.device`` of the output of a first-party module that nothing puts on a GPU."""
+    match target:
+        case cst.Attribute(value=cst.Name() as output, attr=cst.Name("device")):
+            made = list(script.roles.origins(output))
+            return bool(made) and all(
+                isinstance(call, cst.Call) and _is_never_moved(place, call.func) for place, call in made
+            )
+    return False
+
+
+def _is_never_moved(script: Script, module: cst.BaseExpression) -> bool:
+    bindings = script.names.reaching(module) if isinstance(module, cst.Name) else []
+    if not bindings or script.role(module) is not Role.MODULE or optimizers.moves(script, module):
+        return False
+    for binding in bindings:
+        made = script.definition(binding.value.func) if isinstance(binding.value, cst.Call) else None
+        if made is None or not isinstance(made.node, cst.ClassDef) or touches_gpu(made.script, made.node):
+            return False
+    return not any(True for place in (script, *script.neighbours) for _ in place.calls(*_SET_DEVICE))
 
 
 def _last_name(node: cst.BaseExpression) -> str:
@@ -110,11 +139,65 @@ def is_copied(found: Loader) -> bool:
 def _copies(script: Script, found: Loader) -> bool:
     for call in script.method_calls("to", "cuda", "type"):
         batch = moved(script, call)
-        if batch is not None and source_loader(script, batch) in (None, found):
+        if batch is not None and _may_be_of(script, batch, found):
             return True
     if any(call.args and script.role(call.args[0].value) is Role.BATCH for call in script.method_calls("copy_")):
         return True
     return any(True for _ in script.method_calls("prepare", "setup_dataloaders", "prepare_data_loader"))
+
+
+def _may_be_of(script: Script, batch: cst.BaseExpression, found: Loader) -> bool:
+    """Whether a batch may come from a loader: it does not where a loop over another one surrounds it."""
+    source = source_loader(script, batch)
+    if source is not None or not found.is_followed:
+        return source in (None, found)
+    read = {start.node for start in found.starts}
+    loops = [up for up in script.source.ancestors(batch) if isinstance(up, cst.For) and is_read(script, up)]
+    return not loops or any(loop in read for loop in loops)
+
+
+def is_read(script: Script, loop: cst.For) -> bool:
+    """Whether a loop reads batches."""
+    return script.loops.kind(loop) in (Frequency.STEP, Frequency.EVAL_STEP)
+
+
+def is_awaited(script: Script, call: cst.Call) -> cst.Call | None:
+    """The ``torch.cuda.synchronize()`` that follows a copy, other copies and readings of the clock in between."""
+    statement = script.source.statement(call)
+    block = script.source.parents[statement]
+    body = list(block.body) if isinstance(block, cst.IndentedBlock) else []
+    if statement not in body or not all(_is_light(script, each) for each in _calls(script, statement)):
+        return None
+    for following in body[body.index(statement) + 1 :]:
+        waits = next((each for each in _calls(script, following) if script.name(each.func) in _WAITS), None)
+        if waits is not None and _only_waits(script, following, waits):
+            return waits
+        calls = list(_calls(script, following))
+        passes = isinstance(following, cst.SimpleStatementLine) and all(
+            script.name(each.func) in _CLOCKS or moved(script, each) is not None for each in calls
+        )
+        if not passes or not calls:
+            return None
+    return None
+
+
+def _calls(script: Script, node: cst.CSTNode) -> Iterator[cst.Call]:
+    return script.source.inside(node, cst.Call)
+
+
+def _is_light(script: Script, call: cst.Call) -> bool:
+    """Whether a call beside a copy is a method of a tensor or container, or makes a container."""
+    name = script.name(call.func)
+    if name is not None:
+        return name in ("list", "tuple", "dict", "torch.autograd.Variable")
+    return isinstance(call.func, cst.Attribute) and script.callee(call) is None
+
+
+def _only_waits(script: Script, statement: cst.BaseStatement, waits: cst.Call) -> bool:
+    """Whether a statement is the call, or the first thing of an ``if`` without ``else``."""
+    if isinstance(statement, cst.If) and statement.orelse is None and isinstance(statement.body, cst.IndentedBlock):
+        return script.source.contains(statement.body.body[0], waits)
+    return isinstance(statement, (cst.SimpleStatementLine, cst.If))
 
 
 def hazard(script: Script, call: cst.Call, batch: cst.BaseExpression) -> str | None:

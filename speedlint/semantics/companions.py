@@ -11,21 +11,36 @@ from speedlint.semantics import displays, reads
 from speedlint.semantics.deferral import keep_on_device
 from speedlint.semantics.gathering import copy_once
 from speedlint.semantics.loops import Loop
+from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
 
 _VIEWS = frozenset("detach cpu float double squeeze view reshape flatten clone to numpy".split())
 
 
-def check_gain(script: Script, read: cst.Call, tensor: cst.BaseExpression) -> None:
-    """Raises CannotEdit where the tensor is read in the same step a second time, in a way that stays."""
+def check_gain(script: Script, read: cst.CSTNode, tensor: cst.BaseExpression, *, throttling: bool = False) -> None:
+    """Raises CannotEdit where the tensor is read in the same step a second time, in a way that stays.
+
+    A display stays, unless fixes that show it less often (``throttling``) are made too.
+    """
     loop = script.loops.driving_loop(read)
     if loop is None:
         return
     for other, seen in _reads_of_loop(script, loop):
         beside = not script.source.contains(read, other) and not script.source.contains(other, read)
-        if beside and _is_of(script, tensor, seen) and _runs_with(script, other, read) and _stays(script, other, seen):
+        if not beside or not _is_of(script, tensor, seen) or not _runs_with(script, other, read):
+            continue
+        if not (throttling and _can_be_throttled(script, other)) and _stays(script, other, seen):
             line = script.source.line(other)
             raise CannotEdit(f"`{reads.shown(script, other)}` on line {line} waits for it in the same step")
+
+
+def check_gain_of_display(script: Script, display: cst.Call | cst.Assign, tensor: cst.BaseExpression) -> None:
+    """Raises CannotEdit where something a display shows is read in the same step by what is no display."""
+    check_gain(script, display, tensor, throttling=True)
+    for call in script.source.inside(display, cst.Call):
+        other = reads.scalar(script, call)
+        if other is not None:
+            check_gain(script, display, other, throttling=True)
 
 
 def _reads_of_loop(script: Script, loop: Loop) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
@@ -65,15 +80,37 @@ def _operands(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
 
 
 def _is_of(script: Script, tensor: cst.BaseExpression, other: cst.BaseExpression) -> bool:
-    """Whether ``other`` is the tensor, or is computed from the variable that holds it."""
-    root = _root(tensor)
-    if not isinstance(root, cst.Name):
-        return script.text(root) == script.text(_root(other))
-    bindings = script.names.reaching(root)
+    """Whether ``other`` is the tensor, or is computed from the variable that holds it, or was added up in it."""
+    held = list(_variables(script, tensor))
+    if not held:
+        return script.text(_root(tensor)) == script.text(_root(other))
     return any(
-        name.value == root.value and any(binding in bindings for binding in script.names.reaching(name))
+        name.value == mine.value and any(binding in script.names.reaching(mine) for binding in script.names.reaching(name))
         for name in script.source.inside(other, cst.Name)
+        for mine in held
     )
+
+
+def _variables(script: Script, tensor: cst.BaseExpression) -> Iterator[cst.Name]:
+    """The variables a tensor is read from, and for a sum what it adds up: ``loss`` of ``total += loss.detach()``."""
+    for name in _operands_of(script, tensor):
+        yield name
+        for binding in script.names.reaching(name):
+            if (
+                binding.value is not None
+                and not binding.path
+                and (binding.kind is Kind.AUGMENT or isinstance(binding.value, cst.BinaryOperation))
+            ):
+                yield from _operands_of(script, binding.value)
+
+
+def _operands_of(script: Script, tensor: cst.BaseExpression) -> Iterator[cst.Name]:
+    match _root(tensor):
+        case cst.BinaryOperation(left=left, right=right):
+            yield from _operands_of(script, left)
+            yield from _operands_of(script, right)
+        case cst.Name() as name if script.is_device_tensor(name):
+            yield name
 
 
 def _root(tensor: cst.BaseExpression) -> cst.BaseExpression:
@@ -87,7 +124,7 @@ def _root(tensor: cst.BaseExpression) -> cst.BaseExpression:
                 return tensor
 
 
-def _runs_with(script: Script, other: cst.BaseExpression, read: cst.Call) -> bool:
+def _runs_with(script: Script, other: cst.BaseExpression, read: cst.CSTNode) -> bool:
     """Whether ``other`` runs whenever ``read`` does: no branch stands around it alone."""
     if script.frequency(other) is not script.frequency(read):
         return False
@@ -108,6 +145,15 @@ def _is_branch(up: cst.CSTNode, child: cst.CSTNode) -> bool:
         case cst.BooleanOperation():
             return child is up.right
     return False
+
+
+def _can_be_throttled(script: Script, other: cst.BaseExpression) -> bool:
+    is_shown = isinstance(other, cst.Call) and displays.is_display(script, other)
+    display = other if is_shown else displays.display_around(script, other)
+    try:
+        return isinstance(display, cst.Call | cst.Assign) and bool(displays.throttled(script, display))
+    except CannotEdit:
+        return False
 
 
 def _stays(script: Script, other: cst.BaseExpression, tensor: cst.BaseExpression) -> bool:

@@ -54,11 +54,17 @@ _GENERATORS = frozenset(
 _CHANGES = frozenset("append add update setdefault extend insert pop popitem remove clear appendleft popleft".split())
 _CHEAP = frozenset(
     "len torch.tensor torch.as_tensor torch.from_numpy torch.FloatTensor torch.LongTensor torch.Tensor int float "
-    "numpy.array numpy.asarray torch.is_tensor isinstance dict tuple list max min slice range str".split()
+    "numpy.array numpy.asarray torch.is_tensor isinstance dict tuple list max min slice range str torch.ones torch.zeros "
+    "torch.full torch.arange torch.ones_like torch.zeros_like torch.IntTensor torch.BoolTensor".split()
 )
 _CHEAP_METHODS = frozenset(
-    "long float int double bool to tolist item copy clone astype type size unsqueeze squeeze view".split()
+    "long float int double bool to tolist item copy clone astype type size unsqueeze squeeze view items keys values "
+    "get".split()
 )
+_HOLDS_IN_MEMORY = frozenset(
+    "torch numpy pandas pickle json csv sklearn scipy collections itertools random math copy".split()
+)
+_READS_LATER = ("numpy.memmap", "numpy.lib.format.open_memmap", "numpy.lib.npyio.NpzFile", "torch.utils.", "torch.jit.")
 _DEPTH = 8
 
 
@@ -334,7 +340,46 @@ def _only_indexes(definition: Definition) -> bool:
     script = method.script
     if any(True for kind in (cst.For, cst.While, cst.With, cst.ListComp) for _ in script.source.inside(method.node, kind)):
         return False
-    return all(_is_cheap(script, call) for call in script.source.inside(method.node, cst.Call))
+    if not all(_is_cheap(script, call) for call in script.source.inside(method.node, cst.Call)):
+        return False
+    return not any(_reads_later(owner, value, 0) for owner, value in _held_by(definition, method))
+
+
+def _held_by(definition: Definition, method: Definition) -> Iterator[tuple[Script, cst.BaseExpression]]:
+    """What the attributes of ``self`` are that a method reads."""
+    source = method.script.source
+    names = [each.attr.value for each in source.inside(method.node, cst.Attribute) if _is_self(each.value)]
+    for name in dict.fromkeys(names):
+        yield from method.script.roles.self_assignments(definition, name)
+
+
+def _is_self(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.Name) and node.value == "self"
+
+
+def _reads_later(script: Script, node: cst.CSTNode, depth: int) -> bool:
+    """Whether indexing a value may read a file, decode or compute: it is another dataset, or out of a foreign library."""
+    if depth > _DEPTH:
+        return True
+    for origin in origins(script, node):
+        if origin.definition is not None or origin.name is not None:
+            if not origin.is_in_memory:
+                return True
+        elif isinstance(origin.node, cst.Call):
+            func, name = origin.node.func, origin.script.name(origin.node.func)
+            if name is None and isinstance(func, cst.Attribute) and _reads_later(origin.script, func.value, depth + 1):
+                return True
+            if name is not None and _is_read_later(origin.script, origin.node, name):
+                return True
+    return False
+
+
+def _is_read_later(script: Script, call: cst.Call, name: str) -> bool:
+    """Whether what a library's function makes is read from a file, or computed, only where it is indexed."""
+    if any(script.argument(call, keyword) is not None for keyword in ("mmap", "mmap_mode", "chunksize", "iterator")):
+        return True
+    package = name.partition(".")[0]
+    return name.startswith(_READS_LATER) or ("." in name and package not in _HOLDS_IN_MEMORY) or name == "open"
 
 
 def _is_cheap(script: Script, call: cst.Call) -> bool:

@@ -78,7 +78,7 @@ def gpu_condition(script: Script, node: cst.CSTNode) -> str | None:
             if condition is not None and condition not in found.setdefault(owner, []):
                 found[owner].append(condition)
     while scope is not None:
-        if scope in found and found[scope]:
+        if found.get(scope):
             return found[scope][0] if len(found[scope]) == 1 else None
         scope = scope.parent
     return None

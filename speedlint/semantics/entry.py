@@ -6,15 +6,10 @@ import libcst as cst
 
 from speedlint import edits
 from speedlint.rule import Edit
+from speedlint.semantics import library
 from speedlint.semantics.script import Script
 
 _DEFINITIONS = (cst.FunctionDef, cst.ClassDef)
-_SPAWNS = (
-    "torch.multiprocessing.spawn",
-    "multiprocessing.spawn",
-    "torch.multiprocessing.Process",
-    "multiprocessing.Process",
-)
 
 
 def main_guard(script: Script) -> cst.If | None:
@@ -57,7 +52,7 @@ def first_edit(script: Script, dotted: str, arguments: str, before: cst.CSTNode)
     if imports:
         raise edits.CannotEdit("torch is not imported at the top of the file")
     guard = main_guard(script)
-    if guard is not None and isinstance(guard.body, cst.IndentedBlock) and not any(script.calls(*_SPAWNS)):
+    if guard is not None and isinstance(guard.body, cst.IndentedBlock) and not any(script.calls(*library.SPAWNERS)):
         first = next((statement for statement in guard.body.body if not _is_import(statement)), guard.body.body[0])
         return (edits.insert_before(script.source, first, [line]),)
     last = _last_import(script, before)

@@ -186,6 +186,9 @@ LIGHTNING_MODULES = frozenset(
         "pytorch_lightning.core.lightning.LightningModule",
     }
 )
+SPAWNERS = frozenset(
+    {"torch.multiprocessing.spawn", "multiprocessing.spawn", "torch.multiprocessing.Process", "multiprocessing.Process"}
+)
 ON_GPU_BY_DEFAULT = frozenset(
     {
         "accelerate.Accelerator",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from speedlint.semantics import datasets, evaluation, library, reach
+from speedlint.semantics import datasets, evaluation, library, reach, rows
 from speedlint.semantics.loader_settings import POSITIONS, TORCH_LOADER, Setting
 from speedlint.semantics.model import Definition, Frequency
 from speedlint.semantics.names import Kind
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _FOREIGN = library.LOADERS - {"timm.data.create_loader"}
 _RUN_EACH_EPOCH = frozenset({"train_dataloader", "val_dataloader"})
 _RUN_ONCE = frozenset({"test_dataloader", "predict_dataloader"})
+_LOOKS_AT = frozenset({"len", "enumerate", "zip", "list", "tuple", "next", "print", "isinstance", "type"})
 _ENDLESS = 10_000_000
 
 
@@ -81,9 +82,12 @@ class Loader:
     @property
     def is_in_memory(self) -> bool:
         """Whether reading an item only takes it out of a tensor or list."""
-        return bool(self.origins) and all(
-            origin.is_in_memory and datasets.worker_hazard(origin) is None for origin in self.origins
-        )
+        return bool(self.origins) and all(origin.is_in_memory for origin in self.origins)
+
+    @property
+    def has_few_rows(self) -> bool:
+        """Whether its dataset is known to hold a handful of rows at most."""
+        return bool(self.origins) and all(rows.are_few(origin) for origin in self.origins)
 
     @property
     def is_iterable(self) -> bool:
@@ -175,6 +179,11 @@ class Loader:
             if node is not None and (id(node) not in found or use.repeated):
                 found[id(node)] = Start(use.script, node, use.repeated)
         return list(found.values())
+
+    @cached_property
+    def is_followed(self) -> bool:
+        """Whether all places it goes to are in sight."""
+        return not any(_hands_out(use) for use in self.uses)
 
     @cached_property
     def is_read_again(self) -> bool:
@@ -305,6 +314,20 @@ def _started_by(use: reach.Use) -> cst.CSTNode | None:
     if isinstance(parent, cst.From):
         return parent
     return None
+
+
+def _hands_out(use: reach.Use) -> bool:
+    """Whether a use gives the loader to code out of sight."""
+    script, parent = use.script, use.script.source.parents[use.node]
+    if isinstance(parent, cst.Return):
+        function = script.function(parent)
+        return function is None or not script.call_sites(function)
+    if not isinstance(parent, cst.Arg):
+        return False
+    call = script.source.parents[parent]
+    if not isinstance(call, cst.Call) or parent.star:
+        return True
+    return script.callee(call) is None and script.name(call.func) not in _LOOKS_AT | library.WRAPPERS_OF_ITERABLES
 
 
 def _reads_one_batch(start: Start) -> bool:

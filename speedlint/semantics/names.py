@@ -264,10 +264,11 @@ class Names:
         """The innermost block around ``node``, within its function, that may not run or may run again."""
         child = node
         for up in self.source.ancestors(node):
-            kind: type[cst.CSTNode] = type(up)
+            kind = type(up)
             if kind in _SCOPES or kind is cst.CompFor:
                 return None
-            if kind in _BRANCHING and child is up.body:  # type: ignore[attr-defined]
+            is_body = child is getattr(up, "body", None)
+            if is_body and kind in _BRANCHING:
                 return child
             if kind is cst.If and type(child) is cst.If:
                 return child

@@ -215,10 +215,12 @@ class _Flow:
 
     def _into(self, script: Script, call: cst.Call, arg: cst.Arg, repeated: bool, path: tuple[object, ...]) -> None:
         callee = script.callee(call)
-        if callee is None or not isinstance(callee.node, cst.FunctionDef):
-            return
-        parameter = parameter_of(callee, call, arg)
-        if parameter is None:
+        if script.name(call.func) in library.SPAWNERS:
+            callee, parameter = _in_process(script, call, arg, path)
+            path = path[1:]
+        else:
+            parameter = None if callee is None else parameter_of(callee, call, arg)
+        if callee is None or parameter is None:
             return
         other = callee.script
         for use in other.names.uses(parameter):
@@ -227,9 +229,25 @@ class _Flow:
                 self.follow(other, use, repeated=repeated or again, path=path)
 
 
+def _in_process(
+    script: Script, call: cst.Call, arg: cst.Arg, path: tuple[object, ...]
+) -> tuple[Definition | None, cst.Param | None]:
+    """The function that another process is to run, and its parameter that an element of ``args=`` is bound to."""
+    spawns = (script.name(call.func) or "").endswith(".spawn")
+    target = script.argument(call, "fn" if spawns else "target", 0 if spawns else None)
+    callee = script.definition(target) if target is not None else None
+    if callee is None or not isinstance(callee.node, cst.FunctionDef) or not path or not isinstance(path[0], int):
+        return None, None
+    at = path[0] + spawns
+    params = callee.node.params.params
+    named = script.argument(call, "args", 1 if spawns else None) is arg.value
+    return callee, params[at] if named and at < len(params) else None
+
+
 def parameter_of(callee: Definition, call: cst.Call, arg: cst.Arg) -> cst.Param | None:
     """The parameter of a first-party function that an argument of a call is bound to."""
-    assert isinstance(callee.node, cst.FunctionDef)
+    if not isinstance(callee.node, cst.FunctionDef):
+        return None
     params = [*callee.node.params.posonly_params, *callee.node.params.params]
     if arg.keyword is not None:
         named = [*params, *callee.node.params.kwonly_params]

@@ -531,8 +531,13 @@ class Roles:
 
         def add(target: cst.CSTNode, value: cst.BaseExpression, path: tuple[int | None, ...]) -> None:
             if isinstance(target, (cst.Tuple, cst.List)):
+                parts = value.elements if isinstance(value, (cst.Tuple, cst.List)) and not path else ()
+                written = len(parts) == len(target.elements) and all(isinstance(part, cst.Element) for part in parts)
                 for index, element in enumerate(target.elements):
-                    add(element.value, value, (*path, index))
+                    if written:
+                        add(element.value, parts[index].value, ())
+                    else:
+                        add(element.value, value, (*path, index))
             elif isinstance(target, cst.Attribute) and isinstance(target.value, cst.Name) and target.value.value == "self":
                 owner = source.enclosing(target, cst.ClassDef)
                 if owner is not None:
