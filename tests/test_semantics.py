@@ -9,6 +9,7 @@ from pathlib import Path
 import libcst as cst
 import pytest
 
+from speedlint.semantics.entry import first_edit
 from speedlint.semantics.model import Frequency, Place, Role
 from speedlint.semantics.program import Program
 from speedlint.semantics.script import Options, Script
@@ -442,3 +443,20 @@ def test_every_branch_of_an_elif_chain_reaches_what_follows(project: Write) -> N
 
     assert reached(uses[-1]) == ["1", "2", "3", "4"]
     assert [reached(use) for use in uses[:-1] if isinstance(script.source.parents[use], cst.Arg)] == [["1"], ["2"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("import torch\n\nprobe(1)\n", 2),
+        ("import torch\nprobe()\n# more\nimport os\n\nprobe(1)\nimport sys\n", 5),
+        ("import torch\ntry:\n    import apex\nexcept ImportError:\n    apex = None\n\nprobe(1)\n", 6),
+        ("import torch\ndef f():\n    probe(1)\nimport os\nf()\n", 2),
+        ('import torch\nif __name__ == "__main__":\n    import argparse\n    import os\n    probe(1)\n', 5),
+        ('import torch\nimport torch.multiprocessing as mp\nif __name__ == "__main__":\n    mp.spawn(probe(1))\n', 3),
+    ],
+)
+def test_the_first_thing_a_program_does_stands_below_its_imports(project: Write, text: str, line: int) -> None:
+    script = project(train=text)
+    (edit,) = first_edit(script, "torch.manual_seed", "(0)", last_call(script, "probe(1)"))
+    assert script.source.position(edit.start)[0] == line

@@ -41,7 +41,7 @@ import libcst as cst
 
 from speedlint import edits
 from speedlint.rule import Finding, Fix, Level, Related, Risk, Rule
-from speedlint.semantics.batches import blocks, hazard, is_awaited, is_on_gpu_already, moved, source_loader
+from speedlint.semantics.batches import are_few, blocks, hazard, is_awaited, is_on_gpu_already, moved, source_loader
 from speedlint.semantics.model import Frequency
 from speedlint.semantics.script import Script
 
@@ -70,7 +70,7 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         why = f"`{script.text(waits)}` below waits for the copy all the same"
         yield Finding(call, message, advice=f"{advice}; not written: {why}", level=Level.NOTE, related=related)
         return
-    level = Level.NOTE if loader is not None and loader.has_few_rows else None
+    level = Level.NOTE if are_few(script, batch) else None
     reason = hazard(script, call, batch)
     if reason is not None:
         yield Finding(call, message, advice=f"{advice}; not written: {reason}", level=level, related=related)

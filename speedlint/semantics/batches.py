@@ -128,6 +128,13 @@ def is_on_gpu_already(script: Script, batch: cst.BaseExpression) -> bool:
     return found.is_on_gpu if found is not None else any(each.is_on_gpu for each in near(script))
 
 
+def are_few(script: Script, batch: cst.BaseExpression) -> bool:
+    """Whether the batch's loader, or where it is not in sight each loader near by, reads a handful of rows."""
+    found = source_loader(script, batch)
+    loaders = [found] if found is not None else list(near(script))
+    return bool(loaders) and all(each.has_few_rows for each in loaders)
+
+
 def is_copied(found: Loader) -> bool:
     """Whether a copy of the loader's batches to a GPU is seen, or may happen out of sight."""
     if not found.starts:

@@ -58,10 +58,7 @@ def trains(script: Script) -> bool:
 
 def trains_itself(script: Script) -> bool:
     """Whether the file's own code, or a function that it calls, takes training steps."""
-    cached: bool | None = script.__dict__.get("_trains")
-    if cached is None:
-        cached = script.__dict__["_trains"] = _trains_itself(script)
-    return cached
+    return script.once("trains itself", lambda: _trains_itself(script), False)
 
 
 def _trains_itself(script: Script) -> bool:

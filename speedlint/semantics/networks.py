@@ -160,15 +160,16 @@ def is_matmul_heavy(script: Script, module: cst.CSTNode) -> bool:
 
 def network(script: Script, module: cst.CSTNode) -> Network:
     """What a module, the value of an expression, is made of; of a union of its kinds where it may be several."""
+    return script.once(("network", module), lambda: _find_network(script, module), _UNKNOWN)
+
+
+def _find_network(script: Script, module: cst.CSTNode) -> Network:
     from speedlint.semantics.training import roots
 
-    cache: dict[cst.CSTNode, Network] = script.__dict__.setdefault("_networks", {})
-    if module not in cache:
-        origins = roots(script, module)
-        made = [root for root in origins if not _is_loaded(*root)]
-        found = [root_network(*root) for root in made or origins]
-        cache[module] = reduce(Network.__or__, found) if found else _UNKNOWN
-    return cache[module]
+    origins = roots(script, module)
+    made = [root for root in origins if not _is_loaded(*root)]
+    found = [root_network(*root) for root in made or origins]
+    return reduce(Network.__or__, found) if found else _UNKNOWN
 
 
 def _is_loaded(script: Script, node: cst.CSTNode) -> bool:
@@ -223,11 +224,8 @@ def _of_library(script: Script, call: cst.Call, name: str) -> Network:
 
 
 def _of_definition(definition: Definition) -> Network:
-    cache: dict[cst.CSTNode, Network] = definition.script.__dict__.setdefault("_networks_of", {})
-    if definition.node not in cache:
-        cache[definition.node] = Network()
-        cache[definition.node] = code_network(definition.script, definition.node)
-    return cache[definition.node]
+    script, node = definition.script, definition.node
+    return script.once(("network", node), lambda: code_network(script, node), Network())
 
 
 def code_network(script: Script, top: cst.CSTNode) -> Network:

@@ -38,21 +38,18 @@ def names_autocast(script: Script) -> bool:
 
 def _autocasts(script: Script) -> list[cst.CSTNode]:
     """The places that name autocast, imports left out, and those that turn a module or batch to half precision."""
-    cached: list[cst.CSTNode] | None = script.__dict__.get("_autocasts")
-    if cached is None:
-        cached = []
-        for name in script.source.of(cst.Name):
-            parent = script.source.parents[name]
-            is_import = script.source.enclosing(name, cst.Import, cst.ImportFrom) is not None
-            if (
-                "autocast" in name.value.lower()
-                and not is_import
-                and not (isinstance(parent, cst.Arg) and parent.keyword is name)
-            ):
-                cached.append(name)
-        cached += [call for call in script.method_calls("half", "bfloat16") if not call.args]
-        script.__dict__["_autocasts"] = cached
-    return cached
+    return script.once("autocasts", lambda: _find_autocasts(script), [])
+
+
+def _find_autocasts(script: Script) -> list[cst.CSTNode]:
+    found: list[cst.CSTNode] = []
+    for name in script.source.of(cst.Name):
+        parent = script.source.parents[name]
+        is_keyword = isinstance(parent, cst.Arg) and parent.keyword is name
+        is_import = script.source.enclosing(name, cst.Import, cst.ImportFrom) is not None
+        if "autocast" in name.value.lower() and not is_import and not is_keyword:
+            found.append(name)
+    return [*found, *(call for call in script.method_calls("half", "bfloat16") if not call.args)]
 
 
 def _outermost(script: Script, node: cst.CSTNode) -> cst.CSTNode | None:

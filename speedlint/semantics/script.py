@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ from speedlint.edits import CannotEdit, imports_edit
 from speedlint.rule import Edit
 from speedlint.semantics import library
 from speedlint.semantics.loops import Loops
-from speedlint.semantics.model import Constant, Definition, Frequency, Place, Role, Value
+from speedlint.semantics.model import Answer, Constant, Definition, Frequency, Place, Role, Value
 from speedlint.semantics.names import Binding, Kind, Names
 from speedlint.semantics.roles import Roles
 from speedlint.semantics.values import Values
@@ -47,6 +47,10 @@ class Script:
         self.values = Values(self)
         self.roles = Roles(self)
         self.loops = Loops(self)
+
+    def once(self, question: Hashable, answer: Callable[[], Answer], bottom: Answer) -> Answer:
+        """The answer to a question about this script, computed when first asked; ``bottom`` where it depends on itself."""
+        return self.program.flow.ask((self, question), answer, bottom)
 
     # Text
 

@@ -23,7 +23,6 @@ CLIPS = (
     "torch.nn.utils.clip_grad.clip_grad_norm_",
     "torch.nn.utils.clip_grad.clip_grad_value_",
 )
-_DEPTH = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +73,12 @@ class Step:
 
 def training_steps(script: Script) -> list[Step]:
     """The steps of the script's own training loops, in source order; none that a closure or a framework drives."""
-    cached: list[Step] | None = script.__dict__.get("_steps")
-    if cached is None:
-        found = (_step(script, call) for call in script.method_calls("backward"))
-        cached = script.__dict__["_steps"] = [step for step in found if step is not None]
-    return cached
+    return script.once("training steps", lambda: _find_steps(script), [])
+
+
+def _find_steps(script: Script) -> list[Step]:
+    found = (_step(script, call) for call in script.method_calls("backward"))
+    return [step for step in found if step is not None]
 
 
 def _step(script: Script, backward: cst.Call) -> Step | None:
@@ -226,26 +226,20 @@ def _is_forward(script: Script, call: cst.Call) -> bool:
     )
 
 
-def runs_module(function: Definition, depth: int = 0) -> bool:
+def runs_module(function: Definition) -> bool:
     """Whether a first-party function calls a module that is not a loss, itself or through the functions it calls."""
-    cache: dict[cst.CSTNode, bool] = function.script.__dict__.setdefault("_runs_module", {})
-    if function.node not in cache:
-        cache[function.node] = False
-        cache[function.node] = depth < _DEPTH and any(
-            _runs(function.script, call, depth) for call in function.script.source.inside(function.node, cst.Call)
-        )
-    return cache[function.node]
+    script, node = function.script, function.node
+    return script.once(
+        ("runs module", node), lambda: any(_runs(script, c) for c in script.source.inside(node, cst.Call)), False
+    )
 
 
-def _runs(script: Script, call: cst.Call, depth: int) -> bool:
+def _runs(script: Script, call: cst.Call) -> bool:
     if script.role(call.func) is Role.MODULE:
         return not is_criterion(script, call)
     callee = script.callee(call)
     return (
-        callee is not None
-        and isinstance(callee.node, cst.FunctionDef)
-        and callee.name != "__init__"
-        and runs_module(callee, depth + 1)
+        callee is not None and isinstance(callee.node, cst.FunctionDef) and callee.name != "__init__" and runs_module(callee)
     )
 
 

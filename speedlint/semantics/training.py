@@ -89,10 +89,7 @@ def model_placements(script: Script) -> list[Placement]:
 
     Losses, frozen helpers (a teacher, a feature extractor), and moves to the CPU or to a dtype alone are no placements.
     """
-    cached: list[Placement] | None = script.__dict__.get("_placements")
-    if cached is None:
-        cached = script.__dict__["_placements"] = _find_placements(script)
-    return cached
+    return script.once("model placements", lambda: _find_placements(script), [])
 
 
 def _find_placements(script: Script) -> list[Placement]:
@@ -134,14 +131,13 @@ def trained_modules(script: Script) -> list[Root]:
 
     Where no optimizer is seen to take a module, those on which ``train()`` is called.
     """
-    cached: list[Root] | None = script.__dict__.get("_trained")
-    if cached is None:
-        places = (script, *script.neighbours)
-        cached = [root for place in places for root in _optimized(place)]
-        if not cached:
-            cached = [root for place in places for root in _set_to_train(place)]
-        script.__dict__["_trained"] = cached
-    return cached
+    return script.once("trained modules", lambda: _find_trained_modules(script), [])
+
+
+def _find_trained_modules(script: Script) -> list[Root]:
+    places = (script, *script.neighbours)
+    optimized = [root for place in places for root in _optimized(place)]
+    return optimized or [root for place in places for root in _set_to_train(place)]
 
 
 def _optimized(script: Script) -> Iterator[Root]:
