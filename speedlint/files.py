@@ -6,9 +6,12 @@ import os
 import stat
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pathspec
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
 
 MAX_BYTES = 1_000_000
 """Files in folders that are larger than this look generated and are skipped."""
@@ -46,19 +49,23 @@ def discover(
     relative to ``root``, by default the current folder) or a ``.gitignore``, hidden folders, virtual environments,
     ``node_modules``, and files above MAX_BYTES, which are reported.
     """
-    walk = _Walk(pathspec.GitIgnoreSpec.from_lines(exclude), (root or Path()).absolute(), gitignore)
+    walk = _Walk(exclude, (root or Path()).absolute(), gitignore)
     for path in paths:
         walk.take(path)
     return Discovery(tuple(walk.found.values()), tuple(walk.problems))
 
 
 class _Walk:
-    def __init__(self, exclude: pathspec.GitIgnoreSpec, root: Path, gitignore: bool) -> None:
-        self.exclude, self.root, self.gitignore = exclude, root, gitignore
+    def __init__(self, patterns: Sequence[str], root: Path, gitignore: bool) -> None:
+        self.patterns, self.root, self.gitignore = patterns, root, gitignore
         self.found: dict[str, Path] = {}
         self.folders: set[str] = set()
         self.met = 0
         self.problems: list[Problem] = []
+
+    @cached_property
+    def exclude(self) -> GitIgnoreSpec:
+        return _spec(self.patterns)
 
     def take(self, path: Path) -> None:
         """Takes a path that the user has named."""
@@ -144,7 +151,7 @@ class _Walk:
     def _read_ignore(self, folder: Path) -> list[_Ignore]:
         try:
             text = (folder / ".gitignore").read_text("utf-8-sig", "replace")
-            return [_Ignore(folder.resolve(), pathspec.GitIgnoreSpec.from_lines(text.splitlines()))]
+            return [_Ignore(folder.resolve(), _spec(text.splitlines()))]
         except FileNotFoundError:
             return []
         except (OSError, ValueError) as error:
@@ -155,12 +162,18 @@ class _Walk:
         self.problems.append(Problem(path, None, what))
 
 
+def _spec(lines: Iterable[str]) -> GitIgnoreSpec:
+    from pathspec import GitIgnoreSpec  # 30 ms, which a file named on the command line need not pay
+
+    return GitIgnoreSpec.from_lines(lines)
+
+
 @dataclass(frozen=True)
 class _Ignore:
     """One ``.gitignore`` file and the folder it speaks about."""
 
     folder: Path
-    spec: pathspec.GitIgnoreSpec
+    spec: GitIgnoreSpec
 
     def verdict(self, path: Path, suffix: str) -> bool | None:
         """Whether this file ignores ``path``, or None where it does not mention it."""
