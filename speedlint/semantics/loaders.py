@@ -339,10 +339,7 @@ def _reads_one_batch(start: Start) -> bool:
 
 def loader(script: Script, call: cst.Call) -> Loader | None:
     """The loader that a call makes; None for any other call, and for a subclass that sets its own parameters."""
-    known: dict[cst.Call, Loader | None] = script.__dict__.setdefault("_loaders", {})
-    if call not in known:
-        known[call] = Loader(script, call) if _makes_loader(script, call) else None
-    return known[call]
+    return script.once(("loader", call), lambda: Loader(script, call) if _makes_loader(script, call) else None, None)
 
 
 def near(script: Script) -> Iterator[Loader]:
