@@ -268,6 +268,7 @@ def test_an_evaluation_in_a_throttled_call_is_each_evaluation_step(project: Writ
     [
         ("if step % args.every == 0:", Frequency.THROTTLED),
         ("if not step % 100:", Frequency.THROTTLED),
+        ("if step % 100 is 0:", Frequency.THROTTLED),
         ("if step > 0 and step % 50 == 0:", Frequency.THROTTLED),
         ("if (step + 1) % 50 == 0 or step == 0:", Frequency.THROTTLED),
         ("if time.time() - last > 30:", Frequency.THROTTLED),
@@ -350,6 +351,39 @@ def test_attributes_on_self_and_methods(project: Write) -> None:
     )
     assert script.is_device_tensor(expression(script, "loss"))
     assert script.frequency(expression(script, "loss")) is Frequency.STEP
+
+
+def test_options_are_followed_through_inherited_constructors_and_aliases(project: Write) -> None:
+    script = project(
+        forecast="""
+        from basic import Basic
+
+        class Forecast(Basic):
+            def __init__(self, args):
+                super(Forecast, self).__init__(args)
+
+            def load(self):
+                probe(self.args.workers)
+        """,
+        basic="""
+        class Basic(object):
+            def __init__(self, args):
+                self.args = args
+        """,
+        main="""
+        import argparse
+        from forecast import Forecast
+
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--workers", type=int, default=0)
+        args = parser.parse_args()
+        Experiment = Forecast
+        Experiment(args).load()
+        """,
+    )
+    found = script.constant(expression(script, "self.args.workers"))
+    assert found is not None
+    assert found.value == 0
 
 
 def test_a_library_file_is_understood_from_the_scripts_that_import_it(project: Write) -> None:

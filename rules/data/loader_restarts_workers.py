@@ -33,7 +33,8 @@ items differ from the original's. `persistent_workers=True` raises an error with
 written at the call, `args.workers > 0` or the like is written.
 
 It is shown, not written, where the dataset is changed between passes, since living workers keep the copy they started with,
-and where the loader may be read anew while a loop over it still runs. Loaders that are read once are left alone.
+and where the loader may be read anew while a loop over it still runs. Loaders that are read once are left alone. Needs torch
+1.7.
 
 ## Sources
 PyTorch's data-loading tutorial measures 1.3 times the throughput on short epochs.
@@ -51,6 +52,7 @@ from speedlint.semantics.loader_settings import Setting, is_surely_positive
 from speedlint.semantics.loaders import Loader, loader
 from speedlint.semantics.script import Script
 
+_SINCE = (1, 7)
 _ADVICE = "pass `persistent_workers=True`"
 _PLAIN = (cst.Name, cst.Attribute, cst.Subscript, cst.Call, cst.BinaryOperation)
 
@@ -72,7 +74,7 @@ def _finding(found: Loader, workers: Setting) -> Finding:
         reason = "it may be read anew while a loop over it still runs, which ends that loop where workers persist"
     if reason is None:
         try:
-            fix = Fix((_edit(found, workers),), Risk.NUMERIC)
+            fix = Fix((_edit(found, workers),), Risk.NUMERIC, _SINCE)
             return Finding(found.call, message, fix, _ADVICE, Level.WARNING)
         except edits.CannotEdit as problem:
             reason = str(problem)

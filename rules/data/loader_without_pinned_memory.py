@@ -56,8 +56,13 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         return
     pinned = found.setting("pin_memory")
     if pinned.is_off and (matters := found.matters) is not None and not found.is_on_gpu:
-        costs = matters and not found.has_few_rows and is_copied(found)
+        costs = matters and not found.has_few_rows and is_copied(found) and not _pins_while_training_waits(found)
         yield _finding(found, pinned, Level.WARNING if costs else Level.NOTE)
+
+
+def _pins_while_training_waits(found: Loader) -> bool:
+    """Whether the training process itself would pin, in the one pass that is made: without workers it only moves the wait."""
+    return found.setting("num_workers").is_off and found.is_followed and not found.is_read_again
 
 
 def _finding(found: Loader, pinned: Setting, level: Level) -> Finding:

@@ -70,7 +70,8 @@ def _finding(found: Loader, workers: Setting, matters: bool) -> Finding:
     if found.is_in_memory:
         advice = f"{_WRITE} if reading a batch takes long; not written: items taken out of memory may be faster without"
         return Finding(found.call, message, advice=advice, level=Level.NOTE, related=related)
-    level = Level.WARNING if matters and not found.is_iterable else Level.NOTE
+    is_sure = matters and not found.is_iterable and not found.is_made_of_anything
+    level = Level.WARNING if is_sure else Level.NOTE
     hazard = found.worker_hazard()
     if hazard is not None:
         return Finding(found.call, message, advice=f"{_WRITE}; not written: {hazard}", level=level, related=related)

@@ -46,6 +46,8 @@ from speedlint.semantics import evaluation, optimizers
 from speedlint.semantics.model import Frequency, Role
 from speedlint.semantics.script import Script
 
+_SINCE = (1, 7)
+"""The release that brought ``set_to_none``."""
 _READ = "; not written here, because the program reads or keeps `.grad` elsewhere and may not expect None"
 _OWN = "; not written here, because it is not seen whether the optimizer, the project's own, expects None"
 
@@ -94,7 +96,7 @@ def _finding(node: cst.Call, owner: cst.CSTNode, message: str, script: Script, e
     if script.role(owner) is Role.OPTIMIZER and script.value(owner).definition is not None:
         return Finding(node, message, advice=advice + _OWN)
     risk = Risk.EXACT if optimizers.is_plain_sgd(made) else Risk.BEHAVIOR
-    return Finding(node, message, Fix((edit,), risk), advice)
+    return Finding(node, message, Fix((edit,), risk, _SINCE), advice)
 
 
 def _of_loop(call: cst.Call, gradient: cst.BaseExpression, script: Script) -> Iterator[Finding]:

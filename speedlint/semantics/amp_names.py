@@ -54,6 +54,11 @@ def modern_edits(script: Script, node: Use, name: str) -> tuple[tuple[Edit, ...]
     Raises CannotEdit.
     """
     _refuse_comparisons(script)
+    if (given := _given_device(script, node)) is not None:
+        slot = "init_scale" if name.endswith("GradScaler") else "enabled"
+        raise CannotEdit(
+            f"`{given}` is not a device here: the old name takes it as `{slot}`; drop it or import the new name"
+        )
     device, last = _DEPRECATED[name]
     what = node.func if isinstance(node, cst.Call) else node.decorator
     root = _root(node)
@@ -117,7 +122,7 @@ def _with_import(script: Script, binding: Binding) -> tuple[tuple[Edit, ...], tu
         for use in _uses_of(script, alias):
             call = _call_of(script, use, is_module)
             name = deprecated_name(script, call) if call is not None else None
-            if call is None or name is None:
+            if call is None or name is None or _given_device(script, call) is not None:
                 return None
             device, last = _DEPRECATED[name]
             found += _argument_edits(script, call, device, last)
@@ -184,6 +189,14 @@ def _is_reexported(script: Script, statement: cst.CSTNode) -> bool:
 
 
 # Arguments
+
+
+def _given_device(script: Script, node: Use) -> str | None:
+    """The text of a first argument that is a string, as only the new names take one."""
+    if not isinstance(node, cst.Call) or not node.args or node.args[0].keyword is not None or node.args[0].star:
+        return None
+    constant = script.constant(node.args[0].value)
+    return script.text(node.args[0].value) if constant is not None and isinstance(constant.value, str) else None
 
 
 def _argument_edits(script: Script, node: Use, device: str, last: str) -> Iterator[Edit]:

@@ -26,7 +26,7 @@ from speedlint.semantics.model import (
     join,
     join_places,
 )
-from speedlint.semantics.names import Kind
+from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.values import returned
 
 if TYPE_CHECKING:
@@ -417,7 +417,7 @@ class Calls:
         return self.script.program.flow.ask(("callee", call), lambda: self._find_callee(call), None)
 
     def _find_callee(self, call: cst.Call) -> Definition | None:
-        definition = self.script.definition(call.func)
+        definition = self.script.definition(call.func) or self._inherited(call)
         if definition is None:
             value = self.roles.evaluate(call.func)
             if value is None:
@@ -431,6 +431,17 @@ class Calls:
             return self.method(definition, "__init__")
         return definition
 
+    def _inherited(self, call: cst.Call) -> Definition | None:
+        """The method that ``super().method(...)`` runs."""
+        match call.func:
+            case cst.Attribute(value=cst.Call(func=cst.Name("super")), attr=cst.Name(name)):
+                klass = self.script.source.enclosing(call, cst.ClassDef)
+                if isinstance(klass, cst.ClassDef):
+                    bases = list(self.lineage(Definition(self.script, klass)))[1:]
+                    found = (base.script.roles.calls.method(base, name) for base in bases)
+                    return next((method for method in found if method is not None), None)
+        return None
+
     def call_sites(self, function: cst.FunctionDef) -> list[tuple[Script, cst.Call]]:
         """The known calls of a function of this script, by file and position."""
         nothing: list[tuple[Script, cst.Call]] = []
@@ -443,12 +454,23 @@ class Calls:
             if owner is not None and function.name.value in ("forward", "__call__"):
                 found += [(script, call) for call in script.roles.calls.of_instances().get(function, ())]
                 continue
-            name = owner.name.value if owner is not None and function.name.value == "__init__" else function.name.value
-            for call in script.roles.calls.named(name):
+            names = [function.name.value]
+            if owner is not None and function.name.value == "__init__":
+                names += script.roles.calls.heirs(owner)
+            for call in (call for name in names for call in script.roles.calls.named(name)):
                 callee = script.roles.calls.callee(call)
                 if callee is not None and callee.node is function:
                     found.append((script, call))
         return found
+
+    def heirs(self, klass: cst.ClassDef) -> list[str]:
+        """The names under which this script may call a class or one that derives from it."""
+        derived = [
+            node.name.value
+            for node in self.script.source.of(cst.ClassDef)
+            if any(each.node is klass for each in self.lineage(Definition(self.script, node)))
+        ]
+        return list(dict.fromkeys((klass.name.value, *derived)))
 
     def named(self, name: str) -> list[cst.Call]:
         """The calls whose function is written, or was imported, with this last name."""
@@ -477,8 +499,8 @@ class Calls:
                 found.setdefault(name, []).append(call)
         for scopes in self.script.names.all_bindings():
             for binding in scopes:
-                if binding.dotted and binding.name != binding.dotted.rpartition(".")[2]:
-                    last = binding.dotted.rpartition(".")[2]
+                last = (binding.dotted or _alias_of(binding) or binding.name).rpartition(".")[2]
+                if binding.name != last:
                     found.setdefault(last, []).extend(found.get(binding.name, []))
         return found
 
@@ -538,6 +560,12 @@ def _is_transformers_model(dotted: str) -> bool:
     return (
         parts[0] == "transformers" and len(parts) > 1 and any(mark in parts[1] for mark in library.TRANSFORMERS_MODEL_MARKS)
     )
+
+
+def _alias_of(binding: Binding) -> str | None:
+    """What a name is another name for: ``Experiment = Forecast``."""
+    is_alias = binding.kind is Kind.ASSIGN and not binding.path and isinstance(binding.value, (cst.Name, cst.Attribute))
+    return _last_name(binding.value) if is_alias and binding.value is not None else None
 
 
 def _last_name(node: cst.BaseExpression) -> str | None:

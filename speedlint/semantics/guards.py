@@ -65,7 +65,7 @@ class Guards:
         self, test: cst.Comparison, left: cst.BaseExpression, operator: cst.BaseCompOp, right: cst.BaseExpression
     ) -> Frequency:
         match operator:
-            case cst.Equal() if self._is_modulo(left) or self._is_modulo(right):
+            case cst.Equal() | cst.Is() if self._is_modulo(left) or self._is_modulo(right):
                 return Frequency.THROTTLED
             case cst.Equal() if self._is_counter(left) or self._is_counter(right):
                 return Frequency.EPOCH

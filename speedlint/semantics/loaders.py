@@ -85,6 +85,12 @@ class Loader:
         return bool(self.origins) and all(origin.is_in_memory for origin in self.origins)
 
     @property
+    def is_made_of_anything(self) -> bool:
+        """Whether a lambda makes it, of whatever dataset it is handed."""
+        around = self.script.source.enclosing(self.call, cst.Lambda, cst.FunctionDef)
+        return isinstance(around, cst.Lambda) and not any(origin.is_known for origin in self.origins)
+
+    @property
     def has_few_rows(self) -> bool:
         """Whether its dataset is known to hold a handful of rows at most."""
         return bool(self.origins) and all(rows.are_few(origin) for origin in self.origins)
