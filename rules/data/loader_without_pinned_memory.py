@@ -61,7 +61,7 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
 
 
 def _pins_while_training_waits(found: Loader) -> bool:
-    """Whether the training process itself would pin, in the one pass that is made: without workers it only moves the wait."""
+    """Whether the training process itself would pin, in the only pass: without workers that moves the wait, no more."""
     return found.setting("num_workers").is_off and found.is_followed and not found.is_read_again
 
 
