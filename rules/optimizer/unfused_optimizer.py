@@ -30,7 +30,8 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
 Numeric: the same formula, rounded in another order. `fused=True` raises for parameters that are not on the GPU yet, so it is
 written only where they are known to be; where the device is chosen at run time the argument asks for it. Nothing is written
 where the model is moved after the optimizer is made, or is sharded. Needs torch 2.0 for Adam and AdamW, 2.3 for SGD, and
-2.9 for Adagrad (the fused form of 2.4 was for the CPU alone).
+2.9 for Adagrad (the fused form of 2.4 was for the CPU alone). Optimizers of a probe, which tries batch sizes on random data
+with a model of its own, are left alone.
 
 ## Sources
 PyTorch pull request 96755 reports 9% for a whole training step; issue 121857 reports a slower step on one GPU, so let
@@ -45,7 +46,7 @@ import libcst as cst
 
 from speedlint import edits
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import devices, evaluation, optimizers, training
+from speedlint.semantics import devices, evaluation, optimizers, probes, training
 from speedlint.semantics.optimizers import Where
 from speedlint.semantics.script import Script
 
@@ -76,7 +77,9 @@ def _is_worth_it(call: cst.Call, script: Script) -> bool:
         return False
     if evaluation.is_test(script) or not evaluation.trains(script) or training.is_framework_driven(script):
         return False
-    return not optimizers.has_sparse_gradients(script) and bool(optimizers.parameters(script, call))
+    if optimizers.has_sparse_gradients(script) or probes.serves_probe(script, call):
+        return False
+    return bool(optimizers.parameters(script, call))
 
 
 def _finding(call: cst.Call, name: str, script: Script) -> Finding:

@@ -54,6 +54,7 @@ from speedlint.edits import CannotEdit
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
 from speedlint.semantics.halves import autocast_edits, gpu_condition, refuse_hazards
 from speedlint.semantics.precision import uses_autocast
+from speedlint.semantics.probes import is_probe
 from speedlint.semantics.scaling import scaling
 from speedlint.semantics.script import Script
 from speedlint.semantics.steps import Step, is_light, is_reinforcement, training_steps, updates
@@ -65,7 +66,7 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     step = _first_of_its_turn(call, script)
     if step is None or step.scaler is not None or not script.on_gpu or is_framework_driven(script):
         return
-    if uses_autocast(step) or is_light(step) or not updates(step):
+    if uses_autocast(step) or is_light(step) or not updates(step) or is_probe(step):
         return
     kind = "bfloat16" if script.options.amp == "bf16" else "float16"
     forward = " ".join(script.text(step.forward).split())

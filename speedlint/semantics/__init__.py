@@ -2,8 +2,8 @@
 
 A rule is handed a ``Script`` (``script``), which asks the rooms below. Each room stands on those before it:
 
-- the text: ``names`` (scopes, imports), ``values`` (constants and where they are set), ``program`` (other files),
-  ``model`` (the words: roles, places, frequencies; and ``Flow``, which answers questions that depend on each other)
+- the text: ``names`` (scopes, imports), ``values`` (constants and where they are set), ``program`` (other
+  files), ``model`` (the words: roles, places, frequencies; and ``Flow``, which answers questions that depend on each other)
 - the flow: ``roles`` and ``calls`` (what a value is; ``library`` holds the tables), ``loops``, ``guards`` and ``passes`` (how
   often a line runs), ``reach`` (where an object goes)
 - the training: ``training``, ``steps``, ``networks``, ``optimizers``, ``evaluation``, ``schedule``, ``entry``, ``devices``,

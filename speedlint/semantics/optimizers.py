@@ -236,14 +236,51 @@ class Found:
 
 def whereabouts(script: Script, module: cst.BaseExpression) -> Found:
     """Where a module's parameters are when ``module`` is evaluated."""
+    moved = _moves_before(script, module)
     if _is_self(module) and (function := script.function(module)) is not None and function.name.value == "__init__":
-        return Found(Where.LATER)
+        return Found(Where.PERHAPS if moved else Where.LATER)
     found = list(dict.fromkeys(_places(script, module, set(), 0)))
     if len(found) == 1 and found[0] is not None:
         return _visible(script, module, found[0])
     if found and all(one is None for one in found) and any(True for _ in moves(script, module)):
-        return Found(Where.LATER)
+        if moved and _moves_if_cuda(script, module, moved[-1]):
+            return Found(Where.BY_CUDA)
+        return Found(Where.PERHAPS if moved else Where.LATER)
     return Found(Where.PERHAPS)
+
+
+def _moves_before(script: Script, module: cst.BaseExpression) -> list[cst.Call]:
+    """The moves of a variable or attribute that stand before it, on whichever path, where its variable is in sight."""
+    source, text = script.source, script.text(module)
+    root = module.value if isinstance(module, cst.Attribute) else module
+    uses = script.names.uses(root) if isinstance(root, cst.Name) else []
+    found = []
+    for use in uses:
+        receiver = source.parents[use] if isinstance(module, cst.Attribute) else use
+        attribute = source.parents[receiver]
+        call = source.parents[attribute]
+        if source.order[use] < source.order[module] and isinstance(attribute, cst.Attribute) and isinstance(call, cst.Call):
+            if attribute.attr.value in ("to", "cuda", "cpu") and call.func is attribute and script.text(receiver) == text:
+                found.append(call)
+    return found
+
+
+def _moves_if_cuda(script: Script, module: cst.BaseExpression, move: cst.Call) -> bool:
+    """Whether ``move`` is a statement ``model.cuda()`` that runs before ``module`` just where there is a GPU."""
+    source = script.source
+    statement = source.statement(move)
+    branch = source.parents[source.parents[statement]]
+    if not isinstance(branch, cst.If) or not isinstance(source.parents[move], cst.Expr) or not isinstance(module, cst.Name):
+        return False
+    if branch.body is not source.parents[statement] or not source.contains(source.parents[branch], module):
+        return False
+    bindings = script.names.reaching(module)
+    if any(source.order[each.node] > source.order[branch] for each in bindings) or source.contains(branch, module):
+        return False
+    if _visible(script, move, (script, move)).where is not Where.ON_GPU:
+        return False
+    tests = list(script.roles.origins(branch.test))
+    return bool(tests) and all(place.is_call_to(test, "torch.cuda.is_available") for place, test in tests)
 
 
 def _is_self(node: cst.CSTNode) -> bool:
