@@ -23,9 +23,10 @@ with torch.amp.autocast("cuda", enabled=use_half):
 
 ## Fix safety
 exact: the deprecated names call the new ones with these arguments. `autocast` needs torch 1.10, `GradScaler` 2.3 and
-`custom_fwd` 2.4. The import line is changed where every use of what it binds can be; else it stays. Shown, not
-written, where
-the import stands in a `try` or a branch, where arguments hide in `*args`, and where the class is compared with `isinstance`.
+`custom_fwd` 2.4. The import line is changed where every use of what it binds can be; else it stays. Shown, not written,
+where the import stands in a `try` or a branch, where arguments hide in `*args`, where the class is compared with
+`isinstance`, and where the first argument is a string: the old names take no device, so that it lands in `init_scale` or
+`enabled`.
 
 ## Sources
 The deprecation warnings of torch 2.4 and the signatures of the releases from 1.13 to 2.13.

@@ -6,7 +6,7 @@ Finds training steps on a GPU that no autocast reaches: not in the step, its cal
 ## Why it is slow
 Tensor cores multiply matrices in float16 or bfloat16 several times as fast as in float32, and half as many bytes are moved.
 The gain is 1.3 to 3 times where convolutions, attention, recurrent or wide Linear layers do the work. Models of narrow
-Linear layers gain nothing and are left alone.
+Linear layers gain nothing and are left alone; so are probes, which try batch sizes on random data with a model of their own.
 
 ## Example
 ```python

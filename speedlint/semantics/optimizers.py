@@ -259,9 +259,10 @@ def _moves_before(script: Script, module: cst.BaseExpression) -> list[cst.Call]:
         receiver = source.parents[use] if isinstance(module, cst.Attribute) else use
         attribute = source.parents[receiver]
         call = source.parents[attribute]
-        if source.order[use] < source.order[module] and isinstance(attribute, cst.Attribute) and isinstance(call, cst.Call):
-            if attribute.attr.value in ("to", "cuda", "cpu") and call.func is attribute and script.text(receiver) == text:
-                found.append(call)
+        match call:
+            case cst.Call(func=cst.Attribute(value=moved, attr=cst.Name("to" | "cuda" | "cpu"))) if call.func is attribute:
+                if source.order[use] < source.order[module] and script.text(moved) == text:
+                    found.append(call)
     return found
 
 

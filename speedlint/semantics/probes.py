@@ -1,0 +1,95 @@
+"""Throw-away trainings on made-up data, as those that try which batch size fits into memory."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from speedlint.semantics.model import Role
+from speedlint.semantics.names import Kind
+from speedlint.semantics.script import Script
+from speedlint.semantics.steps import Step, training_steps
+
+_FACTORIES = tuple(f"torch.{name}" for name in "empty full normal ones rand randint randn randperm zeros".split())
+_SAME = frozenset(
+    "bfloat16 clone contiguous cuda detach double expand flatten float half long mean permute repeat requires_grad_ reshape "
+    "squeeze sum to transpose unsqueeze view".split()
+)
+_MODEL_METHODS = frozenset("to cuda train half float double bfloat16 zero_grad parameters".split())
+_OPTIMIZER_METHODS = frozenset(("step", "zero_grad"))
+_DEPTH = 12
+
+
+def is_probe(step: Step) -> bool:
+    """Whether a step computes its loss from made-up data alone, for a model that its own function makes and drops."""
+    match step.forward:
+        case cst.Call(func=cst.Name() as model) if isinstance(step.region, cst.FunctionDef):
+            return _is_dropped(step, model, _MODEL_METHODS) and _is_made_up(step, step.loss, 0)
+    return False
+
+
+def serves_probe(script: Script, optimizer: cst.Call) -> bool:
+    """Whether the construction of an optimizer is for nothing but a probe."""
+    function = script.function(optimizer)
+    statement = script.source.parents[optimizer]
+    steps = [step for step in training_steps(script) if step.region is function]
+    match statement:
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as name)]) if function is not None and steps:
+            return all(is_probe(step) and _is_dropped(step, name, _OPTIMIZER_METHODS) for step in steps)
+    return False
+
+
+def _is_dropped(step: Step, variable: cst.Name, methods: frozenset[str]) -> bool:
+    """Whether a local variable is made in the function of the step and used for nothing that outlasts it."""
+    script = step.script
+    owner = script.names.scope(variable).lookup(variable.value)
+    if owner is None or owner.node is not step.region:
+        return False
+    made_here = all(each.kind is Kind.ASSIGN and not each.path for each in owner.bindings[variable.value])
+    return made_here and all(_stays(step, use, methods) for use in script.names.uses(variable))
+
+
+def _stays(step: Step, use: cst.Name, methods: frozenset[str]) -> bool:
+    """Whether a use is a target, ``del``, one of the methods, or belongs to the step."""
+    source = step.script.source
+    parent = source.parents[use]
+    if isinstance(parent, cst.Attribute):
+        call = source.parents[parent]
+        return parent.attr.value in methods and isinstance(call, cst.Call) and call.func is parent
+    if isinstance(parent, cst.AssignTarget) or source.enclosing(use, cst.Del) is not None:
+        return True
+    if isinstance(parent, cst.Arg):
+        return source.parents[parent] in step.optimizer_steps()
+    return isinstance(parent, cst.Call) and parent.func is use and source.contains(step.turn, use)
+
+
+def _is_made_up(step: Step, expression: cst.BaseExpression, depth: int) -> bool:
+    """Whether an expression is computed, in the function of the step, from new tensors and constants alone."""
+    if depth > _DEPTH:
+        return False
+    script, deeper = step.script, depth + 1
+    match expression:
+        case cst.Name():
+            bindings = script.names.reaching(expression)
+            return bool(bindings) and all(
+                each.kind is Kind.ASSIGN
+                and not each.path
+                and each.value is not None
+                and script.function(each.node) is step.region
+                and _is_made_up(step, each.value, deeper)
+                for each in bindings
+            )
+        case cst.Call(func=func, args=args):
+            name = script.name(func) or ""
+            if name in _FACTORIES:
+                return True
+            if name.startswith("torch.nn.functional.") or script.role(func) is Role.MODULE:
+                return bool(args) and all(_is_made_up(step, arg.value, deeper) for arg in args)
+            if isinstance(func, cst.Attribute) and not name and func.attr.value in _SAME:
+                return _is_made_up(step, func.value, deeper)
+        case cst.BinaryOperation(left=left, right=right):
+            return _is_made_up(step, left, deeper) and _is_made_up(step, right, deeper)
+        case cst.Subscript(value=value):
+            return _is_made_up(step, value, deeper)
+        case cst.Integer() | cst.Float():
+            return True
+    return False
