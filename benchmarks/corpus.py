@@ -21,7 +21,7 @@ import time
 import tokenize
 import warnings
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyflakes.checker import Checker
@@ -208,7 +208,7 @@ def main() -> int:
             fix(folder, files, options.risk, tally)
     report(tally)
     if options.json:
-        options.json.write_text(json.dumps(asdict(tally), indent=1, sort_keys=True) + "\n")
+        options.json.write_text(json.dumps(vars(tally), indent=1, sort_keys=True) + "\n")
     return 1 if tally.failures() else 0
 
 
