@@ -43,6 +43,7 @@ class Script:
     def __init__(self, source: Source, names: Names, program: Program, options: Options) -> None:
         self.source, self.program, self.options = source, program, options
         self.path: Path = source.path
+        self.folder = str(self.path.absolute().parent)
         self.names = names
         self.values = Values(self)
         self.roles = Roles(self)
