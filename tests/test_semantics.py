@@ -10,6 +10,7 @@ import libcst as cst
 import pytest
 
 from speedlint.semantics.entry import first_edit
+from speedlint.semantics.loaders import loader
 from speedlint.semantics.model import Frequency, Place, Role
 from speedlint.semantics.program import Program
 from speedlint.semantics.script import Options, Script
@@ -494,3 +495,23 @@ def test_the_first_thing_a_program_does_stands_below_its_imports(project: Write,
     script = project(train=text)
     (edit,) = first_edit(script, "torch.manual_seed", "(0)", last_call(script, "probe(1)"))
     assert script.source.position(edit.start)[0] == line
+
+
+def test_a_loader_of_a_demonstration_does_not_matter(project: Write) -> None:
+    script = project(
+        demo="""
+        import torch
+        from lightning.pytorch import Trainer
+
+        def main(model, dataset):
+            loader = torch.utils.data.DataLoader(dataset)
+            Trainer(limit_train_batches=15).fit(model, loader)
+            for batch in loader:
+                model(batch.cuda()).mean().backward()
+
+        main(None, None)
+        """
+    )
+    found = loader(script, last_call(script, "torch.utils.data.DataLoader(dataset)"))
+    assert found is not None
+    assert found.matters is False

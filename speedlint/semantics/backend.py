@@ -56,9 +56,18 @@ def is_undone(script: Script, assign: cst.Assign, switch: str) -> bool:
         later = setting.assign
         same = source.enclosing(later, cst.FunctionDef) is source.enclosing(assign, cst.FunctionDef)
         block = source.parents[source.statement(later)]
-        if same and source.order[later] > source.order[assign] and source.contains(block, assign):
+        runs_too = source.contains(block, assign) or _same_condition(script, source.parents[block], assign)
+        if same and source.order[later] > source.order[assign] and runs_too:
             return True
     return False
+
+
+def _same_condition(script: Script, branch: cst.CSTNode, assign: cst.Assign) -> bool:
+    """Whether an assignment stands under an ``if`` that asks just what ``branch`` asks."""
+    around = script.source.enclosing(assign, cst.If)
+    if not isinstance(branch, cst.If) or not isinstance(around, cst.If) or not script.source.contains(around.body, assign):
+        return False
+    return script.text(branch.test) == script.text(around.test)
 
 
 def may_be_on(script: Script, switch: str) -> bool:

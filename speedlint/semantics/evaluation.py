@@ -93,10 +93,18 @@ def is_test(script: Script) -> bool:
 # Gradients off
 
 
+def _is_volatile(script: Script, node: cst.CSTNode) -> bool:
+    """Whether the code around says ``Variable(x, volatile=True)``, as ``no_grad`` was written before torch 0.4."""
+    around = script.function(node) or script.source.module
+    return b"volatile" in script.source.data and any(
+        arg.keyword is not None and arg.keyword.value == "volatile" for arg in script.source.inside(around, cst.Arg)
+    )
+
+
 def is_grad_off(script: Script, node: cst.CSTNode, depth: int = 0) -> bool:
     """Whether gradients are, or may be, switched off where the node runs: around it, before it, or around a call of its
     function."""
-    if depth > _DEPTH:
+    if depth > _DEPTH or _is_volatile(script, node):
         return True
     for up in script.source.ancestors(node):
         if isinstance(up, cst.With) and any(_switches(script, item.item) for item in up.items):

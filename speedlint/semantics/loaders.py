@@ -21,6 +21,7 @@ _FOREIGN = library.LOADERS - {"timm.data.create_loader"}
 _RUN_EACH_EPOCH = frozenset({"train_dataloader", "val_dataloader"})
 _RUN_ONCE = frozenset({"test_dataloader", "predict_dataloader"})
 _LOOKS_AT = frozenset({"len", "enumerate", "zip", "list", "tuple", "next", "print", "isinstance", "type"})
+_A_HANDFUL = 50
 _ENDLESS = 10_000_000
 
 
@@ -265,6 +266,8 @@ class Loader:
             return None
         if not self.is_in_sight and self._is_never_made:
             return None
+        if _is_shown_only(self.script):
+            return False
         if not self.is_in_sight or self.is_read_again:
             return True
         runs = [start for start in self.starts if not _reads_one_batch(start)]
@@ -273,6 +276,19 @@ class Loader:
         if runs and self.script.frequency(self.call) >= Frequency.EPOCH:
             return True
         return False if runs else None
+
+
+def _is_shown_only(script: Script) -> bool:
+    """Whether a trainer is told to stop after a handful of batches, as a demonstration or a profile does."""
+    source = script.source
+    if b"limit_train_batches" not in source.data:
+        return False
+    limits = [arg.value for arg in source.of(cst.Arg) if arg.keyword and arg.keyword.value == "limit_train_batches"]
+    for entry in source.of(cst.DictElement):
+        if isinstance(entry.key, cst.SimpleString) and entry.key.evaluated_value == "limit_train_batches":
+            limits.append(entry.value)
+    known = [script.constant(limit) for limit in limits]
+    return any(limit is not None and isinstance(limit.value, int) and 0 < limit.value <= _A_HANDFUL for limit in known)
 
 
 def _changed_by(script: Script, node: cst.CSTNode, classes: list[Definition]) -> str | None:
