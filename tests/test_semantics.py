@@ -264,6 +264,27 @@ def test_an_evaluation_in_a_throttled_call_is_each_evaluation_step(project: Writ
     assert script.frequency(expression(script, "model(x.cuda())")) is Frequency.EVAL_STEP
 
 
+def test_an_evaluation_pass_that_is_made_once_is_seldom(project: Write) -> None:
+    script = project(
+        train="""
+        from torch.utils.data import DataLoader
+
+        def predict(model, loader):
+            for x in DataLoader(loader):
+                probe(model(x.cuda()))
+
+        def fit(model, loader, optimizer):
+            for x in DataLoader(loader):
+                model(x.cuda()).sum().backward()
+                optimizer.step()
+
+        fit(None, None, None)
+        predict(None, None)
+        """
+    )
+    assert script.frequency(expression(script, "model(x.cuda())")) is Frequency.THROTTLED
+
+
 @pytest.mark.parametrize(
     ("guard", "frequency"),
     [

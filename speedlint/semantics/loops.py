@@ -66,9 +66,28 @@ class Loops:
             if isinstance(up, (cst.For, cst.While)) and child is up.body:
                 kind = self.kind(up)
                 if kind is not None:
+                    if kind is Frequency.EVAL_STEP and self._passes_once(up):
+                        limit = min(limit, Frequency.THROTTLED)
                     return min(kind, limit, Frequency.THROTTLED if counted and self.accumulates(up) else kind)
             child = up
         return Frequency.ONCE
+
+    def _passes_once(self, loop: Loop) -> bool:
+        """Whether a training script makes this evaluation pass only once, when it has trained."""
+        function = self.script.function(loop)
+        callers = self.script.call_sites(function) if function is not None else []
+        if function is not None and (not callers or self.of_function(function) is not Frequency.ONCE):
+            return False
+        around = (up for up in self.script.source.ancestors(loop) if isinstance(up, (cst.For, cst.While)))
+        if any(self.kind(up) is not None for up in around):
+            return False
+        return any(script.loops.trains for script in dict.fromkeys((self.script, *(script for script, _ in callers))))
+
+    @cached_property
+    def trains(self) -> bool:
+        """Whether the script holds a loop of training steps."""
+        loops: list[Loop] = [*self.script.source.of(cst.For), *self.script.source.of(cst.While)]
+        return any(self.kind(loop) is Frequency.STEP for loop in loops)
 
     def of_function(self, function: cst.FunctionDef) -> Frequency:
         """How often a function runs: as often as its busiest known call."""
