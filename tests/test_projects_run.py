@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import shutil
-import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +14,6 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PROJECTS = sorted(path for path in (ROOT / "fixtures" / "projects").iterdir() if (path / "train.py").exists())
 OTHER_SEEDS = ("101", "102", "103", "104")
-T_95_OF_5 = 2.776
 LOSS = re.compile(r"loss (\S+)")
 
 each_project = pytest.mark.parametrize("original", PROJECTS, ids=lambda path: path.name)
@@ -71,11 +68,9 @@ def test_numeric_fixes_keep_the_first_loss_and_settle(original: Path, tmp_path: 
 @pytest.mark.slow
 @each_project
 def test_numeric_fixes_end_within_the_spread_of_five_seeds(original: Path, tmp_path: Path) -> None:
-    """The spread is the 95% prediction interval: one new run in three falls outside the smallest and largest of five."""
     before = copied(original, tmp_path / "before")
     runs = [train(before), *(train(before, "--seed", seed) for seed in OTHER_SEEDS)]
     last = [losses(run)[-1] for run in runs]
     after = copied(original, tmp_path / "after")
     fix(after, "numeric")
-    half = T_95_OF_5 * statistics.stdev(last) * math.sqrt(1 + 1 / len(last))
-    assert losses(train(after))[-1] == pytest.approx(statistics.fmean(last), abs=half)
+    assert min(last) <= losses(train(after))[-1] <= max(last)

@@ -76,10 +76,6 @@ class Calls:
         if function.role is Role.INSTANCE and function.definition is not None:
             method = self.method(function.definition, "__call__")
             return method.script.roles.calls.result(method) if method else UNKNOWN
-        return self._unknown(call)
-
-    def _unknown(self, call: cst.Call) -> Value | None:
-        """A function out of sight: what it returns is not known."""
         return UNKNOWN
 
     def _of_definition(self, call: cst.Call, function: Value) -> Value | None:

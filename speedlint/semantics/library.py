@@ -108,19 +108,16 @@ NO_TENSOR_PACKAGES = tuple(
         "profiler random testing version xpu"
     ).split()
 )
-SEVERAL_TENSORS = frozenset(
-    "split chunk unbind tensor_split meshgrid broadcast_tensors where_ nonzero_tuple hsplit vsplit dsplit".split()
-)
+SEVERAL_TENSORS = frozenset("split chunk unbind tensor_split meshgrid broadcast_tensors hsplit vsplit dsplit".split())
 PAIRS_WITH_DIM = frozenset("max min sort topk median mode kthvalue cummax cummin nanmedian aminmax".split())
 PAIRS_ALWAYS = frozenset("sort topk kthvalue cummax cummin mode".split())
 NUMBER_METHODS = frozenset(
     "size dim ndimension numel nelement element_size get_device data_ptr is_contiguous is_floating_point is_complex "
-    "storage_offset stride is_pinned is_shared type_as_ has_names __len__ equal allclose is_set_to".split()
+    "storage_offset stride is_pinned is_shared equal allclose is_set_to".split()
 )
 NUMBER_ATTRIBUTES = frozenset(
     "shape ndim requires_grad is_cuda is_leaf is_sparse itemsize nbytes grad_fn names layout is_cpu is_mps".split()
 )
-TENSOR_ATTRIBUTES = frozenset("data grad T mT H mH real imag".split())
 MODULE_FACTORIES = (
     "torchvision.models.",
     "timm.create_model",

@@ -108,11 +108,6 @@ class Value:
     definition: Definition | None = None
     literal: bool = False
 
-    @property
-    def is_tensor(self) -> bool:
-        """Whether the value is a tensor for certain."""
-        return self.role is Role.TENSOR
-
 
 UNKNOWN = Value(Role.UNKNOWN)
 NUMBER = Value(Role.NUMBER, Place.HOST)

@@ -12,7 +12,6 @@ import libcst as cst
 
 from speedlint.source import Source
 
-ScopeNode = cst.Module | cst.FunctionDef | cst.ClassDef | cst.Lambda | cst.CompFor
 _SCOPES = (cst.Module, cst.FunctionDef, cst.ClassDef, cst.Lambda)
 _COMPREHENSIONS = (cst.ListComp, cst.SetComp, cst.GeneratorExp, cst.DictComp)
 _BRANCHING = (cst.If, cst.For, cst.While, cst.Try)
