@@ -14,6 +14,7 @@ from speedlint.files import Problem
 from speedlint.fixer import Read
 from speedlint.registry import Registry, covers
 from speedlint.rule import Finding, Fix, Level, Related, Rule
+from speedlint.semantics import entry, eras
 from speedlint.semantics.model import Frequency
 from speedlint.semantics.program import Cache, Program
 from speedlint.semantics.script import Options, Script
@@ -74,6 +75,8 @@ class Engine:
         for rule in rules:
             try:
                 for finding in look(rule, script):
+                    if _is_out_of_reach(finding, script):
+                        continue
                     diagnostic = self._diagnostic(path, rule, finding, script)
                     if not suppressions.silence(diagnostic.line, rule.code, rule.name):
                         found.setdefault(diagnostic.key, diagnostic)
@@ -101,6 +104,8 @@ class Engine:
         end_line, end_column = source.position(end)
         frequency = script.frequency(finding.node)
         level = finding.level or (Level.WARNING if frequency in _FREQUENT else Level.NOTE)
+        if level is Level.WARNING and entry.is_never_called(script, finding.node):
+            level = Level.NOTE
         excerpt = [source.line_text(each) for each in range(line, min(end_line + 1, line + _EXCERPT_LINES))]
         return Diagnostic(
             path=path,
@@ -130,6 +135,11 @@ class Engine:
         if level is Level.NOTE and rule.code not in self.named:
             return f"a note's fix is applied only when asked for: `--select {rule.code}`"
         return ""
+
+
+def _is_out_of_reach(finding: Finding, script: Script) -> bool:
+    """Whether the script's code runs on no release that has the cure."""
+    return finding.fix is not None and finding.fix.since is not None and not eras.can_run_on(script, finding.fix.since)
 
 
 def look(rule: Rule, script: Script) -> Iterator[Finding]:

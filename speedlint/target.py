@@ -14,7 +14,7 @@ from speedlint.config import Settings, read_toml
 from speedlint.errors import UserError
 
 _PROJECT_ROOTS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
-_TORCH = re.compile(r"torch\b(?![-_.])", re.IGNORECASE)
+_TORCH = re.compile(r"(?:py)?torch\b(?![-_.])", re.IGNORECASE)
 _RELEASE = re.compile(r"(\d+)\.(\d+)")
 _BOUND = re.compile(r"(?:===?|>=?|~=)\s*v?(\d+)(?:\.(\d+))?")
 

@@ -93,6 +93,8 @@ def test_a_parameter_shadows_only_its_function(project: Write) -> None:
         ("class C:\n    workers = 9", "C.workers", 9),
         ("c = {'workers': 7}", "c['workers']", 7),
         ("c = dict(workers=8)", "c.get('workers', 0)", 8),
+        ("def other():\n    p = argparse.ArgumentParser()\n    p.add_argument('--workers', default=1)\n    p.parse_args()\n"
+         "p = argparse.ArgumentParser()\np.add_argument('--workers', default=2)\na = p.parse_args()", "a.workers", 2),
     ],
 )  # fmt: skip
 def test_constants_are_followed_to_where_they_are_set(project: Write, setup: str, asked: str, value: object) -> None:

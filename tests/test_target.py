@@ -22,6 +22,7 @@ def _nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
         ("requirements.txt", "torch==2.0.1+cu118\n", (2, 0)),
         ("requirements.txt", "torch~=2.2 ; python_version > '3.8'\n", (2, 2)),
         ("requirements.txt", "torch==1.13.*\n", (1, 13)),
+        ("requirements.txt", "pytorch-lightning>=2.0\npytorch==1.3.1\n", (1, 3)),
         ("requirements.txt", "torch<2.5,>=2.3,!=2.4\n", (2, 3)),
         ("requirements.txt", "torch[opt]>=2.6\n", (2, 6)),
         ("requirements.txt", "torch>=2.10\n", (2, 10)),

@@ -31,7 +31,8 @@ Numeric: the same formula, rounded in another order. `fused=True` raises for par
 written only where they are known to be; where the device is chosen at run time the argument asks for it. Nothing is written
 where the model is moved after the optimizer is made, or is sharded. Needs torch 2.0 for Adam and AdamW, 2.3 for SGD, and
 2.9 for Adagrad (the fused form of 2.4 was for the CPU alone). Optimizers of a probe, which tries batch sizes on random data
-with a model of its own, are left alone.
+with a model of its own, are left alone; so are SGD with nothing but a learning rate, which is one kernel as it is,
+optimizers with a group for each parameter, which stay a kernel a group, and those that step once.
 
 ## Sources
 PyTorch pull request 96755 reports 9% for a whole training step; issue 121857 reports a slower step on one GPU, so let
@@ -46,7 +47,8 @@ import libcst as cst
 
 from speedlint import edits
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import devices, evaluation, optimizers, probes, training
+from speedlint.semantics import devices, eras, evaluation, optimizers, probes, training
+from speedlint.semantics.model import Made
 from speedlint.semantics.optimizers import Where
 from speedlint.semantics.script import Script
 
@@ -60,7 +62,7 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     name = script.name(call.func)
     if name is None or not call.args:
         return
-    if name in _FUSED and _is_worth_it(call, script):
+    if name in _FUSED and _is_worth_it(call, name, script):
         yield _finding(call, name, script)
     elif _is_legacy(name) and script.on_gpu and optimizers.parameters(script, call) and not evaluation.is_test(script):
         message = f"`{script.text(call.func)}` updates one parameter after another in Python"
@@ -72,14 +74,21 @@ def _is_legacy(name: str) -> bool:
     return (name.startswith("transformers.") and name.endswith(".AdamW")) or name.rpartition(".")[2] in _LEGACY
 
 
-def _is_worth_it(call: cst.Call, script: Script) -> bool:
-    if not script.on_gpu or script.hides_arguments(call) or any(script.argument(call, clash) for clash in _CLASHES):
+def _is_worth_it(call: cst.Call, name: str, script: Script) -> bool:
+    if (
+        not script.on_gpu
+        or not eras.can_run_on(script, _FUSED[name])
+        or script.hides_arguments(call)
+        or any(script.argument(call, clash) for clash in _CLASHES)
+    ):
         return False
     if evaluation.is_test(script) or not evaluation.trains(script) or training.is_framework_driven(script):
         return False
     if optimizers.has_sparse_gradients(script) or probes.serves_probe(script, call):
         return False
-    return bool(optimizers.parameters(script, call))
+    if optimizers.is_plain_sgd(Made(script, call)) or optimizers.has_group_a_parameter(script, call):
+        return False
+    return bool(optimizers.parameters(script, call)) and optimizers.steps_in_loop(script, call)
 
 
 def _finding(call: cst.Call, name: str, script: Script) -> Finding:

@@ -1,7 +1,8 @@
 """`torch.cuda.amp` and `torch.cpu.amp` are deprecated since torch 2.4 and warn at each call.
 
 ## What it does
-Finds calls of `autocast`, `GradScaler`, `custom_fwd` and `custom_bwd` of the two deprecated modules.
+Finds calls of `autocast`, `GradScaler`, `custom_fwd` and `custom_bwd` of the two deprecated modules. A fallback
+for old releases, beside a branch that uses the new name or asks for the release, is left alone.
 
 ## Why it is slow
 It is not slow itself: the spelling is going away, and each `autocast()` in the training step passes through the warning
@@ -40,7 +41,7 @@ import libcst as cst
 
 from speedlint.edits import CannotEdit
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics.amp_names import deprecated_name, modern_edits, modern_text
+from speedlint.semantics.amp_names import deprecated_name, is_fallback, modern_edits, modern_text
 from speedlint.semantics.script import Script
 
 _DEPRECATED_SINCE = (2, 4)
@@ -51,7 +52,7 @@ def check(node: cst.Call | cst.Decorator, script: Script) -> Iterator[Finding]:
     if (script.options.torch or _DEPRECATED_SINCE) < _DEPRECATED_SINCE:
         return
     name = deprecated_name(script, node)
-    if name is None:
+    if name is None or is_fallback(script, node):
         return
     what = node.func if isinstance(node, cst.Call) else node.decorator
     spelled = script.text(what)

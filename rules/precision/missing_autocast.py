@@ -37,8 +37,9 @@ numeric: results differ by rounding. Where the device is chosen at run time both
 on the CPU
 computes what it did. The scaler is made once, beside the optimizer, unscales before clipping, and is saved and loaded with
 the optimizer's state. Shown, not written: several losses or optimizers in a step, closures, gradients used by hand, double
-precision, `BCELoss`, fill values beyond float16, models or losses out of sight, optimizers made elsewhere. Reinforcement
-learning, where the environment takes the time, is a note.
+precision, `BCELoss`, fill values and sums beyond float16, models or losses out of sight, optimizers made elsewhere.
+Reinforcement learning, where the environment takes the time, is a note. Models of narrow Linear and recurrent layers are
+left alone, and those that a sharding wrapper already computes in half precision.
 
 ## Sources
 PyTorch Performance Tuning Guide and PyTorch AMP recipe (1.5 to 3 times); Hugging Face performance documentation (1.3 to 3).
@@ -52,19 +53,25 @@ import libcst as cst
 
 from speedlint.edits import CannotEdit
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
+from speedlint.semantics import eras
 from speedlint.semantics.halves import autocast_edits, gpu_condition, refuse_hazards
-from speedlint.semantics.precision import uses_autocast
+from speedlint.semantics.precision import is_sharded_in_half, uses_autocast
 from speedlint.semantics.probes import is_probe
 from speedlint.semantics.scaling import scaling
 from speedlint.semantics.script import Script
 from speedlint.semantics.steps import Step, is_light, is_reinforcement, training_steps, updates
 from speedlint.semantics.training import is_framework_driven
 
+_SINCE = (1, 6)
+_SPELLED_SINCE = (1, 10)
+
 
 def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     """Reports the first forward call of each step without autocast."""
     step = _first_of_its_turn(call, script)
     if step is None or step.scaler is not None or not script.on_gpu or is_framework_driven(script):
+        return
+    if not eras.can_run_on(script, _SINCE) or is_sharded_in_half(script):
         return
     if uses_autocast(step) or is_light(step) or not updates(step) or is_probe(step):
         return
@@ -84,7 +91,7 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         yield Finding(step.forward, message, advice=f"{advice}; not written because {why}", level=Level.NOTE)
         return
     try:
-        fix = Fix(_bfloat(step) if kind == "bfloat16" else _half(step), Risk.NUMERIC)
+        fix = Fix(_bfloat(step) if kind == "bfloat16" else _half(step), Risk.NUMERIC, _SPELLED_SINCE)
     except CannotEdit as why:
         yield Finding(step.forward, message, advice=f"{advice}; not written because {why}")
         return

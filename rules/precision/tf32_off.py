@@ -42,6 +42,7 @@ from speedlint.semantics.precision import names_autocast, sets_matmul_precision
 from speedlint.semantics.script import Script
 from speedlint.semantics.training import is_matmul_heavy, model_placements
 
+_SINCE = (1, 12)
 _LINE = 'torch.set_float32_matmul_precision("high")'
 
 
@@ -59,7 +60,7 @@ def check(module: cst.Module, script: Script) -> Iterator[Finding]:
         message = f"TF32 is not enabled for what autocast leaves in float32 of `{moved}`"
     level = Level.NOTE if covered else Level.WARNING
     try:
-        fix = Fix(first_edit(script, "torch.set_float32_matmul_precision", '("high")', heavy.call), Risk.NUMERIC)
+        fix = Fix(first_edit(script, "torch.set_float32_matmul_precision", '("high")', heavy.call), Risk.NUMERIC, _SINCE)
     except CannotEdit as why:
         yield Finding(heavy.call, message, advice=f"call `{_LINE}` first; not written because {why}", level=level)
         return

@@ -38,7 +38,8 @@ def predict(model, loader):
 ## Fix safety
 Exact: the same values, copied once. It is written only where the copies go into a list that starts empty in the same
 function and is joined with `torch.cat`, `torch.stack` or `np.concatenate` after the loop. The outputs of the whole loop then
-lie in the GPU's memory at once: keep the copies where they are too large for that.
+lie in the GPU's memory at once: keep the copies where they are too large for that. What a model returns that runs as a CUDA
+graph is overwritten by its next call: copies of it are notes.
 
 ## Sources
 PyTorch's performance tuning guide: avoid unnecessary CPU-GPU synchronisation; it names `.cpu()`.
@@ -53,6 +54,7 @@ import libcst as cst
 from speedlint.edits import CannotEdit
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import reads
+from speedlint.semantics.accumulators import may_be_overwritten
 from speedlint.semantics.companions import check_gain
 from speedlint.semantics.gathering import copy_once
 from speedlint.semantics.model import Frequency
@@ -75,6 +77,9 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
 def _finding(call: cst.Call, whole: cst.BaseExpression, script: Script, tensor: cst.BaseExpression, message: str) -> Finding:
     if reads.frequency(script, call) is Frequency.THROTTLED:
         advice = "copy less often if it shows in a profile; there is nothing to rewrite"
+        return Finding(whole, message, advice=advice, level=Level.NOTE)
+    if may_be_overwritten(script, tensor):
+        advice = "a CUDA graph overwrites its outputs at the next step: `.clone()` what is kept on the GPU, and measure"
         return Finding(whole, message, advice=advice, level=Level.NOTE)
     try:
         fix = Fix(copy_once(script, call, tensor), Risk.EXACT)

@@ -6,8 +6,8 @@ A rule is handed a ``Script`` (``script``), which asks the rooms below. Each roo
   files), ``model`` (the words: roles, places, frequencies; and ``Flow``, which answers questions that depend on each other)
 - the flow: ``roles`` and ``calls`` (what a value is; ``library`` holds the tables), ``loops``, ``guards`` and ``passes``
   (how often a line runs), ``reach`` (where an object goes)
-- the training: ``training``, ``steps``, ``networks``, ``optimizers``, ``evaluation``, ``schedule``, ``entry``, ``devices``,
-  ``compilation``, ``backend``, ``probes``
+- the training: ``training``, ``steps``, ``networks``, ``optimizers``, ``evaluation``, ``schedule``, ``entry``, ``eras``,
+  ``devices``, ``compilation``, ``backend``, ``probes``
 - data: ``loaders``, ``loader_settings``, ``datasets``, ``rows``, ``batches``
 - precision: ``precision``, ``halves``, ``scaling``, ``amp_names``
 - reads of device tensors: ``reads``, ``accumulators``, ``gathering``, ``displays``, ``deferral``, ``companions``,

@@ -121,9 +121,29 @@ def loop_outside(script: Script, inside: cst.CSTNode, start: cst.CSTNode) -> Loo
     return found
 
 
+def is_graphed(script: Script) -> bool:
+    """Whether this file, or one beside it, may run a model as CUDA graphs, whose outputs the next run overwrites."""
+    return any(mark in each.source.data for each in (script, *script.neighbours) for mark in _GRAPHED)
+
+
+def may_be_overwritten(script: Script, tensor: cst.BaseExpression) -> bool:
+    """Whether a tensor is, or is a view of, what a module returns that may run as a CUDA graph."""
+    return is_graphed(script) and _is_output(script, tensor, 0)
+
+
+def _is_output(script: Script, tensor: cst.BaseExpression, depth: int) -> bool:
+    viewed = _viewed(tensor)
+    if isinstance(viewed, cst.Call):
+        return script.role(viewed.func) is Role.MODULE
+    if not isinstance(viewed, cst.Name) or depth > 4:
+        return False
+    values = (binding.value for binding in script.names.reaching(viewed))
+    return any(isinstance(value, cst.BaseExpression) and _is_output(script, value, depth + 1) for value in values)
+
+
 def check_alias(script: Script, read: cst.CSTNode, tensor: cst.BaseExpression) -> None:
     """A tensor that is kept shares its memory: raises CannotEdit where something changes it in place afterwards."""
-    if any(mark in each.source.data for each in (script, *script.neighbours) for mark in _GRAPHED):
+    if is_graphed(script):
         raise CannotEdit("the outputs of a model compiled to CUDA graphs are overwritten by the next step")
     viewed = _viewed(tensor)
     if isinstance(viewed, cst.Call):

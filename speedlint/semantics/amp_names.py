@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import libcst as cst
@@ -30,6 +31,8 @@ _MODULES = {
     "torch.cpu": "torch",
 }
 
+_VERSIONS = re.compile(r"version|(?:^|_)(?:GREATER|GE|GEQ|LESS|LT)(?:_|$)|TORCH_?\d", re.IGNORECASE)
+
 Use = cst.Call | cst.Decorator
 
 
@@ -40,6 +43,34 @@ def deprecated_name(script: Script, node: Use) -> str | None:
         return None
     name = script.name(what)
     return name if name in _DEPRECATED else None
+
+
+def is_fallback(script: Script, node: Use) -> bool:
+    """Whether a script falls back on the deprecated name: another branch uses the new one, or the release is asked for."""
+    source = script.source
+    child: cst.CSTNode = node
+    for up in source.ancestors(node):
+        if isinstance(up, (cst.If, cst.IfExp)) and child is not up.test:
+            asked = {name.value for name in source.inside(up.test, cst.Name)} | {
+                name.attr.value for name in source.inside(up.test, cst.Attribute)
+            }
+            others = [each for each in (up.body, up.orelse) if each is not None and each is not child]
+            if any(_VERSIONS.search(name) for name in asked) or any(_is_modern(script, each) for each in others):
+                return True
+        if isinstance(up, cst.ExceptHandler):
+            tried = source.parents[up]
+            if isinstance(tried, cst.Try) and _is_modern(script, tried.body):
+                return True
+        child = up
+    return False
+
+
+def _is_modern(script: Script, block: cst.CSTNode) -> bool:
+    """Whether a block uses or imports one of the names that took over."""
+    wanted = {f"torch.amp.{name}" for name in _SINCE}
+    if any(script.name(each) in wanted for each in script.source.inside(block, cst.Attribute)):
+        return True
+    return any("torch.amp" in script.text(each) for each in script.source.inside(block, cst.ImportFrom))
 
 
 def modern_text(name: str) -> str:

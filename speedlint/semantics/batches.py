@@ -196,7 +196,7 @@ def _is_light(script: Script, call: cst.Call) -> bool:
     """Whether a call beside a copy is a method of a tensor or container, or makes a container."""
     name = script.name(call.func)
     if name is not None:
-        return name in ("list", "tuple", "dict", "torch.autograd.Variable")
+        return name in ("list", "tuple", "dict", "torch.autograd.Variable", "torch.stack", "torch.cat")
     return isinstance(call.func, cst.Attribute) and script.callee(call) is None
 
 

@@ -153,10 +153,8 @@ class Calls:
             return Value(library.SIMPLE_ROLES[dotted], place, made=Made(self.script, call))
         if dotted.startswith("torch.optim.lr_scheduler."):
             return Value(Role.SCHEDULER)
-        if dotted.startswith("torch.optim.") or dotted in library.LEGACY_OPTIMIZERS:
-            name = dotted.rpartition(".")[2]
-            is_optimizer = name[:1].isupper() or name.startswith("create_")
-            return Value(Role.OPTIMIZER, made=Made(self.script, call)) if is_optimizer else UNKNOWN
+        if library.makes_optimizer(dotted):
+            return Value(Role.OPTIMIZER, made=Made(self.script, call))
         if dotted.startswith("torch."):
             return self._of_torch(call, dotted)
         if dotted.startswith(library.HOST_LIBRARIES):

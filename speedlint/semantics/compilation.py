@@ -51,7 +51,11 @@ def may_gain(script: Script, module: cst.BaseExpression) -> bool:
     if definition is not None and script.roles.calls.method(definition, "forward") is None:
         return False  # run by other methods, which `compile()` leaves as they are
     made_of = network(script, module)
-    if made_of.recurrent or not (made_of.convolutions or made_of.attention or made_of.linears > 1):
+    if (
+        made_of.recurrent
+        or made_of.narrow_recurrent
+        or not (made_of.convolutions or made_of.attention or made_of.linears > 1)
+    ):
         return False
     return not any(
         any(True for _ in one.calls(*_SECOND_DERIVATIVES, *_CLASHES)) or _differentiates_twice(one)

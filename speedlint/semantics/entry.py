@@ -28,7 +28,39 @@ def is_entry(script: Script) -> bool:
     """Whether a script is run, not imported: it has a main guard, or works at its top level and nothing imports it."""
     if main_guard(script) is not None:
         return True
-    return not script.program.importers(script) and any(_works(script, statement) for statement in script.source.module.body)
+    return not script.program.is_imported(script) and any(
+        _works(script, statement) for statement in script.source.module.body
+    )
+
+
+def is_never_called(script: Script, node: cst.CSTNode) -> bool:
+    """Whether a node stands in a function that no code of its program names: left over, or for somebody else to import."""
+    module = script.source.module
+    around = [up for up in script.source.ancestors(node) if script.source.parents.get(up) is module]
+    function = around[0] if around else node
+    if not isinstance(function, cst.FunctionDef) or function.decorators:
+        return False
+    name = function.name.value
+    uses = (each for each in script.source.of(cst.Name) if each.value == name and each is not function.name)
+    if any(not isinstance(script.source.parents[use], cst.Attribute) for use in uses):
+        return False
+    if any(string.evaluated_value == name for string in script.source.of(cst.SimpleString)):
+        return False
+    if not script.program.is_imported(script):
+        return is_entry(script)
+    importers = script.program.importers(script)
+    return bool(importers) and not any(_names(other, function) for other in importers)
+
+
+def _names(script: Script, function: cst.FunctionDef) -> bool:
+    """Whether a script that imports a function's module may name the function."""
+    if script.names.module.stars:
+        return True
+    bound = (binding.dotted or "" for bindings in script.names.all_bindings() for binding in bindings)
+    if any(dotted.rpartition(".")[2] == function.name.value for dotted in bound):
+        return True
+    attributes = (each for each in script.source.of(cst.Attribute) if each.attr.value == function.name.value)
+    return any((found := script.definition(each)) is not None and found.node is function for each in attributes)
 
 
 def _works(script: Script, statement: cst.CSTNode) -> bool:

@@ -130,6 +130,7 @@ MODULE_FACTORIES = (
     "resnest.",
     "pretrainedmodels.",
 )
+TAKES_LENGTHS_ON_HOST = frozenset({"torch.nn.utils.rnn.pack_padded_sequence"})
 TRANSFORMERS_MODEL_MARKS = ("Model", "For", "LMHead")
 LEGACY_OPTIMIZERS = frozenset(
     {
@@ -228,3 +229,11 @@ HOST_LIBRARIES = (
     "string.",
     "collections.",
 )
+
+
+def makes_optimizer(dotted: str) -> bool:
+    """Whether a library's class or function, by its full name, makes an optimizer."""
+    name = dotted.rpartition(".")[2]
+    if not dotted.startswith("torch.optim.") or dotted.startswith("torch.optim.lr_scheduler."):
+        return dotted in LEGACY_OPTIMIZERS
+    return name[:1].isupper() or name.startswith("create_")

@@ -175,7 +175,11 @@ class Loader:
     @cached_property
     def uses(self) -> list[reach.Use]:
         """Where the loader goes."""
-        return reach.uses(self.script, self.call)
+        return self._reached.uses
+
+    @cached_property
+    def _reached(self) -> reach.Reached:
+        return reach.reached(self.script, self.call)
 
     @cached_property
     def starts(self) -> list[Start]:
@@ -191,6 +195,11 @@ class Loader:
     def is_followed(self) -> bool:
         """Whether all places it goes to are in sight."""
         return not any(_hands_out(use) for use in self.uses)
+
+    @cached_property
+    def _is_thrown_away(self) -> bool:
+        """Whether all that is done with it is to hand it on, to names that nothing reads."""
+        return not self._reached.is_lost and all(_only_hands_on(use) for use in self.uses)
 
     @cached_property
     def is_read_again(self) -> bool:
@@ -234,7 +243,10 @@ class Loader:
     def _is_given_to_trainer(self) -> bool:
         """Whether a library's trainer reads it: it is passed on to code out of sight in a script that calls ``fit``."""
         return any(
-            isinstance(use.script.source.parents[use.node], cst.Arg) and use.script.method_calls("fit") for use in self.uses
+            isinstance(use.script.source.parents[use.node], cst.Arg)
+            and use.script.method_calls("fit")
+            and not _stops_by_steps(use.script)
+            for use in self.uses
         )
 
     @cached_property
@@ -264,7 +276,7 @@ class Loader:
         """Whether training waits for it: True where it is read again and again, False where once, None where never."""
         if not evaluation.trains(self.script):
             return None
-        if not self.is_in_sight and self._is_never_made:
+        if not self.is_in_sight and (self._is_never_made or self._is_thrown_away):
             return None
         if _is_shown_only(self.script):
             return False
@@ -289,6 +301,12 @@ def _is_shown_only(script: Script) -> bool:
             limits.append(entry.value)
     known = [script.constant(limit) for limit in limits]
     return any(limit is not None and isinstance(limit.value, int) and 0 < limit.value <= _A_HANDFUL for limit in known)
+
+
+def _stops_by_steps(script: Script) -> bool:
+    """Whether a trainer is told the number of steps and not that of epochs, so that no second pass need begin."""
+    given = {arg.keyword.value for arg in script.source.of(cst.Arg) if arg.keyword is not None}
+    return "max_steps" in given and "max_epochs" not in given
 
 
 def _changed_by(script: Script, node: cst.CSTNode, classes: list[Definition]) -> str | None:
@@ -350,6 +368,15 @@ def _hands_out(use: reach.Use) -> bool:
     if not isinstance(call, cst.Call) or parent.star:
         return True
     return script.callee(call) is None and script.name(call.func) not in _LOOKS_AT | library.WRAPPERS_OF_ITERABLES
+
+
+def _only_hands_on(use: reach.Use) -> bool:
+    """Whether a use only gives the loader another name, or puts it into a container or what a function returns."""
+    parent = use.script.source.parents[use.node]
+    if isinstance(parent, cst.Arg):
+        call = use.script.source.parents[parent]
+        return isinstance(call, cst.Call) and use.script.name(call.func) in ("len", "print")
+    return isinstance(parent, (cst.Assign, cst.AnnAssign, cst.Element, cst.DictElement, cst.Return, cst.NamedExpr))
 
 
 def _reads_one_batch(start: Start) -> bool:

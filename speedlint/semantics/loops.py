@@ -37,6 +37,8 @@ class Does(enum.Flag):
     """Runs a module."""
     NO_TRAINING = enum.auto()
     """Puts a module in evaluation mode, or turns gradients off."""
+    MAKES_OPTIMIZER = enum.auto()
+    """Makes an optimizer, and so begins a training."""
 
 
 _STEP_METHODS = frozenset({"training_step", "train_step"})
@@ -73,15 +75,48 @@ class Loops:
         return Frequency.ONCE
 
     def _passes_once(self, loop: Loop) -> bool:
-        """Whether a training script makes this evaluation pass only once, when it has trained."""
+        """Whether a script makes this evaluation pass only once for each training, when it has trained."""
+        if not self.runs_once_a_training(loop):
+            return False
         function = self.script.function(loop)
         callers = self.script.call_sites(function) if function is not None else []
-        if function is not None and (not callers or self.of_function(function) is not Frequency.ONCE):
-            return False
-        around = (up for up in self.script.source.ancestors(loop) if isinstance(up, (cst.For, cst.While)))
-        if any(self.kind(up) is not None for up in around):
-            return False
         return any(script.loops.trains for script in dict.fromkeys((self.script, *(script for script, _ in callers))))
+
+    def runs_once_a_training(self, node: cst.CSTNode) -> bool:
+        """Whether no loop but those over whole trainings, as over folds or experiments, is around any run of the node."""
+        function = self.script.function(node)
+        return (function is None or bool(self.script.call_sites(function))) and self._is_outside(node)
+
+    def _is_outside(self, node: cst.CSTNode) -> bool:
+        return self.script.program.flow.ask(("once a training", node), lambda: self._is_outside_trainings(node), False)
+
+    def _is_outside_trainings(self, node: cst.CSTNode) -> bool:
+        child = node
+        for up in self.script.source.ancestors(node):
+            if isinstance(up, (cst.For, cst.While)) and child is up.body:
+                is_driven = self.kind(up) is not None and not self._is_over_splits(up)
+                if is_driven and not self._repeats_trainings(up):
+                    return False
+            if isinstance(up, (cst.FunctionDef, cst.Lambda)) and child is up.body:
+                callers = self.script.call_sites(up) if isinstance(up, cst.FunctionDef) else []
+                return isinstance(up, cst.FunctionDef) and all(script.loops._is_outside(call) for script, call in callers)
+            child = up
+        return True
+
+    def _is_over_splits(self, loop: Loop) -> bool:
+        """Whether a loop evaluates on each of a few things written out, as on the splits of the data."""
+        if not isinstance(loop, cst.For) or self.does(loop.body) & Does.TRAINS:
+            return False
+        iterated = loop.iter
+        if isinstance(iterated, cst.Call) and isinstance(iterated.func, cst.Attribute) and not iterated.args:
+            iterated = iterated.func.value
+        written = [iterated, *(node for _, node in self.script.roles.origins(iterated))]
+        return any(isinstance(each, (cst.Tuple, cst.List, cst.Dict)) for each in written)
+
+    def _repeats_trainings(self, loop: Loop) -> bool:
+        """Whether each turn makes its optimizer and trains with it."""
+        begins = Does.TRAINS | Does.MAKES_OPTIMIZER
+        return self.does(loop.body) & begins == begins
 
     @cached_property
     def trains(self) -> bool:
@@ -253,6 +288,9 @@ class Loops:
                 found[call] = Does.OPTIMIZER_STEP
         for call in self.script.calls("torch.autograd.backward"):
             found[call] = Does.BACKWARD
+        for call in self.script.source.of(cst.Call):
+            if library.makes_optimizer(self.script.name(call.func) or ""):
+                found[call] = Does.MAKES_OPTIMIZER
         for call in (*self.script.calls(*library.NO_GRADS), *self.script.method_calls("eval", "train")):
             if passes.turns_grad_off(self.script, call) or passes.sets_eval_mode(self.script, call):
                 found[call] = Does.NO_TRAINING
@@ -262,9 +300,18 @@ class Loops:
         """What a function of this script does when it is called once."""
         return self.script.program.flow.ask(("does", function), lambda: self.does(function.body), Does.NOTHING)
 
+    def _is_over_parts(self, iterated: cst.BaseExpression) -> bool:
+        """Whether a ``for`` goes over the parts of one batch, as in ``for key in batch.keys()``."""
+        match iterated:
+            case cst.Call(func=cst.Attribute(value=value, attr=cst.Name(value="keys" | "values" | "items"))):
+                return self.script.role(value) is Role.BATCH
+        return self.script.role(iterated) is Role.BATCH
+
     def iterates_loader(self, loop: Loop) -> bool:
         """Whether a ``for`` goes over a loader, through ``enumerate``, ``tqdm`` and the like."""
         if not isinstance(loop, cst.For):
+            return False
+        if self._is_over_parts(loop.iter):
             return False
         element = self.script.roles.element(self.script.value(loop.iter))
         parts = (element, *element.items)

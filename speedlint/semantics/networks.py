@@ -24,7 +24,7 @@ _ATTENTION = (
 )
 _RECURRENT = tuple(f"torch.nn.{name}" for name in ("LSTM", "GRU", "RNN"))
 _PRODUCTS = frozenset("torch.matmul torch.bmm torch.einsum torch.baddbmm torch.addmm torch.mm".split())
-_PRODUCT_METHODS = ("bmm", "matmul")
+_PRODUCT_METHODS = ("bmm", "matmul", "mm")
 _CONVOLUTIONAL_LIBRARIES = (
     "torchvision.models.",
     "segmentation_models_pytorch.",
@@ -66,7 +66,10 @@ _NO_NETWORKS = (
     "omegaconf.",
 )
 _PLAIN_MODULES = "torch.nn."
+_RECURRENT_LAYERS = frozenset(f"torch.nn.{name}" for name in ("LSTM", "GRU", "RNN", "LSTMCell", "GRUCell", "RNNCell"))
 _SMALL_WIDTH = 1024
+_NARROW = 256
+"""Hidden units up to which a step of a recurrent layer is bound by the launch of its kernels."""
 _HEAD = 2
 _HALF_MAX = 65504
 _HALF_MIN = 6e-8
@@ -91,7 +94,8 @@ class Network:
     Attributes:
         convolutions: layers and calls that convolve.
         attention: whether it attends: an attention layer or a softmax between matrix products.
-        recurrent: whether it holds an LSTM, GRU or RNN.
+        recurrent: whether it holds an LSTM, GRU or RNN that is wide, or whose width is not known.
+        narrow_recurrent: whether it holds one of at most 256 hidden units.
         products: matrix products written out: ``bmm``, ``einsum``, ``@``.
         linears: its Linear layers.
         widest: the widest constant Linear layer; None where one is not known.
@@ -103,6 +107,7 @@ class Network:
     convolutions: int = 0
     attention: bool = False
     recurrent: bool = False
+    narrow_recurrent: bool = False
     products: int = 0
     linears: int = 0
     widest: int | None = 0
@@ -116,6 +121,7 @@ class Network:
             self.convolutions + other.convolutions,
             self.attention or other.attention,
             self.recurrent or other.recurrent,
+            self.narrow_recurrent or other.narrow_recurrent,
             self.products + other.products,
             self.linears + other.linears,
             max(self.widest or 0, other.widest or 0) if known_width else None,
@@ -140,7 +146,7 @@ def is_small_linear(script: Script, module: cst.CSTNode) -> bool:
 
 
 def is_small(made_of: Network) -> bool:
-    """Whether all that is seen of a network are Linear layers and products, none of them known to be wide."""
+    """Whether all that is seen of a network are products, narrow recurrent layers, and Linear ones not known to be wide."""
     heavier = made_of.convolutions or made_of.attention or made_of.recurrent
     return made_of.is_known and not heavier and made_of.widest_known <= _SMALL_WIDTH
 
@@ -153,7 +159,7 @@ def is_matmul_heavy(script: Script, module: cst.CSTNode) -> bool:
         return True
     if made_of.convolutions:
         return False
-    if made_of.recurrent:
+    if made_of.recurrent or made_of.narrow_recurrent:
         return made_of.linears > _HEAD
     return made_of.widest_known > _SMALL_WIDTH
 
@@ -265,7 +271,7 @@ def _named_definitions(script: Script, top: cst.CSTNode) -> list[Definition]:
 def _own(script: Script, top: cst.CSTNode) -> Network:
     """What a piece of code holds itself."""
     convolutions = products = linears = widest_known = 0
-    attention = recurrent = False
+    attention = recurrent = narrow_recurrent = False
     softmax = False
     widest: int | None = 0
     hazards: list[Hazard] = []
@@ -282,15 +288,10 @@ def _own(script: Script, top: cst.CSTNode) -> Network:
             convolutions += 1
         elif name.startswith(_ATTENTION):
             attention = True
-        elif name in (
-            "torch.nn.LSTM",
-            "torch.nn.GRU",
-            "torch.nn.RNN",
-            "torch.nn.LSTMCell",
-            "torch.nn.GRUCell",
-            "torch.nn.RNNCell",
-        ):
-            recurrent = True
+        elif name in _RECURRENT_LAYERS:
+            hidden = script.constant(given) if (given := script.argument(call, "hidden_size", 1)) is not None else None
+            is_narrow = hidden is not None and isinstance(hidden.value, int) and hidden.value <= _NARROW
+            narrow_recurrent, recurrent = narrow_recurrent or is_narrow, recurrent or not is_narrow
         elif name in _PRODUCTS:
             products += 1
         elif name in ("torch.nn.Linear", "torch.nn.LazyLinear", "torch.nn.Bilinear"):
@@ -309,7 +310,9 @@ def _own(script: Script, top: cst.CSTNode) -> Network:
         attention = attention or any((script.name(base.value) or "").startswith(_ATTENTION) for base in top.bases)
     products += sum(isinstance(op.operator, cst.MatrixMultiply) for op in script.source.inside(top, cst.BinaryOperation))
     attention = attention or (softmax and products >= 2)
-    known = Network(convolutions, attention, recurrent, products, linears, widest, widest_known, tuple(hazards))
+    known = Network(
+        convolutions, attention, recurrent, narrow_recurrent, products, linears, widest, widest_known, tuple(hazards)
+    )
     return known | library_parts
 
 
@@ -341,9 +344,32 @@ def _hazards_of(script: Script, call: cst.Call, name: str | None) -> list[Hazard
         why = f"`{script.text(call.func)}` is not made for float16"
     elif name == "torch.autograd.grad":
         why, half_only = "`torch.autograd.grad` differentiates the unscaled loss", True
+    elif _is_gram(script, call, method):
+        why, half_only = f"`{script.text(call)}` sums over every position, which float16 may not hold", True
     elif method == "double" and not call.args:
         why = "it computes in double precision"
     return [Hazard(script, call, why, half_only)] if why else []
+
+
+def _is_gram(script: Script, call: cst.Call, method: str) -> bool:
+    """Whether it multiplies a matrix by its own transpose, as a style loss does before it divides by the size."""
+    if method not in _PRODUCT_METHODS or not isinstance(call.func, cst.Attribute):
+        return False
+    factors = [arg.value for arg in call.args]
+    if script.name(call.func) is None:
+        factors.insert(0, call.func.value)
+    if len(factors) < 2:
+        return False
+    second = factors[1]
+    bindings = script.names.reaching(second) if isinstance(second, cst.Name) else []
+    if len(bindings) == 1 and bindings[0].value is not None:
+        second = bindings[0].value
+    match second:
+        case cst.Call(func=cst.Attribute(value=base, attr=cst.Name(value="t" | "transpose" | "permute"))):
+            return script.text(base) == script.text(factors[0])
+        case cst.Attribute(value=base, attr=cst.Name(value="T" | "mT")):
+            return script.text(base) == script.text(factors[0])
+    return False
 
 
 def _vanishing(script: Script, top: cst.CSTNode) -> list[Hazard]:

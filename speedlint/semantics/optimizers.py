@@ -211,6 +211,36 @@ def parameter_loop(script: Script, name: cst.Name) -> cst.For | None:
     return None
 
 
+def has_group_a_parameter(script: Script, call: cst.Call) -> bool:
+    """Whether the optimizer is given a group for each parameter: each group is updated by kernels of its own."""
+    params = script.argument(call, "params", 0)
+    if not isinstance(params, cst.Name):
+        return False
+    for entry in script.source.of(cst.DictElement):
+        match entry:
+            case cst.DictElement(
+                key=cst.SimpleString(evaluated_value="params"),
+                value=cst.List(elements=[cst.Element(value=cst.Name() as one)]),
+            ):
+                names = {name.value for name in script.source.inside(script.source.statement(entry), cst.Name)}
+                if params.value in names and parameter_loop(script, one) is not None:
+                    return True
+    return False
+
+
+def steps_in_loop(script: Script, call: cst.Call) -> bool:
+    """Whether the optimizer made by ``call`` may step many times: False where each step that is seen is taken once."""
+    once = [
+        place.loops.runs_once_a_training(step)
+        for place in (script, *script.neighbours)
+        for step in place.method_calls("step")
+        if isinstance(step.func, cst.Attribute)
+        and (found := made(place, step.func.value)) is not None
+        and found.call is call
+    ]
+    return not once or not all(once)
+
+
 class Where(enum.Enum):
     """Whether a module's parameters are on a GPU where its optimizer is made."""
 

@@ -30,6 +30,19 @@ def _is_in_reach(step: Step, nodes: list[cst.CSTNode]) -> bool:
     return any(place is None or place in near for place in places)
 
 
+def is_sharded_in_half(script: Script) -> bool:
+    """Whether this file, or one beside it, lets FSDP compute in the precision of its ``mixed_precision``."""
+    return any(
+        b"mixed_precision" in place.source.data
+        and any(
+            (place.name(call.func) or "").endswith(("FullyShardedDataParallel", ".MixedPrecision", ".fully_shard"))
+            and (place.argument(call, "mixed_precision") is not None or place.argument(call, "mp_policy") is not None)
+            for call in place.source.of(cst.Call)
+        )
+        for place in (script, *script.neighbours)
+    )
+
+
 def names_autocast(script: Script) -> bool:
     """Whether a script names autocast outside of its imports, or computes in half precision by hand."""
     data = script.source.data

@@ -150,13 +150,20 @@ class Program:
             self._folders[folder] = [*inside, str(root / "src")]
         return self._folders[folder]
 
-    def importers(self, script: Script) -> list[Script]:
-        """The project's files that import ``script``'s module, in path order; none where there are too many."""
+    def is_imported(self, script: Script) -> bool:
+        """Whether any file of the project imports ``script``'s module."""
+        return bool(self._importing(script))
+
+    def _importing(self, script: Script) -> list[Path]:
         path = _absolute(script.path)
         root = self.root(path)
         if root not in self._projects:
             self._projects[root] = self._import_graph(root)
-        paths = self._projects[root].get(path, [])
+        return self._projects[root].get(path, [])
+
+    def importers(self, script: Script) -> list[Script]:
+        """The project's files that import ``script``'s module, in path order; none where there are too many."""
+        paths = self._importing(script)
         if len(paths) > _MOST_IMPORTERS:
             return []
         return [found for found in map(self.reached, paths) if found is not None]

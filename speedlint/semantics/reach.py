@@ -38,21 +38,43 @@ class Use:
     repeated: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """Where an object goes.
+
+    Attributes:
+        uses: the places it is seen to reach, in the order of the flow.
+        is_lost: whether it may also go where no use is seen: other files read a module's names, containers are passed on.
+    """
+
+    uses: list[Use]
+    is_lost: bool
+
+
 def uses(script: Script, made: cst.Call) -> list[Use]:
     """The places the object made by ``made`` is seen to reach, in the order of the flow."""
+    return reached(script, made).uses
+
+
+def reached(script: Script, made: cst.Call) -> Reached:
+    """Where the object made by ``made`` goes."""
     flow = _Flow()
     flow.follow(script, made, repeated=False)
-    return flow.found
+    return Reached(flow.found, flow.is_lost)
 
 
 class _Flow:
     def __init__(self) -> None:
         self.found: list[Use] = []
+        self.is_lost = False
         self._seen: set[tuple[int, bool, tuple[object, ...]]] = set()
 
     def follow(self, script: Script, node: cst.CSTNode, *, repeated: bool, path: tuple[object, ...] = ()) -> None:
         """Follows an expression whose value is the object, or holds it under ``path`` (indices and keys)."""
-        if (id(node), repeated, path) in self._seen or len(self._seen) > _MOST_USES:
+        if (id(node), repeated, path) in self._seen:
+            return
+        if len(self._seen) > _MOST_USES:
+            self.is_lost = True
             return
         self._seen.add((id(node), repeated, path))
         parent = script.source.parents[node]
@@ -90,6 +112,8 @@ class _Flow:
                 self._taken(script, parent, repeated, path)
             case cst.Attribute(value=value) if value is node and path:
                 self._items(script, parent, repeated, path)
+            case _ if path and not isinstance(parent, cst.Expr):
+                self.is_lost = True
 
     # Variables
 
@@ -104,14 +128,19 @@ class _Flow:
                     self._bind(script, element.value, repeated, path[1:])
         elif isinstance(target, cst.Subscript) and isinstance(target.value, cst.Name):
             self._name(script, target.value, repeated, (_key(target), *path))
+        else:
+            self.is_lost = True
 
     def _name(self, script: Script, target: cst.Name, repeated: bool, path: tuple[object, ...]) -> None:
         scope = script.names.scope(target)
+        owner = scope.lookup(target.value)
+        bound = {binding.node for binding in owner.bindings.get(target.value, [])} if owner is not None else set()
         for use in script.names.uses(target):
-            if use is not target and self._reaches(script, target, use):
+            if use not in bound and self._reaches(script, target, use):
                 again = self._runs_again(script, use, target)
                 self.follow(script, use, repeated=repeated or again, path=path)
         if scope is script.names.module:
+            self.is_lost = True
             self._imported(script, target, repeated, path)
 
     @staticmethod
@@ -139,6 +168,7 @@ class _Flow:
     def _attribute(self, script: Script, target: cst.Attribute, repeated: bool, path: tuple[object, ...]) -> None:
         owner = script.value(target.value).definition
         if owner is None or not isinstance(owner.node, cst.ClassDef):
+            self.is_lost = True
             return
         places = {other.path: other for other in (owner.script, script, *owner.script.program.importers(owner.script))}
         for place in places.values():
@@ -176,26 +206,29 @@ class _Flow:
     def _items(self, script: Script, attribute: cst.Attribute, repeated: bool, path: tuple[object, ...]) -> None:
         call = script.source.parents[attribute]
         if not isinstance(call, cst.Call) or call.func is not attribute:
-            return
-        if attribute.attr.value == "items":
+            self.is_lost = True
+        elif attribute.attr.value == "items":
             self.follow(script, call, repeated=repeated, path=(None, 1, *path[1:]))
         elif attribute.attr.value == "values":
             self.follow(script, call, repeated=repeated, path=(None, *path[1:]))
         elif attribute.attr.value == "get":
             self.follow(script, call, repeated=repeated, path=path[1:])
+        else:
+            self.is_lost = True
 
     # Calls
 
     def _returned(self, script: Script, node: cst.CSTNode, repeated: bool, path: tuple[object, ...]) -> None:
         function = script.function(node)
-        if function is None:
-            return
-        for other, call in script.call_sites(function):
+        sites = script.call_sites(function) if function is not None else []
+        self.is_lost |= not sites
+        for other, call in sites:
             self.follow(other, call, repeated=repeated, path=path)
 
     def _passed(self, script: Script, arg: cst.Arg, repeated: bool, path: tuple[object, ...]) -> None:
         call = script.source.parents[arg]
         if not isinstance(call, cst.Call) or arg.star:
+            self.is_lost = True
             return
         name = script.name(call.func)
         method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
@@ -221,6 +254,7 @@ class _Flow:
         else:
             parameter = None if callee is None else parameter_of(callee, call, arg)
         if callee is None or parameter is None:
+            self.is_lost |= bool(path)
             return
         other = callee.script
         for use in other.names.uses(parameter):

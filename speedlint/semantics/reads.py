@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from speedlint.semantics import library
 from speedlint.semantics.model import Frequency, Place, Role
 from speedlint.semantics.script import Script
 
@@ -157,7 +158,7 @@ def _need_of_call(script: Script, call: cst.Call) -> Need | None:
     if method == "step" and isinstance(call.func, cst.Attribute):
         base = script.text(call.func.value).rpartition(".")[2]
         return None if script.role(call.func.value) in _STEPPERS or base in _BOOKKEEPERS else Need.ACTION
-    if name == "range" or method in _SIZES:
+    if name == "range" or method in _SIZES or name in library.TAKES_LENGTHS_ON_HOST:
         return Need.SIZE
     if method in _WRITERS or name.startswith(_LIBRARY_WRITERS):
         return Need.FILE

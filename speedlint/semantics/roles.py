@@ -648,9 +648,15 @@ class Roles:
         for string in source.of(cst.SimpleString):
             if str(string.evaluated_value).startswith("cuda") and b"torch" in source.data:
                 return True
-        if any(self.script.calls(*library.ON_GPU_BY_DEFAULT)):
+        if any(not self._asks_for_cpu(call) for call in self.script.calls(*library.ON_GPU_BY_DEFAULT)):
             return True
         return any(self.calls.place_of_move(call, Place.HOST) is not Place.HOST for call in self.script.method_calls("to"))
+
+    def _asks_for_cpu(self, call: cst.Call) -> bool:
+        """Whether ``Trainer(accelerator="cpu")`` and the like keep a library from taking the GPU."""
+        asked = self.script.argument(call, "accelerator")
+        known = self.script.constant(asked) if asked is not None else None
+        return known is not None and known.value == "cpu"
 
 
 def combined_place(values: list[Value]) -> Place:

@@ -244,7 +244,7 @@ class Values:
             return script.values.class_field(setting, name)
         if isinstance(setting, cst.Call) and not _is_parser(setting):
             return script.values._given_option(setting, name, depth)
-        return script.values.parsed_option(name)
+        return script.values.parsed_option(name, setting if isinstance(setting, cst.Call) else None)
 
     def _given_option(self, call: cst.Call, name: str, depth: int) -> Constant | None:
         """A field of what ``Config(workers=4)`` or ``replace(config, workers=4)`` makes."""
@@ -280,10 +280,15 @@ class Values:
         script, given, path = set_in[0]
         return script.values.constant(given) if not path else None
 
-    def parsed_option(self, name: str) -> Constant | None:
-        """The default of the command-line option stored under ``name``; None if the script sets it again."""
+    def parsed_option(self, name: str, parsed: cst.Call | None) -> Constant | None:
+        """The default of the command-line option stored under ``name``; None if the script sets it again.
+
+        ``parsed`` is the call of ``parse_args``: of several parsers' options, its own parser's is taken.
+        """
         places = [self.script, *self.script.imports]
         options = [(script, call) for script in places for call in script.values.options(name)]
+        own = [(script, call) for script, call in options if script is self.script and self._is_of(call, parsed)]
+        options = own or options
         if len(options) != 1 or any(script.values.is_assigned(name) for script in (*places, *self.script.neighbours)):
             return None
         script, call = options[0]
@@ -294,6 +299,14 @@ class Values:
         if kind in ("store_true", "store_false"):
             return Constant(kind == "store_false", script, call)
         return Constant(None, script, call) if not script.argument(call, "required", None) else None
+
+    def _is_of(self, option: cst.Call, parsed: cst.Call | None) -> bool:
+        """Whether an option is added to the parser, by the name it is bound to, that ``parsed`` is a call of."""
+        match option.func, parsed:
+            case cst.Attribute(value=cst.Name() as adds), cst.Call(func=cst.Attribute(value=cst.Name() as parser)):
+                made = self.script.names.reaching(parser)
+                return len(made) == 1 and self.script.names.reaching(adds) == made
+        return False
 
     def options(self, name: str) -> Iterator[cst.Call]:
         """The ``add_argument`` calls of this file that store under ``name``."""

@@ -7,8 +7,8 @@ from torch.utils.data import DataLoader, TensorDataset
 class Reader(nn.Module):
     def __init__(self):
         super().__init__()
-        self.cells = nn.LSTM(6, 16, batch_first=True)
-        self.head = nn.Linear(16, 1)
+        self.cells = nn.LSTM(6, 264, batch_first=True)
+        self.head = nn.Linear(264, 1)
 
     def forward(self, rows):
         states, _ = self.cells(rows)

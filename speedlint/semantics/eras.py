@@ -1,0 +1,68 @@
+"""The newest torch release that a script can still run on, where its code was never carried over to later ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from speedlint.semantics.model import Role
+
+if TYPE_CHECKING:
+    from speedlint.semantics.script import Script
+
+_GONE: dict[str, tuple[int, int]] = {
+    "torchtext.legacy": (1, 10),
+    "torchtext.data.Field": (1, 7),
+    "torchtext.data.BucketIterator": (1, 7),
+    "torchtext.data.TabularDataset": (1, 7),
+    "torchtext.datasets.TranslationDataset": (1, 7),
+    "torch.utils.ffi": (0, 4),
+    "torch._six": (1, 13),
+}
+"""Names that the next release no longer has: torchtext 0.9 (torch 1.8) moved its old API, 0.12 (torch 1.11) removed it."""
+_INDEXED_SCALAR = (0, 4)
+"""Since torch 0.5, ``loss.data[0]`` raises an IndexError."""
+
+
+def newest_release(script: Script) -> tuple[int, int] | None:
+    """The newest release that the script's code runs on; None where nothing bounds it."""
+    return script.once("newest release", lambda: _find(script), None)
+
+
+def can_run_on(script: Script, release: tuple[int, int]) -> bool:
+    """Whether nothing in the script's code keeps it from a release."""
+    newest = newest_release(script)
+    return newest is None or newest >= release
+
+
+def _find(script: Script) -> tuple[int, int] | None:
+    bounds = [
+        release
+        for gone, release in _GONE.items()
+        if gone.partition(".")[0].encode() in script.source.data and _uses(script, gone)
+    ]
+    if b".data[0]" in script.source.data and any(_indexes_loss(script, each) for each in script.source.of(cst.Subscript)):
+        bounds.append(_INDEXED_SCALAR)
+    return min(bounds, default=None)
+
+
+def _uses(script: Script, gone: str) -> bool:
+    bound = (binding.dotted or "" for bindings in script.names.all_bindings() for binding in bindings)
+    if any(f"{dotted}.".startswith(f"{gone}.") for dotted in bound):
+        return True
+    last = gone.rpartition(".")[2]
+    return any(each.attr.value == last and script.name(each) == gone for each in script.source.of(cst.Attribute))
+
+
+def _indexes_loss(script: Script, node: cst.Subscript) -> bool:
+    """Whether it is ``loss.data[0]`` of a loss that is run backward: a tensor without dimensions."""
+    match node:
+        case cst.Subscript(
+            value=cst.Attribute(value=cst.Name() as loss, attr=cst.Name("data")),
+            slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Integer("0")))],
+        ):
+            run = (call.func.value for call in script.method_calls("backward") if isinstance(call.func, cst.Attribute))
+            same = any(isinstance(each, cst.Name) and each.value == loss.value for each in run)
+            return same and script.role(loss) is not Role.ARRAY
+    return False
