@@ -57,7 +57,7 @@ from speedlint.semantics import eras
 from speedlint.semantics.halves import autocast_edits, gpu_condition, refuse_hazards
 from speedlint.semantics.precision import is_sharded_in_half, uses_autocast
 from speedlint.semantics.probes import is_probe
-from speedlint.semantics.scaling import scaling
+from speedlint.semantics.scaling import scaling, spelled_constructor
 from speedlint.semantics.script import Script
 from speedlint.semantics.steps import Step, is_light, is_reinforcement, training_steps, updates
 from speedlint.semantics.training import is_framework_driven
@@ -83,7 +83,7 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     advice = f'put it and the loss under `with torch.autocast(device_type="cuda", dtype=torch.{kind}):`'
     if kind == "float16":
         advice += (
-            ', and add `scaler = torch.amp.GradScaler("cuda")` beside the optimizer, `scaler.scale(loss).backward()`, '
+            f", and add `scaler = {spelled_constructor(script)}` beside the optimizer, `scaler.scale(loss).backward()`, "
             "`scaler.unscale_(optimizer)` before clipping, `scaler.step(optimizer)` and `scaler.update()`"
         )
     if is_reinforcement(script):

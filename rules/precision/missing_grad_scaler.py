@@ -42,14 +42,14 @@ import libcst as cst
 from speedlint.edits import CannotEdit
 from speedlint.rule import Finding, Fix, Risk, Rule
 from speedlint.semantics.precision import half_autocast, uses_scaler
-from speedlint.semantics.scaling import scaling
+from speedlint.semantics.scaling import scaling, spelled_constructor
 from speedlint.semantics.script import Script
 from speedlint.semantics.steps import training_steps
 from speedlint.semantics.training import is_framework_driven
 
 _ADVICE = (
-    'make `scaler = torch.amp.GradScaler("cuda")` once beside the optimizer, then `scaler.scale(loss).backward()`, '
-    "`scaler.step(optimizer)` and `scaler.update()`; bfloat16 needs none of it"
+    "make `scaler = {made}` once beside the optimizer, then `scaler.scale(loss).backward()`, `scaler.step(optimizer)` and "
+    "`scaler.update()`; bfloat16 needs none of it"
 )
 
 
@@ -62,12 +62,13 @@ def check(backward: cst.Call, script: Script) -> Iterator[Finding]:
     if autocast is None:
         return
     message = f"`{script.text(backward)}` differentiates a float16 loss (`{script.text(autocast)}`) without a scaler"
+    advice = _ADVICE.format(made=spelled_constructor(script))
     try:
         fix = Fix(scaling(step, autocast).edits, Risk.NUMERIC)
     except CannotEdit as why:
-        yield Finding(backward, message, advice=f"{_ADVICE}; not written because {why}")
+        yield Finding(backward, message, advice=f"{advice}; not written because {why}")
         return
-    yield Finding(backward, message, fix=fix, advice=_ADVICE)
+    yield Finding(backward, message, fix=fix, advice=advice)
 
 
 RULE = Rule("SPD102", on=cst.Call, check=check, triggers=(b"autocast",))

@@ -72,6 +72,12 @@ def scaling(step: Step, autocast: cst.Call | None = None) -> Scaling:
     return Scaling(scaler, tuple(found))
 
 
+def spelled_constructor(script: Script) -> str:
+    """How a scaler is made in the release that the script targets, for a message."""
+    is_new = (script.options.torch or (0, 0)) >= (2, 3)
+    return 'torch.amp.GradScaler("cuda")' if is_new else "torch.cuda.amp.GradScaler()"
+
+
 def _constructor(script: Script, condition: str) -> tuple[str, tuple[Edit, ...]]:
     enabled = f"enabled={condition}" if condition else ""
     if (script.options.torch or (0, 0)) >= (2, 3):
