@@ -67,10 +67,11 @@ def test_numeric_fixes_keep_the_first_loss_and_settle(original: Path, tmp_path: 
 
 @pytest.mark.slow
 @each_project
-def test_numeric_fixes_end_within_the_spread_of_five_seeds(original: Path, tmp_path: Path) -> None:
+def test_the_last_loss_agrees_within_the_spread_of_five_seeds(original: Path, tmp_path: Path) -> None:
+    """Where the random stream moves, a run is one more draw: a third of all harmless changes leave the range of five."""
     before = copied(original, tmp_path / "before")
     runs = [train(before), *(train(before, "--seed", seed) for seed in OTHER_SEEDS)]
     last = [losses(run)[-1] for run in runs]
     after = copied(original, tmp_path / "after")
     fix(after, "numeric")
-    assert min(last) <= losses(train(after))[-1] <= max(last)
+    assert abs(losses(train(after))[-1] - last[0]) <= max(last) - min(last)

@@ -30,9 +30,9 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
 Numeric: the same formula, rounded in another order. `fused=True` raises for parameters that are not on the GPU yet, so it is
 written only where they are known to be; where the device is chosen at run time the argument asks for it. Nothing is written
 where the model is moved after the optimizer is made, or is sharded. Needs torch 2.0 for Adam and AdamW, 2.3 for SGD, and
-2.9 for Adagrad (the fused form of 2.4 was for the CPU alone). Optimizers of a probe, which tries batch sizes on random data
-with a model of its own, are left alone; so are SGD with nothing but a learning rate, which is one kernel as it is,
-optimizers with a group for each parameter, which stay a kernel a group, and those that step once.
+2.9 for Adagrad (the fused form of 2.4 was for the CPU alone). Optimizers of a probe, which tries batch sizes or times a
+layer on made-up data, are left alone; so are SGD with nothing but a learning rate, which is one kernel as it is, optimizers
+with a group for each parameter, which stay a kernel a group, and those that step once.
 
 ## Sources
 PyTorch pull request 96755 reports 9% for a whole training step; issue 121857 reports a slower step on one GPU, so let

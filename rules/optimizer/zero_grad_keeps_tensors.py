@@ -73,6 +73,8 @@ def _of_call(call: cst.Call, script: Script) -> Iterator[Finding]:
     if not kept or script.frequency(call) < Frequency.THROTTLED or evaluation.is_test(script):
         return
     message = f"`{script.text(call)}` fills every gradient with zeros instead of dropping it"
+    if given is None:
+        message += ", as it does by default before torch 2.0"
     yield _finding(call, call.func.value, message, script, _default(call, given, script))
 
 

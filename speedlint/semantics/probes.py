@@ -1,4 +1,4 @@
-"""Throw-away trainings on made-up data, as those that try which batch size fits into memory."""
+"""Throw-away trainings on made-up data: those that try which batch size fits into memory, or time a layer."""
 
 from __future__ import annotations
 
@@ -59,7 +59,9 @@ def _stays(step: Step, use: cst.Name, methods: frozenset[str]) -> bool:
         return True
     if isinstance(parent, cst.Arg):
         return source.parents[parent] in step.optimizer_steps()
-    return isinstance(parent, cst.Call) and parent.func is use and source.contains(step.turn, use)
+    if not isinstance(parent, cst.Call) or parent.func is not use:
+        return False
+    return source.contains(step.turn, use) or all(_is_made_up(step, arg.value, 0) for arg in parent.args)
 
 
 def _is_made_up(step: Step, expression: cst.BaseExpression, depth: int) -> bool:
