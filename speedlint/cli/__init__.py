@@ -14,6 +14,7 @@ from speedlint.cli.check import check
 from speedlint.cli.explain import explain
 from speedlint.cli.fix import fix
 from speedlint.cli.rules import rules
+from speedlint.cli.verify import verify
 from speedlint.errors import UserError
 from speedlint.output.terminal import visible
 
@@ -44,6 +45,7 @@ def main() -> None:
     \b
     speedlint check train.py          what is slow, why, and what to do
     speedlint fix train.py            the changes as a diff; --apply writes them
+    speedlint verify train.py         whether the changes make it faster, measured
     speedlint explain item-in-loop    a rule's documentation
     """
 
@@ -55,5 +57,5 @@ def _never_fail_to_print() -> None:
                 stream.reconfigure(errors="backslashreplace")
 
 
-for command in (check, fix, explain, rules):
+for command in (check, fix, verify, explain, rules):
     main.add_command(command)

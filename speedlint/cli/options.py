@@ -15,9 +15,10 @@ from speedlint.registry import Registry
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _words(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
-    words = itertools.chain.from_iterable(value.split(",") for value in values)
-    return tuple(word.strip() for word in words if word.strip())
+def words(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """The comma-separated words of an option that may be given several times."""
+    found = itertools.chain.from_iterable(value.split(",") for value in values)
+    return tuple(word.strip() for word in found if word.strip())
 
 
 def _release(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[int, int] | None:
@@ -30,10 +31,10 @@ def _release(_ctx: click.Context, _param: click.Parameter, value: str | None) ->
 _SHARED = (
     click.argument("paths", nargs=-1, type=click.Path(path_type=Path)),
     click.option(
-        "--select", multiple=True, callback=_words, metavar="CODE,...", help="Only rules with these names or code prefixes."
+        "--select", multiple=True, callback=words, metavar="CODE,...", help="Only rules with these names or code prefixes."
     ),
     click.option(
-        "--ignore", multiple=True, callback=_words, metavar="CODE,...", help="No rules with these names or code prefixes."
+        "--ignore", multiple=True, callback=words, metavar="CODE,...", help="No rules with these names or code prefixes."
     ),
     click.option("--exclude", multiple=True, metavar="PATTERN", help="Leave out files that match, as in a .gitignore file."),
     click.option("--torch", callback=_release, metavar="RELEASE", help="The torch release that will be used, such as 2.4."),

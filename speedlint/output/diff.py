@@ -31,6 +31,12 @@ def render(stages: Iterable[Stage]) -> Iterator[str]:
             yield ""
 
 
+def plain(stages: Iterable[Stage]) -> Iterator[str]:
+    """The lines of ``render`` without colours."""
+    for block in render(stages):
+        yield from click.unstyle(block).rstrip("\n").split("\n")
+
+
 def written(outcome: Outcome) -> str:
     """The line that says what was done to a file."""
     codes = sorted({fix.code for fix in outcome.applied})

@@ -1,0 +1,126 @@
+"""``speedlint verify``."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from speedlint import config
+from speedlint.cli.options import prepare
+from speedlint.cli.options import words as split_words
+from speedlint.errors import UserError
+from speedlint.rule import Risk
+
+if TYPE_CHECKING:
+    from speedlint.verify.plan import Command
+
+
+@click.command(context_settings={"ignore_unknown_options": False})
+@click.argument("script", required=False)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.option("-m", "module", metavar="MODULE", help="Run a module of the current folder instead of a script.")
+@click.option("--against", type=click.Path(path_type=Path), help="Another version of the script or the project.")
+@click.option("--risk", type=click.Choice(config.RISKS), help="The highest risk of the fixes to apply (default: numeric).")
+@click.option("--select", multiple=True, callback=split_words, metavar="CODE,...", help="Only fixes of these rules.")
+@click.option("--ignore", multiple=True, callback=split_words, metavar="CODE,...", help="No fixes of these rules.")
+@click.option("--amp", type=click.Choice(config.AMP), help="The half precision that fixes bring in (default: fp16).")
+@click.option("--config", type=click.Path(path_type=Path), help="The configuration file to use.")
+@click.option("--python", default=sys.executable, metavar="PATH", help="The interpreter that has the script's torch.")
+@click.option(
+    "--launch", default="", metavar="COMMAND", help='What starts the script, such as "torchrun --nproc-per-node 2".'
+)
+@click.option("--steps", type=click.IntRange(min=3), default=30, show_default=True, help="Steps to measure in each run.")
+@click.option("--warmup", type=click.IntRange(min=0), default=5, show_default=True, help="The fewest steps before them.")
+@click.option("--pairs", type=click.IntRange(min=2), default=6, show_default=True, help="The fewest pairs of runs.")
+@click.option("--max-pairs", type=click.IntRange(min=2), default=20, show_default=True, help="The most pairs of runs.")
+@click.option(
+    "--budget", type=click.FloatRange(min=1), default=300, show_default=True, metavar="SECONDS", help="Time for all."
+)
+@click.option(
+    "--timeout", type=click.FloatRange(min=1), default=600, show_default=True, metavar="SECONDS", help="For one run."
+)
+@click.option("--threads", type=click.IntRange(min=1), help="CPU threads of a run (default: one fewer than the cores).")
+@click.option("--per-fix", is_flag=True, help="Measure what each rule's fixes bring.")
+@click.option("--min-speedup", type=float, metavar="X", help="Exit with 1 if it is less than X times as fast.")
+@click.option("--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Write all that was measured.")
+@click.option("--html", "html_file", type=click.Path(path_type=Path), metavar="FILE", help="Write a page with charts.")
+@click.option("--keep", type=click.Path(path_type=Path), metavar="FOLDER", help="Keep the copies and the outputs there.")
+@click.pass_context
+def verify(
+    ctx: click.Context, /, script: str | None, arguments: tuple[str, ...], module: str | None, **options: Any
+) -> None:
+    """Times SCRIPT as it is against SCRIPT as `fix` would leave it, and compares what they train.
+
+    Runs happen in copies of the project: nothing of it is written to. What follows `--` is passed to the script:
+
+        speedlint verify train.py -- --epochs 3
+
+    Exits with 0 if it is faster or no different, 1 if it is slower, another training, or less than --min-speedup, 2 if
+    something is wrong, and 3 if the answer is not clear.
+    """
+    from speedlint.output import verify_html, verify_json, verify_text
+    from speedlint.output.verify_live import Live
+    from speedlint.verify import machine, session
+    from speedlint.verify.plan import plan
+    from speedlint.verify.runner import Limits
+    from speedlint.verify.scratch import scratch
+
+    command = _command(script, arguments, module, options)
+    settings, registry = prepare(
+        (command.folder / command.target if not command.is_module else command.folder,),
+        config=options["config"],
+        select=options["select"],
+        ignore=options["ignore"],
+        amp=options["amp"],
+        risk=Risk[options["risk"].upper()] if options["risk"] else None,
+    )
+    for target in (options["json_file"], options["html_file"]):
+        if target is not None and not target.absolute().parent.is_dir():
+            raise UserError(f"{target}: there is no such folder to write to")
+    whole = plan(command, settings, registry, options["against"])
+    if options["against"] is None and not whole.fixed.changed:
+        click.echo("Nothing to fix at this risk, so there is nothing to compare; `speedlint check` says what it saw.")
+        ctx.exit(0)
+    limits = Limits(
+        steps=options["steps"],
+        warmup=options["warmup"],
+        threads=options["threads"] or max(1, machine.cores() - 1),
+        timeout=options["timeout"],
+    )
+    effort = session.Effort(
+        options["pairs"], max(options["pairs"], options["max_pairs"]), options["budget"], options["per_fix"]
+    )
+    with scratch(options["keep"]) as folders, Live(time.monotonic() + options["budget"]) as live:
+        report = session.verify(whole, folders, limits, effort, registry, live)
+    live.show(verify_text.render(report))
+    if options["json_file"] is not None:
+        _write(options["json_file"], verify_json.render(report))
+    if options["html_file"] is not None:
+        _write(options["html_file"], verify_html.render(report))
+    ctx.exit(report.exit_code(options["min_speedup"]))
+
+
+def _command(script: str | None, arguments: tuple[str, ...], module: str | None, options: dict[str, Any]) -> Command:
+    if (script is None) == (module is None) and module is None:
+        raise UserError("name the script to time, or a module with -m")
+    if module is not None and script is not None:
+        arguments = (script, *arguments)
+    from speedlint.verify.plan import Command
+
+    try:
+        launcher = tuple(shlex.split(options["launch"]))
+    except ValueError as error:
+        raise UserError(f"--launch: {error}") from error
+    return Command(options["python"], module or script or "", module is not None, arguments, launcher, Path.cwd())
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written ({error.strerror})") from error

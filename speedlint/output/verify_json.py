@@ -1,0 +1,96 @@
+"""The result of ``verify`` as JSON: complete enough to compute every figure again."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from typing import Any
+
+from speedlint.verify.parity import Parity
+from speedlint.verify.report import Effect, Report
+from speedlint.verify.samples import Sample
+from speedlint.verify.stats import Estimate
+from speedlint.verify.timing import Timing
+
+VERSION = 1
+
+
+def render(report: Report) -> str:
+    """One object; numbers that are none, such as an infinite width, are null."""
+    return json.dumps(_clean(_report(report)), indent=1, ensure_ascii=True, allow_nan=False) + "\n"
+
+
+def _report(report: Report) -> dict[str, Any]:
+    return {
+        "version": VERSION,
+        "command": report.command,
+        "verdict": report.verdict.value,
+        "parity": _parity(report.parity),
+        "timing": _timing(report.timing) if report.timing is not None else None,
+        "targets": [asdict(each) for each in report.targets],
+        "fixes": [
+            {
+                "path": str(fix.path),
+                "line": fix.line,
+                "code": fix.code,
+                "rule": fix.rule,
+                "risk": fix.risk.name.lower(),
+                "message": fix.message,
+            }
+            for stage in report.stages
+            for fix in stage.applied
+        ],
+        "per_fix": [_effect(each) for each in report.effects],
+        "notes": list(report.notes),
+        "problem": report.problem,
+        "machine": report.machine,
+        "seconds": report.seconds,
+    }
+
+
+def _parity(parity: Parity) -> dict[str, Any]:
+    return {**asdict(parity), "tier": parity.tier.words}
+
+
+def _timing(timing: Timing) -> dict[str, Any]:
+    return {
+        "ratio": _estimate(timing.estimate),
+        "control": _estimate(timing.control),
+        "floor": math.expm1(timing.floor),
+        "whole": _estimate(timing.whole) if timing.whole is not None else None,
+        "breakeven_steps": timing.breakeven,
+        "first": [_sample(each) for each in timing.first],
+        "pairs": [[_sample(a), _sample(b)] for a, b in timing.pairs],
+    }
+
+
+def _estimate(found: Estimate) -> dict[str, Any]:
+    return {"ratio": found.ratio, "low": found.low, "high": found.high, "count": found.count}
+
+
+def _sample(sample: Sample) -> dict[str, Any]:
+    return {key: value for key, value in asdict(sample).items() if key not in ("log", "losses", "environment")}
+
+
+def _effect(effect: Effect) -> dict[str, Any]:
+    return {
+        "code": effect.code,
+        "rule": effect.rule,
+        "risk": effect.risk,
+        "fixes": effect.fixes,
+        "full": effect.full,
+        "pays": effect.pays,
+        "note": effect.note,
+        "without": _timing(effect.without) if effect.without is not None and effect.without.pairs else None,
+    }
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): _clean(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_clean(each) for each in value]
+    return value

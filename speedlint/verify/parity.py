@@ -1,0 +1,185 @@
+"""Whether the fixed version is the same training: losses of separate runs, which are not timed. See `docs/verify.md`."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from speedlint.verify.plan import Version
+from speedlint.verify.runner import Mode, Runner
+from speedlint.verify.samples import Sample
+
+SINGLE, HALF = 1e-5, 2e-2
+"""How far the first losses may be apart, relative to the original's, for numeric parity."""
+DRIFT = 3.0
+"""How many times the drift of one ulp is allowed."""
+_LEAST_DRIFT = 1e-6
+SEEDS = 5
+_WINDOW = 5
+_INSIDE = 0.8
+_SEEDING = "manual_seed"
+
+
+class Tier(enum.IntEnum):
+    """How alike two trainings are, the most alike first."""
+
+    IDENTICAL = 0
+    NUMERIC = 1
+    STATISTICAL = 2
+    DIFFERENT = 3
+    UNKNOWN = 4
+
+    @property
+    def words(self) -> str:
+        """The tier's name for people."""
+        return {
+            Tier.IDENTICAL: "identical",
+            Tier.NUMERIC: "numeric",
+            Tier.STATISTICAL: "statistical",
+            Tier.DIFFERENT: "different training",
+            Tier.UNKNOWN: "not known",
+        }[self]
+
+
+@dataclass(frozen=True)
+class Parity:
+    """The tier and what it rests on.
+
+    Attributes:
+        why: one sentence.
+        original, fixed: the losses of both versions under the same seed.
+        first: how far the first losses are apart, relative to the original's.
+        drift: the largest such distance over all steps.
+        allowed: the drift that numeric parity allows.
+        seeded: whether the script seeds torch itself.
+        repeatable: whether two runs of the original agree bit for bit.
+        original_seeds, fixed_seeds: the losses under further seeds, where they were needed.
+    """
+
+    tier: Tier
+    why: str
+    original: tuple[float, ...] = ()
+    fixed: tuple[float, ...] = ()
+    first: float = math.nan
+    drift: float = math.nan
+    allowed: float = math.nan
+    seeded: bool = True
+    repeatable: bool = True
+    original_seeds: tuple[tuple[float, ...], ...] = field(default=())
+    fixed_seeds: tuple[tuple[float, ...], ...] = field(default=())
+
+
+def judge(runner: Runner, original: Version, fixed: Version) -> Parity:
+    """Runs both versions under the same seed, and more often where the losses are not the same."""
+    once, again = runner.run(original, Mode("loss")), runner.run(original, Mode("loss"))
+    if not once.losses:
+        return Parity(Tier.UNKNOWN, f"the original version {once.note or 'ran no backward pass'}")
+    other = runner.run(fixed, Mode("loss"))
+    if not other.losses or (other.note and not once.note):
+        why = f"the fixed version {other.note or 'ran no backward pass'}"
+        return Parity(Tier.DIFFERENT, why, once.losses, other.losses)
+    found = compare(once, again, other)
+    if found.tier is not Tier.UNKNOWN:
+        return found
+    nudged = runner.run(original, Mode("loss", nudge=True))
+    found = with_drift(found, once, again, other, nudged)
+    if found.tier is not Tier.UNKNOWN:
+        return found
+    seeds = range(1, SEEDS)
+    mine = (once.losses, *(runner.run(original, Mode("loss", offset=seed)).losses for seed in seeds))
+    theirs = (other.losses, *(runner.run(fixed, Mode("loss", offset=seed)).losses for seed in seeds))
+    return with_seeds(found, mine, theirs)
+
+
+def compare(once: Sample, again: Sample, other: Sample) -> Parity:
+    """Identical, different for certain, or not known yet."""
+    repeatable, seeded = _same(once.losses, again.losses), any(_SEEDING in each for each in once.seeds)
+    first, drift = _gap(once.losses[0], other.losses[0]), distance(once.losses, other.losses)
+    known = (once.losses, other.losses, first, drift)
+    if any(map(math.isnan, other.losses)) and not any(map(math.isnan, once.losses)):
+        at = next(i for i, each in enumerate(other.losses) if math.isnan(each))
+        return Parity(Tier.DIFFERENT, f"its loss is not a number from step {at + 1} on", *known, 0.0, seeded, repeatable)
+    if _same(once.losses, other.losses):
+        if repeatable and seeded:
+            why = f"all {len(once.losses)} losses are the same, bit for bit"
+            return Parity(Tier.IDENTICAL, why, *known, 0.0, seeded, repeatable)
+        why = "the losses are the same under a seed of verify's own; the script sets none, so `identical` is not to be had"
+        if seeded:
+            why = "the losses are the same, but the original does not repeat itself, so that `identical` is not to be had"
+        return Parity(Tier.NUMERIC, why, *known, 0.0, seeded, repeatable)
+    return Parity(Tier.UNKNOWN, "", *known, math.nan, seeded, repeatable)
+
+
+def with_drift(found: Parity, once: Sample, again: Sample, other: Sample, nudged: Sample) -> Parity:
+    """Numeric, or not known yet."""
+    allowed = DRIFT * max(distance(once.losses, nudged.losses), distance(once.losses, again.losses), _LEAST_DRIFT)
+    least = HALF if once.half or other.half else SINGLE
+    if len(once.losses) == len(other.losses) and found.first <= least and found.drift <= max(allowed, least):
+        why = (
+            f"the first losses agree within {found.first:.1e}, and later ones drift by {found.drift:.1e} "
+            f"(allowed: {least:.0e}, and {max(allowed, least):.1e})"
+        )
+        return _changed(found, Tier.NUMERIC, why, allowed=max(allowed, least))
+    return _changed(found, Tier.UNKNOWN, "", allowed=max(allowed, least))
+
+
+def with_seeds(found: Parity, mine: Sequence[Sequence[float]], theirs: Sequence[Sequence[float]]) -> Parity:
+    """Statistical if the mean of the fixed version's losses runs inside the original's envelope, else different."""
+    seeds = (tuple(map(tuple, mine)), tuple(map(tuple, theirs)))
+    length = min(map(len, (*mine, *theirs)))
+    if length < _WINDOW:
+        return _changed(found, Tier.DIFFERENT, f"a run ended after {length} losses", seeds=seeds)
+    smooth = [smoothed(each[:length]) for each in mine]
+    mean = smoothed([math.fsum(each[k] for each in theirs) / len(theirs) for k in range(length)])
+    low, high = [min(each) for each in zip(*smooth, strict=True)], [max(each) for each in zip(*smooth, strict=True)]
+    inside = sum(a <= x <= b for a, x, b in zip(low, mean, high, strict=True)) / len(mean)
+    ends = low[-1] <= mean[-1] <= high[-1]
+    share = f"{inside:.0%} of the mean of {len(theirs)} seeds runs inside the envelope of {len(mine)} of the original"
+    if inside >= _INSIDE and ends:
+        return _changed(found, Tier.STATISTICAL, f"{share}, its end included", seeds=seeds)
+    return _changed(found, Tier.DIFFERENT, f"{share}, its end {'included' if ends else 'outside'}", seeds=seeds)
+
+
+def distance(one: Sequence[float], other: Sequence[float]) -> float:
+    """The largest distance of two losses of the same step, relative to the first's."""
+    return max((_gap(a, b) for a, b in zip(one, other)), default=math.inf)  # noqa: B905 (one may have ended before)
+
+
+def smoothed(losses: Sequence[float]) -> list[float]:
+    """Means of five losses in a row."""
+    return [math.fsum(losses[k : k + _WINDOW]) / _WINDOW for k in range(len(losses) - _WINDOW + 1)]
+
+
+def _gap(one: float, other: float) -> float:
+    if one == other or (math.isnan(one) and math.isnan(other)):
+        return 0.0
+    gap = abs(one - other) / max(abs(one), 1e-12)
+    return math.inf if math.isnan(gap) else gap
+
+
+def _same(one: Sequence[float], other: Sequence[float]) -> bool:
+    return len(one) == len(other) and distance(one, other) == 0.0
+
+
+def _changed(
+    found: Parity,
+    tier: Tier,
+    why: str,
+    *,
+    allowed: float | None = None,
+    seeds: tuple[tuple[tuple[float, ...], ...], ...] = (),
+) -> Parity:
+    return Parity(
+        tier,
+        why,
+        found.original,
+        found.fixed,
+        found.first,
+        found.drift,
+        found.allowed if allowed is None else allowed,
+        found.seeded,
+        found.repeatable,
+        *seeds,
+    )

@@ -1,0 +1,198 @@
+"""What is compared: the command, the original's files, and the files as they are after the fixes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from speedlint import stages
+from speedlint.config import Settings
+from speedlint.errors import UserError
+from speedlint.fixer import Applied
+from speedlint.registry import Registry
+from speedlint.semantics.program import Program
+from speedlint.semantics.script import Options
+from speedlint.stages import Stage
+
+_MOST_FILES = 500
+
+
+@dataclass(frozen=True)
+class Command:
+    """How the script is run.
+
+    Attributes:
+        interpreter: the user's Python.
+        target: a script's path, or a module's name for ``-m``.
+        is_module: whether ``target`` is a module's name.
+        arguments: what follows it.
+        launcher: words before the script, such as ``("torchrun", "--nproc-per-node", "2")``; empty for none.
+        folder: where it is run.
+    """
+
+    interpreter: str
+    target: str
+    is_module: bool
+    arguments: tuple[str, ...]
+    launcher: tuple[str, ...]
+    folder: Path
+
+    def words(self, moved: Mapping[Path, Path]) -> list[str]:
+        """The command line, with folders of the user's moved to those of a copy."""
+        script = ["-m", self.target] if self.is_module else [str(_moved(self._script(), moved))]
+        if self.launcher:
+            return [*self.launcher, *script, *self.arguments]
+        return [self.interpreter, *script, *self.arguments]
+
+    def _script(self) -> Path:
+        return Path(os.path.abspath(self.folder / self.target))  # noqa: PTH100 (resolve would follow the user's links)
+
+
+@dataclass(frozen=True)
+class Version:
+    """One side of the comparison.
+
+    Attributes:
+        name: ``original``, ``fixed``, or what was left out.
+        root: the folder its files come from; the user's project, but for ``--against``.
+        changed: other bytes for some files, by path; None for a file that is left out.
+        command: how it is run.
+    """
+
+    name: str
+    root: Path
+    command: Command
+    changed: Mapping[Path, bytes | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The two versions.
+
+    Attributes:
+        base: the folder that is copied: that of the project, or one around it and the current folder.
+        real: the folders within ``base`` whose files are copied.
+        stages: what the fixes change, by risk.
+    """
+
+    original: Version
+    fixed: Version
+    base: Path
+    real: tuple[Path, ...]
+    stages: tuple[Stage, ...]
+    settings: Settings
+    entry: Path
+    files: tuple[Path, ...]
+
+    @property
+    def applied(self) -> tuple[Applied, ...]:
+        """The fixes, in the order they were applied."""
+        return tuple(fix for stage in self.stages for fix in stage.applied)
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """The rules whose fixes are in the fixed version."""
+        return tuple(dict.fromkeys(fix.code for fix in self.applied))
+
+
+def plan(command: Command, settings: Settings, registry: Registry, against: Path | None = None) -> Plan:
+    """Fixes the first-party files that the script reaches, in memory, or takes another version. Raises UserError."""
+    entry = entry_of(command)
+    files = reached(entry)
+    root = Program(Options()).root(entry)
+    base, real = _around(root, command.folder)
+    original = Version("original", root, command)
+    if against is not None:
+        return Plan(original, _other(against, original, entry), base, real, (), settings, entry, files)
+    staged = stages.fix(files, settings, registry)
+    changed = {Path(os.path.abspath(each.path)): each.after for each in staged.outcomes}  # noqa: PTH100
+    return Plan(original, Version("fixed", root, command, changed), base, real, staged.stages, settings, entry, files)
+
+
+def without(whole: Plan, codes: tuple[str, ...], name: str, registry: Registry) -> Version:
+    """The fixed version without the fixes of some rules."""
+    settings = replace(whole.settings, ignore=(*whole.settings.ignore, *codes))
+    staged = stages.fix(whole.files, settings, registry)
+    changed = {Path(os.path.abspath(each.path)): each.after for each in staged.outcomes}  # noqa: PTH100
+    return Version(name, whole.original.root, whole.original.command, changed)
+
+
+def entry_of(command: Command) -> Path:
+    """The file that the command runs. Raises UserError."""
+    if not command.is_module:
+        path = Path(os.path.abspath(command.folder / command.target))  # noqa: PTH100
+        if path.is_dir():
+            path /= "__main__.py"
+        if not path.is_file():
+            raise UserError(f"{command.target}: there is no such script")
+        return path
+    parts = command.target.split(".")
+    base = command.folder.joinpath(*parts)
+    for candidate in (base.with_suffix(".py"), base / "__main__.py"):
+        if candidate.is_file():
+            return candidate
+    raise UserError(
+        f"-m {command.target}: no such module in {command.folder}; run it from the folder that holds its package"
+    )
+
+
+def reached(entry: Path) -> tuple[Path, ...]:
+    """The entry and the first-party files that it imports, directly and not, in the order they are found."""
+    program = Program(Options())
+    try:
+        script = program.script(entry)
+    except OSError as error:
+        raise UserError(f"{entry}: cannot be read ({error.strerror})") from error
+    except Exception as error:
+        raise UserError(str(error)) from error
+    found, queue = {script.path: script}, [script]
+    while queue and len(found) < _MOST_FILES:
+        for other in queue.pop(0).imports:
+            if other.path not in found:
+                found[other.path] = other
+                queue.append(other)
+    return tuple(found)
+
+
+def _around(root: Path, folder: Path) -> tuple[Path, tuple[Path, ...]]:
+    """The folder to copy, and what in it is copied, not linked."""
+    if folder == root or root in folder.parents:
+        return root, (root,)
+    return Path(os.path.commonpath((root, folder))), (root,)
+
+
+def _other(against: Path, original: Version, entry: Path) -> Version:
+    """The version of ``--against``: another script beside this one, or another project's folder."""
+    path = Path(os.path.abspath(against))  # noqa: PTH100
+    if path.is_dir():
+        inside = entry.relative_to(original.root)
+        if not (path / inside).is_file():
+            raise UserError(f"{against}: holds no {inside}, which is what is timed")
+        changed: dict[Path, bytes | None] = {}
+        for mine in _sources(original.root):
+            theirs = path / mine.relative_to(original.root)
+            if not theirs.is_file():
+                changed[mine] = None
+        for theirs in _sources(path):
+            changed[original.root / theirs.relative_to(path)] = theirs.read_bytes()
+        return Version("other", path, original.command, changed)
+    if not path.is_file():
+        raise UserError(f"{against}: there is no such file or folder")
+    return Version("other", original.root, original.command, {entry: path.read_bytes()})
+
+
+def _sources(root: Path) -> list[Path]:
+    found = []
+    for folder, folders, names in os.walk(root):
+        folders[:] = [each for each in folders if not each.startswith(".") and each not in ("__pycache__", "venv")]
+        found += [Path(folder, name) for name in names if name.endswith((".py", ".yaml", ".yml", ".toml", ".json", ".ini"))]
+    return sorted(found)
+
+
+def _moved(path: Path, moved: Mapping[Path, Path]) -> Path:
+    for old, new in moved.items():
+        if path == old or old in path.parents:
+            return new / path.relative_to(old)
+    return path

@@ -1,0 +1,70 @@
+"""Everything that one ``verify`` found; `output/verify_*.py` print it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from speedlint.stages import Stage
+from speedlint.verify.parity import Parity, Tier
+from speedlint.verify.stats import Verdict
+from speedlint.verify.targets import Target
+from speedlint.verify.timing import Timing
+
+FINE, WORSE, UNCLEAR = 0, 1, 3
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What one rule's fixes bring.
+
+    Attributes:
+        code: the rule.
+        without: the timing of the fixed version against one without these fixes, how many times as long a step takes there.
+        full: whether it was measured in full, not only screened.
+    """
+
+    code: str
+    rule: str
+    risk: str
+    fixes: int
+    without: Timing | None
+    full: bool
+    note: str = ""
+
+    @property
+    def pays(self) -> bool | None:
+        """Whether the step takes longer without these fixes; None where that is not clear."""
+        if self.without is None or not self.full:
+            return None
+        return {Verdict.FASTER: True, Verdict.SLOWER: False, Verdict.SAME: False}.get(self.without.verdict)
+
+
+@dataclass(frozen=True)
+class Report:
+    """The verdict and what it rests on."""
+
+    command: str
+    stages: tuple[Stage, ...]
+    timing: Timing | None
+    parity: Parity
+    targets: tuple[Target, ...]
+    machine: dict[str, Any]
+    effects: tuple[Effect, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+    problem: str = ""
+    other: str = ""
+    seconds: float = 0.0
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the timings say; inconclusive where there are none."""
+        return self.timing.verdict if self.timing is not None else Verdict.UNCLEAR
+
+    def exit_code(self, least: float | None) -> int:
+        """0 faster or no difference, 1 slower, another training, or less than ``least`` times as fast, 3 inconclusive."""
+        if self.parity.tier is Tier.DIFFERENT or self.verdict is Verdict.SLOWER:
+            return WORSE
+        if self.timing is None or self.verdict is Verdict.UNCLEAR:
+            return UNCLEAR
+        return WORSE if least is not None and self.timing.estimate.ratio < least else FINE

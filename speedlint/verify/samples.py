@@ -1,0 +1,124 @@
+"""What a run brings back: the probe's results, read and joined over the ranks."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from speedlint.verify.stats import median
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One run of one version.
+
+    Attributes:
+        version: its name.
+        steps: the time of each measured step, in seconds; of the slowest rank where there are several.
+        warmup: the time of each step before those.
+        waits: the time of each measured step that was spent waiting for data, in seconds.
+        samples: how many samples the measured steps had together.
+        window: the seconds from the first measured step to the last, evaluation and all between them.
+        losses: what each backward pass started from; of the first rank.
+        half: whether the run entered autocast.
+        seeds: the functions with which the script itself seeds generators.
+        memory: peak bytes: ``peak_resident``, ``peak_allocated``, ``peak_reserved``, and the ``total`` of the GPU.
+        environment: versions and device, as the process saw them.
+        ranks: the number of processes that trained.
+        ended: ``steps`` if all were measured, ``script`` if the script ended before.
+        wall: the seconds of the whole process.
+        log: the file with what it printed.
+        note: what went wrong, or nothing.
+    """
+
+    version: str
+    steps: tuple[float, ...] = ()
+    warmup: tuple[float, ...] = ()
+    waits: tuple[float, ...] = ()
+    samples: int = 0
+    window: float | None = None
+    losses: tuple[float, ...] = ()
+    seeds: tuple[str, ...] = ()
+    optimizers: int = 0
+    half: bool = False
+    memory: dict[str, int] = field(default_factory=dict)
+    environment: dict[str, Any] = field(default_factory=dict)
+    clock: str = "loader"
+    ranks: int = 1
+    ended: str = "steps"
+    wall: float = 0.0
+    log: str = ""
+    note: str = ""
+    gpu: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def step(self) -> float:
+        """The median time of a step, in seconds."""
+        return median(self.steps)
+
+    @property
+    def waiting(self) -> float:
+        """The share of the measured steps' time that the process waited for data."""
+        whole = sum(self.steps)
+        return sum(self.waits) / whole if whole else 0.0
+
+    @property
+    def warmup_cost(self) -> float:
+        """The seconds that the steps before the measured ones took beyond as many measured ones."""
+        return max(0.0, sum(self.warmup) - len(self.warmup) * self.step) if self.steps else 0.0
+
+
+def read(folder: Path, version: str, wall: float, log: str, least: int) -> Sample:
+    """The results that the processes of one run left; one without steps where they left none."""
+    found = []
+    for path in sorted(folder.glob("rank-*.json")):
+        try:
+            found.append(json.loads(path.read_text()))
+        except (OSError, ValueError):
+            continue
+    best: dict[int, dict[str, Any]] = {}
+    for result in found:
+        known = best.get(result["rank"])
+        if known is None or len(result["steps"]) > len(known["steps"]) or len(result["losses"]) > len(known["losses"]):
+            best[result["rank"]] = result
+    trained = [best[rank] for rank in sorted(best) if best[rank]["steps"] or best[rank]["losses"]]
+    if not trained:
+        note = "" if found else "no result was left"
+        return Sample(version, wall=wall, log=log, ended="nothing", note=note)
+    return _joined(trained, version, wall, log, least)
+
+
+def _joined(results: list[dict[str, Any]], version: str, wall: float, log: str, least: int) -> Sample:
+    first = results[0]
+    warm = [_warmup(result, least) for result in results]
+    measured = [(result["gpu_steps"] or [step[0] for step in result["steps"]])[n:] for result, n in zip(results, warm)]  # noqa: B905
+    slowest = max(range(len(results)), key=lambda i: median(measured[i]) if measured[i] else 0.0)
+    chosen, n = results[slowest], warm[slowest]
+    return Sample(
+        version,
+        steps=tuple(measured[slowest]),
+        warmup=tuple(step[0] for step in chosen["steps"][:n]),
+        waits=tuple(step[1] for step in chosen["steps"][n:]),
+        samples=sum(int(step[2]) for result, m in zip(results, warm) for step in result["steps"][m:]),  # noqa: B905
+        window=chosen["window"],
+        losses=tuple(first["losses"]),
+        seeds=tuple(first["seeds"]),
+        optimizers=first["optimizers"],
+        half=first["half"],
+        memory={key: max(result["memory"].get(key, 0) for result in results) for key in first["memory"]},
+        environment=first["environment"],
+        clock=first["clock"],
+        ranks=len(results),
+        ended=first["ended"],
+        wall=wall,
+        log=log,
+    )
+
+
+def _warmup(result: dict[str, Any], least: int) -> int:
+    """The steps before the measured ones; for a script that ended while it warmed up, the fewest allowed or half of all."""
+    if result["warmup"] is not None:
+        return int(result["warmup"])
+    return min(least, len(result["steps"]) // 2)

@@ -1,0 +1,145 @@
+"""A copy of the project for each version, in which a run may do what it likes.
+
+Source and configuration are copied; everything else is a symbolic link to the user's file, which the run may read and not
+write (``probe/speedlint_guard.py`` replaces a link by a copy first). Folders of nothing but data are one link.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from speedlint.errors import UserError
+
+_COPIED = frozenset(".py .pyi .toml .cfg .ini .json .yaml .yml .txt .md .rst .sh .env .conf .csv .ipynb".split())
+_LARGEST = 1 << 20
+_SKIPPED = frozenset({".git", "__pycache__", ".venv", "venv", "node_modules", ".mypy_cache", ".ruff_cache", ".pytest_cache"})
+_MOST_ENTRIES = 2_000
+_MOST_COPIES = 20_000
+
+
+class Scratch:
+    """The folders of one ``verify``: removed when it ends, however it ends.
+
+    Attributes:
+        folder: holds all of them.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._made = 0
+
+    def version(self, name: str, base: Path, real: tuple[Path, ...], changed: Mapping[Path, bytes | None]) -> Path:
+        """A copy of ``base`` in which the folders of ``real`` are copied and those on the way to them are made.
+
+        ``changed`` gives other bytes for some files, by their path in the user's project; None leaves the file out.
+        Raises UserError where the disk is full.
+        """
+        target = self.folder / name
+        try:
+            self._made = 0
+            self._way(base, target, real, changed)
+            for path, data in changed.items():
+                if data is not None:
+                    place = target / path.relative_to(base)
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    place.unlink(missing_ok=True)
+                    place.write_bytes(data)
+        except OSError as error:
+            where = error.filename or target
+            raise UserError(f"{where}: cannot make a copy to run in, {error.strerror or error}") from error
+        return target
+
+    def empty(self, name: str) -> Path:
+        """A folder of its own, for what is no part of the project."""
+        target = self.folder / name
+        target.mkdir(parents=True, exist_ok=True)
+        return target
+
+    def remove(self, name: str) -> None:
+        """Removes one version's folder."""
+        shutil.rmtree(self.folder / name, ignore_errors=True)
+
+    def _way(self, source: Path, target: Path, real: tuple[Path, ...], changed: Mapping[Path, bytes | None]) -> None:
+        """Links what lies beside the way to the project's folders."""
+        if source in real:
+            self._copy(source, target, changed)
+            return
+        target.mkdir(parents=True, exist_ok=True)
+        for entry in _entries(source):
+            inner = source / entry.name
+            if any(inner == each or inner in each.parents for each in real):
+                self._way(inner, target / entry.name, real, changed)
+            else:
+                (target / entry.name).symlink_to(inner)
+
+    def _copy(self, source: Path, target: Path, changed: Mapping[Path, bytes | None]) -> None:
+        target.mkdir(parents=True, exist_ok=True)
+        for entry in _entries(source):
+            inner, place = source / entry.name, target / entry.name
+            if entry.name in _SKIPPED or (inner in changed and changed[inner] is None):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                if _is_environment(inner) or not _is_of_project(inner):
+                    place.symlink_to(inner)
+                else:
+                    self._copy(inner, place, changed)
+            elif entry.is_file(follow_symlinks=False) and self._is_copied(entry):
+                self._made += 1
+                shutil.copy2(inner, place)
+            else:
+                place.symlink_to(Path(os.path.realpath(inner)) if entry.is_symlink() else inner)
+
+    def _is_copied(self, entry: os.DirEntry[str]) -> bool:
+        small = entry.stat().st_size <= _LARGEST and self._made < _MOST_COPIES
+        return entry.name.endswith((".py", ".pyi")) or (Path(entry.name).suffix in _COPIED and small)
+
+
+@contextmanager
+def scratch(keep: Path | None) -> Iterator[Scratch]:
+    """A new scratch folder, in ``keep`` if it is to be kept. Raises UserError."""
+    if keep is not None:
+        if keep.exists() and any(keep.iterdir()):
+            raise UserError(f"{keep}: is not empty; name a new folder to keep the copies in")
+        keep.mkdir(parents=True, exist_ok=True)
+        yield Scratch(keep.resolve())
+        return
+    folder = Path(tempfile.mkdtemp(prefix="speedlint-")).resolve()
+    try:
+        yield Scratch(folder)
+    finally:
+        _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Removes a folder whose parts a run may have made unreadable."""
+
+    def again(function: object, path: str, _: object) -> None:
+        os.chmod(os.path.dirname(path), 0o700)  # noqa: PTH101, PTH120
+        if callable(function):
+            function(path)
+
+    shutil.rmtree(folder, onerror=again)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as found:
+            return sorted(found, key=lambda entry: entry.name)
+    except PermissionError:
+        return []
+
+
+def _is_environment(folder: Path) -> bool:
+    return (folder / "pyvenv.cfg").is_file() or (folder / "conda-meta").is_dir()
+
+
+def _is_of_project(folder: Path) -> bool:
+    """Whether a folder is walked into: it holds few entries, or code."""
+    entries = _entries(folder)
+    return len(entries) <= _MOST_ENTRIES or any(entry.name.endswith(".py") for entry in entries)

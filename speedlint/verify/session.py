@@ -1,0 +1,135 @@
+"""One ``verify``: parity, then timing, then what each fix brings, within the budget."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from speedlint.registry import Registry
+from speedlint.verify import attribution, machine, parity
+from speedlint.verify.nvml import Meter
+from speedlint.verify.parity import Parity, Tier
+from speedlint.verify.plan import Plan
+from speedlint.verify.report import Effect, Report
+from speedlint.verify.runner import Limits, Runner
+from speedlint.verify.scratch import Scratch
+from speedlint.verify.targets import targets
+from speedlint.verify.timing import Timing, TimingError, measure
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is measured.
+
+    Attributes:
+        pairs, most: the fewest and the most pairs of runs.
+        budget: seconds for everything.
+    """
+
+    pairs: int = 6
+    most: int = 20
+    budget: float = 300.0
+    per_fix: bool = False
+
+
+class Watch(Protocol):
+    """Is told what goes on."""
+
+    def phase(self, name: str) -> None:
+        """A new part begins."""
+
+    def timing(self, timing: Timing) -> None:
+        """A pair is done."""
+
+    def running(self, seconds: float, steps: int) -> None:
+        """A run goes on."""
+
+
+def verify(plan: Plan, scratch: Scratch, limits: Limits, effort: Effort, registry: Registry, watch: Watch) -> Report:
+    """Measures, and reports what there is where it is interrupted. Raises UserError."""
+    began = time.monotonic()
+    meter = Meter()
+    runner = Runner(plan, scratch, limits, meter, watch.running)
+    notes = [*_surroundings(meter), *_of_runner(runner)]
+    timing: Timing | None = None
+    likeness = Parity(Tier.UNKNOWN, "it was not compared")
+    effects: tuple[Effect, ...] = ()
+    problem = ""
+    try:
+        watch.phase("comparing the losses")
+        likeness = parity.judge(runner, plan.original, plan.fixed)
+        watch.phase("timing")
+        deadline = began + effort.budget * (0.5 if effort.per_fix else 1.0)
+        timing = Timing()
+        measure(runner, (plan.original, plan.fixed), timing, effort.pairs, effort.most, deadline, watch.timing)
+        if effort.per_fix:
+            watch.phase("timing each fix")
+            effects = attribution.effects(runner, plan, timing, registry, began + effort.budget, effort.most, watch.timing)
+    except TimingError as error:
+        problem = str(error)
+        timing = None
+    except KeyboardInterrupt:
+        problem = "interrupted: this is what was measured until then"
+    measured = timing if timing is not None and timing.pairs else None
+    environment = measured.pairs[0][0].environment if measured else {}
+    return Report(
+        command=" ".join(plan.original.command.words({})),
+        stages=plan.stages,
+        timing=measured,
+        parity=likeness,
+        targets=tuple(targets([b for _, b in measured.pairs])) if measured else (),
+        machine=machine.fingerprint(plan.original.root, environment, meter),
+        effects=effects,
+        notes=tuple(notes + _of_timing(measured)),
+        problem=problem,
+        other=plan.fixed.name,
+        seconds=time.monotonic() - began,
+    )
+
+
+def _surroundings(meter: Meter) -> list[str]:
+    found = []
+    if (busy := machine.busy_with_others()) > machine.cores() * 0.5:
+        found.append(f"other processes keep {busy:.1f} of {machine.cores()} cores busy: timings will spread")
+    if others := meter.others():
+        found.append(f"the GPU is in use by {len(others)} other process{'es' if len(others) > 1 else ''}")
+    return found
+
+
+def _of_runner(runner: Runner) -> list[str]:
+    if runner.confined:
+        return []
+    return ["this system has no Landlock: writes from compiled code are not kept inside the copy"]
+
+
+def _of_timing(timing: Timing | None) -> list[str]:
+    if timing is None:
+        return []
+    notes = []
+    run = timing.pairs[0][0]
+    if run.ended == "script":
+        notes.append(f"the script ended after {len(run.steps)} measured steps, before all that were asked for (`--steps`)")
+    if run.clock == "optimizer":
+        notes.append("no DataLoader feeds the training steps: a step is from one optimizer step to the next")
+    if run.optimizers > 1:
+        notes.append(f"{run.optimizers} optimizers step: the first one, or the loader's batch, sets the step")
+    if run.ranks > 1:
+        notes.append(f"{run.ranks} processes train: the slowest sets the step")
+    return notes
+
+
+def project_hash(root: Path) -> str:
+    """A hash of all paths, contents, modes and link targets of a folder."""
+    import hashlib
+
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*")):
+        digest.update(str(path.relative_to(root)).encode("utf-8", "surrogateescape"))
+        digest.update(str(path.lstat().st_mode).encode())
+        if path.is_symlink():
+            digest.update(str(path.readlink()).encode())
+        elif path.is_file():
+            digest.update(path.read_bytes())
+    return digest.hexdigest()

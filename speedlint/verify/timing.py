@@ -1,0 +1,120 @@
+"""Pairs of runs, in ABBA order, until the answer is clear."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from speedlint.verify import stats
+from speedlint.verify.plan import Version
+from speedlint.verify.runner import Runner
+from speedlint.verify.samples import Sample
+from speedlint.verify.stats import Estimate, Verdict
+
+_BLOCK = 2
+_WIDE = math.log1p(0.03)
+FEWEST_STEPS = 3
+
+
+class TimingError(Exception):
+    """A run measured too few steps; ``sample`` says why. ``str()`` is one line."""
+
+    def __init__(self, sample: Sample) -> None:
+        self.sample = sample
+        counted = len(sample.steps)
+        why = sample.note or f"ended after {counted} measured steps, and at least {FEWEST_STEPS} are needed"
+        super().__init__(f"the {sample.version} version {why}")
+
+
+@dataclass
+class Timing:
+    """Two versions, timed in turn.
+
+    Attributes:
+        first: each version's first run, whose caches were empty; not among the pairs. Empty before it was made.
+        pairs: the runs of both versions that stood side by side, the original's first.
+    """
+
+    first: tuple[Sample, ...] = ()
+    pairs: list[tuple[Sample, Sample]] = field(default_factory=list)
+
+    @property
+    def estimate(self) -> Estimate:
+        """How many times as long the original's step takes."""
+        return stats.estimate([math.log(a.step / b.step) for a, b in self.pairs])
+
+    @property
+    def control(self) -> Estimate:
+        """The original against itself: its runs of neighbouring pairs."""
+        own = [a for a, _ in self.pairs]
+        return stats.estimate([math.log(own[i].step / own[i + 1].step) for i in range(0, len(own) - 1, 2)])
+
+    @property
+    def floor(self) -> float:
+        """The smallest logarithm of a ratio that counts."""
+        return stats.floor(self.control)
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the pairs say."""
+        return stats.verdict(self.estimate, self.floor) if len(self.pairs) > 1 else Verdict.UNCLEAR
+
+    @property
+    def whole(self) -> Estimate | None:
+        """The same for all that happens between the first and the last measured step: evaluation, starts of workers."""
+        windows = [(a.window / len(a.steps), b.window / len(b.steps)) for a, b in self.pairs if a.window and b.window]
+        return stats.estimate([math.log(a / b) for a, b in windows]) if len(windows) == len(self.pairs) else None
+
+    @property
+    def breakeven(self) -> int | None:
+        """The steps after which what the fixed version's first run spent more on its start is paid for; None for never."""
+        cost = self.first[1].warmup_cost - self.first[0].warmup_cost
+        gain = stats.median([a.step for a, _ in self.pairs]) - stats.median([b.step for _, b in self.pairs])
+        if cost <= 0:
+            return 0
+        return math.ceil(cost / gain) if gain > 0 else None
+
+
+def measure(
+    runner: Runner,
+    versions: tuple[Version, Version],
+    timing: Timing,
+    pairs: int,
+    most: int,
+    deadline: float,
+    watch: Callable[[Timing], None],
+) -> None:
+    """Adds pairs of runs of both versions to ``timing``. Raises TimingError.
+
+    After ``pairs`` pairs, blocks of two follow until the interval is within 3% of the ratio and the verdict is clear, or
+    ``most`` pairs are made, or the next block would end after ``deadline``, a reading of ``time.monotonic()``.
+    """
+    if not timing.first:
+        timing.first = (_timed(runner, versions[0]), _timed(runner, versions[1]))
+    watch(timing)
+    began, before = time.monotonic(), len(timing.pairs)
+    while not _is_enough(timing, pairs, most, deadline, (time.monotonic() - began) / max(1, len(timing.pairs) - before)):
+        turned = len(timing.pairs) % 2 == 1
+        order = (versions[1], versions[0]) if turned else versions
+        runs = [_timed(runner, version) for version in order]
+        timing.pairs.append((runs[1], runs[0]) if turned else (runs[0], runs[1]))
+        watch(timing)
+
+
+def _timed(runner: Runner, version: Version) -> Sample:
+    sample = runner.run(version)
+    if len(sample.steps) < FEWEST_STEPS:
+        raise TimingError(sample)
+    return sample
+
+
+def _is_enough(timing: Timing, pairs: int, most: int, deadline: float, each: float) -> bool:
+    """Whether to stop; ``each`` is the seconds that a pair takes."""
+    done = len(timing.pairs)
+    if done >= most or (done >= _BLOCK and time.monotonic() + each * (_BLOCK - done % _BLOCK) > deadline):
+        return True
+    if done < pairs or done % _BLOCK:
+        return False
+    return timing.estimate.half < _WIDE and timing.verdict is not Verdict.UNCLEAR
