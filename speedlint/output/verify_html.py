@@ -33,9 +33,12 @@ code, pre { font: 12.5px/1.5 ui-monospace, monospace; } .command { overflow-wrap
 .wide { overflow-x: auto; } table { border-collapse: collapse; width: 100%; }
 th, td { text-align: right; padding: .3rem .5rem; border-bottom: 1px solid var(--line); vertical-align: top; }
 th:first-child, td:first-child, td.words { text-align: left; } tr:last-child td { border-bottom: 0; }
-td { font-variant-numeric: tabular-nums; white-space: nowrap; } td.words { white-space: normal; min-width: 9rem; } figure { margin: 0; } figcaption { font-size: .85rem; margin-top: .3rem; }
+td { font-variant-numeric: tabular-nums; white-space: nowrap; }
+td.words { white-space: normal; min-width: 9rem; }
+figure { margin: 0; } figcaption { font-size: .85rem; margin-top: .3rem; }
 svg { width: 100%; height: auto; display: block; } svg text { fill: var(--soft); font: 12px system-ui, sans-serif; }
-.grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 25rem), 1fr)); gap: 1rem; } .grid section { margin: 0; }
+.grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 25rem), 1fr)); gap: 1rem; }
+.grid section { margin: 0; }
 pre { margin: 0; padding: .6rem; overflow-x: auto; background: var(--page); border-radius: 6px; }
 .plus { color: var(--good); } .minus { color: var(--bad); } .at { color: var(--soft); }
 .key { display: inline-block; width: .8em; height: .8em; border-radius: 2px; margin: 0 .35em 0 .9em; }

@@ -1,0 +1,54 @@
+"""The statistics of verify: intervals that cover, and verdicts that do not overstate."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+from speedlint.verify import stats
+from speedlint.verify.stats import Estimate, Verdict
+
+
+@pytest.mark.parametrize(
+    ("degrees", "quantile"),
+    [(1, 12.7062), (2, 4.30265), (3, 3.18245), (5, 2.57058), (10, 2.22814), (11, 2.20099), (30, 2.04227), (120, 1.97993)],
+)
+def test_quantiles_of_t_are_those_of_the_tables(degrees: int, quantile: float) -> None:
+    assert stats.t_quantile(0.975, degrees) == pytest.approx(quantile, abs=1e-5)
+
+
+@pytest.mark.parametrize("count", [2, 3, 6, 12])
+def test_the_interval_covers_the_truth_as_often_as_it_says(count: int) -> None:
+    drawn = random.Random(count)
+    found = [stats.estimate([drawn.gauss(0.1, 0.05) for _ in range(count)]) for _ in range(4000)]
+    covered = sum(abs(each.log - 0.1) <= each.half for each in found) / len(found)
+    assert covered == pytest.approx(0.95, abs=0.015)
+
+
+def test_one_pair_has_no_interval_and_no_verdict() -> None:
+    one = stats.estimate([0.5])
+    assert math.isinf(one.half)
+    assert stats.verdict(one, math.log(1.03)) is Verdict.UNCLEAR
+
+
+@pytest.mark.parametrize(
+    ("log", "half", "floor", "verdict"),
+    [
+        (0.20, 0.05, 0.03, Verdict.FASTER),
+        (-0.20, 0.05, 0.03, Verdict.SLOWER),
+        (0.06, 0.05, 0.03, Verdict.UNCLEAR),
+        (0.00, 0.02, 0.03, Verdict.SAME),
+        (0.20, 0.05, 0.30, Verdict.UNCLEAR),  # within a floor so wide that nothing can be said
+        (0.01, 0.20, 2.00, Verdict.UNCLEAR),
+    ],
+)
+def test_a_verdict_needs_the_whole_interval(log: float, half: float, floor: float, verdict: Verdict) -> None:
+    assert stats.verdict(Estimate(log, half, 6), floor) is verdict
+
+
+def test_the_floor_is_never_below_three_percent() -> None:
+    assert stats.floor(Estimate(0.0, 0.001, 3)) == pytest.approx(math.log(1.03))
+    assert stats.floor(Estimate(0.0, 0.2, 3)) == 0.2
+    assert stats.floor(stats.estimate([])) == pytest.approx(math.log(1.03))
