@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import click
 
 from speedlint import config, files, fixer, run, stages
 from speedlint.cli.options import prepare, shared
+from speedlint.errors import UserError
 from speedlint.output import diff
 from speedlint.output.problems import report_problems
 from speedlint.output.progress import tracked
@@ -23,9 +26,14 @@ _NOTHING = "Nothing to fix."
 @click.command()
 @shared
 @click.option("--risk", type=click.Choice(config.RISKS), help="The highest risk of the fixes to apply (default: numeric).")
+@click.option(
+    "--only-paying", type=click.Path(path_type=Path), metavar="REPORT", help="Only what `verify --per-fix` found to pay."
+)
 @click.option("--apply", is_flag=True, help="Write the changes instead of showing them.")
 @click.pass_context
-def fix(ctx: click.Context, /, paths: tuple[Path, ...], risk: str | None, apply: bool, **options: Any) -> None:
+def fix(
+    ctx: click.Context, /, paths: tuple[Path, ...], risk: str | None, only_paying: Path | None, apply: bool, **options: Any
+) -> None:
     """Rewrites what slows down the training scripts in PATHS; shows the changes, and writes them with --apply.
 
     The risk says what may change: `exact`, the same training bit for bit; `numeric`, rounding or the random stream;
@@ -35,6 +43,10 @@ def fix(ctx: click.Context, /, paths: tuple[Path, ...], risk: str | None, apply:
     option is wrong.
     """
     settings, registry = prepare(paths, risk=Risk[risk.upper()] if risk else None, **options)
+    if only_paying is not None:
+        kept = _paying(only_paying)
+        unpaid = tuple(rule.code for rule in registry.rules if rule.code not in kept)
+        settings = replace(settings, ignore=(*settings.ignore, *unpaid))
     found = files.discover(paths or (Path(),), settings.exclude, settings.root)
     reports = run.check(found.paths, settings, registry)
     report = run.merge(tracked(reports, len(found.paths), "Checking"))
@@ -52,6 +64,20 @@ def fix(ctx: click.Context, /, paths: tuple[Path, ...], risk: str | None, apply:
         click.echo(f"{count(left, 'finding')} not fixed at this risk; `speedlint check` says what to do.")
     report_problems(problems)
     ctx.exit(2 if problems else 1 if staged.outcomes and not apply else 0)
+
+
+def _paying(report: Path) -> frozenset[str]:
+    """The rules whose fixes a report of ``verify --per-fix`` found to pay. Raises UserError."""
+    try:
+        effects = json.loads(report.read_text("utf-8"))["per_fix"]
+        found = frozenset(str(each["code"]) for each in effects if each["pays"])
+    except OSError as error:
+        raise UserError(f"{report}: cannot be read ({error.strerror})") from error
+    except (ValueError, KeyError, TypeError):
+        raise UserError(f"{report}: is no report of `speedlint verify --per-fix --json`") from None
+    if not effects:
+        raise UserError(f"{report}: holds no timing of single fixes; run `speedlint verify` with `--per-fix`")
+    return found
 
 
 def _say_written(staged: stages.Staged, failed: set[Path]) -> None:

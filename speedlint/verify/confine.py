@@ -1,8 +1,9 @@
 """Runs a command that may write only where it is told: Linux's Landlock, which no code of the process can lift.
 
-    python -m speedlint.verify.confine --write FOLDER ... -- COMMAND ...
+    python -E confine.py LIBRARIES FOLDER ... -- COMMAND ...
 
-Landlock covers this process and all it starts. Where the kernel has none, the command runs without it, and the audit hook
+Landlock covers this process and all it starts. LIBRARIES is the folder that the package ``landlock`` is imported from: the
+command's PYTHONPATH is not this process's. Where the kernel has none, the command runs without this file, and the audit hook
 in the script's process is what is left.
 """
 
@@ -16,14 +17,17 @@ _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/shm", "/dev
 _GPU = "nvidia"
 
 
-def is_available() -> bool:
-    """Whether the kernel confines."""
+def prefix(writable: Path) -> list[str]:
+    """The words before a command that confine it to a folder; none where the kernel cannot."""
     try:
-        from landlock import landlock_abi_version
+        import landlock
 
-        return bool(landlock_abi_version() >= 1)
+        if landlock.landlock_abi_version() < 1:
+            return []
     except Exception:
-        return False
+        return []
+    libraries = Path(landlock.__file__).parent.parent
+    return [sys.executable, "-E", str(Path(__file__).resolve()), str(libraries), str(writable), "--"]
 
 
 def confine(writable: list[str]) -> None:
@@ -41,12 +45,20 @@ def confine(writable: list[str]) -> None:
 
 
 def main() -> None:
-    """Confines itself and becomes the command."""
+    """Confines itself and becomes the command; where it cannot, it says so and the command is not run."""
     split = sys.argv.index("--")
-    writable, command = sys.argv[1:split], sys.argv[split + 1 :]
-    if is_available():
-        confine([each for each in writable if each != "--write"])
-    os.execvp(command[0], command)
+    libraries, *writable = sys.argv[1:split]
+    command = sys.argv[split + 1 :]
+    sys.path.insert(0, libraries)
+    try:
+        confine(writable)
+    except Exception as error:
+        sys.exit(f"cannot be confined to its copy ({error})")
+    sys.path.remove(libraries)
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        sys.exit(f"{command[0]}: cannot be started ({error.strerror})")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -69,7 +68,7 @@ class Runner:
     ) -> None:
         self.plan, self.scratch, self.limits = plan, scratch, limits
         self.meter, self.watch = meter, watch
-        self.confined = confine.is_available()
+        self.confined = confine.prefix(scratch.folder)
         self.projects = sorted({str(each.resolve()) for each in (plan.base, plan.original.root, plan.fixed.root)})
         self._count = 0
         shutil.copytree(_PROBE, scratch.folder / "probe", ignore=shutil.ignore_patterns("__pycache__"))
@@ -103,7 +102,7 @@ class Runner:
             "offset": mode.offset,
             "nudge": mode.nudge,
             "seed": 20_000,
-            "steps": self.limits.steps,
+            "steps": self.limits.steps if mode.kind == "time" else self.limits.steps + self.limits.longest_warmup,
             "warmup": self.limits.warmup,
             "longest_warmup": self.limits.longest_warmup,
             "results": str(results),
@@ -119,13 +118,12 @@ class Runner:
         command = version.command
         words = command.words({self.plan.base: folder})
         where = folder / command.folder.relative_to(self.plan.base)
-        confined = [sys.executable, "-m", "speedlint.verify.confine", "--write", str(self.scratch.folder), "--", *words]
         if shutil.which(words[0], path=os.environ.get("PATH")) is None and not Path(words[0]).is_file():
             raise UserError(f"{words[0]}: there is no such program")
         environment = self._environment(version, settings, results)
         try:
             return subprocess.Popen(
-                confined if self.confined else words,
+                [*self.confined, *words],
                 cwd=where,
                 env=environment,
                 stdin=subprocess.DEVNULL,
@@ -138,11 +136,8 @@ class Runner:
 
     def _environment(self, version: Version, settings: Path, results: Path) -> dict[str, str]:
         environment = dict(os.environ)
-        own = Path(__file__).parent.parent.parent
         before = [each for each in environment.get("PYTHONPATH", "").split(os.pathsep) if each]
         environment["PYTHONPATH"] = os.pathsep.join([str(self.scratch.folder / "probe"), *before])
-        if self.confined:
-            environment["PYTHONPATH"] += os.pathsep + str(own) if str(own) not in sys.path[1:] else ""
         environment["SPEEDLINT_PROBE"] = str(settings)
         environment["PYTHONUNBUFFERED"] = "1"
         temporary = results / "tmp"

@@ -1,0 +1,119 @@
+"""``speedlint verify`` as it is typed."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from speedlint.verify import stats
+
+SCRIPT = """
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    torch.manual_seed(0)
+    rows = torch.randn(640, 64)
+    loader = DataLoader(TensorDataset(rows, rows.sum(1, keepdim=True)), batch_size=16)
+    model = nn.Linear(64, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=LR)
+    beside = torch.eye(192)
+    for epoch in range(5):
+        for x, y in loader:
+            loss = nn.functional.mse_loss(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            for _ in range(UNITS):
+                beside = beside @ beside
+"""
+FAST = ("--pairs", "3", "--max-pairs", "3", "--steps", "8", "--warmup", "2")
+
+
+def verify(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "speedlint", "verify", *options]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+
+
+def written(path: Path, units: int, lr: float = 0.001) -> str:
+    text = textwrap.dedent(SCRIPT).replace("UNITS", str(units)).replace("LR", str(lr))
+    path.write_text(text)
+    return path.name
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("gone.py",), "gone.py: there is no such script"),
+        ((), "name the script"),
+        (("-m", "no.module"), "no such module"),
+        (("train.py", "--against", "gone"), "gone: there is no such file or folder"),
+        (("train.py", "--json", "no/folder/x.json"), "there is no such folder"),
+        (("train.py", "--launch", "'torchrun"), "--launch"),
+        (("train.py", "--select", "SPD999"), "SPD999"),
+    ],
+)
+def test_a_wrong_option_costs_one_line(tmp_path: Path, options: tuple[str, ...], said: str) -> None:
+    written(tmp_path / "train.py", 1)
+    done = verify(tmp_path, *options)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_where_nothing_is_to_fix_nothing_is_timed(tmp_path: Path) -> None:
+    written(tmp_path / "train.py", 1)
+    done = verify(tmp_path, "train.py", "--risk", "exact")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Nothing to fix" in done.stdout
+
+
+def test_a_slower_version_is_called_slower_and_identical(tmp_path: Path) -> None:
+    written(tmp_path / "train.py", 2)
+    written(tmp_path / "<b>slow.py", 40)
+    report, page = tmp_path / "report.json", tmp_path / "page.html"
+    options = ("--against", "<b>slow.py", "--json", str(report), "--html", str(page), *FAST)
+    done = verify(tmp_path, "train.py", *options, "--", "<i>argument")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "slower" in done.stdout
+    assert "identical: all" in done.stdout
+    found = json.loads(report.read_text())
+    assert (found["verdict"], found["parity"]["tier"]) == ("slower", "identical")
+    logs = [math.log(statistics.median(a["steps"]) / statistics.median(b["steps"])) for a, b in found["timing"]["pairs"]]
+    assert found["timing"]["ratio"]["ratio"] == pytest.approx(stats.estimate(logs).ratio)
+    assert found["machine"]["process"]["torch"]
+    text = page.read_text()
+    assert "<i>argument" not in text
+    assert "&lt;i&gt;argument" in text
+    assert "<script" not in text
+    assert "http" not in text.replace("http-equiv", "")
+
+
+def test_another_training_is_told_apart(tmp_path: Path) -> None:
+    written(tmp_path / "train.py", 1)
+    written(tmp_path / "other.py", 1, lr=0.05)
+    done = verify(tmp_path, "train.py", "--against", "other.py", *FAST)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "different training" in done.stdout
+
+
+def test_only_what_paid_is_applied(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text((Path(__file__).parent.parent / "fixtures/projects/toxic_gpt2/train.py").read_text())
+    report = tmp_path / "report.json"
+    report.write_text(json.dumps({"per_fix": [{"code": "SPD205", "pays": True}, {"code": "SPD502", "pays": False}]}))
+    command = [sys.executable, "-m", "speedlint", "fix", "--apply", "--torch", "2.13", "--only-paying", str(report), "train.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "non_blocking=True" in script.read_text()
+    assert "fused" not in script.read_text()
+    report.write_text("{}")
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, "is no report" in done.stderr) == (2, True)

@@ -1,0 +1,248 @@
+"""One run of a script under the probe: what it measures, what it leaves behind, and what it never touches."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from speedlint.config import Settings
+from speedlint.errors import UserError
+from speedlint.verify.nvml import Meter
+from speedlint.verify.plan import Command, Plan, Version, entry_of, reached
+from speedlint.verify.runner import TIMED, Limits, Mode, Runner
+from speedlint.verify.samples import Sample
+from speedlint.verify.scratch import scratch
+from speedlint.verify.session import project_hash
+
+SHORT = Limits(steps=6, warmup=2, longest_warmup=4, timeout=60.0)
+HEAD = """
+    import os, sys
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    data = TensorDataset(torch.randn(64, 4), torch.randn(64, 1))
+    model = nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(data, batch_size=4)
+
+
+    def step(x, y):
+        loss = nn.functional.mse_loss(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+"""
+PLAIN = """
+    for epoch in range(3):
+        for x, y in loader:
+            step(x, y)
+"""
+Run = Callable[..., Sample]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Runs a script in a project, and checks that the project is as it was and that nothing is left."""
+
+    def running(body: str, mode: Mode = TIMED, limits: Limits = SHORT, target: str = "train.py", **files: str) -> Sample:
+        root = tmp_path / "project"
+        root.mkdir(exist_ok=True)
+        (root / "README.md").write_text("x\n")
+        for name, text in files.items():
+            place = root / name.replace("__", "/").replace("_py", ".py")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(textwrap.dedent(text))
+        if target.endswith(".py"):
+            (root / target).write_text(textwrap.dedent(HEAD) + textwrap.dedent(body))
+        command = Command(sys.executable, target, not target.endswith(".py"), ("--flag",), (), root)
+        version = Version("original", root, command)
+        entry = entry_of(command)
+        plan = Plan(version, version, root, (root,), (), Settings(root), entry, reached(entry))
+        before = project_hash(root)
+        with scratch(None) as folders:
+            sample = Runner(plan, folders, limits, Meter(), lambda _seconds, _steps: None).run(version, mode)
+            where = folders.folder
+        assert project_hash(root) == before
+        assert not where.exists()
+        return sample
+
+    return running
+
+
+def test_steps_are_the_loaders_batches(run: Run) -> None:
+    sample = run(PLAIN)
+    assert (sample.ended, sample.clock, sample.ranks) == ("steps", "loader", 1)
+    assert len(sample.steps) == SHORT.steps
+    assert SHORT.warmup <= len(sample.warmup) <= SHORT.longest_warmup
+    assert sample.samples == 4 * SHORT.steps
+    assert 0 < sample.step < 1
+    assert all(0 <= wait <= step for wait, step in zip(sample.waits, sample.steps, strict=True))
+    assert sample.memory["peak_resident"] > 10 << 20
+
+
+def test_evaluation_is_no_step(run: Run) -> None:
+    sample = run("""
+    for epoch in range(30):
+        for x, y in DataLoader(data, batch_size=32):
+            step(x, y)
+        with torch.no_grad():
+            for x, y in DataLoader(data, batch_size=1):
+                model(x)
+    """)
+    assert sample.samples == 32 * SHORT.steps
+
+
+def test_without_a_loader_the_optimizer_is_the_clock(run: Run) -> None:
+    sample = run("""
+    for k in range(50):
+        step(torch.randn(4, 4), torch.randn(4, 1))
+    """)
+    assert (sample.clock, len(sample.steps)) == ("optimizer", SHORT.steps)
+
+
+def test_two_optimizers_make_one_step(run: Run) -> None:
+    sample = run("""
+    second = torch.optim.Adam(model.parameters())
+    for epoch in range(3):
+        for x, y in loader:
+            step(x, y)
+            second.zero_grad()
+            model(x).mean().backward()
+            second.step()
+    """)
+    assert (sample.optimizers, sample.samples) == (2, 4 * SHORT.steps)
+
+
+def test_losses_are_those_of_the_backward_passes_and_follow_the_seed(run: Run) -> None:
+    loss = Mode("loss")
+    seeded = "torch.manual_seed(3)\nmodel = nn.Linear(4, 1)\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+    body = textwrap.indent(seeded, "    ") + PLAIN
+    first, again, other = run(body, loss), run(body, loss), run(body, Mode("loss", offset=1))
+    assert len(first.losses) >= SHORT.steps
+    assert first.losses == again.losses != other.losses
+    assert first.seeds == ("torch.manual_seed",)
+    nudged = run(body, Mode("loss", nudge=True))
+    assert nudged.losses[0] == first.losses[0]
+    assert nudged.losses[1:] != first.losses[1:]
+    assert math.isclose(nudged.losses[-1], first.losses[-1], rel_tol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("body", "ended", "said"),
+    [
+        ("    for x, y in loader:\n        step(x, y)\n        if epoch_end(): break\n", "nothing", "NameError"),
+        ("    print('nothing to do')\n", "nothing", "without a training step"),
+        ("    sys.exit(3)\n", "nothing", "exit code 3"),
+        ("    os.kill(os.getpid(), 9)\n", "nothing", "SIGKILL"),
+        ("    import time\n    time.sleep(600)\n", "nothing", "took longer than"),
+        ("    input('continue? ')\n", "nothing", "EOFError"),
+        ("    this is no Python\n", "nothing", ""),
+    ],
+)
+def test_what_goes_wrong_is_said_in_one_line(run: Run, body: str, ended: str, said: str) -> None:
+    if "no Python" in body:
+        with pytest.raises(UserError, match=r"train\.py:\d+"):
+            run(body)
+        return
+    sample = run(body, limits=Limits(steps=6, warmup=2, timeout=8.0))
+    assert sample.ended == ended
+    assert said in sample.note
+    assert "\n" not in sample.note
+
+
+def test_a_script_that_swallows_everything_is_still_ended(run: Run) -> None:
+    sample = run("""
+    while True:
+        try:
+            for x, y in loader:
+                step(x, y)
+        except BaseException:
+            pass
+    """)
+    assert len(sample.steps) == SHORT.steps
+
+
+@pytest.mark.parametrize("context", ["fork", "spawn", "forkserver"])
+def test_workers_are_carried_and_ended(run: Run, context: str) -> None:
+    sample = run(f"""
+    if __name__ == "__main__":
+        loader = DataLoader(data, batch_size=4, num_workers=2, multiprocessing_context="{context}")
+        for epoch in range(3):
+            for x, y in loader:
+                step(x, y)
+    """)
+    assert len(sample.steps) == SHORT.steps
+    assert sample.ranks == 1
+
+
+def test_writes_stay_in_the_copy(run: Run, tmp_path: Path) -> None:
+    outside = tmp_path / "outside.txt"
+    sample = run(
+        f"""
+    import shutil
+    from pathlib import Path
+    here = Path(__file__).parent
+    Path("notes.bin").write_bytes(b"overwritten")
+    with open("log.bin", "ab") as file:
+        file.write(b"more")
+    torch.save(model.state_dict(), "old.pt")
+    os.makedirs("runs/new")
+    shutil.rmtree("output")
+    (here / "beside.txt").write_text("x")
+    try:
+        Path({str(outside)!r}).write_text("x")
+        print("wrote outside")
+    except OSError:
+        pass
+    {PLAIN}
+    """,
+        **{"notes.bin": "a", "log.bin": "b", "old.pt": "c", "output__kept.bin": "d"},
+    )
+    assert sample.ended == "steps", sample.note
+    if sys.platform == "linux":
+        assert not outside.exists()
+
+
+def test_a_module_of_a_package_with_relative_imports(run: Run) -> None:
+    training = (
+        textwrap.dedent(HEAD) + "from .more import EPOCHS\n" + textwrap.dedent(PLAIN).replace("range(3)", "range(EPOCHS)")
+    )
+    files = {"pack____init___py": "", "pack__more_py": "EPOCHS = 3\n", "pack__train_py": training}
+    sample = run("", target="pack.train", **files)
+    assert len(sample.steps) == SHORT.steps, sample.note
+
+
+def test_no_process_is_left(run: Run) -> None:
+    marker = f"left-{os.getpid()}-{time.time_ns()}"
+    run(f"""
+    import subprocess
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)", "{marker}"])
+    {PLAIN}
+    """)
+    found = [path for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists() and marker.encode() in path.read_bytes()]
+    assert not found
+
+
+def test_an_interpreter_without_torch_and_a_missing_one(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import torch_that_is_not_there\n")
+    for interpreter, said in ((sys.executable, "ModuleNotFoundError"), (str(tmp_path / "no-python"), None)):
+        version = Version("original", tmp_path, Command(interpreter, "train.py", False, (), (), tmp_path))
+        entry = tmp_path / "train.py"
+        plan = Plan(version, version, tmp_path, (tmp_path,), (), Settings(tmp_path), entry, (entry,))
+        with scratch(None) as folders:
+            runner = Runner(plan, folders, SHORT, Meter(), lambda _seconds, _steps: None)
+            if said is None:
+                with pytest.raises(UserError, match="no such program"):
+                    runner.run(version)
+            else:
+                assert said in runner.run(version).note
