@@ -4,8 +4,8 @@
 
 The script trains a small network and multiplies some matrices beside it in each step. The slower copy multiplies as many
 more as take 10% of a step, the faster copy as many fewer as make it 15% faster: real work, found by timing the script with
-one and two times the matrices. It prints for each copy how often each verdict was given, the ratios, the spread of the pairs and how
-many pairs it took.
+one and two times the matrices. It prints for each copy how often each verdict was given, the ratios, the spread of the
+pairs and how many pairs it took.
 """
 
 from __future__ import annotations

@@ -109,7 +109,8 @@ def test_only_what_paid_is_applied(tmp_path: Path) -> None:
     script.write_text((Path(__file__).parent.parent / "fixtures/projects/toxic_gpt2/train.py").read_text())
     report = tmp_path / "report.json"
     report.write_text(json.dumps({"per_fix": [{"code": "SPD205", "pays": True}, {"code": "SPD502", "pays": False}]}))
-    command = [sys.executable, "-m", "speedlint", "fix", "--apply", "--torch", "2.13", "--only-paying", str(report), "train.py"]
+    options = ("--apply", "--torch", "2.13", "--only-paying", str(report))
+    command = [sys.executable, "-m", "speedlint", "fix", *options, "train.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "non_blocking=True" in script.read_text()
