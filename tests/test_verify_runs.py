@@ -20,6 +20,7 @@ from speedlint.verify.runner import TIMED, Limits, Mode, Runner
 from speedlint.verify.samples import Sample
 from speedlint.verify.scratch import scratch
 from speedlint.verify.session import project_hash
+from tests.conftest import ROOT
 
 SHORT = Limits(steps=6, warmup=2, longest_warmup=4, timeout=60.0)
 HEAD = """
@@ -54,7 +55,14 @@ Run = Callable[..., Sample]
 def run(tmp_path: Path) -> Run:
     """Runs a script in a project, and checks that the project is as it was and that nothing is left."""
 
-    def running(body: str, mode: Mode = TIMED, limits: Limits = SHORT, target: str = "train.py", **files: str) -> Sample:
+    def running(
+        body: str,
+        mode: Mode = TIMED,
+        limits: Limits = SHORT,
+        target: str = "train.py",
+        launcher: tuple[str, ...] = (),
+        **files: str,
+    ) -> Sample:
         root = tmp_path / "project"
         root.mkdir(exist_ok=True)
         (root / "README.md").write_text("x\n")
@@ -64,7 +72,7 @@ def run(tmp_path: Path) -> Run:
             place.write_text(textwrap.dedent(text))
         if target.endswith(".py"):
             (root / target).write_text(textwrap.dedent(HEAD) + textwrap.dedent(body))
-        command = Command(sys.executable, target, not target.endswith(".py"), ("--flag",), (), root)
+        command = Command(sys.executable, target, not target.endswith(".py"), ("--flag",), launcher, root)
         version = Version("original", root, command)
         entry = entry_of(command)
         plan = Plan(version, version, root, (root,), (), Settings(root), entry, reached(entry))
@@ -220,6 +228,19 @@ def test_a_module_of_a_package_with_relative_imports(run: Run) -> None:
     files = {"pack____init___py": "", "pack__more_py": "EPOCHS = 3\n", "pack__train_py": training}
     sample = run("", target="pack.train", **files)
     assert len(sample.steps) == SHORT.steps, sample.note
+
+
+def test_ranks_are_recorded_apart_and_the_slowest_sets_the_step(tmp_path: Path) -> None:
+    root = ROOT / "fixtures" / "ddp"
+    launcher = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+    version = Version("original", root, Command(sys.executable, "train.py", False, (), launcher, root))
+    plan = Plan(version, version, root, (root,), (), Settings(root), root / "train.py", (root / "train.py",))
+    with scratch(tmp_path / "kept") as folders:
+        sample = Runner(plan, folders, SHORT, Meter(), lambda _seconds, _steps: None).run(version)
+    assert (sample.ended, sample.ranks, len(sample.steps)) == ("steps", 2, SHORT.steps), sample.note
+    assert sample.samples == 2 * 20 * SHORT.steps
+    ranks = {path.name.split("-")[1] for path in (tmp_path / "kept").glob("run1/rank-*.json")}
+    assert ranks == {"0", "1"}
 
 
 def test_no_process_is_left(run: Run) -> None:

@@ -20,6 +20,8 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 now = time.perf_counter
 _STABLE = 5
 _SPREAD = 0.25
+_RANKS_WARMUP = 10
+"""The warm-up of each of several ranks: they must end after the same step, or the others wait for ever."""
 
 
 class Enough(SystemExit):
@@ -179,6 +181,8 @@ class Probe:
             self.compilations, self.compiled_at = compiled, done
         if done < self.settings["warmup"]:
             return False
+        if os.environ.get("WORLD_SIZE", "1") != "1":
+            return done >= _RANKS_WARMUP
         if done >= self.settings["longest_warmup"]:
             return True
         recent = sorted(step[0] for step in self.steps[-_STABLE:])
