@@ -98,7 +98,7 @@ def _holds(cases: dict[str, Any], runs: int) -> bool:
 
 def _calibrated(root: Path) -> tuple[float, float]:
     """The seconds of a step, and those of one multiplication."""
-    once, twice = (_timing(root, UNITS, units, 4) for units in (UNITS, 2 * UNITS))
+    once, twice = (_timing(root, UNITS, units, 4, 4) for units in (UNITS, 2 * UNITS))
     steps = [statistics.median(pair[1].step for pair in timing.pairs) for timing in (once, twice)]
     return steps[0], (steps[1] - steps[0]) / UNITS
 
@@ -108,12 +108,12 @@ def _units(whole: float, unit: float, factor: float) -> int:
 
 
 def _timed(root: Path, units: int) -> Timing:
-    timing = _timing(root, UNITS, units, 6)
+    timing = _timing(root, UNITS, units, 6, 20)
     print(f"  {units} units: {timing.verdict.value}, {timing.estimate.ratio:.3f}, {len(timing.pairs)} pairs", flush=True)
     return timing
 
 
-def _timing(root: Path, mine: int, theirs: int, pairs: int) -> Timing:
+def _timing(root: Path, mine: int, theirs: int, pairs: int, most: int) -> Timing:
     entry = root / "train.py"
     entry.write_text(SCRIPT.format(units=mine))
     command = Command(sys.executable, "train.py", False, (), (), root)
@@ -122,7 +122,7 @@ def _timing(root: Path, mine: int, theirs: int, pairs: int) -> Timing:
     timing = Timing()
     with scratch(None) as folders:
         runner = Runner(plan, folders, Limits(threads=max(1, machine.cores() - 1)), Meter(), lambda _seconds, _steps: None)
-        measure(runner, (plan.original, plan.fixed), timing, pairs, 20, math.inf, lambda _timing: None)
+        measure(runner, (plan.original, plan.fixed), timing, pairs, most, math.inf, lambda _timing: None)
     return timing
 
 
