@@ -42,7 +42,7 @@ loader = DataLoader(TensorDataset(rows, rows.sum(1, keepdim=True)), batch_size=1
 model = nn.Sequential(nn.Linear(64, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 1))
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
 beside = torch.eye(192)
-for epoch in range(10):
+for epoch in range(100):
     for x, y in loader:
         loss = nn.functional.mse_loss(model(x), y)
         optimizer.zero_grad()

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import textwrap
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from speedlint.verify import stats
+from speedlint.verify.scratch import scratch
 
 SCRIPT = """
     import torch
@@ -34,7 +40,7 @@ SCRIPT = """
             for _ in range(UNITS):
                 beside = beside @ beside
 """
-FAST = ("--pairs", "3", "--max-pairs", "3", "--steps", "8", "--warmup", "2")
+FAST = ("--pairs", "3", "--max-pairs", "3", "--steps", "8", "--seconds", "0", "--warmup", "2")
 
 
 def verify(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
@@ -118,3 +124,83 @@ def test_only_what_paid_is_applied(tmp_path: Path) -> None:
     report.write_text("{}")
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, "is no report" in done.stderr) == (2, True)
+
+
+def test_a_script_that_fails_is_an_error_and_says_so(tmp_path: Path) -> None:
+    written(tmp_path / "other.py", 1)
+    (tmp_path / "train.py").write_text("import torch\nraise RuntimeError('no data here')\n")
+    done = verify(tmp_path, "train.py", "--against", "other.py", *FAST)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "RuntimeError: no data here" in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_a_version_that_fails_is_another_training(tmp_path: Path) -> None:
+    written(tmp_path / "train.py", 1)
+    (tmp_path / "other.py").write_text("import torch\nraise MemoryError('too large')\n")
+    done = verify(tmp_path, "train.py", "--against", "other.py", *FAST)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "MemoryError: too large" in done.stdout
+
+
+def test_interrupted_it_reports_what_there_is_and_leaves_nothing(tmp_path: Path) -> None:
+    written(tmp_path / "train.py", 1)
+    written(tmp_path / "other.py", 2)
+    temporary = tmp_path / "t"
+    temporary.mkdir()
+    command = [sys.executable, "-m", "speedlint", "verify", "train.py", "--against", "other.py", "--pairs", "20"]
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not list(temporary.glob("speedlint-*/run3")):
+        time.sleep(0.05)
+    process.terminate()
+    output, _ = process.communicate(timeout=60)
+    assert "interrupted" in output
+    assert process.returncode in (1, 3)
+    assert not list(temporary.iterdir())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel ends the runs on Linux only")
+def test_killed_it_leaves_no_process_and_the_next_run_sweeps(tmp_path: Path) -> None:
+    written(tmp_path / "train.py", 1)
+    written(tmp_path / "other.py", 2)
+    temporary = tmp_path / "t"
+    temporary.mkdir()
+    command = [sys.executable, "-m", "speedlint", "verify", "train.py", "--against", "other.py"]
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not list(temporary.glob("speedlint-*/run2")):
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    (left,) = temporary.glob("speedlint-*")
+    for _ in range(100):
+        if not _running(str(left)):
+            break
+        time.sleep(0.1)
+    assert not _running(str(left))
+    with scratch_of(temporary):
+        assert not left.exists()
+
+
+def _running(word: str) -> list[str]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found += [str(path)] if word.encode() in path.read_bytes() else []
+    return found
+
+
+@contextlib.contextmanager
+def scratch_of(temporary: Path) -> Iterator[None]:
+    before = tempfile.tempdir
+    tempfile.tempdir = str(temporary)
+    try:
+        with scratch(None):
+            yield
+    finally:
+        tempfile.tempdir = before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import signal
 import sys
 import time
 from pathlib import Path
@@ -19,6 +20,8 @@ from speedlint.rule import Risk
 if TYPE_CHECKING:
     from speedlint.verify.plan import Command
 
+_ENDINGS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
 
 @click.command(context_settings={"ignore_unknown_options": False})
 @click.argument("script", required=False)
@@ -34,7 +37,12 @@ if TYPE_CHECKING:
 @click.option(
     "--launch", default="", metavar="COMMAND", help='What starts the script, such as "torchrun --nproc-per-node 2".'
 )
-@click.option("--steps", type=click.IntRange(min=3), default=30, show_default=True, help="Steps to measure in each run.")
+@click.option(
+    "--steps", type=click.IntRange(min=3), default=30, show_default=True, help="The fewest steps to measure in each run."
+)
+@click.option(
+    "--seconds", type=click.FloatRange(min=0), default=2, show_default=True, help="The least time to measure in each."
+)
 @click.option("--warmup", type=click.IntRange(min=0), default=5, show_default=True, help="The fewest steps before them.")
 @click.option("--pairs", type=click.IntRange(min=2), default=6, show_default=True, help="The fewest pairs of runs.")
 @click.option("--max-pairs", type=click.IntRange(min=2), default=20, show_default=True, help="The most pairs of runs.")
@@ -88,6 +96,7 @@ def verify(
         ctx.exit(0)
     limits = Limits(
         steps=options["steps"],
+        seconds=options["seconds"],
         warmup=options["warmup"],
         threads=options["threads"] or max(1, machine.cores() - 1),
         timeout=options["timeout"],
@@ -95,6 +104,8 @@ def verify(
     effort = session.Effort(
         options["pairs"], max(options["pairs"], options["max_pairs"]), options["budget"], options["per_fix"]
     )
+    for kind in _ENDINGS:
+        signal.signal(kind, _interrupt)
     with scratch(options["keep"]) as folders, Live(time.monotonic() + options["budget"]) as live:
         report = session.verify(whole, folders, limits, effort, registry, live)
     live.show(verify_text.render(report))
@@ -103,6 +114,10 @@ def verify(
     if options["html_file"] is not None:
         _write(options["html_file"], verify_html.render(report))
     ctx.exit(report.exit_code(options["min_speedup"]))
+
+
+def _interrupt(_number: int, _frame: object) -> None:
+    raise KeyboardInterrupt
 
 
 def _command(script: str | None, arguments: tuple[str, ...], module: str | None, options: dict[str, Any]) -> Command:

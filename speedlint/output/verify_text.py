@@ -11,7 +11,6 @@ from rich.text import Text
 from speedlint.output.terminal import visible
 from speedlint.verify.parity import Tier
 from speedlint.verify.report import Effect, Report
-from speedlint.verify.samples import Sample
 from speedlint.verify.stats import Estimate, Verdict, median
 from speedlint.verify.timing import Timing
 
@@ -142,8 +141,3 @@ def seconds(value: float) -> str:
 def size(count: float) -> str:
     """A number of bytes."""
     return f"{count / (1 << 30):.2f} GiB" if count >= 1 << 30 else f"{count / (1 << 20):.0f} MiB"
-
-
-def lines(run: Sample) -> str:
-    """What a failed run printed last, for the one who has to find out."""
-    return visible(run.note)

@@ -10,11 +10,13 @@ in the script's process is what is left.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/shm", "/dev/pts", "/dev/ptmx", "/dev/dri", "/dev/kfd")
 _GPU = "nvidia"
+_SET_PARENT_DEATH_SIGNAL = 1
 
 
 def prefix(writable: Path) -> list[str]:
@@ -44,6 +46,13 @@ def confine(writable: list[str]) -> None:
     rules.apply()
 
 
+def end_with_parent() -> None:
+    """Has the kernel end this process when the one that started it ends, however that happens."""
+    import ctypes
+
+    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+
+
 def main() -> None:
     """Confines itself and becomes the command; where it cannot, it says so and the command is not run."""
     split = sys.argv.index("--")
@@ -51,6 +60,7 @@ def main() -> None:
     command = sys.argv[split + 1 :]
     sys.path.insert(0, libraries)
     try:
+        end_with_parent()
         confine(writable)
     except Exception as error:
         sys.exit(f"cannot be confined to its copy ({error})")

@@ -11,7 +11,7 @@ from speedlint.verify.stats import Verdict
 from speedlint.verify.targets import Target
 from speedlint.verify.timing import Timing
 
-FINE, WORSE, UNCLEAR = 0, 1, 3
+FINE, WORSE, FAILED, UNCLEAR = 0, 1, 2, 3
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,7 @@ class Report:
     notes: tuple[str, ...] = field(default=())
     problem: str = ""
     other: str = ""
+    interrupted: bool = False
     seconds: float = 0.0
 
     @property
@@ -62,9 +63,12 @@ class Report:
         return self.timing.verdict if self.timing is not None else Verdict.UNCLEAR
 
     def exit_code(self, least: float | None) -> int:
-        """0 faster or no difference, 1 slower, another training, or less than ``least`` times as fast, 3 inconclusive."""
+        """0 faster or no difference; 1 slower, another training, or less than ``least`` times as fast; 2 where the original
+        cannot be run; 3 inconclusive."""
         if self.parity.tier is Tier.DIFFERENT or self.verdict is Verdict.SLOWER:
             return WORSE
+        if self.timing is None and self.parity.tier is Tier.UNKNOWN and not self.interrupted:
+            return FAILED
         if self.timing is None or self.verdict is Verdict.UNCLEAR:
             return UNCLEAR
         return WORSE if least is not None and self.timing.estimate.ratio < least else FINE

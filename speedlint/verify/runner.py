@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from speedlint.errors import UserError
 from speedlint.verify import confine
@@ -30,7 +31,8 @@ class Limits:
     """How much a run may do.
 
     Attributes:
-        steps: the measured steps.
+        steps: the fewest measured steps.
+        seconds: the least time they take together, where the script has as many; speed comes and goes on shared machines.
         warmup: the fewest steps before them.
         longest_warmup: the most.
         threads: of the CPU, for each process.
@@ -38,6 +40,7 @@ class Limits:
     """
 
     steps: int = 30
+    seconds: float = 2.0
     warmup: int = 5
     longest_warmup: int = 40
     threads: int = 1
@@ -57,7 +60,7 @@ TIMED = Mode()
 
 
 class Runner:
-    """Runs versions in their copies.
+    """Runs versions in their copies; ``environment`` is what the last process said of its own.
 
     ``meter`` reads the GPU meanwhile; ``watch`` is called some times a second with the seconds since the run began and the
     steps it has done.
@@ -70,6 +73,7 @@ class Runner:
         self.meter, self.watch = meter, watch
         self.confined = confine.prefix(scratch.folder)
         self.projects = sorted({str(each.resolve()) for each in (plan.base, plan.original.root, plan.fixed.root)})
+        self.environment: dict[str, Any] = {}
         self._count = 0
         shutil.copytree(_PROBE, scratch.folder / "probe", ignore=shutil.ignore_patterns("__pycache__"))
 
@@ -89,6 +93,7 @@ class Runner:
                 _end(process)
         sample = read(results, version.name, time.monotonic() - began, str(log), self.limits.warmup)
         sample = replace(sample, gpu=_while_measured(rows, sample))
+        self.environment = sample.environment or self.environment
         return self._explained(sample, process.returncode, note, log)
 
     def _copy(self, version: Version) -> Path:
@@ -103,6 +108,7 @@ class Runner:
             "nudge": mode.nudge,
             "seed": 20_000,
             "steps": self.limits.steps if mode.kind == "time" else self.limits.steps + self.limits.longest_warmup,
+            "seconds": self.limits.seconds,
             "warmup": self.limits.warmup,
             "longest_warmup": self.limits.longest_warmup,
             "results": str(results),

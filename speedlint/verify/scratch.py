@@ -16,6 +16,7 @@ from pathlib import Path
 from speedlint.errors import UserError
 
 _COPIED = frozenset(".py .pyi .toml .cfg .ini .json .yaml .yml .txt .md .rst .sh .env .conf .csv .ipynb".split())
+_PREFIX = "speedlint-"
 _LARGEST = 1 << 20
 _SKIPPED = frozenset({".git", "__pycache__", ".venv", "venv", "node_modules", ".mypy_cache", ".ruff_cache", ".pytest_cache"})
 _MOST_ENTRIES = 2_000
@@ -108,11 +109,34 @@ def scratch(keep: Path | None) -> Iterator[Scratch]:
         keep.mkdir(parents=True, exist_ok=True)
         yield Scratch(keep.resolve())
         return
-    folder = Path(tempfile.mkdtemp(prefix="speedlint-")).resolve()
+    _sweep(Path(tempfile.gettempdir()))
+    folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-")).resolve()
     try:
         yield Scratch(folder)
     finally:
         _remove(folder)
+
+
+def _sweep(temporary: Path) -> None:
+    """Removes what a killed ``verify`` of the same user could not."""
+    for folder in temporary.glob(f"{_PREFIX}*-*"):
+        owner = folder.name.removeprefix(_PREFIX).partition("-")[0]
+        try:
+            is_mine = not hasattr(os, "getuid") or folder.lstat().st_uid == os.getuid()
+            if owner.isdigit() and is_mine and not folder.is_symlink() and not _is_alive(int(owner)):
+                _remove(folder)
+        except OSError:
+            continue
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _remove(folder: Path) -> None:

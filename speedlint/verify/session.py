@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 from speedlint.registry import Registry
@@ -56,7 +55,7 @@ def verify(plan: Plan, scratch: Scratch, limits: Limits, effort: Effort, registr
     timing: Timing | None = None
     likeness = Parity(Tier.UNKNOWN, "it was not compared")
     effects: tuple[Effect, ...] = ()
-    problem = ""
+    problem, interrupted = "", False
     try:
         watch.phase("comparing the losses")
         likeness = parity.judge(runner, plan.original, plan.fixed)
@@ -71,20 +70,21 @@ def verify(plan: Plan, scratch: Scratch, limits: Limits, effort: Effort, registr
         problem = str(error)
         timing = None
     except KeyboardInterrupt:
+        interrupted = True
         problem = "interrupted: this is what was measured until then"
     measured = timing if timing is not None and timing.pairs else None
-    environment = measured.pairs[0][0].environment if measured else {}
     return Report(
         command=" ".join(plan.original.command.words({})),
         stages=plan.stages,
         timing=measured,
         parity=likeness,
         targets=tuple(targets([b for _, b in measured.pairs])) if measured else (),
-        machine=machine.fingerprint(plan.original.root, environment, meter),
+        machine=machine.fingerprint(plan.original.root, runner.environment, meter),
         effects=effects,
         notes=tuple(notes + _of_timing(measured)),
         problem=problem,
         other=plan.fixed.name,
+        interrupted=interrupted,
         seconds=time.monotonic() - began,
     )
 
@@ -118,18 +118,3 @@ def _of_timing(timing: Timing | None) -> list[str]:
     if run.ranks > 1:
         notes.append(f"{run.ranks} processes train: the slowest sets the step")
     return notes
-
-
-def project_hash(root: Path) -> str:
-    """A hash of all paths, contents, modes and link targets of a folder."""
-    import hashlib
-
-    digest = hashlib.sha256()
-    for path in sorted(root.rglob("*")):
-        digest.update(str(path.relative_to(root)).encode("utf-8", "surrogateescape"))
-        digest.update(str(path.lstat().st_mode).encode())
-        if path.is_symlink():
-            digest.update(str(path.readlink()).encode())
-        elif path.is_file():
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
