@@ -102,6 +102,7 @@ def test_a_slower_version_is_called_slower_and_identical(tmp_path: Path) -> None
     assert "http" not in text.replace("http-equiv", "")
 
 
+@pytest.mark.slow
 def test_another_training_is_told_apart(tmp_path: Path) -> None:
     written(tmp_path / "train.py", 1)
     written(tmp_path / "other.py", 1, lr=0.05)

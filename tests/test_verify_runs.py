@@ -193,7 +193,9 @@ def test_a_script_that_swallows_everything_is_still_ended(run: Run) -> None:
     assert len(sample.steps) == SHORT.steps
 
 
-@pytest.mark.parametrize("context", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize(
+    "context", ["fork", *(pytest.param(each, marks=pytest.mark.slow) for each in ("spawn", "forkserver"))]
+)
 def test_workers_are_carried_and_ended(run: Run, context: str) -> None:
     sample = run(f"""
     if __name__ == "__main__":

@@ -73,6 +73,8 @@ class Scratch:
         target.mkdir(parents=True, exist_ok=True)
         for entry in _entries(source):
             inner = source / entry.name
+            if inner == self.folder:
+                continue
             if any(inner == each or inner in each.parents for each in real):
                 self._way(inner, target / entry.name, real, changed)
             else:
@@ -82,7 +84,8 @@ class Scratch:
         target.mkdir(parents=True, exist_ok=True)
         for entry in _entries(source):
             inner, place = source / entry.name, target / entry.name
-            if entry.name in _SKIPPED or (inner in changed and changed[inner] is None):
+            left_out = inner in changed and changed[inner] is None
+            if left_out or entry.name in _SKIPPED or inner == self.folder:
                 continue
             if entry.is_dir(follow_symlinks=False):
                 if _is_environment(inner) or not _is_of_project(inner):

@@ -109,6 +109,11 @@ def _of_timing(timing: Timing | None) -> list[str]:
         return []
     notes = []
     run = timing.pairs[0][0]
+    whole = timing.whole
+    if whole is not None and whole.log < 0 < timing.estimate.log:
+        notes.append(
+            "its steps take less time, but not all that lies between them: evaluation, or workers that start anew each epoch"
+        )
     if run.ended == "script":
         notes.append(f"the script ended after {len(run.steps)} measured steps, before all that were asked for (`--steps`)")
     if run.clock == "optimizer":
