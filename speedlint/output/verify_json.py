@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from dataclasses import asdict
 from typing import Any
 
@@ -31,7 +32,7 @@ def _report(report: Report) -> dict[str, Any]:
         "targets": [asdict(each) for each in report.targets],
         "fixes": [
             {
-                "path": str(fix.path),
+                "path": os.path.relpath(fix.path, report.root),
                 "line": fix.line,
                 "code": fix.code,
                 "rule": fix.rule,

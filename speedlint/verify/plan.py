@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -45,6 +46,12 @@ class Command:
         if self.launcher:
             return [*self.launcher, *script, *self.arguments]
         return [self.interpreter, *script, *self.arguments]
+
+    @property
+    def shown(self) -> str:
+        """The command line for people, without the machine's folders."""
+        words = self.launcher or (Path(self.interpreter).name,)
+        return shlex.join((*words, *(("-m",) if self.is_module else ()), self.target, *self.arguments))
 
     def _script(self) -> Path:
         return Path(os.path.abspath(self.folder / self.target))  # noqa: PTH100 (resolve would follow the user's links)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from speedlint.stages import Stage
@@ -45,6 +46,7 @@ class Report:
     """The verdict and what it rests on."""
 
     command: str
+    root: Path
     stages: tuple[Stage, ...]
     timing: Timing | None
     parity: Parity

@@ -74,7 +74,8 @@ def verify(plan: Plan, scratch: Scratch, limits: Limits, effort: Effort, registr
         problem = "interrupted: this is what was measured until then"
     measured = timing if timing is not None and timing.pairs else None
     return Report(
-        command=" ".join(plan.original.command.words({})),
+        command=plan.original.command.shown,
+        root=plan.original.root,
         stages=plan.stages,
         timing=measured,
         parity=likeness,
