@@ -128,13 +128,14 @@ def _timing(root: Path, mine: int, theirs: int, pairs: int, most: int) -> Timing
 
 def _summary(timings: list[Timing]) -> dict[str, Any]:
     ratios = [timing.estimate.ratio for timing in timings]
-    spreads = [statistics.stdev(math.log(a.step / b.step) for a, b in timing.pairs) for timing in timings]
+    spreads = [statistics.stdev(timing.logs) for timing in timings]
     return {
         "verdicts": dict(Counter(timing.verdict.value for timing in timings)),
         "ratio": [round(min(ratios), 3), round(statistics.median(ratios), 3), round(max(ratios), 3)],
         "spread_of_pairs": round(statistics.median(spreads), 4),
         "floor": round(statistics.median(math.expm1(timing.floor) for timing in timings), 4),
         "pairs": dict(sorted(Counter(len(timing.pairs) for timing in timings).items())),
+        "in_turns": sum(timing.in_turns for timing in timings),
     }
 
 

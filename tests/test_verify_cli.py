@@ -92,7 +92,10 @@ def test_a_slower_version_is_called_slower_and_identical(tmp_path: Path) -> None
     assert "identical: all" in done.stdout
     found = json.loads(report.read_text())
     assert (found["verdict"], found["parity"]["tier"]) == ("slower", "identical")
-    logs = [math.log(statistics.median(a["steps"]) / statistics.median(b["steps"])) for a, b in found["timing"]["pairs"]]
+    timing = found["timing"]
+    both = zip(timing["pairs"], timing["twins"], strict=True)
+    steps = [[statistics.median(run["steps"]) for run in (mine, twin, theirs)] for (mine, theirs), twin in both]
+    logs = [(math.log(mine) + math.log(twin)) / 2 - math.log(theirs) for mine, twin, theirs in steps]
     assert found["timing"]["ratio"]["ratio"] == pytest.approx(stats.estimate(logs).ratio)
     assert found["machine"]["process"]["torch"]
     text = page.read_text()

@@ -41,7 +41,7 @@ _ENDINGS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(s
     "--steps", type=click.IntRange(min=3), default=30, show_default=True, help="The fewest steps to measure in each run."
 )
 @click.option(
-    "--seconds", type=click.FloatRange(min=0), default=2, show_default=True, help="The least time to measure in each."
+    "--seconds", type=click.FloatRange(min=0), default=1, show_default=True, help="The least time to measure in each."
 )
 @click.option("--warmup", type=click.IntRange(min=0), default=5, show_default=True, help="The fewest steps before them.")
 @click.option("--pairs", type=click.IntRange(min=2), default=6, show_default=True, help="The fewest pairs of runs.")

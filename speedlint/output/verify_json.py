@@ -62,7 +62,9 @@ def _timing(timing: Timing) -> dict[str, Any]:
         "whole": _estimate(timing.whole) if timing.whole is not None else None,
         "breakeven_steps": timing.breakeven,
         "first": [_sample(each) for each in timing.first],
+        "in_turns": timing.in_turns,
         "pairs": [[_sample(a), _sample(b)] for a, b in timing.pairs],
+        "twins": [_sample(each) for each in timing.twins],
     }
 
 

@@ -34,7 +34,7 @@ def effects(
             found.append(Effect(*told, None, False, "not measured: the budget (`--budget`) was spent"))
             continue
         left_out = without(plan, (code,), f"without {code}", registry)
-        one = Timing(timing.first)
+        one = Timing(timing.first, in_turns=timing.in_turns)
         try:
             measure(runner, (left_out, plan.fixed), one, _SCREENING, _SCREENING, deadline, watch)
             gain = abs(one.estimate.log)

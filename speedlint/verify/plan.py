@@ -66,12 +66,14 @@ class Version:
         root: the folder its files come from; the user's project, but for ``--against``.
         changed: other bytes for some files, by path; None for a file that is left out.
         command: how it is run.
+        twin: a number for each of those that run at the same time.
     """
 
     name: str
     root: Path
     command: Command
     changed: Mapping[Path, bytes | None] = field(default_factory=dict)
+    twin: int = 0
 
 
 @dataclass(frozen=True)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from speedlint.errors import UserError
 from speedlint.verify import confine
+from speedlint.verify.machine import available_memory
 from speedlint.verify.nvml import Meter
 from speedlint.verify.plan import Plan, Version
 from speedlint.verify.samples import Sample, read
@@ -23,6 +26,12 @@ from speedlint.verify.scratch import Scratch
 _PROBE = Path(__file__).parent / "probe"
 _LARGEST_LOG = 64 << 20
 _POLL = 0.05
+_TURN = 0.05
+_TURN_POLL = 0.001
+_LOG = "output.txt"
+_PROGRESS = "progress-*[0-9]"
+_WORD = 8
+_WORDS = struct.Struct("<3q")
 _CACHES = tuple("TORCHINDUCTOR_CACHE_DIR TRITON_CACHE_DIR CUDA_CACHE_PATH MPLCONFIGDIR WANDB_DIR".split())
 
 
@@ -40,7 +49,7 @@ class Limits:
     """
 
     steps: int = 30
-    seconds: float = 2.0
+    seconds: float = 1.0
     warmup: int = 5
     longest_warmup: int = 40
     threads: int = 1
@@ -79,29 +88,67 @@ class Runner:
 
     def run(self, version: Version, mode: Mode = TIMED) -> Sample:
         """One run of one version. Raises UserError where the interpreter or the launcher cannot be started."""
+        with self.meter.reading() as rows:
+            run = self._begin(version, mode, 0.0)
+            try:
+                self._wait(run)
+            finally:
+                run.end()
+        sample = self._sample(run)
+        return replace(sample, gpu=_while_measured(rows, sample))
+
+    def in_turns(self, versions: Sequence[Version]) -> list[Sample]:
+        """One run of each version, all at the same time: while one runs for a twentieth of a second, the others are stopped.
+
+        They warm up together, and are stopped as each has. Raises UserError as `run` does.
+        """
+        runs: list[_Run] = []
+        try:
+            for version in versions:
+                runs.append(self._begin(version, TIMED, _TURN))
+            for run in runs:
+                self._wait(run)
+            while going := [run for run in runs if run.goes_on]:
+                for run in going:
+                    run.give_turn()
+                    self._wait(run)
+        finally:
+            for run in runs:
+                run.end()
+        return [self._sample(run) for run in runs]
+
+    def can_take_turns(self, sample: Sample, count: int) -> bool:
+        """Whether ``count`` runs such as the one that gave ``sample`` can be held in memory and stopped, each by itself.
+
+        Not on a GPU, whose queue goes on while the host's process is stopped, nor with a launcher, whose ranks wait for
+        each other with a limit on time.
+        """
+        if self.plan.original.command.launcher or sample.ranks > 1 or "total" in sample.memory or os.name != "posix":
+            return False
+        needed = count * sample.memory.get("peak_resident", 0)
+        return needed < available_memory()
+
+    def _begin(self, version: Version, mode: Mode, turn: float) -> _Run:
         self._count += 1
         folder = self._copy(version)
         results = self.scratch.empty(f"run{self._count}")
-        log = results / "output.txt"
-        settings = self._settings(version, mode, results)
-        began = time.monotonic()
-        with log.open("wb") as output, self.meter.reading() as rows:
+        settings = self._settings(mode, results, turn)
+        with (results / _LOG).open("wb") as output:
             process = self._start(version, folder, settings, output.fileno(), results)
-            try:
-                note = self._wait(process, results, log, began)
-            finally:
-                _end(process)
-        sample = read(results, version.name, time.monotonic() - began, str(log), self.limits.warmup)
-        sample = replace(sample, gpu=_while_measured(rows, sample))
+        return _Run(version, process, results)
+
+    def _sample(self, run: _Run) -> Sample:
+        sample = read(run.results, run.version.name, run.spent, str(run.log), self.limits.warmup)
         self.environment = sample.environment or self.environment
-        return self._explained(sample, process.returncode, note, log)
+        return _explained(sample, run)
 
     def _copy(self, version: Version) -> Path:
-        """The version's copy: the same folder for all its runs, made new before each, its caches kept."""
-        self.scratch.remove(version.name)
-        return self.scratch.version(version.name, self.plan.base, self.plan.real, version.changed)
+        """The version's copy: the same folder for all its runs, made new before each."""
+        name = f"{version.name}-{version.twin}" if version.twin else version.name
+        self.scratch.remove(name)
+        return self.scratch.version(name, self.plan.base, self.plan.real, version.changed)
 
-    def _settings(self, version: Version, mode: Mode, results: Path) -> Path:
+    def _settings(self, mode: Mode, results: Path, turn: float) -> Path:
         settings = {
             "mode": mode.kind,
             "offset": mode.offset,
@@ -109,6 +156,7 @@ class Runner:
             "seed": 20_000,
             "steps": self.limits.steps if mode.kind == "time" else self.limits.steps + self.limits.longest_warmup,
             "seconds": self.limits.seconds,
+            "turn": turn,
             "warmup": self.limits.warmup,
             "longest_warmup": self.limits.longest_warmup,
             "results": str(results),
@@ -149,7 +197,7 @@ class Runner:
         temporary = results / "tmp"
         temporary.mkdir()
         environment["TMPDIR"] = str(temporary)
-        caches = self.scratch.empty(f"cache-{version.name}")
+        caches = self.scratch.empty(f"cache-{version.name}")  # kept from run to run
         for name in _CACHES:
             environment[name] = str(caches / name.lower())
             (caches / name.lower()).mkdir(exist_ok=True)
@@ -159,28 +207,99 @@ class Runner:
         environment.setdefault("HF_HUB_OFFLINE", "1")
         return environment
 
-    def _wait(self, process: subprocess.Popen[bytes], results: Path, log: Path, began: float) -> str:
-        while process.poll() is None:
-            seconds = time.monotonic() - began
-            self.watch(seconds, _progress(results))
-            if seconds > self.limits.timeout:
-                return f"took longer than {self.limits.timeout:.0f} s and was ended (`--timeout`)"
-            if log.stat().st_size > _LARGEST_LOG:
-                os.truncate(log, 0)
-            time.sleep(_POLL)
-        return ""
+    def _wait(self, run: _Run) -> None:
+        """Waits until the run's turn is over, or the run."""
+        before, spent, shown = time.monotonic(), run.spent, 0.0
+        often = _TURN_POLL if run.turns_given else _POLL
+        while run.goes_on and not run.has_ended_turn():
+            now = time.monotonic()
+            run.spent = spent + now - before
+            if now - shown >= _POLL:
+                shown = now
+                self.watch(run.spent, run.steps)
+                self._keep_within_limits(run)
+            time.sleep(often)
+        run.spent = spent + time.monotonic() - before
 
-    def _explained(self, sample: Sample, code: int | None, note: str, log: Path) -> Sample:
-        """The sample, with what went wrong in one line."""
-        if sample.ended == "steps":
-            return sample
-        if not note and code is not None and code < 0:
-            note = f"was ended by {_signal(-code)}"
-        elif not note and code:
-            note = f"failed with exit code {code}: {_last_line(log)}"
-        elif not note and sample.ended == "nothing":
-            note = "ended without a training step"
-        return replace(sample, note=note)
+    def _keep_within_limits(self, run: _Run) -> None:
+        if run.spent > self.limits.timeout:
+            run.note = f"took longer than {self.limits.timeout:.0f} s and was ended (`--timeout`)"
+            run.end()
+        if run.log.stat().st_size > _LARGEST_LOG:
+            os.truncate(run.log, 0)
+
+
+class _Run:
+    """A run that goes on.
+
+    Attributes:
+        spent: the seconds it ran; its turns alone where it takes turns.
+        turns_given: how many turns it had after its first.
+        note: why it was ended from here, or nothing.
+    """
+
+    def __init__(self, version: Version, process: subprocess.Popen[bytes], results: Path) -> None:
+        self.version, self.process, self.results = version, process, results
+        self.log = results / _LOG
+        self.spent, self.turns_given, self.note = 0.0, 0, ""
+        self._shared: mmap.mmap | None = None
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the process is there."""
+        return self.process.poll() is None
+
+    @property
+    def steps(self) -> int:
+        """The steps that the furthest of its processes has done."""
+        return max((_words(path)[0] for path in self.results.glob(_PROGRESS)), default=0)
+
+    def has_ended_turn(self) -> bool:
+        """Whether it has stopped itself and waits for its next turn."""
+        if self._shared is not None:
+            ended: int = _WORDS.unpack(self._shared)[1]
+            return ended > self.turns_given
+        for path in self.results.glob(_PROGRESS):
+            if _words(path)[1]:
+                with path.open("r+b") as file:
+                    self._shared = mmap.mmap(file.fileno(), _WORDS.size)
+                return True
+        return False
+
+    def give_turn(self) -> None:
+        """Lets it go on."""
+        if self._shared is None:
+            return
+        self.turns_given += 1
+        self._shared[2 * _WORD : 3 * _WORD] = self.turns_given.to_bytes(_WORD, "little")
+        os.killpg(self.process.pid, signal.SIGCONT)
+
+    def end(self) -> None:
+        """Ends it, and all that it has started: loaders' workers outlive a killed script."""
+        _end(self.process)
+
+
+def _words(path: Path) -> tuple[int, int, int]:
+    """The steps a process has done, the turns it has ended, and those it was given after its first."""
+    try:
+        done, ended, given = _WORDS.unpack(path.read_bytes())
+    except (OSError, struct.error):
+        return 0, 0, 0
+    return done, ended, given
+
+
+def _explained(sample: Sample, run: _Run) -> Sample:
+    """The sample, with what went wrong in one line."""
+    if sample.ended == "steps":
+        return sample
+    note, code = run.note, run.process.returncode
+    if not note and code is not None and code < 0:
+        note = f"was ended by {_signal(-code)}"
+    elif not note and code:
+        note = f"failed with exit code {code}: {_last_line(run.log)}"
+    elif not note and sample.ended == "nothing":
+        note = "ended without a training step"
+    return replace(sample, note=note)
 
 
 def _while_measured(rows: list[tuple[float, float, float]], sample: Sample) -> dict[str, float]:
@@ -196,22 +315,12 @@ def _while_measured(rows: list[tuple[float, float, float]], sample: Sample) -> d
     }
 
 
-def _progress(results: Path) -> int:
-    """The steps that the furthest process has done."""
-    done = 0
-    for path in results.glob("progress-*"):
-        try:
-            done = max(done, int.from_bytes(path.read_bytes()[:8], "little"))
-        except OSError:
-            continue
-    return done
-
-
 def _end(process: subprocess.Popen[bytes]) -> None:
     """Ends the whole process group: loaders' workers outlive a killed script."""
     for kind in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(process.pid, kind)
+            os.killpg(process.pid, signal.SIGCONT)
         except (ProcessLookupError, PermissionError):
             break
         deadline = time.monotonic() + 1.0

@@ -19,9 +19,10 @@ class Sample:
         steps: the time of each measured step, in seconds; of the slowest rank where there are several.
         warmup: the time of each step before those.
         waits: the time of each measured step that was spent waiting for data, in seconds.
-        samples: how many samples the measured steps had together.
+        samples: how many samples the measured steps had together, by the sizes of some of their batches.
         window: the seconds from the first measured step to the last, evaluation and all between them.
         losses: what each backward pass started from; of the first rank.
+        syncs: how often the host waited for the GPU in each step, where that was counted.
         half: whether the run entered autocast.
         seeds: the functions with which the script itself seeds generators.
         memory: peak bytes: ``peak_resident``, ``peak_allocated``, ``peak_reserved``, and the ``total`` of the GPU.
@@ -40,6 +41,7 @@ class Sample:
     samples: int = 0
     window: float | None = None
     losses: tuple[float, ...] = ()
+    syncs: tuple[int, ...] = ()
     seeds: tuple[str, ...] = ()
     optimizers: int = 0
     half: bool = False
@@ -93,17 +95,18 @@ def read(folder: Path, version: str, wall: float, log: str, least: int) -> Sampl
 def _joined(results: list[dict[str, Any]], version: str, wall: float, log: str, least: int) -> Sample:
     first = results[0]
     warm = [_warmup(result, least) for result in results]
-    measured = [(result["gpu_steps"] or [step[0] for step in result["steps"]])[n:] for result, n in zip(results, warm)]  # noqa: B905
+    measured = [(result["gpu_steps"] or result["steps"])[n:] for result, n in zip(results, warm)]  # noqa: B905
     slowest = max(range(len(results)), key=lambda i: median(measured[i]) if measured[i] else 0.0)
     chosen, n = results[slowest], warm[slowest]
     return Sample(
         version,
         steps=tuple(measured[slowest]),
-        warmup=tuple(step[0] for step in chosen["steps"][:n]),
-        waits=tuple(step[1] for step in chosen["steps"][n:]),
-        samples=sum(int(step[2]) for result, m in zip(results, warm) for step in result["steps"][m:]),  # noqa: B905
+        warmup=tuple(chosen["steps"][:n]),
+        waits=tuple(chosen["waits"][n:]),
+        samples=round(sum(result["batch"] * len(times) for result, times in zip(results, measured))),  # noqa: B905
         window=chosen["window"],
         losses=tuple(first["losses"]),
+        syncs=tuple(first["syncs"]),
         seeds=tuple(first["seeds"]),
         optimizers=first["optimizers"],
         half=first["half"],

@@ -1,11 +1,11 @@
-"""Pairs of runs, in ABBA order, until the answer is clear."""
+"""Pairs of runs, in turns or in ABBA order, until the answer is clear."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from speedlint.verify import stats
 from speedlint.verify.plan import Version
@@ -35,21 +35,34 @@ class Timing:
     Attributes:
         first: each version's first run, whose caches were empty; not among the pairs. Empty before it was made.
         pairs: the runs of both versions that stood side by side, the original's first.
+        twins: for each pair that was run in turns, a second run of the original that took turns with them.
+        in_turns: whether the runs of a pair take turns; else they follow each other.
     """
 
     first: tuple[Sample, ...] = ()
     pairs: list[tuple[Sample, Sample]] = field(default_factory=list)
+    twins: list[Sample] = field(default_factory=list)
+    in_turns: bool = False
 
     @property
     def estimate(self) -> Estimate:
         """How many times as long the original's step takes."""
-        return stats.estimate([math.log(a.step / b.step) for a, b in self.pairs])
+        return stats.estimate(self.logs)
+
+    @property
+    def logs(self) -> list[float]:
+        """The logarithm of each pair's ratio; where the original has a twin, of the geometric mean of the two."""
+        if not self.twins:
+            return [math.log(a.step / b.step) for a, b in self.pairs]
+        both = zip(self.pairs, self.twins, strict=True)
+        return [(math.log(a.step) + math.log(twin.step)) / 2 - math.log(b.step) for (a, b), twin in both]
 
     @property
     def control(self) -> Estimate:
-        """The original against itself: its runs of neighbouring pairs."""
+        """The original against itself: its two runs of each pair, or those of neighbouring pairs."""
         own = [a for a, _ in self.pairs]
-        return stats.estimate([math.log(own[i].step / own[i + 1].step) for i in range(0, len(own) - 1, 2)])
+        beside = list(zip(own, self.twins, strict=True)) if self.twins else list(zip(own[::2], own[1::2], strict=False))
+        return stats.estimate([math.log(one.step / other.step) for one, other in beside])
 
     @property
     def floor(self) -> float:
@@ -93,14 +106,39 @@ def measure(
     """
     if not timing.first:
         timing.first = (_timed(runner, versions[0]), _timed(runner, versions[1]))
+        largest = max(timing.first, key=lambda sample: sample.memory.get("peak_resident", 0))
+        timing.in_turns = runner.can_take_turns(largest, len(versions) + 1)
     watch(timing)
     began, before = time.monotonic(), len(timing.pairs)
     while not _is_enough(timing, pairs, most, deadline, (time.monotonic() - began) / max(1, len(timing.pairs) - before)):
-        turned = len(timing.pairs) % 2 == 1
-        order = (versions[1], versions[0]) if turned else versions
-        runs = [_timed(runner, version) for version in order]
-        timing.pairs.append((runs[1], runs[0]) if turned else (runs[0], runs[1]))
+        if timing.in_turns:
+            _add_in_turns(runner, versions, timing)
+        else:
+            _add_in_order(runner, versions, timing)
         watch(timing)
+
+
+def _add_in_turns(runner: Runner, versions: tuple[Version, Version], timing: Timing) -> None:
+    """A pair and its twin; where they cannot run at the same time, since all want the same port for example, none."""
+    original, fixed = versions
+    order = (original, fixed, replace(original, twin=1))
+    turned = len(timing.pairs) % 2 == 1
+    runs = runner.in_turns(order[::-1] if turned else order)
+    if all(len(sample.steps) >= FEWEST_STEPS for sample in runs):
+        mine, theirs, twin = runs[::-1] if turned else runs
+        timing.pairs.append((mine, theirs))
+        timing.twins.append(twin)
+        return
+    timing.in_turns = False
+    timing.pairs.clear()
+    timing.twins.clear()
+
+
+def _add_in_order(runner: Runner, versions: tuple[Version, Version], timing: Timing) -> None:
+    """A pair of runs that follow each other: original, fixed, and in the next pair fixed, original."""
+    turned = len(timing.pairs) % 2 == 1
+    runs = [_timed(runner, version) for version in (versions[::-1] if turned else versions)]
+    timing.pairs.append((runs[1], runs[0]) if turned else (runs[0], runs[1]))
 
 
 def _timed(runner: Runner, version: Version) -> Sample:

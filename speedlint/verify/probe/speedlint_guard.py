@@ -12,10 +12,13 @@ from typing import Any, Optional
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC
 _LARGEST_COPY = 1 << 30
+_REMOVALS = frozenset(("os.remove", "os.rename", "os.rmdir", "os.mkdir", "shutil.rmtree"))
+_OPENINGS = frozenset(("os.truncate", "sqlite3.connect"))
+_WATCHED = frozenset(("open",)) | _REMOVALS | _OPENINGS
 
 
 class Guard:
-    """The audit hook of one process.
+    """What the audit hook of one process does.
 
     Attributes:
         scratch: the folder that the run may write to.
@@ -26,14 +29,14 @@ class Guard:
         self.scratch, self.projects, self.refused = scratch, projects, refused
 
     def __call__(self, event: str, args: "tuple[Any, ...]") -> None:
-        """Called by the interpreter before each audited operation."""
+        """Called before each operation that is watched."""
         if event == "open":
             path, mode, flags = args
             if isinstance(path, (str, bytes, os.PathLike)) and _is_write(mode, flags):
                 self.prepare(os.fsdecode(path), keeps="w" not in (mode or "") and not flags & os.O_TRUNC)
-        elif event in ("os.truncate", "sqlite3.connect") and isinstance(args[0], (str, bytes, os.PathLike)):
+        elif event in _OPENINGS and isinstance(args[0], (str, bytes, os.PathLike)):
             self.prepare(os.fsdecode(args[0]), keeps=True)
-        elif event in ("os.remove", "os.rename", "os.rmdir", "os.mkdir", "shutil.rmtree"):
+        elif event in _REMOVALS:
             for path in args[: 2 if event == "os.rename" else 1]:
                 if isinstance(path, (str, bytes, os.PathLike)):
                     folder = os.path.dirname(os.path.abspath(os.fsdecode(path)))
@@ -82,8 +85,13 @@ def install() -> None:
     global GUARD
     with open(os.environ["SPEEDLINT_PROBE"]) as file:
         settings = json.load(file)
-    GUARD = Guard(settings["scratch"], settings["projects"], settings["refused"])
-    sys.addaudithook(GUARD)
+    guard = GUARD = Guard(settings["scratch"], settings["projects"], settings["refused"])
+
+    def hook(event: str, args: "tuple[Any, ...]") -> None:
+        if event in _WATCHED:  # an optimizer's step calls `id`, which is audited, many times
+            guard(event, args)
+
+    sys.addaudithook(hook)
 
 
 def around_save(torch: Any) -> None:

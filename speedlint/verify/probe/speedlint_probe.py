@@ -12,15 +12,22 @@ import importlib.util
 import json
 import mmap
 import os
+import signal
 import struct
 import sys
 import time
+import warnings
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 now = time.perf_counter
 _STABLE = 5
 _SPREAD = 0.25
 _MOST_TIMES = 100
+_LOOK = 0.02
+_AWAKE = 0.0002
+_OPTIMIZERS_SEEN = 3
+_GROUP = "SPEEDLINT_GROUP"
+_SYNCHRONISES = "called a synchronizing CUDA operation"
 _RANKS_WARMUP = 10
 """The warm-up of each of several ranks: they must end after the same step, or the others wait for ever."""
 
@@ -32,168 +39,197 @@ class Enough(SystemExit):
         super().__init__(0)
 
 
-class Asked:
-    """A batch that was asked for and not yet trained on."""
-
-    __slots__ = ("asked", "event", "key", "samples", "wait")
-
-    def __init__(self, key: int, asked: float, event: Any) -> None:
-        self.key, self.asked, self.event = key, asked, event
-        self.wait, self.samples = 0.0, 0
-
-
 class Probe:
     """What one process measures; idle until the first backward pass.
 
+    In a step there is nothing but a note of the time: Python code that runs once a step runs with cold caches, in which each
+    further line costs a microsecond. `look` reads the notes, after each step of the warm-up and some times a second later.
+
     Attributes:
-        steps: for each finished step its host time and the time waited for data, in seconds, and its samples.
+        tape: what happened since the last look: None for a backward pass, ``(sampler,)`` for the end of a loader, and for a
+            batch its sampler, when it was asked for, when it came, the GPU's event, and its size, 0 if it was not counted.
+        look_at: the time from which the next batch asked for is a reason to look.
+        steps, waits: for each finished step its host time and the part of it that was spent waiting for data, in seconds.
+        asked: the batches of the step that goes on.
+        due: whether a backward pass has begun since then, so that the next batch asked for ends the step.
+        counted: the sizes of the batches that were counted, by the first dimension.
         losses: what backward passes started from, in order.
+        window: the seconds from the first measured step to the last; other runs' turns are no part of it.
     """
 
     def __init__(self, settings: Dict[str, Any], torch: Any) -> None:
         self.settings, self.torch = settings, torch
         self.mode: str = settings["mode"]
         self.process = os.getpid()
-        self.steps: List[Tuple[float, float, int]] = []
+        self.steps: List[float] = []
+        self.waits: List[float] = []
         self.events: List[Tuple[Any, Any]] = []
+        self.counted: List[int] = []
         self.losses: List[float] = []
+        self.syncs: List[int] = []
         self.seeds: List[str] = []
         self.warmup: Optional[int] = None
-        self.began = now()
-        self.window: Optional[Tuple[float, float]] = None
-        self.asked: List[Asked] = []
+        self.window: Optional[float] = None
+        self.measured_from = self.paused = 0.0
+        self.tape: List[Optional[Tuple[Any, ...]]] = []
+        self.look_at = 0.0
+        self.asked: List[Tuple[Any, ...]] = []
+        self.due = False
         self.opened: Optional[Tuple[float, Any]] = None
-        self.trained = False
         self.by_loader: Optional[bool] = None
-        self.optimizer: Optional[int] = None
-        self.optimizers = set()  # type: set[int]
-        self.scaled = False
-        self.nudged = False
-        self.half = False
-        self.written = False
-        self.cuda: Optional[bool] = None
+        self.optimizers: List[Any] = []
+        self.scaled = self.nudged = self.half = self.written = False
+        self.cuda = False
         self.compilations, self.compiled_at = 0, 0
-        self._progress: Optional[mmap.mmap] = None
-
-    @property
-    def is_here(self) -> bool:
-        """Whether this is the process the probe was made in, and not a forked worker."""
-        return os.getpid() == self.process
+        self.turn = self.turn_from = 0.0
+        self.ranks = os.environ.get("WORLD_SIZE", "1") != "1"
+        self.exact = self.mode != "time" or self.ranks or not settings["seconds"]
+        self.unhook: List[Callable[[], None]] = []
+        self.unhook_optimizers: Optional[Callable[[], None]] = None
+        self._shared: Optional[mmap.mmap] = None
 
     # The clock
 
     def mark(self) -> Any:
-        """A point in the GPU's queue, where there is a GPU in use."""
-        if self.cuda is None and self.trained:
-            self.cuda = bool(self.torch.cuda.is_available() and self.torch.cuda.is_initialized())
-        if not self.cuda or self.mode != "time":
-            return None
+        """A point in the GPU's queue."""
         event = self.torch.cuda.Event(enable_timing=True)
         event.record()
         return event
 
-    def ask(self, key: int) -> Asked:
-        """The loop asks a loader for a batch."""
-        event = self.mark()
-        asked = Asked(key, now(), event)
-        if self.trained and self.by_loader:
-            self.close(asked.asked, event)
-        self.asked.append(asked)
-        return asked
+    def _replay(self) -> None:
+        """Reads the tape."""
+        for each in self.tape:
+            if each is None:
+                self._backward()
+            elif len(each) == 1:  # what this loader gave before is no part of the next step
+                self.asked = [batch for batch in self.asked if batch[0] is not each[0]]
+            else:
+                if self.due:
+                    self._close(each[1], each[3])
+                self.asked.append(each)
+        self.tape.clear()
 
-    def end_of(self, key: int) -> None:
-        """A loader has no more batches: what it gave before is no part of the next step."""
-        self.asked = [each for each in self.asked if each.key != key]
-
-    def got(self, asked: Asked, batch: Any) -> None:
-        """The batch has arrived."""
-        asked.wait = now() - asked.asked
-        asked.samples = _samples(batch)
-
-    def backward(self) -> None:
-        """A backward pass begins."""
-        if self.trained:
-            return
-        self.trained = True
+    def _backward(self) -> None:
         if self.by_loader is None:
             self.by_loader = bool(self.asked)
-        if not self.by_loader:
+        if self.due or not self.by_loader:
             return
-        kept: List[Asked] = []
+        self.due = True
+        kept: List[Tuple[Any, ...]] = []
         for asked in reversed(self.asked):
-            if any(each.key == asked.key for each in kept):
+            if any(each[0] is asked[0] for each in kept):
                 break
             kept.insert(0, asked)
-        self.asked = kept
-        if kept:
-            self.opened = (kept[0].asked, kept[0].event)
+        self.asked = sorted(kept, key=lambda each: each[1])
+
+    def _close(self, at: float, event: Any) -> None:
+        self.due = False
+        asked, self.asked = self.asked, []
+        if not asked:
+            return
+        self.steps.append(at - asked[0][1])
+        self.waits.append(sum(each[2] - each[1] for each in asked))
+        if self.cuda:
+            self.events.append((asked[0][3], event))
+        size = max(each[4] for each in asked)
+        if size:
+            self.counted.append(size)
+
+    def ask(self, at: float, event: Any) -> float:
+        """A batch is asked for, and it is time to look. Returns the time from which the next step counts."""
+        self._replay()
+        if self.due:
+            self._close(at, event)
+            return self.look(at)
+        return at
 
     def stepped(self, optimizer: Any) -> None:
         """An optimizer has stepped."""
-        self.optimizers.add(id(optimizer))
+        if not any(each is optimizer for each in self.optimizers):
+            self.optimizers.append(optimizer)
         if self.settings.get("nudge") and not self.nudged:
             self.nudged = True
             _nudge(self.torch, optimizer)
-        if self.optimizer is None:
-            self.optimizer = id(optimizer)
-        if self.by_loader or self.optimizer != id(optimizer):
+        if self.by_loader is None:
+            self._replay()
+            self.by_loader = bool(self.by_loader)
+        if self.by_loader or self.optimizers[0] is not optimizer:
             return
-        event = self.mark()
+        self.tape.clear()
+        event = self.mark() if self.cuda else None
         at = now()
         if self.opened is not None:
-            self.close(at, event)
+            self.steps.append(at - self.opened[0])
+            self.waits.append(0.0)
+            if self.cuda:
+                self.events.append((self.opened[1], event))
+            at = self.look(at)
         self.opened = (at, event)
 
-    def close(self, at: float, event: Any) -> None:
-        """A step is over."""
-        if self.opened is None:
-            self.asked, self.trained = [], False
-            return
-        start, first = self.opened
-        wait = sum(each.wait for each in self.asked) if self.by_loader else 0.0
-        samples = max([each.samples for each in self.asked] or [0])
-        self.steps.append((at - start, wait, samples))
-        self.events.append((first, event))
-        self.asked, self.opened, self.trained = [], None, False
-        if self._progress is not None:
-            self._progress[:8] = struct.pack("<q", len(self.steps))
-        self._count(at)
-
-    def _count(self, at: float) -> None:
+    def look(self, at: float) -> float:
+        """After a step: sees whether the warm-up, the turn or the run is over. Returns the time after it."""
         done = len(self.steps)
+        if self._shared is not None:
+            self._shared[:8] = struct.pack("<q", done)
         if self.mode != "time":
             if done >= self.settings["steps"]:
                 self.finish()
+        elif self.warmup is None:
+            self._warm_up(done, at)
+        else:
+            self.window = at - self.measured_from - self.paused
+            if done - self.warmup >= self.settings["steps"] and self._is_long_enough():
+                self.finish()
+            if self.turn and now() - self.turn_from >= self.turn:
+                self.pause()
+        after = now()
+        if self.warmup is not None and not self.exact:
+            self.look_at = after + _LOOK
+        return after
+
+    def _warm_up(self, done: int, at: float) -> None:
+        if not self.cuda:
+            self.cuda = bool(self.torch.cuda.is_available() and self.torch.cuda.is_initialized())
+        if self.by_loader and done >= _OPTIMIZERS_SEEN and self.unhook_optimizers is not None:
+            self.unhook_optimizers()
+            self.unhook_optimizers = None
+        if self._is_warm(done):
+            self.warmup = done
+            self.measured_from = at
+            self.reset_peak()
+            self.pause()
+
+    def pause(self) -> None:
+        """Ends this run's turn: the whole process group is stopped until the runner gives it the next one."""
+        if not self.turn or self._shared is None:
             return
-        if self.warmup is None:
-            if self._is_warm():
-                self.warmup = done
-                self.window = (at, at)
-                self.reset_peak()
-            return
-        self.window = (self.window[0] if self.window else at, at)
-        if done - self.warmup >= self.settings["steps"] and self._is_long_enough():
-            self.finish()
+        began = now()
+        given = self._shared[16:24]
+        self._shared[8:16] = struct.pack("<q", struct.unpack("<q", self._shared[8:16])[0] + 1)
+        os.killpg(os.getpgrp(), signal.SIGSTOP)
+        while self._shared[16:24] == given:
+            time.sleep(_AWAKE)
+        self.turn_from = now()
+        self.paused += self.turn_from - began
 
     def _is_long_enough(self) -> bool:
         """Whether the measured time covers the seconds in which a shared machine's speed comes and goes."""
-        if os.environ.get("WORLD_SIZE", "1") != "1" or self.window is None:
+        if self.ranks or self.window is None:
             return True
         most = _MOST_TIMES * int(self.settings["steps"])
-        return self.window[1] - self.window[0] >= self.settings["seconds"] or len(self.steps) >= most
+        return self.window >= self.settings["seconds"] or len(self.steps) >= most
 
-    def _is_warm(self) -> bool:
-        done = len(self.steps)
+    def _is_warm(self, done: int) -> bool:
         compiled = _compiled_graphs()
         if compiled != self.compilations:
             self.compilations, self.compiled_at = compiled, done
         if done < self.settings["warmup"]:
             return False
-        if os.environ.get("WORLD_SIZE", "1") != "1":
+        if self.ranks:
             return done >= _RANKS_WARMUP
         if done >= self.settings["longest_warmup"]:
             return True
-        recent = sorted(step[0] for step in self.steps[-_STABLE:])
+        recent = sorted(self.steps[-_STABLE:])
         quiet = done - self.compiled_at >= _STABLE or self.compilations == 0
         return len(recent) == _STABLE and quiet and recent[-2] <= recent[_STABLE // 2] * (1 + _SPREAD)
 
@@ -215,7 +251,7 @@ class Probe:
 
     def write(self, ended: str) -> None:
         """Writes what was measured; a second time does nothing."""
-        if self.written or not self.is_here:
+        if self.written:
             return
         self.written = True
         rank = os.environ.get("RANK", "0")
@@ -226,11 +262,14 @@ class Probe:
             "ended": ended,
             "mode": self.mode,
             "clock": "loader" if self.by_loader else "optimizer",
-            "steps": [list(step) for step in self.steps],
+            "steps": self.steps,
+            "waits": self.waits,
             "gpu_steps": self._gpu_steps(),
+            "batch": sum(self.counted) / len(self.counted) if self.counted else 0,
             "warmup": self.warmup,
-            "window": None if self.window is None else self.window[1] - self.window[0],
+            "window": self.window,
             "losses": self.losses,
+            "syncs": self.syncs,
             "half": self.half,
             "seeds": sorted(set(self.seeds)),
             "optimizers": len(self.optimizers),
@@ -242,13 +281,21 @@ class Probe:
             json.dump(result, file)
         os.replace(path + ".part", path)
 
+    def leave(self) -> None:
+        """In a forked process, such as a loader's worker: nothing is measured here."""
+        self.written = True
+        for undo in self.unhook:
+            undo()
+        if self.unhook_optimizers is not None:
+            self.unhook_optimizers()
+
     def _gpu_steps(self) -> Optional[List[float]]:
         """The seconds between the events, None without a GPU."""
         if not self.cuda or any(first is None or last is None for first, last in self.events[self.warmup or 0 :]):
             return None
         self.torch.cuda.synchronize()
         return [
-            first.elapsed_time(last) / 1000 if first is not None and last is not None else 0.0 for first, last in self.events
+            0.0 if first is None or last is None else first.elapsed_time(last) / 1000 for first, last in self.events
         ]
 
     def _memory(self) -> Dict[str, Any]:
@@ -266,13 +313,19 @@ class Probe:
             found["total"] = self.torch.cuda.get_device_properties(self.torch.cuda.current_device()).total_memory
         return found
 
-    def show_progress(self) -> None:
-        """Opens the file in which the runner reads how many steps are done."""
+    def share(self) -> None:
+        """Opens the file shared with the runner: the steps done, the turns ended here, and the turns given there.
+
+        Only a process of the group that the runner started takes turns: no other is stopped along with it.
+        """
         path = os.path.join(self.settings["results"], "progress-%d" % self.process)
-        with open(path, "wb+") as file:
-            file.write(b"\0" * 8)
+        with open(path + ".part", "wb+") as file:
+            file.write(b"\0" * 24)
             file.flush()
-            self._progress = mmap.mmap(file.fileno(), 8)
+            self._shared = mmap.mmap(file.fileno(), 24)
+        os.replace(path + ".part", path)
+        if os.environ.get(_GROUP) == str(_group()):
+            self.turn = float(self.settings["turn"])
 
 
 def _samples(batch: Any, depth: int = 0) -> int:
@@ -328,7 +381,7 @@ def _environment(torch: Any, cuda: Optional[bool]) -> Dict[str, Any]:
 def arm(torch: Any, settings: Dict[str, Any]) -> Probe:
     """Hooks the loaders, the backward pass and the optimizers."""
     probe = Probe(settings, torch)
-    probe.show_progress()
+    probe.share()
     _hook_loaders(probe)
     _hook_backward(probe, torch)
     _hook_optimizers(probe, torch)
@@ -339,6 +392,8 @@ def arm(torch: Any, settings: Dict[str, Any]) -> Probe:
     if settings["mode"] == "syncs":
         _count_syncs(probe, torch)
     atexit.register(probe.write, "script")
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=probe.leave)
     return probe
 
 
@@ -347,38 +402,46 @@ def _hook_loaders(probe: Probe) -> None:
 
     base = dataloader._BaseDataLoaderIter
     original = base.__next__
+    note = probe.tape.append
 
     def __next__(self: Any) -> Any:
-        if not probe.is_here:
-            return original(self)
-        key = id(self._index_sampler)
-        asked = probe.ask(key)
+        event = probe.mark() if probe.cuda else None
+        asked = now()
+        looks = asked >= probe.look_at
+        if looks:
+            asked = probe.ask(asked, event)
         try:
             batch = original(self)
         except StopIteration:
-            probe.end_of(key)
+            note((self._index_sampler,))
             raise
-        probe.got(asked, batch)
+        note((self._index_sampler, asked, now(), event, _samples(batch) if looks else 0))
         return batch
 
     base.__next__ = __next__  # type: ignore[method-assign]
+    probe.unhook.append(lambda: setattr(base, "__next__", original))
 
 
 def _hook_backward(probe: Probe, torch: Any) -> None:
     backward = torch.Tensor.backward
-    losses = probe.mode == "loss"
+    note = probe.tape.append
 
     def hooked(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if probe.is_here:
-            probe.backward()
-            if losses and not probe.scaled:
-                probe.losses.append(float(self.detach().double().sum()))
-            probe.scaled = False
+        note(None)
         return backward(self, *args, **kwargs)
 
-    hooked.__wrapped__ = backward  # type: ignore[attr-defined]
-    hooked.__doc__ = backward.__doc__
-    torch.Tensor.backward = hooked
+    def reading(self: Any, *args: Any, **kwargs: Any) -> Any:
+        note(None)
+        if not probe.scaled:
+            probe.losses.append(float(self.detach().double().sum()))
+        probe.scaled = False
+        return backward(self, *args, **kwargs)
+
+    hook = reading if probe.mode == "loss" else hooked
+    hook.__wrapped__ = backward  # type: ignore[attr-defined]
+    hook.__doc__ = backward.__doc__
+    torch.Tensor.backward = hook
+    probe.unhook.append(lambda: setattr(torch.Tensor, "backward", backward))
 
 
 def _hook_scaler(probe: Probe, torch: Any) -> None:
@@ -409,7 +472,7 @@ def _wrap_scale(probe: Probe, torch: Any, owner: Any) -> None:
     scale = owner.scale
 
     def hooked(self: Any, outputs: Any) -> Any:
-        if probe.is_here and isinstance(outputs, torch.Tensor):
+        if isinstance(outputs, torch.Tensor):
             probe.losses.append(float(outputs.detach().double().sum()))
             probe.scaled = True
         return scale(self, outputs)
@@ -419,15 +482,14 @@ def _wrap_scale(probe: Probe, torch: Any, owner: Any) -> None:
 
 def _hook_optimizers(probe: Probe, torch: Any) -> None:
     def after(optimizer: Any, *_: Any) -> None:
-        if probe.is_here:
-            probe.stepped(optimizer)
+        probe.stepped(optimizer)
 
     try:
         from torch.optim.optimizer import register_optimizer_step_post_hook
     except ImportError:
         _wrap_steps(torch.optim.Optimizer, after)
     else:
-        register_optimizer_step_post_hook(after)
+        probe.unhook_optimizers = register_optimizer_step_post_hook(after).remove
 
 
 def _wrap_steps(base: Any, after: Callable[..., None]) -> None:
@@ -453,31 +515,27 @@ def _wrap_steps(base: Any, after: Callable[..., None]) -> None:
 
 
 def _count_syncs(probe: Probe, torch: Any) -> None:
-    """Has torch warn of each host-device synchronisation; ``losses`` then holds how many there were in each step."""
-    import warnings
-
+    """Has torch warn of each host-device synchronisation, and counts the warnings of each step."""
     if not torch.cuda.is_available():
         return
     torch.cuda.set_sync_debug_mode("warn")
-    show = warnings.showwarning
+    show, look = warnings.showwarning, probe.look
     seen = [0]
-    warnings.filterwarnings("always", message=".*synchroniz.*")
 
     def counted(message: Any, *args: Any, **kwargs: Any) -> None:
-        if "synchroniz" in str(message):
+        if _SYNCHRONISES in str(message):
             seen[0] += 1
         else:
             show(message, *args, **kwargs)
 
-    warnings.showwarning = counted
-    close = probe.close
-
-    def closed(at: float, event: Any) -> None:
-        probe.losses.append(float(seen[0]))
+    def looked(at: float) -> float:
+        probe.syncs.append(seen[0])
         seen[0] = 0
-        close(at, event)
+        warnings.filterwarnings("always", message=".*" + _SYNCHRONISES)  # again, before filters that the script has added
+        warnings.showwarning = counted
+        return look(at)
 
-    probe.close = closed  # type: ignore[method-assign]
+    probe.look = looked  # type: ignore[method-assign]
 
 
 # Seeds
@@ -512,7 +570,7 @@ def _offset_seed(probe: Probe, owner: Any, name: str, offset: int) -> None:
     original = getattr(owner, name)
 
     def seeded(*args: Any, **kwargs: Any) -> Any:
-        if not probe.is_here or not _is_of_script(sys._getframe(1)):
+        if probe.written or not _is_of_script(sys._getframe(1)):
             return original(*args, **kwargs)
         probe.seeds.append("%s.%s" % (getattr(owner, "__name__", "torch"), name))
         moved = [each + offset if isinstance(each, int) else each for each in args]
@@ -567,8 +625,14 @@ class _Finder(importlib.abc.MetaPathFinder):
         return spec
 
 
+def _group() -> Optional[int]:
+    """The process group; None where the system has none."""
+    return os.getpgrp() if hasattr(os, "getpgrp") else None
+
+
 def install() -> None:
     """Waits for torch."""
+    os.environ.setdefault(_GROUP, str(_group()))
     with open(os.environ["SPEEDLINT_PROBE"]) as file:
         settings = json.load(file)
 
