@@ -74,6 +74,7 @@ def verify(
     from speedlint.output import verify_html, verify_json, verify_text
     from speedlint.output.verify_live import Live
     from speedlint.verify import machine, session
+    from speedlint.verify.nvml import Meter
     from speedlint.verify.plan import plan
     from speedlint.verify.runner import Limits
     from speedlint.verify.scratch import scratch
@@ -107,7 +108,7 @@ def verify(
     for kind in _ENDINGS:
         signal.signal(kind, _interrupt)
     with scratch(options["keep"]) as folders, Live(time.monotonic() + options["budget"]) as live:
-        report = session.verify(whole, folders, limits, effort, registry, live)
+        report = session.verify(whole, folders, limits, effort, registry, live, Meter())
     live.show(verify_text.render(report))
     if options["json_file"] is not None:
         _write(options["json_file"], verify_json.render(report))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import median
 
 from speedlint.output import diff, svg
+from speedlint.output import verify_words as words
 from speedlint.output.terminal import visible
-from speedlint.output.verify_text import headline, interval, said, seconds, size
+from speedlint.output.verify_words import seconds, size
 from speedlint.verify.parity import SEEDS, smoothed
 from speedlint.verify.report import Report
-from speedlint.verify.samples import Sample
-from speedlint.verify.stats import median
 from speedlint.verify.timing import Timing
 
 _SHORT = 26
@@ -51,7 +51,7 @@ def render(report: Report) -> str:
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{_text(headline(report))}</title><style>{_STYLE}</style></head>\n<body><main>\n{body}\n</main></body></html>\n"
+        f"<title>{_text(words.headline(report))}</title><style>{_STYLE}</style></head>\n<body><main>\n{body}\n</main></body></html>\n"
     )
 
 
@@ -59,7 +59,7 @@ def _sections(report: Report) -> Iterator[str]:
     yield _head(report)
     timing = report.timing
     if timing is not None:
-        yield _section("Both versions", _table(timing))
+        yield _section("Both versions", _table(report, timing))
         charts = [_section("Time of a step", _distribution(timing)), _section("Pairs of runs", _pairs(timing))]
         charts.append(_section("Waiting for data", _shares(timing)))
         charts.append(_section("Peak memory", _memory(timing)))
@@ -79,29 +79,16 @@ def _head(report: Report) -> str:
     notes = "".join(f'<p class="soft">{_text(note)}</p>' for note in report.notes)
     problem = f'<p class="slower">{_text(report.problem)}</p>' if report.problem else ""
     kind = report.verdict.value if report.timing is not None else "inconclusive"
+    verdict = _text(words.headline(report))
     return (
-        f'<p class="soft command"><code>{_text(report.command)}</code></p><h1 class="{kind}">{_text(headline(report))}</h1>'
+        f'<p class="soft command"><code>{_text(report.command)}</code></p><h1 class="{kind}">{verdict}</h1>'
         f"<p><strong>{report.parity.tier.words}</strong>: {_text(report.parity.why)}</p>{problem}{notes}"
     )
 
 
-def _table(timing: Timing) -> str:
-    mine, theirs = [a for a, _ in timing.pairs], [b for _, b in timing.pairs]
-    rows = [("step, median", seconds(_step(mine)), seconds(_step(theirs)), f"{timing.estimate.ratio:.2f}x")]
-    if (whole := timing.whole) is not None:
-        spent = [median([(run.window or 0) / len(run.steps) for run in runs]) for runs in (mine, theirs)]
-        rows.append(("step, and all between steps", seconds(spent[0]), seconds(spent[1]), f"{whole.ratio:.2f}x"))
-    rates = [median([run.samples / sum(run.steps) for run in runs]) for runs in (mine, theirs)]
-    if all(rates):
-        rows.append(("samples a second", f"{rates[0]:,.0f}", f"{rates[1]:,.0f}", f"{rates[1] / rates[0]:.2f}x"))
-    costs = [run.warmup_cost for run in timing.first]
-    rows.append(("first steps cost more by", seconds(costs[0]), seconds(costs[1]), ""))
-    control = timing.control
-    told = (
-        f"{len(timing.pairs)} pairs; a difference counts beyond {math.expm1(timing.floor):.1%}; "
-        f"the original against itself: {control.ratio:.3f}x ({interval(control)})"
-    )
-    return _rows(("", "original", timing.pairs[0][1].version, "ratio"), rows) + f'<p class="soft">{_text(told)}</p>'
+def _table(report: Report, timing: Timing) -> str:
+    head = ("", "original", timing.pairs[0][1].version, "ratio")
+    return _rows(head, words.comparison(report, timing)) + f'<p class="soft">{_text(words.noise(timing))}</p>'
 
 
 def _distribution(timing: Timing) -> str:
@@ -110,7 +97,7 @@ def _distribution(timing: Timing) -> str:
 
 
 def _pairs(timing: Timing) -> str:
-    ratios = [a.step / b.step for a, b in timing.pairs]
+    ratios = [math.exp(each) for each in timing.logs]
     found = timing.estimate
     band = (math.exp(-timing.floor), math.exp(timing.floor))
     drawn = svg.ratios(ratios, (found.low, found.ratio, found.high) if math.isfinite(found.half) else None, band)
@@ -149,32 +136,13 @@ def _losses(report: Report) -> str:
 
 
 def _effects(report: Report) -> str:
-    rows = []
-    for effect in report.effects:
-        name = f"{effect.code} {effect.rule} ({effect.fixes})"
-        if effect.without is None:
-            rows.append((name, effect.risk, "-", "-", effect.note))
-        else:
-            found = effect.without.estimate
-            rows.append((name, effect.risk, f"{found.ratio:.3f}x", interval(found), said(effect)))
-    measured = [each for each in report.effects if each.without is not None]
-    names = [each.code for each in measured]
-    gains = [each.without.estimate.log for each in measured if each.without is not None]
-    drawn = svg.gains(names, gains) if measured else ""
-    return drawn + _rows(("fix", "risk", "without it a step takes", "95% interval", ""), rows)
+    measured = [(each.code, each.without.estimate.log) for each in report.effects if each.without is not None]
+    drawn = svg.gains([code for code, _ in measured], [gain for _, gain in measured]) if measured else ""
+    return drawn + _rows(words.EFFECTS, words.effects(report))
 
 
 def _targets(report: Report) -> str:
-    rows = [
-        (
-            each.name,
-            "-" if each.value is None else f"{each.value:.0%}",
-            each.aim,
-            each.advice or ("met" if each.is_met else ""),
-        )
-        for each in report.targets
-    ]
-    return _rows(("target", "is", "should be", ""), rows)
+    return _rows(words.TARGETS, words.targets(report))
 
 
 def _changes(report: Report) -> str:
@@ -202,7 +170,7 @@ def _machine(report: Report) -> str:
     return _rows(("", ""), rows)
 
 
-def _rows(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _rows(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     top = "".join(f"<th>{_text(each)}</th>" for each in head)
     body = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows)
     return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
@@ -225,10 +193,6 @@ def _keys(first: str, second: str) -> str:
 
 def _section(title: str, inside: str) -> str:
     return f"<section><h2>{_text(title)}</h2>{inside}</section>"
-
-
-def _step(runs: list[Sample]) -> float:
-    return median([run.step for run in runs])
 
 
 def _text(text: str) -> str:

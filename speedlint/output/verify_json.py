@@ -42,6 +42,7 @@ def _report(report: Report) -> dict[str, Any]:
             for stage in report.stages
             for fix in stage.applied
         ],
+        "syncs_a_step": report.syncs,
         "per_fix": [_effect(each) for each in report.effects],
         "notes": list(report.notes),
         "problem": report.problem,

@@ -32,11 +32,6 @@ class Meter:
         except Exception as error:
             self.why = f"NVML cannot be used ({error})"
 
-    @property
-    def is_there(self) -> bool:
-        """Whether there is a GPU to read."""
-        return self._nvml is not None
-
     def others(self) -> list[int]:
         """The processes that use the GPU now, by id."""
         if self._nvml is None:

@@ -43,7 +43,11 @@ class Effect:
 
 @dataclass(frozen=True)
 class Report:
-    """The verdict and what it rests on."""
+    """The verdict and what it rests on.
+
+    Attributes:
+        syncs: how often the host waits for the GPU in a step of either version; None where that was not counted.
+    """
 
     command: str
     root: Path
@@ -53,6 +57,7 @@ class Report:
     targets: tuple[Target, ...]
     machine: dict[str, Any]
     effects: tuple[Effect, ...] = ()
+    syncs: tuple[float, float] | None = None
     notes: tuple[str, ...] = field(default=())
     problem: str = ""
     other: str = ""

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any
-
-from speedlint.verify.stats import median
 
 
 @dataclass(frozen=True)

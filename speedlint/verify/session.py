@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from statistics import median
 from typing import Protocol
 
 from speedlint.registry import Registry
@@ -12,7 +13,7 @@ from speedlint.verify.nvml import Meter
 from speedlint.verify.parity import Parity, Tier
 from speedlint.verify.plan import Plan
 from speedlint.verify.report import Effect, Report
-from speedlint.verify.runner import Limits, Runner
+from speedlint.verify.runner import Limits, Mode, Runner
 from speedlint.verify.scratch import Scratch
 from speedlint.verify.targets import targets
 from speedlint.verify.timing import Timing, TimingError, measure
@@ -46,15 +47,17 @@ class Watch(Protocol):
         """A run goes on."""
 
 
-def verify(plan: Plan, scratch: Scratch, limits: Limits, effort: Effort, registry: Registry, watch: Watch) -> Report:
+def verify(
+    plan: Plan, scratch: Scratch, limits: Limits, effort: Effort, registry: Registry, watch: Watch, meter: Meter
+) -> Report:
     """Measures, and reports what there is where it is interrupted. Raises UserError."""
     began = time.monotonic()
-    meter = Meter()
     runner = Runner(plan, scratch, limits, meter, watch.running)
     notes = [*_surroundings(meter), *_of_runner(runner)]
     timing: Timing | None = None
     likeness = Parity(Tier.UNKNOWN, "it was not compared")
     effects: tuple[Effect, ...] = ()
+    syncs: tuple[float, float] | None = None
     problem, interrupted = "", False
     try:
         watch.phase("comparing the losses")
@@ -63,6 +66,9 @@ def verify(plan: Plan, scratch: Scratch, limits: Limits, effort: Effort, registr
         deadline = began + effort.budget * (0.5 if effort.per_fix else 1.0)
         timing = Timing()
         measure(runner, (plan.original, plan.fixed), timing, effort.pairs, effort.most, deadline, watch.timing)
+        if "total" in timing.pairs[0][0].memory:
+            watch.phase("counting synchronisations")
+            syncs = _syncs(runner, plan)
         if effort.per_fix:
             watch.phase("timing each fix")
             effects = attribution.effects(runner, plan, timing, registry, began + effort.budget, effort.most, watch.timing)
@@ -82,12 +88,20 @@ def verify(plan: Plan, scratch: Scratch, limits: Limits, effort: Effort, registr
         targets=tuple(targets([b for _, b in measured.pairs])) if measured else (),
         machine=machine.fingerprint(plan.original.root, runner.environment, meter),
         effects=effects,
+        syncs=syncs,
         notes=tuple(notes + _of_timing(measured)),
         problem=problem,
         other=plan.fixed.name,
         interrupted=interrupted,
         seconds=time.monotonic() - began,
     )
+
+
+def _syncs(runner: Runner, plan: Plan) -> tuple[float, float] | None:
+    """How often the host waits for the GPU in a step, the first ones aside: the median of one run of each version."""
+    runs = [runner.run(version, Mode("syncs")) for version in (plan.original, plan.fixed)]
+    one, other = (run.syncs[runner.limits.warmup :] for run in runs)
+    return (median(one), median(other)) if one and other else None
 
 
 def _surroundings(meter: Meter) -> list[str]:

@@ -56,13 +56,6 @@ class Estimate:
         return math.exp(self.log + self.half) if self.half < 700 else math.inf
 
 
-def median(values: Sequence[float]) -> float:
-    """The median of at least one value."""
-    ordered = sorted(values)
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
-
-
 def estimate(logs: Sequence[float]) -> Estimate:
     """The mean of logarithms of ratios with its t interval."""
     count = len(logs)

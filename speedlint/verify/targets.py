@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import median
 
 from speedlint.verify.samples import Sample
-from speedlint.verify.stats import median
 
 WAITING, BUSY, MEMORY = 0.10, 0.90, 0.80
 

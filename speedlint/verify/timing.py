@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from statistics import median
 
 from speedlint.verify import stats
 from speedlint.verify.plan import Version
@@ -84,7 +85,7 @@ class Timing:
     def breakeven(self) -> int | None:
         """The steps after which what the fixed version's first run spent more on its start is paid for; None for never."""
         cost = self.first[1].warmup_cost - self.first[0].warmup_cost
-        gain = stats.median([a.step for a, _ in self.pairs]) - stats.median([b.step for _, b in self.pairs])
+        gain = median([a.step for a, _ in self.pairs]) - median([b.step for _, b in self.pairs])
         if cost <= 0:
             return 0
         return math.ceil(cost / gain) if gain > 0 else None

@@ -290,13 +290,13 @@ class Probe:
             self.unhook_optimizers()
 
     def _gpu_steps(self) -> Optional[List[float]]:
-        """The seconds between the events, None without a GPU."""
-        if not self.cuda or any(first is None or last is None for first, last in self.events[self.warmup or 0 :]):
+        """The seconds between the events, 0 for the steps before there were any; None without a GPU."""
+        missing = len(self.steps) - len(self.events)
+        events = [(None, None)] * missing + self.events
+        if not self.cuda or any(first is None or last is None for first, last in events[self.warmup or 0 :]):
             return None
         self.torch.cuda.synchronize()
-        return [
-            0.0 if first is None or last is None else first.elapsed_time(last) / 1000 for first, last in self.events
-        ]
+        return [0.0 if first is None or last is None else first.elapsed_time(last) / 1000 for first, last in events]
 
     def _memory(self) -> Dict[str, Any]:
         found: Dict[str, Any] = {}
@@ -515,10 +515,7 @@ def _wrap_steps(base: Any, after: Callable[..., None]) -> None:
 
 
 def _count_syncs(probe: Probe, torch: Any) -> None:
-    """Has torch warn of each host-device synchronisation, and counts the warnings of each step."""
-    if not torch.cuda.is_available():
-        return
-    torch.cuda.set_sync_debug_mode("warn")
+    """Has torch warn of each host-device synchronisation, from the first step on, and counts the warnings of each step."""
     show, look = warnings.showwarning, probe.look
     seen = [0]
 
@@ -529,8 +526,11 @@ def _count_syncs(probe: Probe, torch: Any) -> None:
             show(message, *args, **kwargs)
 
     def looked(at: float) -> float:
+        if not (torch.cuda.is_available() and torch.cuda.is_initialized()):
+            return look(at)
         probe.syncs.append(seen[0])
         seen[0] = 0
+        torch.cuda.set_sync_debug_mode("warn")
         warnings.filterwarnings("always", message=".*" + _SYNCHRONISES)  # again, before filters that the script has added
         warnings.showwarning = counted
         return look(at)

@@ -1,0 +1,125 @@
+"""What the terminal and the page both say of a ``verify``: the verdict, and the rows of their tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from statistics import median
+
+from speedlint.verify.report import Effect, Report
+from speedlint.verify.samples import Sample
+from speedlint.verify.stats import Estimate, Verdict
+from speedlint.verify.timing import Timing
+
+_MEMORY = (
+    ("peak memory, allocated", "peak_allocated"),
+    ("peak memory, reserved", "peak_reserved"),
+    ("peak memory, resident", "peak_resident"),
+)
+_GPU_BUSY, _JOULES = "busy", "joules_a_step"
+
+
+def headline(report: Report) -> str:
+    """The verdict in one line."""
+    if report.timing is None:
+        return "inconclusive: nothing could be timed"
+    found = report.timing.estimate
+    if report.verdict is Verdict.FASTER:
+        return f"{found.ratio:.2f}x faster ({interval(found)})"
+    if report.verdict is Verdict.SLOWER:
+        return f"{1 / found.ratio:.2f}x slower ({1 / found.high:.2f} to {1 / found.low:.2f})"
+    return f"{report.verdict.value}: {found.ratio:.2f}x ({interval(found)})"
+
+
+def interval(found: Estimate) -> str:
+    """The 95% interval of a ratio."""
+    return f"{found.low:.2f} to {found.high:.2f}" if math.isfinite(found.half) else "one pair, no interval"
+
+
+def noise(timing: Timing) -> str:
+    """How many pairs there are, and what the original says against itself."""
+    control = timing.control
+    against = f"the original against itself: {control.ratio:.3f}x ({interval(control)})" if control.count else "no control"
+    how = "pairs in turns" if timing.in_turns else "pairs"
+    return f"{len(timing.pairs)} {how}; a difference counts beyond {math.expm1(timing.floor):.1%}; {against}"
+
+
+def comparison(report: Report, timing: Timing) -> Iterator[tuple[str, str, str, str]]:
+    """The rows of both versions: what is compared, the original's, the other's, and how they stand to each other."""
+    sides = [a for a, _ in timing.pairs], [b for _, b in timing.pairs]
+
+    def both(value: Callable[[Sample], float]) -> tuple[float, float]:
+        one, other = (median(map(value, runs)) for runs in sides)
+        return one, other
+
+    def row(name: str, values: tuple[float, float], shown: Callable[[float], str], ratio: str) -> tuple[str, str, str, str]:
+        return name, shown(values[0]), shown(values[1]), ratio
+
+    yield row("step", both(lambda run: run.step), seconds, f"{timing.estimate.ratio:.2f}x")
+    if (whole := timing.whole) is not None:
+        spent = both(lambda run: (run.window or 0) / len(run.steps))
+        yield row("step, and all between steps", spent, seconds, f"{whole.ratio:.2f}x")
+    rates = both(lambda run: run.samples / sum(run.steps))
+    if all(rates):
+        yield row("samples a second", rates, lambda rate: f"{rate:,.0f}", f"{rates[1] / rates[0]:.2f}x")
+    if sides[0][0].clock == "loader":
+        yield row("waiting for data", both(lambda run: run.waiting), lambda share: f"{share:.0%}", "")
+    if report.syncs is not None:
+        yield row("waits for the GPU in a step", report.syncs, lambda count: f"{count:g}", "")
+    if all(_JOULES in run.gpu for runs in sides for run in runs):
+        joules = both(lambda run: run.gpu[_JOULES])
+        yield row("energy of a step", joules, lambda joule: f"{joule:.3g} J", f"{joules[0] / joules[1]:.2f}x")
+        yield row("GPU busy", both(lambda run: run.gpu[_GPU_BUSY]), lambda share: f"{share:.0%}", "")
+    for name, key in _MEMORY:
+        peak, other = (max(run.memory.get(key, 0) for run in runs) for runs in sides)
+        if peak and other:
+            yield row(name, (peak, other), size, f"{peak / other:.2f}x")
+    yield row("first steps cost more by", (timing.first[0].warmup_cost, timing.first[1].warmup_cost), seconds, _paid(timing))
+
+
+def _paid(timing: Timing) -> str:
+    steps = timing.breakeven
+    if steps == 0:
+        return ""
+    return "never paid for" if steps is None else f"paid for after {steps:,} steps"
+
+
+TARGETS = ("target", "is", "should be", "")
+EFFECTS = ("fix", "risk", "without it a step takes", "95% interval", "")
+
+
+def targets(report: Report) -> Iterator[tuple[str, str, str, str]]:
+    """The rows under `TARGETS`."""
+    for each in report.targets:
+        value = "-" if each.value is None else f"{each.value:.0%}"
+        yield each.name, value, each.aim, each.advice or ("met" if each.is_met else "")
+
+
+def effects(report: Report) -> Iterator[tuple[str, str, str, str, str]]:
+    """The rows under `EFFECTS`."""
+    for effect in report.effects:
+        name = f"{effect.code} {effect.rule} ({effect.fixes})"
+        if effect.without is None:
+            yield name, effect.risk, "-", "-", effect.note
+        else:
+            found = effect.without.estimate
+            yield name, effect.risk, f"{found.ratio:.3f}x", interval(found), _said(effect)
+
+
+def _said(effect: Effect) -> str:
+    if not effect.full:
+        return "screened only: far from the floor" if effect.without else effect.note
+    return {True: "pays", False: "does not pay", None: "not clear"}[effect.pays]
+
+
+def seconds(value: float) -> str:
+    """A duration with three digits."""
+    for unit, factor in (("s", 1.0), ("ms", 1e3)):
+        if value * factor >= 1:
+            return f"{value * factor:.3g} {unit}"
+    return f"{value * 1e6:.3g} µs"
+
+
+def size(count: float) -> str:
+    """A number of bytes."""
+    return f"{count / (1 << 30):.2f} GiB" if count >= 1 << 30 else f"{count / (1 << 20):.0f} MiB"
