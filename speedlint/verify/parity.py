@@ -6,7 +6,9 @@ import enum
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from statistics import stdev
 
+from speedlint.verify import stats
 from speedlint.verify.plan import Version
 from speedlint.verify.runner import Mode, Runner
 from speedlint.verify.samples import Sample
@@ -19,6 +21,8 @@ _LEAST_DRIFT = 1e-6
 SEEDS = 5
 _WINDOW = 5
 _INSIDE = 0.8
+_SHIFT, _CERTAIN = 0.005, 0.9975
+"""How far the second half of the losses may be moved, relative to the original's, if the seeds say so with this certainty."""
 _SEEDING = "manual_seed"
 
 
@@ -126,7 +130,8 @@ def with_drift(found: Parity, once: Sample, again: Sample, other: Sample, nudged
 
 
 def with_seeds(found: Parity, mine: Sequence[Sequence[float]], theirs: Sequence[Sequence[float]]) -> Parity:
-    """Statistical if the mean of the fixed version's losses runs inside the original's envelope, else different."""
+    """Statistical if the mean of the fixed version's losses runs inside the original's envelope, and seed by seed they are
+    not moved the same way; else different."""
     seeds = (tuple(map(tuple, mine)), tuple(map(tuple, theirs)))
     length = min(map(len, (*mine, *theirs)))
     if length < _WINDOW:
@@ -137,9 +142,27 @@ def with_seeds(found: Parity, mine: Sequence[Sequence[float]], theirs: Sequence[
     inside = sum(a <= x <= b for a, x, b in zip(low, mean, high, strict=True)) / len(mean)
     ends = low[-1] <= mean[-1] <= high[-1]
     share = f"{inside:.0%} of the mean of {len(theirs)} seeds runs inside the envelope of {len(mine)} of the original"
+    shift, t = moved(mine, theirs, length)
+    if abs(shift) > _SHIFT and t > stats.t_quantile(_CERTAIN, len(mine) - 1):
+        side = "above" if shift > 0 else "below"
+        why = f"seed by seed, the second half of its losses is {abs(shift):.1%} {side} the original's"
+        return _changed(found, Tier.DIFFERENT, f"{why} (t = {t:.1f} over {len(mine)} seeds)", seeds=seeds)
     if inside >= _INSIDE and ends:
         return _changed(found, Tier.STATISTICAL, f"{share}, its end included", seeds=seeds)
     return _changed(found, Tier.DIFFERENT, f"{share}, its end {'included' if ends else 'outside'}", seeds=seeds)
+
+
+def moved(mine: Sequence[Sequence[float]], theirs: Sequence[Sequence[float]], length: int) -> tuple[float, float]:
+    """How far the second half of the losses is moved, as a mean over pairs of one seed and relative to the original's, and
+    Student's t of that mean. Another computation moves all seeds the same way; another random stream does not.
+    """
+    differences = []
+    for one, other in zip(mine, theirs, strict=True):
+        half = math.fsum(one[length // 2 : length])
+        differences.append((math.fsum(other[length // 2 : length]) - half) / max(abs(half), 1e-12))
+    mean = math.fsum(differences) / len(differences)
+    deviation = stdev(differences)
+    return mean, abs(mean) / (deviation / math.sqrt(len(differences))) if deviation else math.inf
 
 
 def distance(one: Sequence[float], other: Sequence[float]) -> float:

@@ -14,7 +14,7 @@ _WRITES = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC
 _LARGEST_COPY = 1 << 30
 _REMOVALS = frozenset(("os.remove", "os.rename", "os.rmdir", "os.mkdir", "shutil.rmtree"))
 _OPENINGS = frozenset(("os.truncate", "sqlite3.connect"))
-_WATCHED = frozenset(("open",)) | _REMOVALS | _OPENINGS
+WATCHED = frozenset(("open",)) | _REMOVALS | _OPENINGS
 
 
 class Guard:
@@ -88,7 +88,7 @@ def install() -> None:
     guard = GUARD = Guard(settings["scratch"], settings["projects"], settings["refused"])
 
     def hook(event: str, args: "tuple[Any, ...]") -> None:
-        if event in _WATCHED:  # an optimizer's step calls `id`, which is audited, many times
+        if event in WATCHED:  # an optimizer's step calls `id`, which is audited, many times
             guard(event, args)
 
     sys.addaudithook(hook)
