@@ -22,7 +22,7 @@ SEEDS = 5
 _WINDOW = 5
 _INSIDE = 0.8
 _SHIFT, _CERTAIN = 0.005, 0.9975
-"""How far the second half of the losses may be moved, relative to the original's, if the seeds say so with this certainty."""
+"""How far the second half of the losses may be moved, relative to the original's, if seeds say so with this certainty."""
 _SEEDING = "manual_seed"
 
 
