@@ -67,8 +67,24 @@ def main() -> None:
         whole, step = _calibrated(root)
         cases = {"itself": UNITS, f"slower by {SLOWER - 1:.0%}": _units(whole, step, SLOWER)}
         cases[f"faster by {FASTER - 1:.0%}"] = _units(whole, step, 1 / FASTER)
-        found = {name: [_timed(root, units) for _ in range(options.runs)] for name, units in cases.items()}
-    result: dict[str, Any] = {
+        found: dict[str, list[Timing]] = {name: [] for name in cases}
+        for _ in range(options.runs):
+            for name, units in cases.items():
+                found[name].append(_timed(root, units))
+            if options.json:
+                options.json.write_text(json.dumps(_result(found, cases, whole, step, began), indent=1) + "\n")
+    result = _result(found, cases, whole, step, began)
+    for name, summary in result["cases"].items():
+        print(f"{name:16} {summary}")
+    print(f"threads {result['machine']['process']['threads']}, step {whole * 1e3:.2f} ms, {result['seconds']:.0f} s")
+    sys.exit(not _holds(result["cases"], options.runs))
+
+
+def _result(
+    found: dict[str, list[Timing]], cases: dict[str, int], whole: float, step: float, began: float
+) -> dict[str, Any]:
+    """What the verdicts so far come to."""
+    return {
         "command": " ".join(("python", "benchmarks/verify_power.py", *sys.argv[1:])),
         "machine": machine.fingerprint(Path(__file__).parent, found["itself"][0].pairs[0][0].environment, Meter()),
         "step": whole,
@@ -77,12 +93,6 @@ def main() -> None:
         "cases": {name: _summary(timings) for name, timings in found.items()},
         "seconds": time.monotonic() - began,
     }
-    for name, summary in result["cases"].items():
-        print(f"{name:16} {summary}")
-    print(f"threads {result['machine']['process']['threads']}, step {whole * 1e3:.2f} ms, {result['seconds']:.0f} s")
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n")
-    sys.exit(not _holds(result["cases"], options.runs))
 
 
 def _holds(cases: dict[str, Any], runs: int) -> bool:

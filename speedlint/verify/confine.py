@@ -19,8 +19,8 @@ _GPU = "nvidia"
 _SET_PARENT_DEATH_SIGNAL = 1
 
 
-def prefix(writable: Path) -> list[str]:
-    """The words before a command that confine it to a folder; none where the kernel cannot."""
+def prefix(*writable: Path) -> list[str]:
+    """The words before a command that confine it to some folders; none where the kernel cannot."""
     try:
         import landlock
 
@@ -29,7 +29,7 @@ def prefix(writable: Path) -> list[str]:
     except Exception:
         return []
     libraries = Path(landlock.__file__).parent.parent
-    return [sys.executable, "-E", str(Path(__file__).resolve()), str(libraries), str(writable), "--"]
+    return [sys.executable, "-E", str(Path(__file__).resolve()), str(libraries), *map(str, writable), "--"]
 
 
 def confine(writable: list[str]) -> None:

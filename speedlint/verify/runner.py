@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import mmap
 import os
@@ -31,7 +32,7 @@ _TURN_POLL = 0.001
 _LOG = "output.txt"
 _PROGRESS = "progress-*[0-9]"
 _WORD = 8
-_WORDS = struct.Struct("<3q")
+_WORDS = struct.Struct("<4q")
 _CACHES = tuple("TORCHINDUCTOR_CACHE_DIR TRITON_CACHE_DIR CUDA_CACHE_PATH MPLCONFIGDIR WANDB_DIR".split())
 
 
@@ -80,10 +81,11 @@ class Runner:
     ) -> None:
         self.plan, self.scratch, self.limits = plan, scratch, limits
         self.meter, self.watch = meter, watch
-        self.confined = confine.prefix(scratch.folder)
+        self.confined = confine.prefix(scratch.folder, scratch.temporary)
         self.projects = sorted({str(each.resolve()) for each in (plan.base, plan.original.root, plan.fixed.root)})
         self.environment: dict[str, Any] = {}
         self._count = 0
+        scratch.temporary.mkdir(exist_ok=True)
         shutil.copytree(_PROBE, scratch.folder / "probe", ignore=shutil.ignore_patterns("__pycache__"))
 
     def run(self, version: Version, mode: Mode = TIMED) -> Sample:
@@ -133,7 +135,7 @@ class Runner:
         folder = self._copy(version)
         results = self.scratch.empty(f"run{self._count}")
         settings = self._settings(mode, results, turn)
-        with (results / _LOG).open("wb") as output:
+        with (results / _LOG).open("ab") as output:
             process = self._start(version, folder, settings, output.fileno(), results)
         return _Run(version, process, results)
 
@@ -194,7 +196,7 @@ class Runner:
         environment["PYTHONPATH"] = os.pathsep.join([str(self.scratch.folder / "probe"), *before])
         environment["SPEEDLINT_PROBE"] = str(settings)
         environment["PYTHONUNBUFFERED"] = "1"
-        temporary = results / "tmp"
+        temporary = self.scratch.temporary / results.name
         temporary.mkdir()
         environment["TMPDIR"] = str(temporary)
         caches = self.scratch.empty(f"cache-{version.name}")  # kept from run to run
@@ -257,8 +259,10 @@ class _Run:
     def has_ended_turn(self) -> bool:
         """Whether it has stopped itself and waits for its next turn."""
         if self._shared is not None:
-            ended: int = _WORDS.unpack(self._shared)[1]
-            return ended > self.turns_given
+            _, ended, _, taken = _WORDS.unpack(self._shared)
+            if taken < self.turns_given:
+                self._go_on()  # again: the first signal may have come before the process stopped itself
+            return bool(ended > self.turns_given)
         for path in self.results.glob(_PROGRESS):
             if _words(path)[1]:
                 with path.open("r+b") as file:
@@ -272,20 +276,24 @@ class _Run:
             return
         self.turns_given += 1
         self._shared[2 * _WORD : 3 * _WORD] = self.turns_given.to_bytes(_WORD, "little")
-        os.killpg(self.process.pid, signal.SIGCONT)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGCONT)
 
     def end(self) -> None:
         """Ends it, and all that it has started: loaders' workers outlive a killed script."""
         _end(self.process)
 
 
-def _words(path: Path) -> tuple[int, int, int]:
-    """The steps a process has done, the turns it has ended, and those it was given after its first."""
+def _words(path: Path) -> tuple[int, int]:
+    """The steps a process has done and the turns it has ended."""
     try:
-        done, ended, given = _WORDS.unpack(path.read_bytes())
+        done, ended, _, _ = _WORDS.unpack(path.read_bytes())
     except (OSError, struct.error):
-        return 0, 0, 0
-    return done, ended, given
+        return 0, 0
+    return done, ended
 
 
 def _explained(sample: Sample, run: _Run) -> Sample:

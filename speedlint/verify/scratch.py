@@ -28,10 +28,12 @@ class Scratch:
 
     Attributes:
         folder: holds all of them.
+        temporary: holds the runs' temporary files. Its path is short, wherever the copies are kept: the sockets of loaders'
+            workers lie there, and a socket's path has at most 108 bytes.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, temporary: Path) -> None:
+        self.folder, self.temporary = folder, temporary
         self._made = 0
 
     def version(self, name: str, base: Path, real: tuple[Path, ...], changed: Mapping[Path, bytes | None]) -> Path:
@@ -110,12 +112,10 @@ def scratch(keep: Path | None) -> Iterator[Scratch]:
         if keep.exists() and any(keep.iterdir()):
             raise UserError(f"{keep}: is not empty; name a new folder to keep the copies in")
         keep.mkdir(parents=True, exist_ok=True)
-        yield Scratch(keep.resolve())
-        return
     _sweep(Path(tempfile.gettempdir()))
     folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-")).resolve()
     try:
-        yield Scratch(folder)
+        yield Scratch(folder if keep is None else keep.resolve(), folder / "tmp")
     finally:
         _remove(folder)
 

@@ -209,6 +209,7 @@ class Probe:
         os.killpg(os.getpgrp(), signal.SIGSTOP)
         while self._shared[16:24] == given:
             time.sleep(_AWAKE)
+        self._shared[24:32] = self._shared[16:24]
         self.turn_from = now()
         self.paused += self.turn_from - began
 
@@ -314,15 +315,15 @@ class Probe:
         return found
 
     def share(self) -> None:
-        """Opens the file shared with the runner: the steps done, the turns ended here, and the turns given there.
+        """Opens the file shared with the runner: the steps done, the turns ended here, given there, and taken here.
 
         Only a process of the group that the runner started takes turns: no other is stopped along with it.
         """
         path = os.path.join(self.settings["results"], "progress-%d" % self.process)
         with open(path + ".part", "wb+") as file:
-            file.write(b"\0" * 24)
+            file.write(b"\0" * 32)
             file.flush()
-            self._shared = mmap.mmap(file.fileno(), 24)
+            self._shared = mmap.mmap(file.fileno(), 32)
         os.replace(path + ".part", path)
         if os.environ.get(_GROUP) == str(_group()):
             self.turn = float(self.settings["turn"])
