@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 
 import pytest
 
 from speedlint.verify import stats
+from speedlint.verify.samples import Sample
 from speedlint.verify.stats import Estimate, Verdict
+from speedlint.verify.timing import Timing
 
 
 @pytest.mark.parametrize(
@@ -52,3 +55,13 @@ def test_the_floor_is_never_below_three_percent() -> None:
     assert stats.floor(Estimate(0.0, 0.001, 3)) == pytest.approx(math.log(1.03))
     assert stats.floor(Estimate(0.0, 0.2, 3)) == 0.2
     assert stats.floor(stats.estimate([])) == pytest.approx(math.log(1.03))
+
+
+def test_a_costly_start_is_paid_for_only_by_what_is_faster() -> None:
+    def timing(fixed: float) -> Timing:
+        starts = (Sample("original", steps=(2.0,) * 5, warmup=(2.0,)), Sample("fixed", steps=(fixed,) * 5, warmup=(12.0,)))
+        pairs = [(replace(starts[0], steps=(2.0 + k / 100,) * 5), starts[1]) for k in range(4)]
+        return Timing(starts, pairs)
+
+    assert timing(1.0).breakeven == 11  # 11 s more, and 1.015 s less in each step
+    assert timing(2.0).breakeven is None

@@ -79,9 +79,7 @@ def comparison(report: Report, timing: Timing) -> Iterator[tuple[str, str, str, 
 
 def _paid(timing: Timing) -> str:
     steps = timing.breakeven
-    if steps == 0:
-        return ""
-    return "never paid for" if steps is None else f"paid for after {steps:,} steps"
+    return f"paid for after {steps:,} steps" if steps else ""
 
 
 TARGETS = ("target", "is", "should be", "")

@@ -83,12 +83,13 @@ class Timing:
 
     @property
     def breakeven(self) -> int | None:
-        """The steps after which what the fixed version's first run spent more on its start is paid for; None for never."""
+        """The steps after which what the fixed version's first run spent more on its start is paid for; None where it is
+        not known to be faster, so that it may never be."""
         cost = self.first[1].warmup_cost - self.first[0].warmup_cost
         gain = median([a.step for a, _ in self.pairs]) - median([b.step for _, b in self.pairs])
         if cost <= 0:
             return 0
-        return math.ceil(cost / gain) if gain > 0 else None
+        return math.ceil(cost / gain) if gain > 0 and self.verdict is Verdict.FASTER else None
 
 
 def measure(

@@ -1,0 +1,49 @@
+"""The probe in older interpreters and with older releases of torch."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from speedlint.verify import runner
+
+PROBE = Path(runner.__file__).parent / "probe"
+TRAINING = """
+    import json, sys
+    import torch
+    import torch.optim.optimizer
+    del sys.modules["torch.optim.optimizer"].register_optimizer_step_post_hook  # torch 1.13 has none
+    sys.path.insert(0, sys.argv[1])
+    import speedlint_probe
+    probe = speedlint_probe.arm(torch, json.loads(sys.argv[2]))
+    model = torch.nn.Linear(4, 1)
+    optimizers = [torch.optim.SGD(model.parameters(), lr=0.1), torch.optim.Adam(model.parameters())]
+    for k in range(100):
+        model(torch.randn(2, 4)).sum().backward()
+        for optimizer in optimizers:
+            optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("path", sorted(PROBE.glob("*.py")), ids=lambda path: path.stem)
+def test_the_probe_is_python_3_8(path: Path) -> None:
+    ast.parse(path.read_text(), feature_version=(3, 8))
+
+
+def test_steps_are_seen_where_torch_has_no_hook_for_optimizers(tmp_path: Path) -> None:
+    settings = {"mode": "time", "steps": 12, "seconds": 0, "warmup": 2, "longest_warmup": 5, "turn": 0}
+    text = json.dumps({**settings, "results": str(tmp_path)})
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(TRAINING))
+    done = subprocess.run([sys.executable, str(script), str(PROBE), text], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (path,) = tmp_path.glob("rank-*.json")
+    result = json.loads(path.read_text())
+    assert (result["clock"], result["optimizers"], result["ended"]) == ("optimizer", 2, "steps")
+    assert len(result["steps"]) - result["warmup"] == 12
