@@ -25,7 +25,7 @@ def moved(by: float, first: int = 0) -> tuple[float, ...]:
 def judged(other: Sample, once: Sample | None = None, nudged: Sample | None = None) -> Parity:
     once = once or run()
     found = compare(once, once, other)
-    return found if found.tier is not Tier.UNKNOWN else with_drift(found, once, once, other, nudged or run(moved(1e-6, 1)))
+    return found if found.tier is not Tier.UNKNOWN else with_drift(found, once, other, nudged or run(moved(1e-6, 1)))
 
 
 def test_the_same_losses_are_identical() -> None:
@@ -90,3 +90,16 @@ def test_a_small_shift_of_all_seeds_is_another_training() -> None:
     assert found.tier is Tier.DIFFERENT
     assert "seed by seed" in found.why
     assert with_seeds(found, seeded(), seeded(0.001)).tier is Tier.STATISTICAL
+
+
+def test_seeds_without_a_number_are_counted() -> None:
+    found = compare(run(), run(), run(moved(1e-2)))
+    broken = [*seeded()[:4], (math.nan,) * len(LOSSES)]
+    assert with_seeds(found, seeded(), broken).tier is Tier.DIFFERENT
+    assert with_seeds(found, broken, broken).tier is Tier.UNKNOWN
+
+
+def test_a_drift_in_half_precision_is_measured_against_one_ulp_too() -> None:
+    found = judged(run(moved(1e-2, 1), half=True), run(half=True), run(moved(1e-4, 1)))
+    assert found.tier is Tier.UNKNOWN
+    assert judged(run(moved(1e-2, 1), half=True), run(), run(moved(1e-4, 1))).tier is Tier.NUMERIC

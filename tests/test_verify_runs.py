@@ -282,3 +282,52 @@ def test_an_interpreter_without_torch_and_a_missing_one(tmp_path: Path) -> None:
                     runner.run(version)
             else:
                 assert said in runner.run(version).note
+
+
+def test_a_script_that_ends_early_is_measured_as_far_as_it_went(run: Run) -> None:
+    many = Limits(steps=500, seconds=0, warmup=2, longest_warmup=4, timeout=60.0)
+    sample = run(PLAIN, limits=many)
+    assert (sample.ended, sample.note) == ("script", "")
+    assert len(sample.warmup) + len(sample.steps) == 3 * 16
+    crashed = run(PLAIN + "    raise RuntimeError('the disk is gone')\n", limits=many)
+    assert len(crashed.steps) == len(sample.steps)
+    assert crashed.note == "failed with exit code 1: RuntimeError: the disk is gone"
+
+
+def test_one_batch_taken_before_the_loop_is_no_clock(run: Run) -> None:
+    sample = run("""
+    x, y = next(iter(DataLoader(data, batch_size=64)))
+    for k in range(400):
+        step(x, y)
+    """)
+    assert (sample.clock, len(sample.steps)) == ("optimizer", SHORT.steps)
+
+
+def test_a_loader_read_in_a_thread_does_not_keep_the_run_from_ending(run: Run) -> None:
+    sample = run("""
+    import queue, threading
+    batches = queue.Queue(2)
+
+    def fill():
+        while True:
+            for batch in loader:
+                batches.put(batch)
+
+    threading.Thread(target=fill).start()
+    while True:
+        step(*batches.get())
+    """)
+    assert (sample.ended, sample.note, len(sample.steps)) == ("steps", "", SHORT.steps)
+
+
+def test_processes_that_the_script_starts_itself_are_ranks(run: Run) -> None:
+    sample = run("""
+    def work(rank):
+        for epoch in range(3):
+            for x, y in loader:
+                step(x, y)
+
+    if __name__ == "__main__":
+        torch.multiprocessing.spawn(work, nprocs=2)
+    """)
+    assert (sample.ranks, sample.samples) == (2, 2 * 4 * SHORT.steps)

@@ -65,3 +65,31 @@ def test_a_costly_start_is_paid_for_only_by_what_is_faster() -> None:
 
     assert timing(1.0).breakeven == 11  # 11 s more, and 1.015 s less in each step
     assert timing(2.0).breakeven is None
+
+
+def test_faster_steps_in_a_slower_training_are_no_faster_training() -> None:
+    def run(step: float, window: float) -> Sample:
+        return Sample("x", steps=(step,) * 10, window=window)
+
+    pairs = [(run(2.0 + k / 100, 20.0), run(1.0, window=19.0)) for k in range(4)]
+    assert Timing(pairs=pairs).verdict is Verdict.FASTER
+    slower = [(original, replace(fixed, window=30.0)) for original, fixed in pairs]
+    assert Timing(pairs=slower).verdict is Verdict.UNCLEAR
+
+
+def test_a_long_step_among_short_ones_is_not_overlooked() -> None:
+    def run(usual: float, rare: float) -> Sample:
+        steps = ((usual,) * 3 + (rare,)) * 10
+        return Sample("x", steps=steps, window=sum(steps))
+
+    bursts = [(run(30 + k / 100, 30), run(12, 120)) for k in range(4)]
+    assert Timing(pairs=bursts).verdict is Verdict.UNCLEAR
+    hidden = [(run(10 + k / 100, 40), run(10, 20)) for k in range(4)]
+    assert Timing(pairs=hidden).verdict is Verdict.UNCLEAR
+
+
+def test_steps_of_another_kind_are_not_compared() -> None:
+    one, other = Sample("x", steps=(2.0,) * 10, samples=40), Sample("y", steps=(1.0,) * 10, samples=20)
+    assert Timing(pairs=[(one, other)] * 4).verdict is Verdict.UNCLEAR
+    assert Timing(pairs=[(one, replace(other, samples=40))] * 4).verdict is Verdict.FASTER
+    assert Timing(pairs=[(one, replace(other, samples=40, clock="optimizer"))] * 4).verdict is Verdict.UNCLEAR

@@ -59,6 +59,7 @@ def test_only_one_runs_at_a_time_and_the_others_turns_are_not_measured(tmp_path:
     plan, began = plan_of(root, workers=workers), time.monotonic()
     with scratch(tmp_path / "kept") as folders:
         samples = Runner(plan, folders, LIMITS, Meter(), lambda _seconds, _steps: None).in_turns((plan.original, plan.fixed))
+    assert samples is not None
     took = time.monotonic() - began
     events = []
     for sample in samples:

@@ -106,7 +106,7 @@ def effects(report: Report) -> Iterator[tuple[str, str, str, str, str]]:
 
 def _said(effect: Effect) -> str:
     if not effect.full:
-        return "screened only: far from the floor" if effect.without else effect.note
+        return "screened only: the budget (`--budget`) was spent"
     return {True: "pays", False: "does not pay", None: "not clear"}[effect.pays]
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from speedlint.registry import Registry
-from speedlint.verify.plan import Plan, without
+from speedlint.verify.plan import Plan, Version, without
 from speedlint.verify.report import Effect
 from speedlint.verify.runner import Runner
 from speedlint.verify.timing import Timing, TimingError, measure
 
 _SCREENING = 2
-_NEAR = 2.0
 
 
 def effects(
@@ -24,25 +24,58 @@ def effects(
     most: int,
     watch: Callable[[Timing], None],
 ) -> tuple[Effect, ...]:
-    """Each rule is left out in two screening pairs; what is within twice the floor there is measured in full."""
-    found = []
-    for code in plan.codes:
-        applied = [fix for fix in plan.applied if fix.code == code]
-        risk = max(fix.risk for fix in applied)
-        told = (code, applied[0].rule, risk.name.lower(), len(applied))
-        if time.monotonic() > deadline:
-            found.append(Effect(*told, None, False, "not measured: the budget (`--budget`) was spent"))
+    """Each rule is left out in two screening pairs; then those that seem to matter most are measured in full, one after
+    another, until ``deadline``."""
+    screened = [_screened(runner, plan, code, timing, registry, deadline, watch) for code in plan.codes]
+    by_size = sorted(screened, key=lambda each: -abs(each.timing.estimate.log) if each.timing.pairs else 0.0)
+    for each in by_size:
+        if each.problem or time.monotonic() > deadline:
             continue
-        left_out = without(plan, (code,), f"without {code}", registry)
-        one = Timing(timing.first, in_turns=timing.in_turns)
         try:
-            measure(runner, (left_out, plan.fixed), one, _SCREENING, _SCREENING, deadline, watch)
-            gain = abs(one.estimate.log)
-            is_clear = gain > _NEAR * timing.floor
-            if not is_clear or gain > timing.floor:
-                measure(runner, (left_out, plan.fixed), one, len(timing.pairs), most, deadline, watch)
+            measure(runner, (each.left_out, plan.fixed), each.timing, len(timing.pairs), most, deadline, watch)
         except TimingError as error:
-            found.append(Effect(*told, None, False, str(error)))
-            continue
-        found.append(Effect(*told, one, len(one.pairs) > _SCREENING))
-    return tuple(found)
+            each.problem = str(error)
+    return tuple(_effect(plan, each) for each in screened)
+
+
+@dataclass
+class _Screened:
+    code: str
+    left_out: Version
+    timing: Timing
+    problem: str = ""
+
+
+def _screened(
+    runner: Runner,
+    plan: Plan,
+    code: str,
+    timing: Timing,
+    registry: Registry,
+    deadline: float,
+    watch: Callable[[Timing], None],
+) -> _Screened:
+    found = _Screened(code, without(plan, (code,), f"without {code}", registry), replace(timing, pairs=[], twins=[]))
+    if time.monotonic() > deadline:
+        found.problem = "not measured: the budget (`--budget`) was spent"
+        return found
+    try:
+        measure(runner, (found.left_out, plan.fixed), found.timing, _SCREENING, _SCREENING, deadline, watch)
+    except TimingError as error:
+        found.problem = str(error)
+    return found
+
+
+def _effect(plan: Plan, screened: _Screened) -> Effect:
+    applied = [fix for fix in plan.applied if fix.code == screened.code]
+    risk = max(fix.risk for fix in applied)
+    measured = None if screened.problem else screened.timing
+    return Effect(
+        screened.code,
+        applied[0].rule,
+        risk.name.lower(),
+        len(applied),
+        measured,
+        measured is not None and len(measured.pairs) > _SCREENING,
+        screened.problem,
+    )

@@ -12,6 +12,8 @@ from typing import Any
 from speedlint import __version__
 from speedlint.verify.nvml import Meter
 
+_CONTAINER = Path("/sys/fs/cgroup")
+
 
 def fingerprint(root: Path, environment: dict[str, Any], meter: Meter) -> dict[str, Any]:
     """The machine, the versions, and the state of the project's repository."""
@@ -34,14 +36,20 @@ def cores() -> int:
 
 
 def available_memory() -> float:
-    """The bytes that can be used without swapping; infinite where the system does not say."""
+    """The bytes that can be used without swapping, of the machine or of the container; infinite where neither says."""
+    found = [math.inf]
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
-                return float(line.split()[1]) * 1024
+                found.append(float(line.split()[1]) * 1024)
     except (OSError, ValueError, IndexError):
         pass
-    return math.inf
+    try:
+        limit, used = (float((_CONTAINER / name).read_text()) for name in ("memory.max", "memory.current"))
+        found.append(limit - used)
+    except (OSError, ValueError):
+        pass
+    return min(found)
 
 
 def busy_with_others() -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import stdev
 
 from speedlint.verify import stats
@@ -17,7 +17,6 @@ SINGLE, HALF = 1e-5, 2e-2
 """How far the first losses may be apart, relative to the original's, for numeric parity."""
 DRIFT = 3.0
 """How many times the drift of one ulp is allowed."""
-_LEAST_DRIFT = 1e-6
 SEEDS = 5
 _WINDOW = 5
 _INSIDE = 0.8
@@ -88,7 +87,7 @@ def judge(runner: Runner, original: Version, fixed: Version) -> Parity:
     if found.tier is not Tier.UNKNOWN:
         return found
     nudged = runner.run(original, Mode("loss", nudge=True))
-    found = with_drift(found, once, again, other, nudged)
+    found = with_drift(found, once, other, nudged)
     if found.tier is not Tier.UNKNOWN:
         return found
     seeds = range(1, SEEDS)
@@ -116,26 +115,32 @@ def compare(once: Sample, again: Sample, other: Sample) -> Parity:
     return Parity(Tier.UNKNOWN, "", *known, math.nan, seeded, repeatable)
 
 
-def with_drift(found: Parity, once: Sample, again: Sample, other: Sample, nudged: Sample) -> Parity:
+def with_drift(found: Parity, once: Sample, other: Sample, nudged: Sample) -> Parity:
     """Numeric, or not known yet."""
-    allowed = DRIFT * max(distance(once.losses, nudged.losses), distance(once.losses, again.losses), _LEAST_DRIFT)
+    drifts = distance(once.losses, nudged.losses)
     least = HALF if once.half or other.half else SINGLE
-    if len(once.losses) == len(other.losses) and found.first <= least and found.drift <= max(allowed, least):
+    allowed = max(DRIFT * drifts, HALF if once.half != other.half else SINGLE)
+    if len(once.losses) == len(other.losses) and found.first <= least and found.drift <= allowed:
         why = (
             f"the first losses agree within {found.first:.1e}, and later ones drift by {found.drift:.1e} "
-            f"(allowed: {least:.0e}, and {max(allowed, least):.1e})"
+            f"(allowed: {least:.0e}, and {allowed:.1e})"
         )
-        return _changed(found, Tier.NUMERIC, why, allowed=max(allowed, least))
-    return _changed(found, Tier.UNKNOWN, "", allowed=max(allowed, least))
+        return replace(found, tier=Tier.NUMERIC, why=why, allowed=allowed)
+    return replace(found, allowed=allowed)
 
 
 def with_seeds(found: Parity, mine: Sequence[Sequence[float]], theirs: Sequence[Sequence[float]]) -> Parity:
     """Statistical if the mean of the fixed version's losses runs inside the original's envelope, and seed by seed they are
     not moved the same way; else different."""
-    seeds = (tuple(map(tuple, mine)), tuple(map(tuple, theirs)))
+    found = replace(found, original_seeds=tuple(map(tuple, mine)), fixed_seeds=tuple(map(tuple, theirs)))
     length = min(map(len, (*mine, *theirs)))
+    finite = [sum(all(map(math.isfinite, each[:length])) for each in side) for side in (mine, theirs)]
+    if finite != [len(mine), len(theirs)]:
+        none = [len(mine) - finite[0], len(theirs) - finite[1]]
+        why = f"the losses of {none[1]} of its {len(theirs)} seeds are no numbers, and those of {none[0]} of the original's"
+        return replace(found, tier=Tier.DIFFERENT if finite[1] < finite[0] else Tier.UNKNOWN, why=why)
     if length < _WINDOW:
-        return _changed(found, Tier.DIFFERENT, f"a run ended after {length} losses", seeds=seeds)
+        return replace(found, tier=Tier.DIFFERENT, why=f"a run ended after {length} losses")
     smooth = [smoothed(each[:length]) for each in mine]
     mean = smoothed([math.fsum(each[k] for each in theirs) / len(theirs) for k in range(length)])
     low, high = [min(each) for each in zip(*smooth, strict=True)], [max(each) for each in zip(*smooth, strict=True)]
@@ -146,10 +151,10 @@ def with_seeds(found: Parity, mine: Sequence[Sequence[float]], theirs: Sequence[
     if abs(shift) > _SHIFT and t > stats.t_quantile(_CERTAIN, len(mine) - 1):
         side = "above" if shift > 0 else "below"
         why = f"seed by seed, the second half of its losses is {abs(shift):.1%} {side} the original's"
-        return _changed(found, Tier.DIFFERENT, f"{why} (t = {t:.1f} over {len(mine)} seeds)", seeds=seeds)
+        return replace(found, tier=Tier.DIFFERENT, why=f"{why} (t = {t:.1f} over {len(mine)} seeds)")
     if inside >= _INSIDE and ends:
-        return _changed(found, Tier.STATISTICAL, f"{share}, its end included", seeds=seeds)
-    return _changed(found, Tier.DIFFERENT, f"{share}, its end {'included' if ends else 'outside'}", seeds=seeds)
+        return replace(found, tier=Tier.STATISTICAL, why=f"{share}, its end included")
+    return replace(found, tier=Tier.DIFFERENT, why=f"{share}, its end {'included' if ends else 'outside'}")
 
 
 def moved(mine: Sequence[Sequence[float]], theirs: Sequence[Sequence[float]], length: int) -> tuple[float, float]:
@@ -184,25 +189,3 @@ def _gap(one: float, other: float) -> float:
 
 def _same(one: Sequence[float], other: Sequence[float]) -> bool:
     return len(one) == len(other) and distance(one, other) == 0.0
-
-
-def _changed(
-    found: Parity,
-    tier: Tier,
-    why: str,
-    *,
-    allowed: float | None = None,
-    seeds: tuple[tuple[tuple[float, ...], ...], ...] = (),
-) -> Parity:
-    return Parity(
-        tier,
-        why,
-        found.original,
-        found.fixed,
-        found.first,
-        found.drift,
-        found.allowed if allowed is None else allowed,
-        found.seeded,
-        found.repeatable,
-        *seeds,
-    )

@@ -29,6 +29,7 @@ _LARGEST_LOG = 64 << 20
 _POLL = 0.05
 _TURN = 0.05
 _TURN_POLL = 0.001
+_LITTLE_WAITING = 0.05
 _LOG = "output.txt"
 _PROGRESS = "progress-*[0-9]"
 _WORD = 8
@@ -99,10 +100,11 @@ class Runner:
         sample = self._sample(run)
         return replace(sample, gpu=_while_measured(rows, sample))
 
-    def in_turns(self, versions: Sequence[Version]) -> list[Sample]:
+    def in_turns(self, versions: Sequence[Version]) -> list[Sample] | None:
         """One run of each version, all at the same time: while one runs for a twentieth of a second, the others are stopped.
 
-        They warm up together, and are stopped as each has. Raises UserError as `run` does.
+        They warm up together, and are stopped as each has. None where a run failed or ended before its first turn: its steps
+        were then measured beside those of the others. Raises UserError as `run` does.
         """
         runs: list[_Run] = []
         try:
@@ -117,17 +119,24 @@ class Runner:
         finally:
             for run in runs:
                 run.end()
-        return [self._sample(run) for run in runs]
+        samples = [self._sample(run) for run in runs]
+        took_turns = all(run.turns_given for run in runs) and not any(sample.note for sample in samples)
+        return samples if took_turns else None
 
     def can_take_turns(self, sample: Sample, count: int) -> bool:
         """Whether ``count`` runs such as the one that gave ``sample`` can be held in memory and stopped, each by itself.
 
-        Not on a GPU, whose queue goes on while the host's process is stopped, nor with a launcher, whose ranks wait for
-        each other with a limit on time.
+        Not on a GPU, whose queue goes on while the host's process is stopped; not with a launcher or several ranks, which
+        wait for each other with a limit on time; and not where the training waits for workers: what they have asked of a
+        disk or a network arrives while they are stopped.
         """
-        if self.plan.original.command.launcher or sample.ranks > 1 or "total" in sample.memory or os.name != "posix":
+        if self.plan.original.command.launcher or sample.ranks > 1 or os.name != "posix":
             return False
-        needed = count * sample.memory.get("peak_resident", 0)
+        if "total" in sample.memory or sample.environment.get("accelerator"):
+            return False
+        if sample.workers and sample.waiting > _LITTLE_WAITING:
+            return False
+        needed = count * (1 + sample.workers) * sample.memory.get("peak_resident", 0)
         return needed < available_memory()
 
     def _begin(self, version: Version, mode: Mode, turn: float) -> _Run:
@@ -314,8 +323,8 @@ def _while_measured(rows: list[tuple[float, float, float]], sample: Sample) -> d
     """The share of the measured steps' time that the GPU was busy, and the joules it took for a step."""
     if not rows or not sample.window or not sample.steps:
         return {}
-    end = rows[-1][0]
-    during = [(busy, watts) for at, busy, watts in rows if at >= end - sample.window] or [rows[-1][1:]]
+    began = sample.ended_at - sample.window
+    during = [(busy, watts) for at, busy, watts in rows if began <= at <= sample.ended_at] or [rows[-1][1:]]
     watts = sum(each[1] for each in during) / len(during)
     return {
         "busy": sum(each[0] for each in during) / len(during),

@@ -27,6 +27,8 @@ class Sample:
         memory: peak bytes: ``peak_resident``, ``peak_allocated``, ``peak_reserved``, and the ``total`` of the GPU.
         environment: versions and device, as the process saw them.
         ranks: the number of processes that trained.
+        workers: the most workers that a loader had.
+        ended_at: the reading of ``time.monotonic()`` when the measured steps were over.
         ended: ``steps`` if all were measured, ``script`` if the script ended before.
         wall: the seconds of the whole process.
         log: the file with what it printed.
@@ -48,6 +50,8 @@ class Sample:
     environment: dict[str, Any] = field(default_factory=dict)
     clock: str = "loader"
     ranks: int = 1
+    workers: int = 0
+    ended_at: float = 0.0
     ended: str = "steps"
     wall: float = 0.0
     log: str = ""
@@ -79,12 +83,8 @@ def read(folder: Path, version: str, wall: float, log: str, least: int) -> Sampl
             found.append(json.loads(path.read_text()))
         except (OSError, ValueError):
             continue
-    best: dict[int, dict[str, Any]] = {}
-    for result in found:
-        known = best.get(result["rank"])
-        if known is None or len(result["steps"]) > len(known["steps"]) or len(result["losses"]) > len(known["losses"]):
-            best[result["rank"]] = result
-    trained = [best[rank] for rank in sorted(best) if best[rank]["steps"] or best[rank]["losses"]]
+    trained = [result for result in found if result["steps"] or result["losses"]]
+    trained.sort(key=lambda result: (result["rank"], -len(result["losses"]), -len(result["steps"]), result["pid"]))
     if not trained:
         note = "" if found else "no result was left"
         return Sample(version, wall=wall, log=log, ended="nothing", note=note)
@@ -113,6 +113,8 @@ def _joined(results: list[dict[str, Any]], version: str, wall: float, log: str, 
         environment=first["environment"],
         clock=first["clock"],
         ranks=len(results),
+        workers=max(result["workers"] for result in results),
+        ended_at=chosen["ended_at"],
         ended=first["ended"],
         wall=wall,
         log=log,

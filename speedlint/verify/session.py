@@ -124,11 +124,15 @@ def _of_timing(timing: Timing | None) -> list[str]:
         return []
     notes = []
     run = timing.pairs[0][0]
-    whole = timing.whole
-    if whole is not None and whole.log < 0 < timing.estimate.log:
+    if timing.is_contradicted:
         notes.append(
-            "its steps take less time, but not all that lies between them: evaluation, or workers that start anew each epoch"
+            "the median step and all steps together, with what lies between them, say different things: some steps take "
+            "much longer than most, or evaluation and the start of workers do; which counts depends on an epoch's length"
         )
+    if not timing.steps_are_alike:
+        notes.append("the steps of both versions are not alike: they take other batches, or begin at other events")
+    if timing.tried_turns:
+        notes.append("the runs of a pair could not take turns; they follow each other")
     if run.ended == "script":
         notes.append(f"the script ended after {len(run.steps)} measured steps, before all that were asked for (`--steps`)")
     if run.clock == "optimizer":

@@ -17,6 +17,7 @@ from speedlint.verify.stats import Estimate, Verdict
 _BLOCK = 2
 _WIDE = math.log1p(0.03)
 FEWEST_STEPS = 3
+_ALIKE = 0.1
 
 
 class TimingError(Exception):
@@ -38,12 +39,14 @@ class Timing:
         pairs: the runs of both versions that stood side by side, the original's first.
         twins: for each pair that was run in turns, a second run of the original that took turns with them.
         in_turns: whether the runs of a pair take turns; else they follow each other.
+        tried_turns: whether turns were tried and did not work.
     """
 
     first: tuple[Sample, ...] = ()
     pairs: list[tuple[Sample, Sample]] = field(default_factory=list)
     twins: list[Sample] = field(default_factory=list)
     in_turns: bool = False
+    tried_turns: bool = False
 
     @property
     def estimate(self) -> Estimate:
@@ -72,8 +75,28 @@ class Timing:
 
     @property
     def verdict(self) -> Verdict:
-        """What the pairs say."""
-        return stats.verdict(self.estimate, self.floor) if len(self.pairs) > 1 else Verdict.UNCLEAR
+        """What the pairs say of the step; not clear where all that lies between the steps says the opposite."""
+        if len(self.pairs) < 2 or self.is_contradicted or not self.steps_are_alike:
+            return Verdict.UNCLEAR
+        return stats.verdict(self.estimate, self.floor)
+
+    @property
+    def is_contradicted(self) -> bool:
+        """Whether the median step and all the time together say different things, such as where a few steps take long."""
+        found, whole, floor = self.estimate, self.whole, self.floor
+        if whole is None:
+            return False
+        if whole.log * found.log < 0 and abs(whole.log - found.log) > floor:
+            return True
+        is_hidden = stats.verdict(whole, floor) in (Verdict.FASTER, Verdict.SLOWER)
+        return is_hidden and stats.verdict(found, floor) is Verdict.SAME
+
+    @property
+    def steps_are_alike(self) -> bool:
+        """Whether both versions' steps begin at the same kind of event and take as many samples."""
+        mine, theirs = self.pairs[0]
+        one, other = mine.samples / len(mine.steps), theirs.samples / len(theirs.steps)
+        return mine.clock == theirs.clock and abs(one - other) <= _ALIKE * max(one, other)
 
     @property
     def whole(self) -> Estimate | None:
@@ -108,8 +131,7 @@ def measure(
     """
     if not timing.first:
         timing.first = (_timed(runner, versions[0]), _timed(runner, versions[1]))
-        largest = max(timing.first, key=lambda sample: sample.memory.get("peak_resident", 0))
-        timing.in_turns = runner.can_take_turns(largest, len(versions) + 1)
+        timing.in_turns = all(runner.can_take_turns(sample, len(versions) + 1) for sample in timing.first)
     watch(timing)
     began, before = time.monotonic(), len(timing.pairs)
     while not _is_enough(timing, pairs, most, deadline, (time.monotonic() - began) / max(1, len(timing.pairs) - before)):
@@ -126,12 +148,12 @@ def _add_in_turns(runner: Runner, versions: tuple[Version, Version], timing: Tim
     order = (original, fixed, replace(original, twin=1))
     turned = len(timing.pairs) % 2 == 1
     runs = runner.in_turns(order[::-1] if turned else order)
-    if all(len(sample.steps) >= FEWEST_STEPS for sample in runs):
+    if runs is not None and all(len(sample.steps) >= FEWEST_STEPS for sample in runs):
         mine, theirs, twin = runs[::-1] if turned else runs
         timing.pairs.append((mine, theirs))
         timing.twins.append(twin)
         return
-    timing.in_turns = False
+    timing.in_turns, timing.tried_turns = False, True
     timing.pairs.clear()
     timing.twins.clear()
 

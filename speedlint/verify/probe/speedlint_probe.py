@@ -15,6 +15,7 @@ import os
 import signal
 import struct
 import sys
+import threading
 import time
 import warnings
 from typing import Any, Callable, Dict, List, Optional, Tuple
@@ -26,6 +27,7 @@ _MOST_TIMES = 100
 _LOOK = 0.02
 _AWAKE = 0.0002
 _OPTIMIZERS_SEEN = 3
+_MOST_UNASKED = 64
 _GROUP = "SPEEDLINT_GROUP"
 _SYNCHRONISES = "called a synchronizing CUDA operation"
 _RANKS_WARMUP = 10
@@ -83,6 +85,9 @@ class Probe:
         self.compilations, self.compiled_at = 0, 0
         self.turn = self.turn_from = 0.0
         self.ranks = os.environ.get("WORLD_SIZE", "1") != "1"
+        rank = os.environ.get("RANK", "0")
+        self.rank = int(rank) if rank.isdigit() else 0
+        self.workers = self.unasked = 0
         self.exact = self.mode != "time" or self.ranks or not settings["seconds"]
         self.unhook: List[Callable[[], None]] = []
         self.unhook_optimizers: Optional[Callable[[], None]] = None
@@ -137,6 +142,7 @@ class Probe:
 
     def ask(self, at: float, event: Any) -> float:
         """A batch is asked for, and it is time to look. Returns the time from which the next step counts."""
+        self.unasked = 0
         self._replay()
         if self.due:
             self._close(at, event)
@@ -153,6 +159,9 @@ class Probe:
         if self.by_loader is None:
             self._replay()
             self.by_loader = bool(self.by_loader)
+        self.unasked += 1
+        if self.unasked > _MOST_UNASKED and not self.steps:  # one batch was taken before the loop: no loader feeds it
+            self.by_loader, self.asked, self.due = False, [], False
         if self.by_loader or self.optimizers[0] is not optimizer:
             return
         self.tape.clear()
@@ -184,12 +193,17 @@ class Probe:
                 self.pause()
         after = now()
         if self.warmup is not None and not self.exact:
-            self.look_at = after + _LOOK
+            self.look_at = min(after + _LOOK, self.turn_from + self.turn) if self.turn else after + _LOOK
         return after
 
     def _warm_up(self, done: int, at: float) -> None:
         if not self.cuda:
             self.cuda = bool(self.torch.cuda.is_available() and self.torch.cuda.is_initialized())
+        distributed = sys.modules.get("torch.distributed")
+        if distributed is not None and distributed.is_available() and distributed.is_initialized():
+            self.rank = distributed.get_rank()
+            self.ranks = distributed.get_world_size() > 1
+            self.exact = self.exact or self.ranks
         if self.by_loader and done >= _OPTIMIZERS_SEEN and self.unhook_optimizers is not None:
             self.unhook_optimizers()
             self.unhook_optimizers = None
@@ -248,6 +262,8 @@ class Probe:
             sys.stderr.flush()
             os._exit(0)
         self.write("steps")
+        if threading.current_thread() is not threading.main_thread():
+            self.finish()
         raise Enough
 
     def write(self, ended: str) -> None:
@@ -255,20 +271,24 @@ class Probe:
         if self.written:
             return
         self.written = True
-        rank = os.environ.get("RANK", "0")
+        gpu_steps = self._gpu_steps()
+        if gpu_steps is not None and self.window is not None:
+            self.window = self.events[self.warmup - len(self.steps)][0].elapsed_time(self.events[-1][1]) / 1000
         result = {
             "version": 1,
-            "rank": int(rank) if rank.isdigit() else 0,
+            "rank": self.rank,
             "pid": self.process,
             "ended": ended,
             "mode": self.mode,
             "clock": "loader" if self.by_loader else "optimizer",
             "steps": self.steps,
             "waits": self.waits,
-            "gpu_steps": self._gpu_steps(),
+            "gpu_steps": gpu_steps,
             "batch": sum(self.counted) / len(self.counted) if self.counted else 0,
+            "workers": self.workers,
             "warmup": self.warmup,
             "window": self.window,
+            "ended_at": time.monotonic(),
             "losses": self.losses,
             "syncs": self.syncs,
             "half": self.half,
@@ -277,7 +297,7 @@ class Probe:
             "memory": self._memory(),
             "environment": _environment(self.torch, self.cuda),
         }
-        path = os.path.join(self.settings["results"], "rank-%s-%d.json" % (rank, self.process))
+        path = os.path.join(self.settings["results"], "rank-%d-%d.json" % (self.rank, self.process))
         with open(path + ".part", "w") as file:
             json.dump(result, file)
         os.replace(path + ".part", path)
@@ -332,7 +352,7 @@ class Probe:
 def _samples(batch: Any, depth: int = 0) -> int:
     """The size of the first dimension of the first tensor in a batch."""
     shape = getattr(batch, "shape", None)
-    if shape is not None and len(shape):
+    if isinstance(shape, tuple) and shape:
         return int(shape[0])
     if depth < 3 and isinstance(batch, dict):
         batch = list(batch.values())
@@ -367,6 +387,7 @@ def _environment(torch: Any, cuda: Optional[bool]) -> Dict[str, Any]:
         "cuda": torch.version.cuda,
         "threads": torch.get_num_threads(),
         "device": "cpu",
+        "accelerator": any(_is_available(torch, name) for name in ("mps", "xpu")),
     }
     if cuda:
         found["device"] = torch.cuda.get_device_name()
@@ -374,6 +395,11 @@ def _environment(torch: Any, cuda: Optional[bool]) -> Dict[str, Any]:
         found["capability"] = list(torch.cuda.get_device_capability())
         found["cudnn"] = torch.backends.cudnn.version()
     return found
+
+
+def _is_available(torch: Any, name: str) -> bool:
+    backend = getattr(torch.backends, name, None) or getattr(torch, name, None)
+    return bool(getattr(backend, "is_available", bool)())
 
 
 # The hooks
@@ -410,6 +436,7 @@ def _hook_loaders(probe: Probe) -> None:
         asked = now()
         looks = asked >= probe.look_at
         if looks:
+            probe.workers = max(probe.workers, self._num_workers)
             asked = probe.ask(asked, event)
         try:
             batch = original(self)
@@ -434,7 +461,7 @@ def _hook_backward(probe: Probe, torch: Any) -> None:
     def reading(self: Any, *args: Any, **kwargs: Any) -> Any:
         note(None)
         if not probe.scaled:
-            probe.losses.append(float(self.detach().double().sum()))
+            probe.losses.append(float(self.detach().cpu().double().sum()))
         probe.scaled = False
         return backward(self, *args, **kwargs)
 
@@ -474,7 +501,7 @@ def _wrap_scale(probe: Probe, torch: Any, owner: Any) -> None:
 
     def hooked(self: Any, outputs: Any) -> Any:
         if isinstance(outputs, torch.Tensor):
-            probe.losses.append(float(outputs.detach().double().sum()))
+            probe.losses.append(float(outputs.detach().cpu().double().sum()))
             probe.scaled = True
         return scale(self, outputs)
 
