@@ -173,7 +173,6 @@ class Runner:
             "results": str(results),
             "scratch": str(self.scratch.folder),
             "projects": self.projects,
-            "refused": str(results / "refused"),
         }
         path = results / "settings.json"
         path.write_text(json.dumps(settings))

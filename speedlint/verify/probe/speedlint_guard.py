@@ -25,8 +25,8 @@ class Guard:
         projects: the folders that it must not change, symbolic links resolved.
     """
 
-    def __init__(self, scratch: str, projects: "list[str]", refused: str) -> None:
-        self.scratch, self.projects, self.refused = scratch, projects, refused
+    def __init__(self, scratch: str, projects: "list[str]") -> None:
+        self.scratch, self.projects = scratch, projects
 
     def __call__(self, event: str, args: "tuple[Any, ...]") -> None:
         """Called before each operation that is watched."""
@@ -62,8 +62,6 @@ class Guard:
             self._refuse(os.fsdecode(path))
 
     def _refuse(self, path: str) -> None:
-        with open(self.refused, "a") as file:
-            file.write(json.dumps(path) + "\n")
         raise PermissionError(13, "speedlint verify runs in a copy and may not write here", path)
 
 
@@ -85,7 +83,7 @@ def install() -> None:
     global GUARD
     with open(os.environ["SPEEDLINT_PROBE"]) as file:
         settings = json.load(file)
-    guard = GUARD = Guard(settings["scratch"], settings["projects"], settings["refused"])
+    guard = GUARD = Guard(settings["scratch"], settings["projects"])
 
     def hook(event: str, args: "tuple[Any, ...]") -> None:
         if event in WATCHED:  # an optimizer's step calls `id`, which is audited, many times
