@@ -172,12 +172,12 @@ def _machine(report: Report) -> str:
 
 def _rows(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     top = "".join(f"<th>{_text(each)}</th>" for each in head)
-    body = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows)
+    body = "".join("<tr>" + "".join(map(_cell, row, head)) + "</tr>" for row in rows)
     return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def _cell(text: str) -> str:
-    kind = "" if len(text) < _SHORT else ' class="words"'
+def _cell(text: str, head: str) -> str:
+    kind = "" if len(text) < _SHORT and head else ' class="words"'
     return f"<td{kind}>{_text(text)}</td>"
 
 
