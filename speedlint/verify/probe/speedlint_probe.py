@@ -51,6 +51,7 @@ class Probe:
         tape: what happened since the last look: None for a backward pass, ``(sampler,)`` for the end of a loader, and for a
             batch its sampler, when it was asked for, when it came, the GPU's event, and its size, 0 if it was not counted.
         look_at: the time from which the next batch asked for is a reason to look.
+        gate: holds the time from which a batch asked for is more than noted: `look_at`, or always where events are recorded.
         steps, waits: for each finished step its host time and the part of it that was spent waiting for data, in seconds.
         asked: the batches of the step that goes on.
         due: whether a backward pass has begun since then, so that the next batch asked for ends the step.
@@ -75,6 +76,7 @@ class Probe:
         self.measured_from = self.paused = 0.0
         self.tape: List[Optional[Tuple[Any, ...]]] = []
         self.look_at = 0.0
+        self.gate = [0.0]
         self.asked: List[Tuple[Any, ...]] = []
         self.due = False
         self.opened: Optional[Tuple[float, Any]] = None
@@ -120,6 +122,8 @@ class Probe:
         if self.due or not self.by_loader:
             return
         self.due = True
+        if len(self.asked) < 2:
+            return
         kept: List[Tuple[Any, ...]] = []
         for asked in reversed(self.asked):
             if any(each[0] is asked[0] for each in kept):
@@ -133,10 +137,10 @@ class Probe:
         if not asked:
             return
         self.steps.append(at - asked[0][1])
-        self.waits.append(sum(each[2] - each[1] for each in asked))
+        self.waits.append(sum([each[2] - each[1] for each in asked]))
         if self.cuda:
             self.events.append((asked[0][3], event))
-        size = max(each[4] for each in asked)
+        size = max([each[4] for each in asked])
         if size:
             self.counted.append(size)
 
@@ -194,6 +198,7 @@ class Probe:
         after = now()
         if self.warmup is not None and not self.exact:
             self.look_at = min(after + _LOOK, self.turn_from + self.turn) if self.turn else after + _LOOK
+            self.gate[0] = 0.0 if self.cuda else self.look_at
         return after
 
     def _warm_up(self, done: int, at: float) -> None:
@@ -431,19 +436,32 @@ def _hook_loaders(probe: Probe) -> None:
     original = base.__next__
     note = probe.tape.append
 
+    gate = probe.gate
+
     def __next__(self: Any) -> Any:
+        asked = now()
+        if asked >= gate[0]:
+            return looking(self)
+        try:
+            batch = original(self)
+        except StopIteration:
+            note((self._index_sampler,))
+            raise
+        note((self._index_sampler, asked, now(), None, 0))
+        return batch
+
+    def looking(self: Any) -> Any:
         event = probe.mark() if probe.cuda else None
         asked = now()
-        looks = asked >= probe.look_at
-        if looks:
-            probe.workers = max(probe.workers, self._num_workers)
+        probe.workers = max(probe.workers, self._num_workers)
+        if asked >= probe.look_at:
             asked = probe.ask(asked, event)
         try:
             batch = original(self)
         except StopIteration:
             note((self._index_sampler,))
             raise
-        note((self._index_sampler, asked, now(), event, _samples(batch) if looks else 0))
+        note((self._index_sampler, asked, now(), event, _samples(batch)))
         return batch
 
     base.__next__ = __next__  # type: ignore[method-assign]
@@ -454,9 +472,11 @@ def _hook_backward(probe: Probe, torch: Any) -> None:
     backward = torch.Tensor.backward
     note = probe.tape.append
 
-    def hooked(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def hooked(
+        self: Any, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False, inputs: Any = None
+    ) -> Any:
         note(None)
-        return backward(self, *args, **kwargs)
+        return backward(self, gradient, retain_graph, create_graph, inputs)
 
     def reading(self: Any, *args: Any, **kwargs: Any) -> Any:
         note(None)
