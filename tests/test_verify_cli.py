@@ -40,7 +40,7 @@ SCRIPT = """
             for _ in range(UNITS):
                 beside = beside @ beside
 """
-FAST = ("--pairs", "3", "--max-pairs", "3", "--steps", "8", "--seconds", "0", "--warmup", "2")
+FAST = ("--pairs", "4", "--max-pairs", "8", "--steps", "8", "--seconds", "0.3", "--warmup", "2")
 
 
 def verify(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
