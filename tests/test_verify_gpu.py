@@ -114,7 +114,9 @@ def test_the_report_has_what_the_gpu_says(plan: Plan, tmp_path: Path) -> None:
     assert report.timing is not None, report.problem
     assert report.verdict is Verdict.FASTER
     assert not report.timing.in_turns
-    assert report.timing.estimate.ratio == pytest.approx(3, rel=0.3)
+    for mine, theirs in report.timing.pairs:
+        assert mine.step >= 0.012, "the kernel, and what the host does after it has waited"
+        assert theirs.step == pytest.approx(0.004, rel=0.2), "the kernel alone"
     assert report.syncs == (2, 0)
     assert report.machine["gpu"] == {
         "name": "Fake GPU",

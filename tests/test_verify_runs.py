@@ -131,6 +131,25 @@ def test_without_a_loader_the_optimizer_is_the_clock(run: Run) -> None:
     assert (sample.clock, len(sample.steps)) == ("optimizer", SHORT.steps)
 
 
+@pytest.mark.parametrize("mode", ["time", "loss"])
+def test_without_an_optimizer_the_backward_pass_is_the_clock(run: Run, mode: str) -> None:
+    sample = run(
+        """
+    del optimizer, step
+    for k in range(400):
+        loss = nn.functional.mse_loss(model(torch.randn(4, 4)), torch.randn(4, 1))
+        model.zero_grad()
+        loss.backward()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter -= 0.1 * parameter.grad
+    """,
+        Mode(mode),
+    )
+    assert (sample.ended, sample.clock, sample.note) == ("steps", "backward", "")
+    assert len(sample.steps) == SHORT.steps if mode == "time" else len(sample.losses) < 20
+
+
 def test_two_optimizers_make_one_step(run: Run) -> None:
     sample = run("""
     second = torch.optim.Adam(model.parameters())

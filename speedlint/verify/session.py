@@ -135,6 +135,8 @@ def _of_timing(timing: Timing | None) -> list[str]:
         notes.append("the runs of a pair could not take turns; they follow each other")
     if run.ended == "script":
         notes.append(f"the script ended after {len(run.steps)} measured steps, before all that were asked for (`--steps`)")
+    if run.clock == "backward":
+        notes.append("neither a DataLoader nor an optimizer is used: a step is from one backward pass to the next")
     if run.clock == "optimizer":
         notes.append("no DataLoader feeds the training steps: a step is from one optimizer step to the next")
     if run.optimizers > 1:

@@ -1,11 +1,13 @@
 """Measures a training script from inside its process. Standard library and torch only; Python 3.8, torch 1.13 and later.
 
 A step goes from the moment the loop asks for a batch to the moment it asks for the next one. Where no loader feeds the
-backward pass, it goes from one step of the first optimizer to the next. Nothing here changes what the script computes: a
-timed run only reads the clock; a run for the losses also sets and offsets seeds, which is what it is for.
+backward pass, it goes from one step of the first optimizer to the next; where there is no optimizer either, from one
+backward pass to the next. Nothing here changes what the script computes: a timed run only reads the clock; a run for the
+losses also sets and offsets seeds, which is what it is for.
 """
 
 import atexit
+import gc
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -55,6 +57,7 @@ class Probe:
         steps, waits: for each finished step its host time and the part of it that was spent waiting for data, in seconds.
         asked: the batches of the step that goes on.
         due: whether a backward pass has begun since then, so that the next batch asked for ends the step.
+        by_loader, by_backward: what a step is measured by; where neither holds, the first optimizer. None: not known yet.
         counted: the sizes of the batches that were counted, by the first dimension.
         losses: what backward passes started from, in order.
         window: the seconds from the first measured step to the last; other runs' turns are no part of it.
@@ -81,6 +84,7 @@ class Probe:
         self.due = False
         self.opened: Optional[Tuple[float, Any]] = None
         self.by_loader: Optional[bool] = None
+        self.by_backward = False
         self.optimizers: List[Any] = []
         self.scaled = self.nudged = self.half = self.written = False
         self.cuda = False
@@ -144,8 +148,11 @@ class Probe:
         if size:
             self.counted.append(size)
 
-    def ask(self, at: float, event: Any) -> float:
-        """A batch is asked for, and it is time to look. Returns the time from which the next step counts."""
+    def ask(self, at: float, event: Any, workers: int) -> float:
+        """A batch is asked for: looks, if it is time. Returns the time from which the next step counts."""
+        self.workers = max(self.workers, workers)
+        if at < self.look_at:
+            return at
         self.unasked = 0
         self._replay()
         if self.due:
@@ -166,8 +173,20 @@ class Probe:
         self.unasked += 1
         if self.unasked > _MOST_UNASKED and not self.steps:  # one batch was taken before the loop: no loader feeds it
             self.by_loader, self.asked, self.due = False, [], False
-        if self.by_loader or self.optimizers[0] is not optimizer:
-            return
+        if not self.by_loader and not self.by_backward and self.optimizers[0] is optimizer:
+            self._tick()
+
+    def sees_backward(self) -> bool:
+        """A backward pass begins. Returns whether the next one need only be noted."""
+        if self.by_loader is None:
+            self._replay()
+            self.by_backward = not self.by_loader and not _has_optimizer(self.torch)
+        if self.by_backward:
+            self._tick()
+        return not self.by_backward
+
+    def _tick(self) -> None:
+        """A step ends and the next begins, by a clock other than the loader's."""
         self.tape.clear()
         event = self.mark() if self.cuda else None
         at = now()
@@ -285,7 +304,7 @@ class Probe:
             "pid": self.process,
             "ended": ended,
             "mode": self.mode,
-            "clock": "loader" if self.by_loader else "optimizer",
+            "clock": "loader" if self.by_loader else "backward" if self.by_backward else "optimizer",
             "steps": self.steps,
             "waits": self.waits,
             "gpu_steps": gpu_steps,
@@ -375,6 +394,11 @@ def _compiled_graphs() -> int:
         return 0
 
 
+def _has_optimizer(torch: Any) -> bool:
+    """Whether the script has made an optimizer."""
+    return any(issubclass(type(each), torch.optim.Optimizer) for each in gc.get_objects())
+
+
 def _nudge(torch: Any, optimizer: Any) -> None:
     """Moves the elements of the first parameter by one unit in the last place."""
     for group in optimizer.param_groups:
@@ -434,34 +458,20 @@ def _hook_loaders(probe: Probe) -> None:
 
     base = dataloader._BaseDataLoaderIter
     original = base.__next__
-    note = probe.tape.append
-
-    gate = probe.gate
+    note, gate = probe.tape.append, probe.gate
 
     def __next__(self: Any) -> Any:
-        asked = now()
-        if asked >= gate[0]:
-            return looking(self)
+        asked, event = now(), None
+        looks = asked >= gate[0]
+        if looks:
+            event = probe.mark() if probe.cuda else None
+            asked = probe.ask(asked, event, self._num_workers)
         try:
             batch = original(self)
         except StopIteration:
             note((self._index_sampler,))
             raise
-        note((self._index_sampler, asked, now(), None, 0))
-        return batch
-
-    def looking(self: Any) -> Any:
-        event = probe.mark() if probe.cuda else None
-        asked = now()
-        probe.workers = max(probe.workers, self._num_workers)
-        if asked >= probe.look_at:
-            asked = probe.ask(asked, event)
-        try:
-            batch = original(self)
-        except StopIteration:
-            note((self._index_sampler,))
-            raise
-        note((self._index_sampler, asked, now(), event, _samples(batch)))
+        note((self._index_sampler, asked, now(), event, _samples(batch) if looks else 0))
         return batch
 
     base.__next__ = __next__  # type: ignore[method-assign]
@@ -471,6 +481,7 @@ def _hook_loaders(probe: Probe) -> None:
 def _hook_backward(probe: Probe, torch: Any) -> None:
     backward = torch.Tensor.backward
     note = probe.tape.append
+    losses = probe.mode == "loss"
 
     def hooked(
         self: Any, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False, inputs: Any = None
@@ -478,17 +489,20 @@ def _hook_backward(probe: Probe, torch: Any) -> None:
         note(None)
         return backward(self, gradient, retain_graph, create_graph, inputs)
 
-    def reading(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def watching(self: Any, *args: Any, **kwargs: Any) -> Any:
         note(None)
-        if not probe.scaled:
-            probe.losses.append(float(self.detach().cpu().double().sum()))
-        probe.scaled = False
+        if losses:
+            if not probe.scaled:
+                probe.losses.append(float(self.detach().cpu().double().sum()))
+            probe.scaled = False
+        if probe.sees_backward() and not losses:
+            torch.Tensor.backward = hooked
         return backward(self, *args, **kwargs)
 
-    hook = reading if probe.mode == "loss" else hooked
-    hook.__wrapped__ = backward  # type: ignore[attr-defined]
-    hook.__doc__ = backward.__doc__
-    torch.Tensor.backward = hook
+    for hook in (hooked, watching):
+        hook.__wrapped__ = backward  # type: ignore[attr-defined]
+        hook.__doc__ = backward.__doc__
+    torch.Tensor.backward = watching
     probe.unhook.append(lambda: setattr(torch.Tensor, "backward", backward))
 
 
