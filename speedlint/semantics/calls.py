@@ -333,7 +333,7 @@ class Calls:
             place = self.place_of_move(call, base.place)
             if place is base.place and base.role is Role.BATCH and name == "to" and not call.args:
                 return base
-            return replace(base, role=Role.TENSOR, place=place)
+            return replace(base, role=Role.TENSOR, place=place, assumed=False)
         if base.role is Role.BATCH and name in ("items", "values", "keys"):
             return Value(Role.SEQUENCE, element=Value(Role.SEQUENCE, items=(STRING, base)) if name == "items" else base)
         return torch_method(name, base, bool(call.args))
@@ -517,7 +517,7 @@ def torch_method(name: str, base: Value, has_arguments: bool) -> Value:
 
     ``has_arguments`` tells ``x.max()`` from ``x.max(1)``, which returns values and indices.
     """
-    tensor = replace(base, role=Role.TENSOR) if base.role is Role.TENSOR else base
+    tensor = replace(base, assumed=False)
     if name == "item":
         return NUMBER
     if name == "tolist":
@@ -528,7 +528,7 @@ def torch_method(name: str, base: Value, has_arguments: bool) -> Value:
         return at(tensor, Place.HOST)
     if name in ("backward", "retain_grad", "register_hook"):
         return NONE
-    if name in library.NUMBER_METHODS or name in library.NUMBER_ATTRIBUTES:
+    if name in library.NUMBER_METHODS or name in library.NUMBER_ATTRIBUTES or name.startswith("is_"):
         return Value(Role.SEQUENCE, element=NUMBER) if name in ("size", "stride") and not has_arguments else NUMBER
     if name in library.SEVERAL_TENSORS:
         return Value(Role.SEQUENCE, element=tensor)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.edits import CannotEdit
-from speedlint.semantics import displays, reads
+from speedlint.semantics import conditions, displays, reads
 from speedlint.semantics.deferral import keep_on_device
 from speedlint.semantics.gathering import copy_once
 from speedlint.semantics.loops import Loop
@@ -59,24 +59,7 @@ def _reads_of_loop(script: Script, loop: Loop) -> Iterator[tuple[cst.BaseExpress
     ]
     for text in texts:
         yield from ((text, shown) for shown in displays.formatted_tensors(script, text))
-    branches: list[cst.If | cst.While | cst.Assert] = [
-        *inside(body, cst.If),
-        *inside(body, cst.While),
-        *inside(body, cst.Assert),
-    ]
-    for branch in branches:
-        yield from ((test, test) for test in _operands(branch.test) if script.is_device_tensor(test))
-
-
-def _operands(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
-    """What a condition asks first: ``a`` for ``not a and b``."""
-    match test:
-        case cst.BooleanOperation(left=left):
-            yield from _operands(left)
-        case cst.UnaryOperation(operator=cst.Not(), expression=inner):
-            yield from _operands(inner)
-        case _:
-            yield test
+    yield from ((test, test) for test in conditions.within(script, body))
 
 
 def _is_of(script: Script, tensor: cst.BaseExpression, other: cst.BaseExpression) -> bool:

@@ -46,6 +46,11 @@ def _is_whole(script: Script, node: cst.BaseExpression, depth: int) -> bool:
     return False
 
 
+def is_mask(script: Script, tensor: cst.BaseExpression) -> bool:
+    """Whether a tensor certainly holds truth values, such as the result of a comparison."""
+    return _is_boolean(script, tensor, _DEPTH)
+
+
 def _is_boolean(script: Script, node: cst.BaseExpression, depth: int) -> bool:
     match _applied(script, node):
         case (name, _) if name in _BOOLEAN:
@@ -55,6 +60,8 @@ def _is_boolean(script: Script, node: cst.BaseExpression, depth: int) -> bool:
     match node:
         case cst.Comparison():
             return True
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="to")), args=[cst.Arg(value=kind, keyword=None)]):
+            return script.name(kind) == "torch.bool"
         case cst.BinaryOperation(left=left, operator=cst.BitAnd() | cst.BitOr(), right=right):
             return _is_boolean(script, left, depth) and _is_boolean(script, right, depth)
         case cst.UnaryOperation(operator=cst.BitInvert(), expression=inner) | cst.Subscript(value=inner):

@@ -97,6 +97,7 @@ class Value:
         made: the call that constructed it; for tensors and batches, the loader they came from.
         definition: the first-party class of an instance or module, or the function or class itself.
         literal: a number or None written out in the source.
+        assumed: a tensor only because a module's ``forward`` takes it; a call of one of its methods would show it.
     """
 
     role: Role
@@ -107,6 +108,7 @@ class Value:
     made: Made | None = None
     definition: Definition | None = None
     literal: bool = False
+    assumed: bool = False
 
 
 UNKNOWN = Value(Role.UNKNOWN)
@@ -158,6 +160,7 @@ def join(values: Iterable[Value | None]) -> Value | None:
         made=first.made if all(value.made == first.made for value in known) else None,
         definition=first.definition if all(value.definition == first.definition for value in known) else None,
         literal=all(value.literal for value in known),
+        assumed=all(value.assumed for value in known),
     )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.semantics import library
+from speedlint.semantics.conditions import is_sanity_check
 from speedlint.semantics.model import Frequency, Place, Role
 from speedlint.semantics.script import Script
 
@@ -143,7 +144,7 @@ def _need(script: Script, child: cst.CSTNode, parent: cst.CSTNode) -> Need | Non
     match parent:
         case cst.While():
             return Need.END
-        case cst.If(body=body) if child is parent.test and _leaves(body) and not _is_sanity_check(script, parent.test):
+        case cst.If(body=body) if child is parent.test and _leaves(body) and not is_sanity_check(script, parent.test):
             return Need.END
         case cst.Index() | cst.Slice():
             return Need.SIZE
@@ -169,13 +170,6 @@ def _leaves(body: cst.BaseSuite) -> bool:
     last = body.body[-1] if body.body else None
     small = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last
     return isinstance(small, cst.Break | cst.Return | cst.Raise | cst.Continue)
-
-
-def _is_sanity_check(script: Script, test: cst.BaseExpression) -> bool:
-    return any(
-        (script.name(call.func) or "").rpartition(".")[2] in ("isfinite", "isnan", "isinf")
-        for call in script.source.inside(test, cst.Call)
-    )
 
 
 class _Flow:

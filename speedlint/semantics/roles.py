@@ -134,7 +134,8 @@ class Roles:
         tensors = [value for value in known if value.role in (Role.TENSOR, Role.BATCH)]
         if tensors:
             made = tensors[0].made if len(tensors) == 1 else None
-            return Value(tensors[0].role, combined_place(tensors), made=made)
+            assumed = all(value.assumed for value in tensors)
+            return Value(tensors[0].role, combined_place(tensors), made=made, assumed=assumed)
         if any(value.role is Role.ARRAY for value in known):
             return ARRAY
         if known and all(value.role is Role.NUMBER for value in known):
@@ -304,7 +305,7 @@ class Roles:
         if owner is not None and self._is_self(function, parameter):
             return self.instance(Definition(script, owner))
         if parameter.default is None and owner is not None and self._is_forward(function, owner):
-            return TENSOR
+            return replace(TENSOR, assumed=True)
         annotated = self._annotation(parameter)
         if annotated is not None and annotated.role is not Role.MODULE and annotated.role is not Role.LOADER:
             return annotated
@@ -447,7 +448,7 @@ class Roles:
                 return found
         match base.role:
             case Role.TENSOR | Role.BATCH:
-                if name in library.NUMBER_ATTRIBUTES:
+                if name in library.NUMBER_ATTRIBUTES or name.startswith("is_"):
                     return Value(Role.SEQUENCE, element=NUMBER) if name == "shape" else NUMBER
                 if name == "device":
                     return Value(Role.DEVICE, base.place)

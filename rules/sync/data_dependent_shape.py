@@ -1,0 +1,87 @@
+"""`x[mask]`, `nonzero` and `unique` wait for the GPU to learn how large their result is.
+
+## What it does
+Finds operations whose result is as large as the values on the GPU say, `x[mask]` with a boolean mask, `nonzero`,
+`masked_select`, `argwhere`, `unique` and `torch.where` of one argument, in loops of training steps and in the functions they
+call. A warning where the selection is only averaged, summed up or compared by a loss, since a mask as weight gives the same;
+a note where the selected elements themselves are needed, as for boxes and points, and in evaluation. Writing to `x[mask]` is
+left alone.
+
+## Why it is slow
+Memory for the result can only be taken when its size is known. Python stops until the GPU has done all that was queued
+before and has counted; the queue runs dry. Under `torch.compile` the varying size breaks the graph or compiles it again.
+
+## Example
+```python
+import torch
+import torch.nn.functional as F
+
+
+def train(model, loader, optimizer):
+    for images, target in loader:
+        images, target = images.cuda(), target.cuda()
+        error = F.mse_loss(model(images), target, reduction="none")
+        loss = error[target > 0].mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+```
+
+## Use instead
+```python
+import torch
+import torch.nn.functional as F
+
+
+def train(model, loader, optimizer):
+    for images, target in loader:
+        images, target = images.cuda(), target.cuda()
+        error = F.mse_loss(model(images), target, reduction="none")
+        mask = target > 0
+        loss = (error * mask).sum() / mask.sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+```
+
+## Fix safety
+Never rewritten: a product with the mask keeps a `nan` or `inf` that the selection would leave out, an empty selection
+behaves otherwise, and shapes further down change. `torch.where(mask, x, 0)` keeps them out; `ignore_index` and `reduction`
+of the losses often say the same.
+
+## Sources
+PyTorch's performance tuning guide: avoid unnecessary CPU-GPU synchronisation; it names `nonzero`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from speedlint.rule import Finding, Level, Rule
+from speedlint.semantics import reads, shapes
+from speedlint.semantics.model import Frequency
+from speedlint.semantics.script import Script
+
+_WEIGHT = "weigh with the mask: `(x * mask).sum() / mask.sum()`, or let the loss ignore what is masked"
+_NEEDED = "keep it if the elements themselves are needed; `torch.where(mask, x, other)` keeps the shape where they are not"
+
+
+def check(node: cst.Call | cst.Subscript, script: Script) -> Iterator[Finding]:
+    tensor = shapes.sized_by_values(script, node)
+    if tensor is None or (often := reads.often(script, node)) is None:
+        return
+    message = f"the size of `{reads.shown(script, node)}` depends on values: it waits for the GPU {often}"
+    is_weighed = shapes.is_only_reduced(script, node)
+    is_avoidable = is_weighed and reads.frequency(script, node) is Frequency.STEP
+    advice = f"{_WEIGHT if is_weighed else _NEEDED}; not rewritten, since values that the selection leaves out may be `nan`"
+    yield Finding(node, message, advice=advice, level=None if is_avoidable else Level.NOTE)
+
+
+RULE = Rule(
+    "SPD305",
+    on=(cst.Call, cst.Subscript),
+    check=check,
+    triggers=(b"[", b"nonzero", b"masked_select", b"unique", b"argwhere", b"where("),
+)

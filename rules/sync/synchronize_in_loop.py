@@ -1,0 +1,96 @@
+"""`torch.cuda.synchronize()` stops the host in every step until the GPU has nothing left to do.
+
+## What it does
+Finds `torch.cuda.synchronize()` and its like for other devices in loops of training or evaluation steps and in the
+functions they call. In a loop that reads the clock it is there for the measurement, and a note. Beside other streams, or
+after a copy to the host that does not block, it may be needed, and is left alone.
+
+## Why it is slow
+The GPU works through a queue while Python runs ahead and fills it. After `synchronize` the queue is empty, and the GPU
+idles while the next step is prepared. Nothing in training needs it: operations of one stream run in order, and reading a
+value waits by itself.
+
+## Example
+```python
+import torch
+
+
+def train(model, loader, optimizer, criterion):
+    for images, labels in loader:
+        loss = criterion(model(images.cuda()), labels.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        torch.cuda.synchronize()
+```
+
+## Use instead
+```python
+import torch
+
+
+def train(model, loader, optimizer, criterion):
+    for images, labels in loader:
+        loss = criterion(model(images.cuda()), labels.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+```
+
+## Fix safety
+Exact: the same training bit for bit. It is only shown where the loop, or a meter it calls, reads the clock: what it prints
+as the time of a step would become the time to queue its work. To time a step, record two `torch.cuda.Event`s and read them
+later.
+
+## Sources
+PyTorch's performance tuning guide: avoid unnecessary CPU-GPU synchronisation; PyTorch's notes on CUDA semantics:
+asynchronous execution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from speedlint.edits import CannotEdit, delete_statement
+from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.semantics import clocks, reads, streams
+from speedlint.semantics.model import Frequency
+from speedlint.semantics.script import Script
+
+_ADVICE = "drop it: operations on the GPU run in order, and what reads a value waits by itself"
+
+
+def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+    if not script.is_call_to(call, *streams.SYNCHRONIZE) or streams.needs_to_wait(script, call):
+        return
+    often = reads.often(script, call)
+    statement = script.source.parents[call]
+    if often is None or not isinstance(statement, cst.Expr):
+        return
+    loop = script.loops.driving_loop(call)
+    message = f"`{reads.shown(script, call)}` waits {often} until the GPU has nothing left to do"
+    if reads.frequency(script, call) is Frequency.THROTTLED:
+        yield Finding(call, message, advice=_ADVICE, level=Level.NOTE)
+    elif loop is not None and clocks.reads_clock(script, loop.body):
+        advice = "time every so many steps, or record two `torch.cuda.Event`s and read them later"
+        yield Finding(call, message, advice=f"{advice}; not rewritten, since the loop reads the clock", level=Level.NOTE)
+    else:
+        yield _finding(call, statement, script, message)
+
+
+def _finding(call: cst.Call, statement: cst.Expr, script: Script, message: str) -> Finding:
+    loop = script.loops.driving_loop(call)
+    if loop is None or clocks.may_read_clock(script, loop):
+        where = "the loop over the steps is in another function" if loop is None else "something in the loop reads the clock"
+        return Finding(call, message, advice=f"{_ADVICE}; not rewritten, since {where}, and what it times may change")
+    try:
+        return Finding(
+            call, message, Fix(delete_statement(script.source, streams.whole_branch(script, statement)), Risk.EXACT)
+        )
+    except CannotEdit as reason:
+        return Finding(call, message, advice=f"{_ADVICE}; not rewritten, since {reason}")
+
+
+RULE = Rule("SPD306", on=cst.Call, check=check, triggers=(b"synchronize",))

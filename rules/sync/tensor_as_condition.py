@@ -1,0 +1,91 @@
+"""A condition on a device tensor waits for the GPU in every step.
+
+## What it does
+Finds `if`, `while`, `assert` and conditional expressions that ask for the truth of a tensor on the GPU, `if loss > 10`,
+`if torch.isnan(loss).any()`, `assert (labels >= 0).all()`, and `torch.equal` or `math.isfinite` of one, in loops of training
+or evaluation steps and in the functions they call. What ends an inner loop, as where all sequences are complete, is left
+alone; so are shapes, numbers and tensors that never left the host.
+
+## Why it is slow
+Python can only take a branch when it knows the value. It stops until the GPU has done all that was queued before; the queue
+runs dry, and the GPU idles while the next step is prepared. Under `torch.compile` such a branch breaks the graph.
+
+## Example
+```python
+import torch
+
+
+def masked_loss(logits, target, mask):
+    if mask.sum() == 0:
+        return logits.new_zeros(())
+    return (torch.nn.functional.mse_loss(logits, target, reduction="none") * mask).sum() / mask.sum()
+
+
+def train(model, loader, optimizer):
+    for images, target in loader:
+        images, target = images.cuda(), target.cuda()
+        loss = masked_loss(model(images), target, target > 0)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+```
+
+## Use instead
+```python
+import torch
+
+
+def masked_loss(logits, target, mask):
+    return (torch.nn.functional.mse_loss(logits, target, reduction="none") * mask).sum() / mask.sum().clamp(min=1)
+
+
+def train(model, loader, optimizer):
+    for images, target in loader:
+        images, target = images.cuda(), target.cuda()
+        loss = masked_loss(model(images), target, target > 0)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+```
+
+## Fix safety
+Never rewritten: what the branch decides has to be said without one, `torch.where`, a product with the mask, a `clamp` of the
+divisor, which only the author can judge. A check for values that are not finite can be made every so many steps; with loss
+scaling `GradScaler.step` already skips such steps.
+
+## Sources
+PyTorch's performance tuning guide: avoid unnecessary CPU-GPU synchronisation; it names Python control flow that depends on
+the results of CUDA operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from speedlint.rule import Finding, Level, Rule
+from speedlint.semantics import conditions, displays, reads
+from speedlint.semantics.model import Frequency
+from speedlint.semantics.script import Script
+
+_WITHOUT_BRANCH = "compute both sides on the GPU with `torch.where`, a product with the mask or a `clamp` of the divisor"
+_NOW_AND_THEN = f"check it every {displays.PERIOD} steps, or add up `~torch.isfinite(...)` on the GPU and look later"
+
+
+def check(node: conditions.Conditional, script: Script) -> Iterator[Finding]:
+    tensor = next(conditions.asked(script, node), None)
+    if tensor is None or conditions.ends_loop(node) or (often := reads.often(script, tensor)) is None:
+        return
+    message = f"the condition `{reads.shown(script, tensor)}` waits for the GPU {often}"
+    advice = _NOW_AND_THEN if conditions.is_sanity_check(script, tensor) else _WITHOUT_BRANCH
+    level = Level.NOTE if reads.frequency(script, tensor) is Frequency.THROTTLED else None
+    yield Finding(
+        tensor, message, advice=f"{advice}; not rewritten, since only its author knows what may replace it", level=level
+    )
+
+
+RULE = Rule(
+    "SPD304",
+    on=conditions.CONDITIONAL,
+    check=check,
+    triggers=(b"if ", b"if(", b"while ", b"while(", b"assert", b"equal(", b"allclose(", b"is_nonzero(", b"isfinite("),
+)
