@@ -31,7 +31,8 @@ class Engine:
     """The chosen rules over the programs of one run.
 
     ``read`` gives a file's bytes; pass another one to look at files as edited. ``options`` hold for every file; without
-    them each file has the target release of its own project.
+    them each file has the target release of its own project. ``asked`` are the files that will be checked: what is slow in
+    one of them is reported there, and not where another one reaches it.
     """
 
     def __init__(
@@ -41,8 +42,10 @@ class Engine:
         read: Read = Path.read_bytes,
         options: Options | None = None,
         cache: Cache | None = None,
+        asked: Iterable[Path] = (),
     ) -> None:
         self.settings = settings
+        self.asked = tuple(asked)
         self.rules = registry.choose(settings.select, settings.ignore)
         self.named = registry.named(settings.select)
         self.read = functools.cache(read)
@@ -90,7 +93,7 @@ class Engine:
         if options is None:
             options = self._targets[folder] = Options(target.find(self.settings, folder).release, self.settings.amp)
         if options not in self._programs:
-            self._programs[options] = Program(options, self.read, self._cache)
+            self._programs[options] = Program(options, self.read, self._cache, self.asked)
         return self._programs[options]
 
     def _rules_for(self, path: Path) -> Iterable[Rule]:

@@ -25,13 +25,13 @@ _engine: Engine
 def check(files: Sequence[Path], settings: Settings, registry: Registry) -> Iterator[Report]:
     """A report for each file, in an order that is the same on every run."""
     if len(files) <= _FEW or _processors() == 1:
-        engine = Engine(settings, registry)
+        engine = Engine(settings, registry, asked=files)
         yield from map(engine.check, files)
         return
     from concurrent.futures.process import BrokenProcessPool
 
     chunks = [files[start : start + _CHUNK] for start in range(0, len(files), _CHUNK)]
-    with _workers(settings) as pool:
+    with _workers(settings, files) as pool:
         try:
             for reports in pool.map(_check, chunks):
                 yield from reports
@@ -55,18 +55,18 @@ def _processors() -> int:
     return os.cpu_count() or 1
 
 
-def _workers(settings: Settings) -> ProcessPoolExecutor:
+def _workers(settings: Settings, files: Sequence[Path]) -> ProcessPoolExecutor:
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
     spawn = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(_processors(), mp_context=spawn, initializer=_prepare, initargs=(settings,))
+    return ProcessPoolExecutor(_processors(), mp_context=spawn, initializer=_prepare, initargs=(settings, files))
 
 
-def _prepare(settings: Settings) -> None:
+def _prepare(settings: Settings, files: Sequence[Path]) -> None:
     global _engine
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _engine = Engine(settings, Registry.load(settings.rule_paths))
+    _engine = Engine(settings, Registry.load(settings.rule_paths), asked=files)
 
 
 def _check(files: Sequence[Path]) -> list[Report]:

@@ -45,12 +45,13 @@ class Proposer:
     registry: Registry
     risk: Risk
     cache: Cache
+    paths: Sequence[Path]
     _seen: tuple[Read, Engine] | None = field(default=None, init=False)
 
     def __call__(self, read: Read, path: Path, code: str | None) -> Sequence[Candidate]:
         """The fixes that may be applied to ``path``, of one rule or of all."""
         if self._seen is None or self._seen[0] is not read:
-            self._seen = (read, Engine(self.settings, self.registry, read, self.options, self.cache))
+            self._seen = (read, Engine(self.settings, self.registry, read, self.options, self.cache, self.paths))
         chosen = [each for each in self._seen[1].check(path, code).diagnostics if fixable(each, self.risk)]
         return [_candidate(each, _line_before(each.line, read(path), _on_disk(path))) for each in chosen]
 
@@ -68,7 +69,7 @@ def fix(paths: Sequence[Path], settings: Settings, registry: Registry, options: 
     cache = Cache()
     for risk in (each for each in Risk if each <= settings.risk):
         contents = dict(now)
-        result = fix_files(paths, Proposer(settings, options, registry, risk, cache), _reader(contents))
+        result = fix_files(paths, Proposer(settings, options, registry, risk, cache, paths), _reader(contents))
         stages.append(Stage(risk, result.outcomes, result.applied))
         problems += result.problems
         now.update((_key(outcome.path), outcome.after) for outcome in result.outcomes)

@@ -82,7 +82,7 @@ def _missing(placement: training.Placement, script: Script) -> Finding:
     )
     message = f"`{code}` is convolutional and its inputs keep one shape, but `cudnn.benchmark` is never set"
     advice = "set `torch.backends.cudnn.benchmark = True` once, before training"
-    if any(True for one in (script, *script.neighbours) for _ in backend.settings(one, "benchmark")):
+    if any(True for one in script.everywhere(b"benchmark") for _ in backend.settings(one, "benchmark")):
         why = "not written here, because a branch for reproducible runs sets it to False; put it in the other branch"
         return Finding(placement.call, message, advice=f"{advice}; {why}", level=level)
     try:

@@ -53,7 +53,7 @@ def check(module: cst.Module, script: Script) -> Iterator[Finding]:
     heavy = next((found for found in model_placements(script) if is_matmul_heavy(script, found.module)), None)
     if heavy is None:
         return
-    covered = any(names_autocast(place) for place in (script, *script.neighbours))
+    covered = any(names_autocast(place) for place in script.everywhere(b"autocast", b"NativeScaler", b"use_amp"))
     moved = " ".join(script.text(heavy.call).split())
     message = f"`{moved}` trains a model of matrix products in full float32: TF32 is not enabled anywhere in the program"
     if covered:

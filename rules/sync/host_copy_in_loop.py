@@ -62,16 +62,11 @@ from speedlint.semantics.script import Script
 
 
 def check(call: cst.Call, script: Script) -> Iterator[Finding]:
-    tensor = reads.copied(script, call)
-    if tensor is None or (often := reads.often(script, call)) is None:
-        return
-    whole = reads.chain(script, call)
-    if reads.is_read_as_number(script, whole) or reads.is_repeated(script, call):
-        return
-    if next(reads.needs(script, whole), None) is None:
-        yield _finding(
-            call, whole, script, tensor, f"`{reads.shown(script, whole)}` copies to the host and waits for the GPU {often}"
-        )
+    tensor = reads.avoidable_copy(script, call)
+    if tensor is not None:
+        whole = reads.chain(script, call)
+        message = f"`{reads.shown(script, whole)}` copies to the host and waits for the GPU {reads.often(script, call)}"
+        yield _finding(call, whole, script, tensor, message)
 
 
 def _finding(call: cst.Call, whole: cst.BaseExpression, script: Script, tensor: cst.BaseExpression, message: str) -> Finding:

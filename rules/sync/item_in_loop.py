@@ -70,11 +70,10 @@ from speedlint.semantics.script import Script
 
 
 def check(call: cst.Call, script: Script) -> Iterator[Finding]:
-    tensor = reads.scalar(script, call)
-    if tensor is None or (often := reads.often(script, call)) is None:
-        return
-    if next(reads.needs(script, call), None) is None and not reads.is_repeated(script, call):
-        yield _finding(call, script, tensor, f"`{reads.shown(script, call)}` waits for the GPU {often}")
+    tensor = reads.avoidable_scalar(script, call)
+    if tensor is not None:
+        message = f"`{reads.shown(script, call)}` waits for the GPU {reads.often(script, call)}"
+        yield _finding(call, script, tensor, message)
 
 
 def _finding(call: cst.Call, script: Script, tensor: cst.BaseExpression, message: str) -> Finding:

@@ -122,8 +122,8 @@ def loop_outside(script: Script, inside: cst.CSTNode, start: cst.CSTNode) -> Loo
 
 
 def is_graphed(script: Script) -> bool:
-    """Whether this file, or one beside it, may run a model as CUDA graphs, whose outputs the next run overwrites."""
-    return any(mark in each.source.data for each in (script, *script.neighbours) for mark in _GRAPHED)
+    """Whether the program may run a model as CUDA graphs, whose outputs the next run overwrites."""
+    return any(mark in each.source.data for each in script.everywhere(*_GRAPHED) for mark in _GRAPHED)
 
 
 def may_be_overwritten(script: Script, tensor: cst.BaseExpression) -> bool:

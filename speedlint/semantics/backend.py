@@ -18,7 +18,7 @@ _PLANAR = re.compile(
     rb"Conv(?:Transpose)?[23]d|conv[23]d|torchvision\.models|from torchvision import .*models|timm|segmentation_models"
 )
 _SHALLOW = 2
-_MOST_REACHED = 40
+_PLANAR_MARKS = (b"Conv", b"conv", b"models", b"timm", b"segmentation_models")
 _VARIES = re.compile(
     rb"multi_?-?scale|pad_sequence|pack_padded|torch_geometric|models\.detection|\bRandomResize\(|bbox|anchor_?(?:box|gen|size)"
     rb"|\bboxes\b|BucketIterator|random_size",
@@ -88,8 +88,8 @@ def _is_off(script: Script, value: cst.BaseExpression) -> bool:
 
 
 def is_on_in_program(script: Script, switch: str) -> bool:
-    """Whether this file, or one that imports or is imported by it, may turn the switch on."""
-    return any(may_be_on(one, switch) for one in (script, *script.neighbours))
+    """Whether a script of the program may turn the switch on."""
+    return any(may_be_on(one, switch) for one in script.everywhere(switch.encode()))
 
 
 def is_for_reproducibility(script: Script, node: cst.CSTNode) -> bool:
@@ -138,7 +138,7 @@ def is_settled(script: Script) -> bool:
     """Whether the program asks for determinism in every run, or leaves it to an option: then speed is not wanted first."""
     return any(
         setting.value is not False and not is_conditional(one, setting.assign)
-        for one in (script, *script.neighbours)
+        for one in script.everywhere(b"deterministic")
         for setting in settings(one, "deterministic")
     )
 
@@ -155,7 +155,7 @@ def is_conditional(script: Script, assign: cst.Assign) -> bool:
 
 def shapes_are_fixed(script: Script) -> bool:
     """Whether the network's inputs keep one shape: batches collated by default, no word of other sizes."""
-    places = (script, *script.neighbours)
+    places = list(script.everywhere())
     loaders = [(one, call) for one in places for call in one.calls(*library.LOADERS)]
     if not loaders or any(_VARIES.search(one.source.data) for one in places):
         return False
@@ -172,7 +172,7 @@ def _is_uneven(script: Script, call: cst.Call) -> bool:
 
 def is_planar(script: Script) -> bool:
     """Whether the project's networks convolve images: two or three dimensions, not one."""
-    return any(_PLANAR.search(one.source.data) for one in _reached(script))
+    return any(_PLANAR.search(one.source.data) for one in script.everywhere(*_PLANAR_MARKS))
 
 
 def is_shallow(script: Script, module: cst.CSTNode) -> bool:
@@ -192,19 +192,6 @@ def is_shallow(script: Script, module: cst.CSTNode) -> bool:
         if not 0 < len(own) <= _SHALLOW or len(own) != convolutions:
             return False
     return True
-
-
-def _reached(script: Script) -> Iterator[Script]:
-    """The scripts beside this one, and what they import, nearest first."""
-    seen = {one.path: one for one in (script, *script.neighbours)}
-    todo = list(seen.values())
-    while todo and len(seen) < _MOST_REACHED:
-        one = todo.pop(0)
-        yield one
-        for other in one.imports:
-            if other.path not in seen:
-                seen[other.path] = other
-                todo.append(other)
 
 
 def outermost(script: Script, node: cst.CSTNode) -> cst.CSTNode:

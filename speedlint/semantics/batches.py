@@ -75,7 +75,7 @@ def _is_never_moved(script: Script, module: cst.BaseExpression) -> bool:
         made = script.definition(binding.value.func) if isinstance(binding.value, cst.Call) else None
         if made is None or not isinstance(made.node, cst.ClassDef) or touches_gpu(made.script, made.node):
             return False
-    return not any(True for place in (script, *script.neighbours) for _ in place.calls(*_SET_DEVICE))
+    return next(script.calls_everywhere(*_SET_DEVICE), None) is None
 
 
 def _last_name(node: cst.BaseExpression) -> str:
@@ -139,7 +139,9 @@ def is_copied(found: Loader) -> bool:
     """Whether a copy of the loader's batches to a GPU is seen, or may happen out of sight."""
     if not found.starts:
         return True
-    places = {place.path: place for start in found.starts for place in (start.script, *start.script.neighbours)}
+    places = {
+        place.path: place for start in found.starts for place in start.script.everywhere(b".to(", b".cuda(", b".type(")
+    }
     return any(_copies(place, found) for place in (found.script, *places.values()))
 
 
@@ -222,7 +224,7 @@ def hazard(script: Script, call: cst.Call, batch: cst.BaseExpression) -> str | N
         return None
     if _is_whole(script, batch, 0):
         return "the batch may be an object whose own method takes no `non_blocking`"
-    for place in (script, *script.neighbours):
+    for place in script.everywhere(b"def to(", b"def cuda("):
         for klass in place.source.of(cst.ClassDef):
             if (own := _own_move(place, klass, call)) is not None:
                 return f"it may be a `{own}`, whose own method takes no `non_blocking`"

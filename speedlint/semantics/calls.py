@@ -451,7 +451,8 @@ class Calls:
             names = [function.name.value]
             if owner is not None and function.name.value == "__init__":
                 names += script.roles.calls.heirs(owner)
-            for call in (call for name in names for call in script.roles.calls.named(name)):
+            candidates = (call for name in names for call in script.roles.calls.named(name))
+            for call in (*candidates, *script.roles.calls.of_entries):
                 callee = script.roles.calls.callee(call)
                 if callee is not None and callee.node is function:
                     found.append((script, call))
@@ -469,6 +470,11 @@ class Calls:
     def named(self, name: str) -> list[cst.Call]:
         """The calls whose function is written, or was imported, with this last name."""
         return self._by_name.get(name, [])
+
+    @cached_property
+    def of_entries(self) -> list[cst.Call]:
+        """The calls of what a dict or list holds: ``trainers[name](...)``."""
+        return [call for call in self.script.source.of(cst.Call) if isinstance(call.func, cst.Subscript)]
 
     def of_instances(self) -> dict[cst.CSTNode, list[cst.Call]]:
         """The calls of objects in this script, by the ``forward`` or ``__call__`` they run."""

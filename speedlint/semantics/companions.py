@@ -59,7 +59,7 @@ def _reads_of_loop(script: Script, loop: Loop) -> Iterator[tuple[cst.BaseExpress
     ]
     for text in texts:
         yield from ((text, shown) for shown in displays.formatted_tensors(script, text))
-    yield from ((test, test) for test in conditions.within(script, body))
+    yield from ((test, test) for _, test in conditions.within(script, body))
 
 
 def _is_of(script: Script, tensor: cst.BaseExpression, other: cst.BaseExpression) -> bool:

@@ -18,8 +18,8 @@ _CLASHES = (
 
 
 def is_compiled(script: Script) -> bool:
-    """Whether this file, or one beside it, compiles or scripts something, be it behind a switch."""
-    return any(_compiles(one) for one in (script, *script.neighbours))
+    """Whether a script of the program compiles or scripts something, be it behind a switch."""
+    return any(_compiles(one) for one in script.everywhere(b"compile", b"jit", b"dynamo"))
 
 
 def _compiles(script: Script) -> bool:
@@ -57,10 +57,8 @@ def may_gain(script: Script, module: cst.BaseExpression) -> bool:
         or not (made_of.convolutions or made_of.attention or made_of.linears > 1)
     ):
         return False
-    return not any(
-        any(True for _ in one.calls(*_SECOND_DERIVATIVES, *_CLASHES)) or _differentiates_twice(one)
-        for one in (script, *script.neighbours)
-    )
+    clashes = next(script.calls_everywhere(*_SECOND_DERIVATIVES, *_CLASHES), None)
+    return clashes is None and not any(_differentiates_twice(one) for one in script.everywhere(b"create_graph"))
 
 
 def _differentiates_twice(script: Script) -> bool:
@@ -97,6 +95,5 @@ def _is_wrapped(script: Script, placement: Placement) -> bool:
     origin = {id(node) for _, node in roots(script, placement.module)}
     return any(
         call.args and any(id(node) in origin for _, node in roots(one, call.args[0].value))
-        for one in (script, *script.neighbours)
-        for call in one.calls(*library.DISTRIBUTED_WRAPPERS)
+        for one, call in script.calls_everywhere(*library.DISTRIBUTED_WRAPPERS)
     )

@@ -37,13 +37,13 @@ def asked(script: Script, node: Conditional) -> Iterator[cst.BaseExpression]:
             yield node
 
 
-def within(script: Script, block: cst.CSTNode) -> Iterator[cst.BaseExpression]:
-    """All that ``asked`` finds in a block."""
+def within(script: Script, block: cst.CSTNode) -> Iterator[tuple[Conditional, cst.BaseExpression]]:
+    """All that ``asked`` finds in a block, each with the node that asks."""
     inside = script.source.inside
     nodes: list[Conditional] = [*inside(block, cst.If), *inside(block, cst.While), *inside(block, cst.Assert)]
     nodes += [*inside(block, cst.IfExp), *inside(block, cst.CompIf), *inside(block, cst.Call)]
     for node in nodes:
-        yield from asked(script, node)
+        yield from ((node, test) for test in asked(script, node))
 
 
 def _truths(script: Script, test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:

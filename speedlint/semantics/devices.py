@@ -14,9 +14,12 @@ if TYPE_CHECKING:
     from speedlint.semantics.script import Script
 
 
+_SPEAK_OF_DEVICES = (b"is_available", b"current_accelerator", b"cuda", b"cpu", b"mps", b"auto")
+
+
 def gpu_is_certain(script: Script) -> bool:
-    """Whether the script cannot run without a GPU: nothing in it asks whether there is one or names another device."""
-    places = (script, *script.neighbours)
+    """Whether the program cannot run without a GPU: nothing in it asks whether there is one or names another device."""
+    places = list(script.everywhere(*_SPEAK_OF_DEVICES))
     for place in places:
         asks = any(each.attr.value in ("is_available", "current_accelerator") for each in place.source.of(cst.Attribute))
         if asks or any(text in ("cpu", "mps", "auto") for text in _strings(place)):
@@ -25,10 +28,8 @@ def gpu_is_certain(script: Script) -> bool:
 
 
 def may_be_mps(script: Script) -> bool:
-    """Whether the script, or a neighbour, may choose Apple's GPU."""
-    for place in (script, *script.neighbours):
-        if b"mps" not in place.source.data and b"current_accelerator" not in place.source.data:
-            continue
+    """Whether the program may choose Apple's GPU."""
+    for place in script.everywhere(b"mps", b"current_accelerator"):
         if "mps" in _strings(place) or any(True for _ in place.calls("torch.accelerator.current_accelerator")):
             return True
         if any(attribute.attr.value == "mps" for attribute in place.source.of(cst.Attribute)):

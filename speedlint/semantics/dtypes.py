@@ -22,6 +22,7 @@ _FRACTIONS = frozenset(
     "mean std var softmax log_softmax sigmoid exp log sqrt norm float double half cross_entropy mse_loss".split()
 )
 _DEPTH = 4
+_HALF_MARKS = (b"autocast", b"mixed_precision", b"float16", b".half()", b"apex", b"accelerate", b"lightning", b"deepspeed")
 _HALF = re.compile(
     rb"autocast|mixed_precision|b?float16|\.half\(\)|(?:import|from)\s+(?:apex|accelerate|lightning|pytorch_lightning|deepspeed)\b"
 )
@@ -160,8 +161,8 @@ def _is_differentiated(script: Script, name: cst.Name) -> bool:
 
 
 def may_be_half(script: Script) -> bool:
-    """Whether this script, or one beside it, computes in half precision: a sum of many such numbers goes wrong."""
-    return any(_shows_half(each) for each in (script, *script.neighbours))
+    """Whether the program computes in half precision: a sum of many such numbers goes wrong."""
+    return any(_shows_half(each) for each in script.everywhere(*_HALF_MARKS))
 
 
 def _shows_half(script: Script) -> bool:

@@ -200,6 +200,8 @@ ON_GPU_BY_DEFAULT = frozenset(
         "transformers.Seq2SeqTrainer",
     }
 )
+GPU_MARKS = (b"cuda", b".to(", b"Accelerator", b"Fabric", b"Trainer", b"current_accelerator")
+"""What a file holds in which something shows a GPU."""
 DTYPES = frozenset(
     f"torch.{name}"
     for name in (

@@ -392,13 +392,12 @@ def loader(script: Script, call: cst.Call) -> Loader | None:
 
 
 def near(script: Script) -> Iterator[Loader]:
-    """The loaders that the script and its neighbours make."""
-    for place in (script, *script.neighbours):
-        if b"Loader" in place.source.data:
-            for call in place.source.of(cst.Call):
-                found = loader(place, call)
-                if found is not None:
-                    yield found
+    """The loaders that the program makes."""
+    for place in script.everywhere(b"Loader"):
+        for call in place.source.of(cst.Call):
+            found = loader(place, call)
+            if found is not None:
+                yield found
 
 
 def _makes_loader(script: Script, call: cst.Call) -> bool:

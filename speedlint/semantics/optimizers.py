@@ -58,8 +58,8 @@ def _is_zero(script: Script, call: cst.Call, name: str, position: int) -> bool:
 
 
 def reads_gradients(script: Script, *but: cst.CSTNode) -> bool:
-    """Whether this file, or one beside it, touches ``.grad`` other than to ask whether it is None; ``but`` left out."""
-    return any(_reads_gradients(one, but) for one in (script, *script.neighbours))
+    """Whether the program touches ``.grad`` other than to ask whether it is None; ``but`` left out."""
+    return any(_reads_gradients(one, but) for one in script.everywhere(b".grad"))
 
 
 def _reads_gradients(script: Script, but: tuple[cst.CSTNode, ...]) -> bool:
@@ -175,7 +175,7 @@ def moves(script: Script, module: cst.CSTNode) -> list[tuple[Script, cst.Call]]:
     """The calls, here and beside, that move a module, or what it is made of or part of, to a device."""
     origin = {id(node) for _, node in roots(script, module)}
     found = []
-    for place in (script, *script.neighbours):
+    for place in script.everywhere(b".to(", b".cuda("):
         for call in place.method_calls("to", "cuda"):
             assert isinstance(call.func, cst.Attribute)
             is_move = (
@@ -232,7 +232,7 @@ def steps_in_loop(script: Script, call: cst.Call) -> bool:
     """Whether the optimizer made by ``call`` may step many times: False where each step that is seen is taken once."""
     once = [
         place.loops.runs_once_a_training(step)
-        for place in (script, *script.neighbours)
+        for place in script.everywhere(b".step(")
         for step in place.method_calls("step")
         if isinstance(step.func, cst.Attribute)
         and (found := made(place, step.func.value)) is not None
@@ -442,19 +442,19 @@ def _moved_in_place(script: Script, name: cst.Name) -> Move | None:
 
 
 def has_sparse_gradients(script: Script) -> bool:
-    """Whether this file, or one beside it, makes an embedding with sparse gradients."""
+    """Whether the program makes an embedding with sparse gradients."""
     return any(
         (value := one.argument(call, "sparse")) is not None and not ((known := one.constant(value)) and known.value is False)
-        for one in (script, *script.neighbours)
+        for one in script.everywhere(b"sparse")
         for call in one.calls("torch.nn.Embedding", "torch.nn.EmbeddingBag")
     )
 
 
 def is_sharded(script: Script) -> bool:
-    """Whether this file, or one beside it, spreads a model's parameters over several processes."""
+    """Whether the program spreads a model's parameters over several processes."""
     return any(
         binding.dotted is not None and binding.dotted.startswith(_SHARDERS)
-        for one in (script, *script.neighbours)
+        for one in script.everywhere(*{name.rpartition(".")[2].encode() for name in _SHARDERS})
         for bindings in one.names.all_bindings()
         for binding in bindings
     )

@@ -9,14 +9,15 @@ from speedlint.semantics.script import Script
 from speedlint.semantics.steps import Step, modules_of
 
 _DEPTH = 5
+_AUTOCAST_MARKS = (b"autocast", b"NativeScaler", b"use_amp")
 _PRECISIONS = ("allow_tf32", "fp32_precision", "set_float32_matmul_precision")
 
 
 def uses_autocast(step: Step) -> bool:
     """Whether autocast, or another precision library, may reach the step: from its function, its callers, what it calls, or
-    a neighbouring script."""
+    any other script of the program."""
     script = step.script
-    if any(names_autocast(other) for other in script.neighbours):
+    if any(names_autocast(other) for other in script.program.others(script, *_AUTOCAST_MARKS)):
         return True
     return _is_in_reach(step, _autocasts(script))
 
@@ -31,22 +32,21 @@ def _is_in_reach(step: Step, nodes: list[cst.CSTNode]) -> bool:
 
 
 def is_sharded_in_half(script: Script) -> bool:
-    """Whether this file, or one beside it, lets FSDP compute in the precision of its ``mixed_precision``."""
+    """Whether the program lets FSDP compute in the precision of its ``mixed_precision``."""
     return any(
-        b"mixed_precision" in place.source.data
-        and any(
+        any(
             (place.name(call.func) or "").endswith(("FullyShardedDataParallel", ".MixedPrecision", ".fully_shard"))
             and (place.argument(call, "mixed_precision") is not None or place.argument(call, "mp_policy") is not None)
             for call in place.source.of(cst.Call)
         )
-        for place in (script, *script.neighbours)
+        for place in script.everywhere(b"mixed_precision")
     )
 
 
 def names_autocast(script: Script) -> bool:
     """Whether a script names autocast outside of its imports, or computes in half precision by hand."""
     data = script.source.data
-    return (b"autocast" in data or b"NativeScaler" in data or b"use_amp" in data) and any(True for _ in _autocasts(script))
+    return any(mark in data for mark in _AUTOCAST_MARKS) and any(True for _ in _autocasts(script))
 
 
 def _autocasts(script: Script) -> list[cst.CSTNode]:
@@ -131,8 +131,9 @@ def _is_half(script: Script, call: cst.Call) -> bool:
 
 
 def uses_scaler(step: Step) -> bool:
-    """Whether a loss scaler may reach the step: one is named around it, or in a neighbouring script."""
-    return any(_scalers(other) for other in step.script.neighbours) or _is_in_reach(step, _scalers(step.script))
+    """Whether a loss scaler may reach the step: one is named around it, or in another script of the program."""
+    others = step.script.program.others(step.script, b"scaler", b"Scaler")
+    return any(_scalers(other) for other in others) or _is_in_reach(step, _scalers(step.script))
 
 
 def _scalers(script: Script) -> list[cst.CSTNode]:
@@ -147,8 +148,9 @@ def _scalers(script: Script) -> list[cst.CSTNode]:
 
 
 def sets_matmul_precision(script: Script) -> bool:
-    """Whether this script or a neighbour decides the precision of float32 matrix products, either way."""
-    return any(_sets_precision(place) for place in (script, *script.neighbours))
+    """Whether a script of the program decides the precision of float32 matrix products, either way."""
+    marks = (b"ALLOW_TF32", *(word.encode() for word in _PRECISIONS))
+    return any(_sets_precision(place) for place in script.everywhere(*marks))
 
 
 def _sets_precision(script: Script) -> bool:

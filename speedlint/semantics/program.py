@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from speedlint.semantics.model import Flow
@@ -18,16 +19,9 @@ from speedlint.semantics.names import Names
 from speedlint.semantics.script import Options, Script
 from speedlint.source import Source, SourceError
 
-_MARKS = (
-    ".git",
-    "pyproject.toml",
-    "setup.py",
-    "setup.cfg",
-    "requirements.txt",
-    "README.md",
-    "README.rst",
-    "environment.yml",
-)
+_MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
+_WEAK_MARKS = ("requirements.txt", "README.md", "README.rst", "environment.yml")
+"""What also lies in folders of a project: with Python files right above, the project goes on there."""
 _IMPORT = re.compile(
     rb"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]+([^#\n]*(?:\([^)]*\))?)|import[ \t]+([^#\n]+))", re.MULTILINE
 )
@@ -35,6 +29,7 @@ _MOST_FILES = 3000
 _FRAMES = 12_000
 """Python frames for values that flow through as many steps as ``Flow`` follows, about ten each."""
 _MOST_IMPORTERS = 8
+_MOST_AROUND = 400
 
 
 class Cache:
@@ -60,30 +55,57 @@ class Cache:
         return known[1]
 
 
+@dataclass(frozen=True, slots=True)
+class _Graph:
+    """Who imports whom among the files of a project, in path order."""
+
+    importers: dict[Path, list[Path]]
+    imports: dict[Path, list[Path]]
+
+
+def _spread(paths: Iterable[Path], edges: dict[Path, list[Path]], most: int) -> list[Path]:
+    """The paths and all that edges lead to from them, nearest first; no further from where there are ``most``."""
+    found = dict.fromkeys(paths)
+    todo = list(found)
+    while todo and len(found) < most:
+        for other in edges.get(todo.pop(0), ()):
+            if other not in found:
+                found[other] = None
+                todo.append(other)
+    return list(found)
+
+
 class Program:
     """All scripts of one run.
 
-    ``read`` returns a file's bytes; it raises OSError. Pass another one to look at files as they would be after edits, with
-    the same ``cache``.
+    ``asked`` are the files that findings are reported in: what is slow in another one is reported where one of these
+    reaches it. ``read`` returns a file's bytes; it raises OSError. Pass another one to look at files as they would be after
+    edits, with the same ``cache``.
     """
 
     def __init__(
-        self, options: Options, read: Callable[[Path], bytes] = Path.read_bytes, cache: Cache | None = None
+        self,
+        options: Options,
+        read: Callable[[Path], bytes] = Path.read_bytes,
+        cache: Cache | None = None,
+        asked: Iterable[Path] = (),
     ) -> None:
         sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES))
         self.options = options
+        self.asked = frozenset(map(absolute, asked))
         self.flow = Flow()
         self._read = read
         self._cache = cache or Cache()
         self._scripts: dict[Path, Script | None] = {}
         self._roots: dict[Path, Path] = {}
-        self._projects: dict[Path, dict[Path, list[Path]]] = {}
+        self._projects: dict[Path, _Graph] = {}
+        self._around: dict[Path, tuple[Path, ...]] = {}
         self._modules: dict[tuple[str, str], Path | None] = {}
         self._folders: dict[Path, list[str]] = {}
 
     def script(self, path: Path) -> Script:
         """The script at ``path``. Raises SourceError and OSError."""
-        key = _absolute(path)
+        key = absolute(path)
         found = self._scripts.get(key)
         if found is None:
             found = self._scripts[key] = self._parsed(path)
@@ -91,7 +113,7 @@ class Program:
 
     def reached(self, path: Path) -> Script | None:
         """The script at ``path``, or None where it cannot be read as Python."""
-        key = _absolute(path)
+        key = absolute(path)
         if key not in self._scripts:
             try:
                 self._scripts[key] = self._parsed(path)
@@ -105,10 +127,9 @@ class Program:
 
     def root(self, path: Path) -> Path:
         """The folder of the project that a file belongs to: the nearest one upward with a project's marks."""
-        folder = _absolute(path).parent
+        folder = absolute(path).parent
         if folder not in self._roots:
-            marked = (up for up in (folder, *folder.parents) if any((up / mark).exists() for mark in _MARKS))
-            self._roots[folder] = next(marked, folder)
+            self._roots[folder] = _root(folder)
         return self._roots[folder]
 
     def module(self, script: Script, dotted: str) -> tuple[Path, str] | None:
@@ -124,7 +145,7 @@ class Program:
     def _file(self, script: Script, dotted: str) -> Path | None:
         key = (script.folder, dotted)
         if key not in self._modules:
-            self._modules[key] = self._find(_absolute(script.path), dotted)
+            self._modules[key] = self._find(absolute(script.path), dotted)
         return self._modules[key]
 
     def _find(self, path: Path, dotted: str) -> Path | None:
@@ -155,11 +176,36 @@ class Program:
         return bool(self._importing(script))
 
     def _importing(self, script: Script) -> list[Path]:
-        path = _absolute(script.path)
+        path = absolute(script.path)
+        return self._graph(path).importers.get(path, [])
+
+    def _graph(self, path: Path) -> _Graph:
         root = self.root(path)
         if root not in self._projects:
             self._projects[root] = self._import_graph(root)
-        return self._projects[root].get(path, [])
+        return self._projects[root]
+
+    def others(self, script: Script, *marks: bytes) -> Iterator[Script]:
+        """The other scripts of the programs that ``script`` is part of, nearest first: those that import it, through others
+        too, and all that these and it reach. With ``marks``, those whose text holds one of them; the rest is not parsed.
+        """
+        for path in self._beside(absolute(script.path)):
+            try:
+                data = self._read(path)
+            except OSError:
+                continue
+            if not marks or any(mark in data for mark in marks):
+                found = self.reached(path)
+                if found is not None:
+                    yield found
+
+    def _beside(self, path: Path) -> tuple[Path, ...]:
+        """The files of the programs that a file is part of, by their distance, without itself."""
+        if path not in self._around:
+            graph = self._graph(path)
+            upward = _spread([path], graph.importers, _MOST_AROUND)
+            self._around[path] = tuple(_spread(upward, graph.imports, _MOST_AROUND))[1:]
+        return self._around[path]
 
     def importers(self, script: Script) -> list[Script]:
         """The project's files that import ``script``'s module, in path order; none where there are too many."""
@@ -168,21 +214,25 @@ class Program:
             return []
         return [found for found in map(self.reached, paths) if found is not None]
 
-    def _import_graph(self, root: Path) -> dict[Path, list[Path]]:
+    def _import_graph(self, root: Path) -> _Graph:
         files = _python_files(root)
         by_stem: dict[bytes, list[Path]] = {}
         for file in files:
             stem = file.parent.name if file.name == "__init__.py" else file.stem
             by_stem.setdefault(stem.encode(), []).append(file)
-        graph: dict[Path, set[Path]] = {}
-        for file in files:
+        importers: dict[Path, list[Path]] = {}
+        imports: dict[Path, list[Path]] = {}
+        for file in sorted(files):
             try:
                 data = self._read(file)
             except OSError:
                 continue
-            for target in self._cache.imports(file, data, lambda path, text: self._imported_by(path, text, by_stem)):
-                graph.setdefault(target, set()).add(file)
-        return {target: sorted(importers) for target, importers in graph.items()}
+            imports[file] = sorted(
+                self._cache.imports(file, data, lambda path, text: self._imported_by(path, text, by_stem))
+            )
+            for target in imports[file]:
+                importers.setdefault(target, []).append(file)
+        return _Graph(importers, imports)
 
     def _imported_by(self, file: Path, data: bytes, by_stem: dict[bytes, list[Path]]) -> set[Path]:
         return {target for match in _IMPORT.finditer(data) for target in self._targets(file, match, by_stem)}
@@ -203,8 +253,24 @@ class Program:
         return {path for path in found if path is not None}
 
 
-def _absolute(path: Path) -> Path:
+def absolute(path: Path) -> Path:
+    """The path from the root of the file system, ``..`` taken out, links left as they are."""
     return Path(os.path.abspath(path))  # noqa: PTH100 (Path.absolute keeps "..")
+
+
+def _root(folder: Path) -> Path:
+    upward = (folder, *folder.parents)
+    found = next((up for up in upward if _is_marked(up, _MARKS)), None)
+    if found is not None:
+        return found
+    found = next((up for up in upward if _is_marked(up, _WEAK_MARKS)), folder)
+    while _is_marked(found.parent, _WEAK_MARKS) and any(found.parent.glob("*.py")):
+        found = found.parent
+    return found
+
+
+def _is_marked(folder: Path, marks: tuple[str, ...]) -> bool:
+    return any((folder / mark).exists() for mark in marks)
 
 
 def _python_files(root: Path) -> list[Path]:

@@ -78,6 +78,25 @@ def scalar(script: Script, call: cst.Call) -> cst.BaseExpression | None:
     return tensor if script.is_device_tensor(before_copies(script, tensor)) else None
 
 
+def avoidable_scalar(script: Script, call: cst.Call) -> cst.BaseExpression | None:
+    """Like ``scalar``; None where the number is needed at once, or where the same read beside it already waits."""
+    tensor = scalar(script, call)
+    if tensor is None or often(script, call) is None:
+        return None
+    return tensor if next(needs(script, call), None) is None and not is_repeated(script, call) else None
+
+
+def avoidable_copy(script: Script, call: cst.Call) -> cst.BaseExpression | None:
+    """Like ``copied``; None where the copy is needed at once, or is turned into a number on the spot."""
+    tensor = copied(script, call)
+    if tensor is None or often(script, call) is None:
+        return None
+    whole = chain(script, call)
+    if is_read_as_number(script, whole) or is_repeated(script, call):
+        return None
+    return tensor if next(needs(script, whole), None) is None else None
+
+
 def copied(script: Script, call: cst.Call) -> cst.BaseExpression | None:
     """The device tensor that ``x.cpu()``, ``x.tolist()`` or ``x.to("cpu")`` copies to the host."""
     if not isinstance(call.func, cst.Attribute):

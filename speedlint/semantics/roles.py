@@ -304,8 +304,10 @@ class Roles:
         owner = script.names.owner(function)
         if owner is not None and self._is_self(function, parameter):
             return self.instance(Definition(script, owner))
+        if parameter is function.params.star_arg:
+            return self._beyond(function)
         if parameter.default is None and owner is not None and self._is_forward(function, owner):
-            return replace(TENSOR, assumed=True)
+            return self._input(function, parameter)
         annotated = self._annotation(parameter)
         if annotated is not None and annotated.role is not Role.MODULE and annotated.role is not Role.LOADER:
             return annotated
@@ -319,6 +321,21 @@ class Roles:
         if passed and found is None:
             return None
         return annotated or self._by_use(parameter)
+
+    def _input(self, function: cst.FunctionDef, parameter: cst.Param) -> Value:
+        """What a module's ``forward`` takes: a tensor, certainly so where a known call passes one."""
+        passed = [other.roles.evaluate(value) for other, value in self.script.values.passed(function, parameter) if value]
+        tensors = [value for value in passed if value is not None and value.role in (Role.TENSOR, Role.BATCH)]
+        place = Place.GPU if tensors and all(value.place is Place.GPU for value in tensors) else Place.EITHER
+        return replace(TENSOR, place=place, assumed=not tensors or all(value.assumed for value in tensors))
+
+    def _beyond(self, function: cst.FunctionDef) -> Value:
+        """What ``*args`` takes: a tuple, of which one element may be a tensor where a call passes one."""
+        given = [
+            other.roles.evaluate(value) for other, values in self.script.values.passed_beyond(function) for value in values
+        ]
+        tensor = next((value for value in given if value is not None and value.role is Role.TENSOR), None)
+        return Value(Role.SEQUENCE, element=tensor or join(given))
 
     def _is_self(self, function: cst.FunctionDef, parameter: cst.Param) -> bool:
         first = next(iter((*function.params.posonly_params, *function.params.params)), None)

@@ -242,7 +242,7 @@ def _calls_unscale(script: Script, calls: list[cst.Call]) -> bool:
 
 def _checkpoint_edits(step: Step, optimizer: cst.BaseExpression, scaler: str, made: cst.CSTNode) -> Iterator[Edit]:
     script = step.script
-    for other in script.neighbours:
+    for other in script.program.others(script, b"state_dict"):
         for call in other.method_calls("state_dict", "load_state_dict"):
             if isinstance(call.func, cst.Attribute) and other.role(call.func.value) is Role.OPTIMIZER:
                 raise CannotEdit(f"{other.path.name} saves or loads the optimizer's state, and must do so with the scaler's")

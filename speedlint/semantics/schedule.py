@@ -146,7 +146,7 @@ def scales(one: Validation) -> cst.For | None:
 
 def unused_interval(script: Script) -> tuple[Script, cst.Call, str] | None:
     """A command-line option for the interval of validation that the program parses, prints at most, and never uses."""
-    places = (script, *script.neighbours)
+    places = list(script.everywhere())
     for place in places:
         for call in place.method_calls("add_argument"):
             name = place.values._destination(call)

@@ -254,14 +254,18 @@ class Script:
 
     @cached_property
     def on_gpu(self) -> bool:
-        """Whether this script, or one that imports or is imported by it, shows that it trains on a GPU."""
-        return self.roles.shows_gpu() or any(other.roles.shows_gpu() for other in self.neighbours)
+        """Whether a script of the program shows that it trains on a GPU."""
+        return any(script.roles.shows_gpu() for script in self.everywhere(*library.GPU_MARKS))
 
-    @cached_property
-    def neighbours(self) -> list[Script]:
-        """The first-party scripts that this one imports directly and those that import it, in path order."""
-        found = {script.path: script for script in (*self.imports, *self.program.importers(self)) if script is not self}
-        return [found[path] for path in sorted(found)]
+    def everywhere(self, *marks: bytes) -> Iterator[Script]:
+        """This script, and the others of its programs whose text holds one of ``marks`` (all without any), nearest first."""
+        yield self
+        yield from self.program.others(self, *marks)
+
+    def calls_everywhere(self, *names: str) -> Iterator[tuple[Script, cst.Call]]:
+        """The calls of library functions with one of these full names in the program's scripts."""
+        for script in self.everywhere(*{name.rpartition(".")[2].encode() for name in names}):
+            yield from ((script, call) for call in script.calls(*names))
 
     @cached_property
     def imports(self) -> list[Script]:

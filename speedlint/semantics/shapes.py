@@ -15,7 +15,8 @@ from speedlint.semantics.script import Script
 _SELECTIONS = frozenset({"nonzero", "argwhere", "masked_select", "unique", "unique_consecutive"})
 _REDUCTIONS = frozenset({"mean", "sum", "numel", "size", "dim", "shape", "backward", "item", "any", "all", "max", "min"})
 _LOSSES = ("torch.nn.functional.", "torch.mean", "torch.sum", "torch.nn.")
-_DEPTH = 2
+_CHECKS = ("torch.isnan", "torch.isinf", "torch.isfinite")
+_DEPTH = 5
 
 
 def sized_by_values(script: Script, node: cst.Call | cst.Subscript) -> cst.BaseExpression | None:
@@ -62,7 +63,7 @@ def _is_reduced(script: Script, selected: cst.BaseExpression, depth: int) -> boo
         match parent:
             case cst.Attribute(attr=cst.Name(value=method)) if method in _REDUCTIONS:
                 continue
-            case cst.Arg() if _is_loss(script, script.source.parents[parent]):
+            case cst.Arg() if script.is_call_to(call := script.source.parents[parent], *_CHECKS) or _is_loss(script, call):
                 continue
             case cst.BinaryOperation() | cst.UnaryOperation() if depth and _is_reduced(script, parent, depth - 1):
                 continue

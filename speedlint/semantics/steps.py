@@ -308,8 +308,8 @@ _ENVIRONMENTS = ("gym", "gymnasium", "envpool", "procgen", "pettingzoo", "isaacg
 
 
 def is_reinforcement(script: Script) -> bool:
-    """Whether a script, or a neighbour, trains on what an environment answers."""
-    for place in (script, *script.neighbours):
+    """Whether the program trains on what an environment answers."""
+    for place in script.everywhere(*(name.encode() for name in _ENVIRONMENTS)):
         for bindings in place.names.all_bindings():
             if any(binding.dotted and binding.dotted.split(".")[0] in _ENVIRONMENTS for binding in bindings):
                 return True

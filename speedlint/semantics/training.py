@@ -127,7 +127,7 @@ def _moves_module(script: Script, call: cst.Call) -> bool:
 
 
 def trained_modules(script: Script) -> list[Root]:
-    """The roots (see ``roots``) of the modules whose parameters an optimizer of this script, or a neighbour, is given.
+    """The roots (see ``roots``) of the modules whose parameters an optimizer of the program is given.
 
     Where no optimizer is seen to take a module, those on which ``train()`` is called.
     """
@@ -135,7 +135,7 @@ def trained_modules(script: Script) -> list[Root]:
 
 
 def _find_trained_modules(script: Script) -> list[Root]:
-    places = (script, *script.neighbours)
+    places = list(script.everywhere(b"parameters(", b".train("))
     optimized = [root for place in places for root in _optimized(place)]
     return optimized or [root for place in places for root in _set_to_train(place)]
 
@@ -330,8 +330,10 @@ def _attribute_sources(script: Script, node: cst.Attribute) -> Iterator[tuple[Sc
 
 def is_framework_driven(script: Script) -> bool:
     """Whether a library that brings its own mixed precision (a trainer, apex, FSDP) drives this script's training, or a
-    neighbour's."""
-    return any(_imports_framework(place) for place in (script, *script.neighbours))
+    another's of its program."""
+    marks = {name.partition(".")[0].encode() for name in _FRAMEWORKS if not name.startswith("torch.")}
+    marks |= {name.rpartition(".")[2].encode() for name in _FRAMEWORKS if name.startswith("torch.")}
+    return any(_imports_framework(place) for place in script.everywhere(*marks))
 
 
 def _imports_framework(script: Script) -> bool:

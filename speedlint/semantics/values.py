@@ -124,6 +124,16 @@ class Values:
                 return
             yield script, script.argument(call, name, position)
 
+    def passed_beyond(self, function: cst.FunctionDef) -> Iterator[tuple[Script, list[cst.BaseExpression]]]:
+        """What each known call of the function passes for its ``*args``."""
+        owner = self.script.names.owner(function)
+        named = len(function.params.posonly_params) + len(function.params.params)
+        named -= owner is not None and not is_static(function)
+        for script, call in self.script.call_sites(function):
+            plain = [arg for arg in call.args if arg.keyword is None and arg.star != "**"]
+            if not any(arg.star for arg in plain):
+                yield script, [arg.value for arg in plain[named:]]
+
     # Arguments
 
     def argument(self, call: cst.Call, keyword: str, position: int | None) -> cst.BaseExpression | None:
@@ -285,11 +295,11 @@ class Values:
 
         ``parsed`` is the call of ``parse_args``: of several parsers' options, its own parser's is taken.
         """
-        places = [self.script, *self.script.imports]
+        places = list(self.script.everywhere(name.encode(), name.replace("_", "-").encode()))
         options = [(script, call) for script in places for call in script.values.options(name)]
         own = [(script, call) for script, call in options if script is self.script and self._is_of(call, parsed)]
         options = own or options
-        if len(options) != 1 or any(script.values.is_assigned(name) for script in (*places, *self.script.neighbours)):
+        if len(options) != 1 or any(script.values.is_assigned(name) for script in places):
             return None
         script, call = options[0]
         action = script.argument(call, "action", None)

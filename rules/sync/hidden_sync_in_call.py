@@ -1,0 +1,142 @@
+"""A call in the step waits for the GPU inside another function, often many times.
+
+## What it does
+Follows the calls of the training or evaluation step into the functions, methods and modules of the project, through files,
+and reports those in which the host waits for the GPU: numbers read, copies to the host, tensors printed, conditions on
+tensors, sizes that depend on values. Where the numbers of turns of the loops between are known, they are multiplied: a loss
+that reads one number for each of 10 classes, called for 15 outputs, waits 150 times in a step. A wait in a file that is
+checked too is reported at its own line; at the call only if calls multiply it.
+
+## Why it is slow
+The GPU works through a queue while Python runs ahead and fills it. Each wait lets the queue run dry. In a helper it is out
+of sight, and a helper is called more often than one thinks.
+
+## Example
+```python
+import torch
+
+
+def accuracy(logits, labels):
+    return (logits.argmax(1) == labels).float().mean().item()
+
+
+def train(model, loader, optimizer, criterion):
+    total = 0.0
+    for images, labels in loader:
+        images, labels = images.cuda(), labels.cuda()
+        logits = model(images)
+        loss = criterion(logits, labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        for part in logits.chunk(4):
+            total += accuracy(part, labels[: len(part)])
+    print(total)
+```
+
+## Use instead
+```python
+import torch
+
+
+def accuracy(logits, labels):
+    return (logits.argmax(1) == labels).float().mean()
+
+
+def train(model, loader, optimizer, criterion):
+    total = 0.0
+    for images, labels in loader:
+        images, labels = images.cuda(), labels.cuda()
+        logits = model(images)
+        loss = criterion(logits, labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        for part in logits.chunk(4):
+            total += accuracy(part, labels[: len(part)]).detach()
+    print(float(total))
+```
+
+## Fix safety
+Numeric, as for `item-in-loop`: the number stays on the GPU where every place that reads it is seen. The helper is edited, in
+its own file. Anything else is shown: what the helper returns is for its callers to agree on.
+
+## Sources
+PyTorch's performance tuning guide: avoid unnecessary CPU-GPU synchronisation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from speedlint.edits import CannotEdit
+from speedlint.rule import Edit, Finding, Fix, Related, Risk, Rule
+from speedlint.semantics import counts, hidden, reads
+from speedlint.semantics.companions import check_gain
+from speedlint.semantics.deferral import keep_on_device
+from speedlint.semantics.hidden import Hidden
+from speedlint.semantics.model import Frequency
+from speedlint.semantics.script import Script
+
+_HOT = (Frequency.STEP, Frequency.EVAL_STEP)
+
+
+def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+    if reads.frequency(script, call) not in _HOT:
+        return
+    behind = hidden.behind(script, call)
+    loop = script.loops.driving_loop(call)
+    is_multiplied = loop is not None and counts.is_in_loop(script, call, loop.body)
+    told = [each for each in behind if is_multiplied or hidden.is_told_at_call(script, each)]
+    if told:
+        yield _finding(call, script, told, counts.times(script, call, loop.body) if loop is not None else 1)
+
+
+def _finding(call: cst.Call, script: Script, behind: list[Hidden], times: int | None) -> Finding:
+    first = behind[0]
+    total = sum(each.count or 0 for each in behind) * (times or 0)
+    is_known = times is not None and all(each.count is not None for each in behind)
+    if is_known and total == 0:
+        total, is_known = len(behind), False
+    often = f"{total} times " if is_known and total > 1 else ""
+    more = f" and {len(behind) - 1} more" if len(behind) > 1 else ""
+    message = (
+        f"`{reads.shown(script, call.func)}(...)` waits for the GPU {often}{reads.often(script, call)}: "
+        f"`{reads.shown(first.wait.script, first.wait.node)}` ({hidden.place(script, first.wait)}){more}"
+    )
+    related = tuple(_related(behind))
+    try:
+        fix = Fix(_kept_on_device(script, behind), Risk.NUMERIC)
+    except CannotEdit as reason:
+        function = first.wait.script.function(first.wait.node)
+        name = f"`{function.name.value}`" if function is not None else "the function"
+        advice = f"let {name} keep its values on the GPU, and read them now and then; not rewritten, since {reason}"
+        return Finding(call, message, advice=advice, related=related)
+    return Finding(call, message, fix, "keep the values on the GPU with `.detach()` in the function", related=related)
+
+
+def _related(behind: list[Hidden]) -> Iterator[Related]:
+    for each in behind:
+        for where, inner in each.chain[1:]:
+            yield Related(where.source, inner, f"calls `{reads.shown(where, inner.func)}`")
+        wait = each.wait
+        yield Related(wait.script.source, wait.node, f"`{reads.shown(wait.script, wait.node)}` waits for the GPU")
+
+
+def _kept_on_device(script: Script, behind: list[Hidden]) -> tuple[Edit, ...]:
+    """The edits of the helpers that take all waits away. Raises CannotEdit."""
+    found: list[Edit] = []
+    for each in behind:
+        wait = each.wait
+        if not hidden.is_told_at_call(script, each):
+            raise CannotEdit("its own line has a finding of its own")
+        if not isinstance(wait.node, cst.Call) or reads.scalar(wait.script, wait.node) is None:
+            raise CannotEdit(f"`{reads.shown(wait.script, wait.node)}` is no number that could be read later")
+        found += keep_on_device(wait.script, wait.node, wait.tensor)
+        check_gain(wait.script, wait.node, wait.tensor)
+    return tuple(found)
+
+
+RULE = Rule("SPD311", on=cst.Call, check=check, triggers=(b"import",))

@@ -1,0 +1,63 @@
+"""All ways in which a piece of code waits for the GPU in every step and need not: numbers read, copies, displays,
+conditions, sizes. Each has a rule of its own; this is what they find, asked of a function as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from speedlint.semantics import conditions, displays, reads, shapes
+from speedlint.semantics.accumulators import may_be_overwritten
+from speedlint.semantics.model import Frequency
+from speedlint.semantics.script import Script
+
+_HOT = (Frequency.STEP, Frequency.EVAL_STEP)
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """One place where the host waits.
+
+    Attributes:
+        node: the expression that waits.
+        tensor: what it waits for.
+    """
+
+    script: Script
+    node: cst.BaseExpression
+    tensor: cst.BaseExpression
+
+
+def within(script: Script, function: cst.FunctionDef) -> list[Wait]:
+    """The waits of a function itself, in source order."""
+    return script.once(("waits", function), lambda: _find(script, function), [])
+
+
+def _find(script: Script, function: cst.FunctionDef) -> list[Wait]:
+    found: dict[cst.BaseExpression, Wait] = {}
+    for node, tensor in _candidates(script, function.body):
+        if reads.frequency(script, node) in _HOT and script.function(node) is function:
+            found.setdefault(node, Wait(script, node, tensor))
+    return sorted(found.values(), key=lambda wait: script.source.order[wait.node])
+
+
+def _candidates(script: Script, block: cst.CSTNode) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    for call in script.source.inside(block, cst.Call):
+        tensor = reads.avoidable_scalar(script, call)
+        if tensor is not None:
+            yield call, tensor
+        tensor = reads.avoidable_copy(script, call)
+        if tensor is not None and not may_be_overwritten(script, tensor):
+            yield reads.chain(script, call), tensor
+        if displays.is_display(script, call) and script.on_gpu:
+            yield from ((shown, shown) for shown in displays.shown_tensors(script, call))
+        if shapes.sized_by_values(script, call) is not None and shapes.is_only_reduced(script, call):
+            yield call, call
+    for subscript in script.source.inside(block, cst.Subscript):
+        if shapes.sized_by_values(script, subscript) is not None and shapes.is_only_reduced(script, subscript):
+            yield subscript, subscript
+    for node, test in conditions.within(script, block):
+        if not conditions.ends_loop(node):
+            yield test, test
