@@ -1,7 +1,8 @@
 """Matrix products run in full float32 although the GPU multiplies several times faster in TF32.
 
 ## What it does
-Finds entry scripts that train attention or wide Linear layers on a GPU in a program that enables TF32 nowhere.
+Finds where a program puts a model of attention or wide Linear layers on a GPU to train it, and enables TF32 in none of its
+files. The call is written into the script that starts the program.
 
 ## Why it is slow
 Ampere and newer GPUs multiply float32 matrices on tensor cores when they may round the factors to TF32: up to 3
@@ -37,10 +38,10 @@ import libcst as cst
 
 from speedlint.edits import CannotEdit
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics.entry import first_edit, is_entry
+from speedlint.semantics.entry import first_edit, starts
 from speedlint.semantics.precision import names_autocast, sets_matmul_precision
 from speedlint.semantics.script import Script
-from speedlint.semantics.training import is_matmul_heavy, model_placements
+from speedlint.semantics.training import Placement, is_matmul_heavy, model_placements
 
 _SINCE = (1, 12)
 _LINE = 'torch.set_float32_matmul_precision("high")'
@@ -48,10 +49,10 @@ _LINE = 'torch.set_float32_matmul_precision("high")'
 
 def check(module: cst.Module, script: Script) -> Iterator[Finding]:
     """Reports the first placement of a module whose work is matrix products."""
-    if not script.on_gpu or not is_entry(script) or sets_matmul_precision(script):
+    if not script.on_gpu or sets_matmul_precision(script):
         return
-    heavy = next((found for found in model_placements(script) if is_matmul_heavy(script, found.module)), None)
-    if heavy is None:
+    heavy, entries = _first_heavy(script), starts(script)
+    if heavy is None or not entries or any(_first_heavy(entry) for entry in entries if entry is not script):
         return
     covered = any(names_autocast(place) for place in script.everywhere(b"autocast", b"NativeScaler", b"use_amp"))
     moved = " ".join(script.text(heavy.call).split())
@@ -65,6 +66,10 @@ def check(module: cst.Module, script: Script) -> Iterator[Finding]:
         yield Finding(heavy.call, message, advice=f"call `{_LINE}` first; not written because {why}", level=level)
         return
     yield Finding(heavy.call, message, fix=fix, advice=f"call `{_LINE}` first", level=level)
+
+
+def _first_heavy(script: Script) -> Placement | None:
+    return next((found for found in model_placements(script) if is_matmul_heavy(script, found.module)), None)
 
 
 RULE = Rule("SPD105", on=cst.Module, check=check, triggers=(b".to(", b".cuda("))

@@ -20,7 +20,7 @@ _PLANAR = re.compile(
 _SHALLOW = 2
 _PLANAR_MARKS = (b"Conv", b"conv", b"models", b"timm", b"segmentation_models")
 _VARIES = re.compile(
-    rb"multi_?-?scale|pad_sequence|pack_padded|torch_geometric|models\.detection|\bRandomResize\(|bbox|anchor_?(?:box|gen|size)"
+    rb"\bmulti_?scale\b|--multi-scale\b|pad_sequence|pack_padded|torch_geometric|models\.detection|\bRandomResize\(|bbox|anchor_?(?:box|gen|size)"
     rb"|\bboxes\b|BucketIterator|random_size",
     re.IGNORECASE,
 )

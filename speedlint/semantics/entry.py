@@ -33,6 +33,11 @@ def is_entry(script: Script) -> bool:
     )
 
 
+def starts(script: Script) -> list[Script]:
+    """The scripts in which the programs start that a script is part of; none for a library's module."""
+    return [each for each in script.program.upward(script) if is_entry(each)]
+
+
 def is_never_called(script: Script, node: cst.CSTNode) -> bool:
     """Whether a node stands in a function that no code of its program names: left over, or for somebody else to import."""
     module = script.source.module
@@ -74,11 +79,17 @@ def _works(script: Script, statement: cst.CSTNode) -> bool:
 
 
 def first_edit(script: Script, dotted: str, arguments: str, before: cst.CSTNode) -> tuple[Edit, ...]:
-    """A call of a library's function as the first thing the program does.
+    """A call of a library's function as the first thing the program does that ``before``, in ``script``, is part of.
 
-    In the main guard; below the imports the file begins with, and above ``before``, where there is none, or where the script
-    starts processes, which do not run the guard. Raises CannotEdit.
+    In the main guard; below the imports the file begins with, and above ``before`` if it is in the same file, where there is
+    none, or where the script starts processes, which do not run the guard. Raises CannotEdit.
     """
+    found = starts(script)
+    if len(found) != 1:
+        where = ", ".join(sorted(each.path.name for each in found))
+        raise edits.CannotEdit(f"several scripts start it ({where}): call it in each" if found else "nothing starts it")
+    if found[0] is not script:
+        script, before = found[0], found[0].source.module
     name, imports = script.spell(dotted)
     line = f"{name}{arguments}"
     if imports:

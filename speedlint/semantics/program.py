@@ -185,6 +185,15 @@ class Program:
             self._projects[root] = self._import_graph(root)
         return self._projects[root]
 
+    def upward(self, script: Script) -> Iterator[Script]:
+        """``script`` and the scripts that import it, through others too, nearest first."""
+        path = absolute(script.path)
+        yield script
+        for other in _spread([path], self._graph(path).importers, _MOST_AROUND)[1:]:
+            found = self.reached(other)
+            if found is not None:
+                yield found
+
     def others(self, script: Script, *marks: bytes) -> Iterator[Script]:
         """The other scripts of the programs that ``script`` is part of, nearest first: those that import it, through others
         too, and all that these and it reach. With ``marks``, those whose text holds one of them; the rest is not parsed.
