@@ -14,7 +14,7 @@ from speedlint.edits import CannotEdit
 from speedlint.rule import Edit
 from speedlint.semantics.model import Definition, Role
 from speedlint.semantics.names import Binding, Kind
-from speedlint.semantics.networks import Hazard
+from speedlint.semantics.networks import Hazard, Network, network
 from speedlint.semantics.script import Script
 from speedlint.semantics.steps import CLIPS, Step, step_network
 from speedlint.semantics.training import model_placements
@@ -31,13 +31,21 @@ _LEAVES = (cst.Return, cst.Yield, cst.Raise, cst.Break, cst.Continue, cst.Del, c
 
 def refuse_hazards(step: Step, *, half: bool) -> None:
     """Raises where the step does what autocast (``half``: in float16) breaks, or runs code that is out of sight."""
-    made_of = step_network(step)
+    _refuse(step.script, step_network(step), half=half)
+
+
+def refuse_module_hazards(script: Script, module: cst.BaseExpression, *, half: bool) -> None:
+    """The same for a module that a framework trains, its training step and loss among its methods."""
+    _refuse(script, network(script, module), half=half)
+
+
+def _refuse(script: Script, made_of: Network, *, half: bool) -> None:
     for hazard in made_of.hazards:
         if half or not hazard.half_only:
-            raise CannotEdit(_told(step.script, hazard))
+            raise CannotEdit(_told(script, hazard))
     if not made_of.is_known:
         raise CannotEdit("the code of the model or of the loss is out of sight, and may do what float16 breaks")
-    if _is_double(step.script):
+    if _is_double(script):
         raise CannotEdit("the script computes in double precision")
 
 

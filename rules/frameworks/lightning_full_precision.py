@@ -1,0 +1,90 @@
+"""Lightning's `Trainer` computes in float32 unless it is told a precision.
+
+## What it does
+Finds a `Trainer` that fits a module on a GPU and is given no `precision`.
+
+## Why it is slow
+Tensor cores multiply half-precision matrices several times faster than float32 ones, and half the bytes have to be moved.
+Lightning's default is full precision; told otherwise it does the autocast, the loss scaling and the unscaling before
+clipping by itself.
+
+## Example
+```python
+import lightning as L
+
+trainer = L.Trainer(max_epochs=10, accelerator="gpu")
+trainer.fit(module, loader)
+```
+
+## Use instead
+```python
+import lightning as L
+
+trainer = L.Trainer(max_epochs=10, accelerator="gpu", precision="16-mixed")
+trainer.fit(module, loader)
+```
+
+## Fix safety
+Numeric: rounding changes. It is written where the code of the module is seen whole and holds nothing that float16 breaks,
+such as `BCELoss`; else it is shown. `pytorch_lightning` gets `precision=16`, which its releases before and after 2.0
+understand; with `amp = "bf16"` it is bfloat16.
+
+## Sources
+Lightning's documentation, "N-Bit Precision": up to 3 times faster on tensor cores; Hugging Face performance documentation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from speedlint import edits
+from speedlint.edits import CannotEdit
+from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.semantics import lightning
+from speedlint.semantics.halves import refuse_module_hazards
+from speedlint.semantics.script import Script
+
+_DECIDES = ("precision", "plugins", "amp_backend")
+_NO_GPU = ("cpu", "mps", "tpu", "hpu")
+
+
+def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+    if not any(call is each for each in lightning.trainers(script)) or script.hides_arguments(call):
+        return
+    if any(script.argument(call, name) is not None for name in _DECIDES) or _is_elsewhere(call, script):
+        return
+    fits = lightning.fits(script, call)
+    if fits:
+        yield _finding(call, script, fits)
+
+
+def _is_elsewhere(call: cst.Call, script: Script) -> bool:
+    """Whether the trainer is told to leave the GPU alone, or to run one batch as a test."""
+    accelerator = script.argument(call, "accelerator")
+    known = script.constant(accelerator) if accelerator is not None else None
+    if known is not None and known.value in _NO_GPU:
+        return True
+    quick = script.argument(call, "fast_dev_run")
+    return quick is not None and script.text(quick) != "False"
+
+
+def _finding(call: cst.Call, script: Script, fits: list[tuple[Script, cst.Call]]) -> Finding:
+    half = "bf16" if script.options.amp == "bf16" else "16"
+    value = f'"{half}-mixed"' if lightning.is_new(script, call) else ('"bf16"' if half == "bf16" else "16")
+    message = "the `Trainer` is given no `precision`, so that it trains in float32"
+    advice = f"give it `precision={value}`"
+    try:
+        for place, fit in fits:
+            module = place.argument(fit, "model", 0)
+            if module is None:
+                raise CannotEdit("the module that it fits is not seen")
+            refuse_module_hazards(place, module, half=half == "16")
+    except CannotEdit as reason:
+        return Finding(call, message, advice=f"{advice}; not written because {reason}", level=Level.WARNING)
+    fix = Fix((edits.add_argument(script.source, call, f"precision={value}"),), Risk.NUMERIC)
+    return Finding(call, message, fix, advice, Level.WARNING)
+
+
+RULE = Rule("SPD811", on=cst.Call, check=check, triggers=(b"Trainer(",))
