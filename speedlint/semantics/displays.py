@@ -152,14 +152,19 @@ def throttled(script: Script, display: cst.Call | cst.Assign) -> tuple[Edit, ...
     """Puts a display under ``if step % 50 == 0:``. Raises CannotEdit where no counter of the steps is at hand."""
     if isinstance(display, cst.Call) and not isinstance(script.source.parents[display], cst.Expr):
         raise CannotEdit("it is not a statement of its own")
-    loop = script.loops.driving_loop(display)
+    return every_few_steps(script, display)
+
+
+def every_few_steps(script: Script, node: cst.CSTNode) -> tuple[Edit, ...]:
+    """Puts the statement a node stands in under ``if step % 50 == 0:``. Raises CannotEdit as ``throttled`` does."""
+    loop = script.loops.driving_loop(node)
     if loop is None:
         raise CannotEdit("the loop over the steps is in another function")
-    counter = _counter(script, loop, display)
+    counter = _counter(script, loop, node)
     if counter is None:
         raise CannotEdit("no counter of the steps is at hand: take one from `enumerate`")
     name, first = counter
-    return edits.wrap(script.source, display, display, f"if {name} % {PERIOD} == {first % PERIOD}:")
+    return edits.wrap(script.source, node, node, f"if {name} % {PERIOD} == {first % PERIOD}:")
 
 
 def _counter(script: Script, loop: Loop, display: cst.CSTNode) -> tuple[str, int] | None:

@@ -1,4 +1,4 @@
-"""How often validation runs: each few steps, several times an epoch, each epoch though an option says otherwise."""
+"""How often validation, metrics and figures are made: each few steps, several times an epoch, each epoch."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from speedlint import edits
+from speedlint.edits import CannotEdit
+from speedlint.rule import Edit
+from speedlint.semantics.displays import display_around
 from speedlint.semantics.evaluation import is_network
 from speedlint.semantics.loops import Does
 from speedlint.semantics.model import Constant, Definition, Frequency, Role
@@ -18,15 +22,29 @@ _INTERVAL = re.compile(
 )
 _LOGGERS = frozenset({"print", "info", "debug", "warning", "log", "write", "print_log"})
 _OFTEN = 200
+EPOCHS = 10
+"""How many epochs a metric or figure that few read each time may wait."""
 
 
 @dataclass(frozen=True, slots=True)
-class Validation:
-    """A call that runs a full pass over a loader, and the loop in which it is made."""
+class Scheduled:
+    """A call, and the loop over steps or epochs of its own function in which it is made."""
 
     call: cst.Call
-    callee: Definition
     loop: cst.For | cst.While
+
+
+@dataclass(frozen=True, slots=True)
+class Validation(Scheduled):
+    """A call that runs a full pass over a loader."""
+
+    callee: Definition
+
+
+def scheduled(script: Script, call: cst.Call) -> Scheduled | None:
+    """The call with its loop; None where no loop of its own function steps or goes over epochs."""
+    loop = _loop(script, call)
+    return Scheduled(call, loop) if loop is not None else None
 
 
 def validation(script: Script, call: cst.Call) -> Validation | None:
@@ -42,7 +60,7 @@ def validation(script: Script, call: cst.Call) -> Validation | None:
         does & Does.NO_TRAINING or callee.script.loops.iterates_loader(one) for one in full_passes(callee)
     ):
         return None
-    return Validation(call, callee, loop)
+    return Validation(call, loop, callee)
 
 
 def _loop(script: Script, node: cst.CSTNode) -> cst.For | cst.While | None:
@@ -76,8 +94,8 @@ def full_passes(callee: Definition) -> Iterator[cst.For]:
 # Within the steps
 
 
-def period(script: Script, one: Validation) -> Constant | None:
-    """The known number of steps between two validations; 1 where nothing throttles them; None where it is not known."""
+def period(script: Script, one: Scheduled) -> Constant | None:
+    """The known number of steps between two such calls; 1 where nothing throttles them; None where it is not known."""
     guards = list(_guards(script, one))
     if not guards and script.frequency(one.call) is Frequency.STEP:
         return Constant(1, script, one.call)
@@ -89,8 +107,8 @@ def period(script: Script, one: Validation) -> Constant | None:
     return None
 
 
-def is_part_of_epoch(script: Script, one: Validation) -> bool:
-    """Whether the steps between two validations are the epoch's length divided by a number above 1."""
+def is_part_of_epoch(script: Script, one: Scheduled) -> bool:
+    """Whether the steps between two such calls are the epoch's length divided by a number above 1."""
     for guard in _guards(script, one):
         for operation in script.source.inside(guard.test, cst.BinaryOperation):
             if isinstance(operation.operator, cst.Modulo):
@@ -105,7 +123,7 @@ def _is_fraction(script: Script, value: cst.BaseExpression) -> bool:
     return bool(factors) and script.role(value.left) is Role.NUMBER
 
 
-def _guards(script: Script, one: Validation) -> Iterator[cst.If]:
+def _guards(script: Script, one: Scheduled) -> Iterator[cst.If]:
     for up in script.source.ancestors(one.call):
         if up is one.loop:
             return
@@ -121,7 +139,7 @@ def is_often(steps: Constant) -> bool:
 # Each epoch
 
 
-def is_thinned(script: Script, one: Validation) -> bool:
+def is_thinned(script: Script, one: Scheduled) -> bool:
     """Whether a condition on a number stands between the call and the epoch loop: some epochs go without."""
     return any(
         True
@@ -129,6 +147,23 @@ def is_thinned(script: Script, one: Validation) -> bool:
         for kind in (cst.Comparison, cst.BinaryOperation)
         for _ in script.source.inside(guard.test, kind)
     )
+
+
+def every_few_epochs(script: Script, one: Scheduled) -> tuple[Edit, ...]:
+    """Puts a call under ``if epoch % 10 == 0``, the last epoch included where it is known. Raises CannotEdit."""
+    statement = one.call if isinstance(script.source.parents[one.call], cst.Expr) else display_around(script, one.call)
+    if statement is None:
+        raise CannotEdit("what it returns is read in each epoch")
+    match one.loop:
+        case cst.For(
+            target=cst.Name(value=epoch), iter=cst.Call(func=cst.Name("range"), args=[*_, cst.Arg(value=stop)] as args)
+        ) if len(args) < 3 and isinstance(stop, cst.Integer | cst.Name | cst.Attribute):
+            last = f" or {epoch} + 1 == {script.text(stop)}"
+        case cst.For(target=cst.Name(value=epoch) as name) if script.role(name) is Role.NUMBER:
+            last = ""
+        case _:
+            raise CannotEdit("no counter of the epochs is at hand")
+    return edits.wrap(script.source, statement, statement, f"if {epoch} % {EPOCHS} == 0{last}:")
 
 
 def scales(one: Validation) -> cst.For | None:

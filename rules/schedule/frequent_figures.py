@@ -1,0 +1,107 @@
+"""Figures are drawn and histograms made in every step or epoch, while the GPU waits.
+
+## What it does
+Finds calls in the training loop that save a figure or image, or make a histogram of every parameter, in each step or several
+times an epoch; and calls in the epoch loop that draw one point or pixel for every sample. A curve of a few numbers in each
+epoch is a note. What a condition draws every few epochs, and what an evaluation writes as its result, is left alone.
+
+## Why it is slow
+Drawing and compressing a picture takes a tenth of a second to several seconds of one core. A histogram of every parameter
+copies the whole model to the host, and its gradients as well. The GPU waits meanwhile, and few look at each of them.
+
+## Example
+```python
+def train(model, loader, optimizer, writer):
+    for step, batch in enumerate(loader):
+        model(batch).mean().backward()
+        optimizer.step()
+        for name, value in model.named_parameters():
+            writer.add_histogram(name, value, step)
+```
+
+## Use instead
+```python
+def train(model, loader, optimizer, writer):
+    for step, batch in enumerate(loader):
+        model(batch).mean().backward()
+        optimizer.step()
+        if step % 1000 == 0:
+            for name, value in model.named_parameters():
+                writer.add_histogram(name, value, step)
+```
+
+## Fix safety
+Behavior: the figures of the epochs between are missing. It is written only where the call is a statement of its own in a
+loop that counts; else it is shown.
+
+## Sources
+PyTorch's documentation of `SummaryWriter`: histograms and images are written by the calling process. `speedlint verify`
+measures it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from speedlint.edits import CannotEdit
+from speedlint.rule import Edit, Finding, Fix, Level, Related, Risk, Rule
+from speedlint.semantics import costs, displays, evaluation, reads, schedule
+from speedlint.semantics.costs import Kind
+from speedlint.semantics.model import Frequency
+from speedlint.semantics.script import Script
+
+_DRAWN = (Kind.HISTOGRAMS, Kind.CLOUD, Kind.FIGURE)
+
+
+def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+    one = schedule.scheduled(script, call)
+    if one is None or evaluation.is_test(script):
+        return
+    drawn = next((cost for kind in _DRAWN for cost in costs.of_call(script, call) if cost.kind is kind), None)
+    if drawn is None or (drawn.node is call and costs.is_repeated(script, drawn)):
+        return
+    if script.loops.kind(one.loop) is Frequency.STEP:
+        often = _often_in_steps(call, script, one, drawn)
+        if often:
+            yield _finding(call, script, one, drawn, often, Level.WARNING)
+    elif script.frequency(call) is Frequency.EPOCH and not schedule.is_thinned(script, one):
+        yield _finding(call, script, one, drawn, "epoch", Level.WARNING if drawn.kind is Kind.CLOUD else Level.NOTE)
+
+
+def _often_in_steps(call: cst.Call, script: Script, one: schedule.Scheduled, drawn: costs.Cost) -> str:
+    if script.frequency(call) is Frequency.STEP:
+        return "training step"
+    if drawn.kind is not Kind.HISTOGRAMS or script.frequency(call) is not Frequency.THROTTLED:
+        return ""
+    steps = schedule.period(script, one)
+    if steps is not None and schedule.is_often(steps):
+        return f"{steps.value} steps"
+    return "part of an epoch" if steps is None and schedule.is_part_of_epoch(script, one) else ""
+
+
+def _finding(
+    call: cst.Call, script: Script, one: schedule.Scheduled, drawn: costs.Cost, often: str, level: Level
+) -> Finding:
+    message = f"`{reads.shown(script, call.func)}(...)` makes {drawn.kind.value} every {often}"
+    advice = f"make it every {schedule.EPOCHS} epochs" if often == "epoch" else "make it once an epoch or less"
+    related = () if drawn.node is call else (Related(drawn.script.source, drawn.node, f"makes {drawn.kind.value}"),)
+    try:
+        if often == "epoch":
+            edits = schedule.every_few_epochs(script, one)
+        elif often == "training step":
+            edits = _throttled(call, script, drawn)
+        else:
+            raise CannotEdit("it already has a condition of its own")
+    except CannotEdit as reason:
+        return Finding(call, message, advice=f"{advice}; not rewritten, since {reason}", level=level, related=related)
+    return Finding(call, message, Fix(edits, Risk.BEHAVIOR), advice, level, related)
+
+
+def _throttled(call: cst.Call, script: Script, drawn: costs.Cost) -> tuple[Edit, ...]:
+    loop = costs.parameter_loop(script, call) if drawn.kind is Kind.HISTOGRAMS else None
+    return displays.throttled(script, call) if loop is None else displays.every_few_steps(script, loop)
+
+
+RULE = Rule("SPD704", on=cst.Call, check=check, triggers=(b"for ", b"while "))
