@@ -73,12 +73,13 @@ import libcst as cst
 
 from speedlint.edits import CannotEdit
 from speedlint.rule import Edit, Finding, Fix, Related, Risk, Rule
-from speedlint.semantics import counts, hidden, reads
+from speedlint.semantics import counts, hidden, reads, waits
 from speedlint.semantics.companions import check_gain
 from speedlint.semantics.deferral import keep_on_device
 from speedlint.semantics.hidden import Hidden
 from speedlint.semantics.model import Frequency
 from speedlint.semantics.script import Script
+from speedlint.semantics.waits import Wait
 
 _HOT = (Frequency.STEP, Frequency.EVAL_STEP)
 
@@ -86,7 +87,7 @@ _HOT = (Frequency.STEP, Frequency.EVAL_STEP)
 def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     if reads.frequency(script, call) not in _HOT:
         return
-    behind = hidden.behind(script, call)
+    behind = hidden.behind(script, call, waits.within)
     loop = script.loops.driving_loop(call)
     is_multiplied = loop is not None and counts.is_in_loop(script, call, loop.body)
     told = [each for each in behind if is_multiplied or hidden.is_told_at_call(script, each)]
@@ -94,7 +95,7 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         yield _finding(call, script, told, counts.times(script, call, loop.body) if loop is not None else 1)
 
 
-def _finding(call: cst.Call, script: Script, behind: list[Hidden], times: int | None) -> Finding:
+def _finding(call: cst.Call, script: Script, behind: list[Hidden[Wait]], times: int | None) -> Finding:
     first = behind[0]
     total = sum(each.count or 0 for each in behind) * (times or 0)
     is_known = times is not None and all(each.count is not None for each in behind)
@@ -104,32 +105,32 @@ def _finding(call: cst.Call, script: Script, behind: list[Hidden], times: int | 
     more = f" and {len(behind) - 1} more" if len(behind) > 1 else ""
     message = (
         f"`{reads.shown(script, call.func)}(...)` waits for the GPU {often}{reads.often(script, call)}: "
-        f"`{reads.shown(first.wait.script, first.wait.node)}` ({hidden.place(script, first.wait)}){more}"
+        f"`{reads.shown(first.what.script, first.what.node)}` ({hidden.place(script, first.what)}){more}"
     )
     related = tuple(_related(behind))
     try:
         fix = Fix(_kept_on_device(script, behind), Risk.NUMERIC)
     except CannotEdit as reason:
-        function = first.wait.script.function(first.wait.node)
+        function = first.what.script.function(first.what.node)
         name = f"`{function.name.value}`" if function is not None else "the function"
         advice = f"let {name} keep its values on the GPU, and read them now and then; not rewritten, since {reason}"
         return Finding(call, message, advice=advice, related=related)
     return Finding(call, message, fix, "keep the values on the GPU with `.detach()` in the function", related=related)
 
 
-def _related(behind: list[Hidden]) -> Iterator[Related]:
+def _related(behind: list[Hidden[Wait]]) -> Iterator[Related]:
     for each in behind:
         for where, inner in each.chain[1:]:
             yield Related(where.source, inner, f"calls `{reads.shown(where, inner.func)}`")
-        wait = each.wait
+        wait = each.what
         yield Related(wait.script.source, wait.node, f"`{reads.shown(wait.script, wait.node)}` waits for the GPU")
 
 
-def _kept_on_device(script: Script, behind: list[Hidden]) -> tuple[Edit, ...]:
+def _kept_on_device(script: Script, behind: list[Hidden[Wait]]) -> tuple[Edit, ...]:
     """The edits of the helpers that take all waits away. Raises CannotEdit."""
     found: list[Edit] = []
     for each in behind:
-        wait = each.wait
+        wait = each.what
         if not hidden.is_told_at_call(script, each):
             raise CannotEdit("its own line has a finding of its own")
         if not isinstance(wait.node, cst.Call) or reads.scalar(wait.script, wait.node) is None:

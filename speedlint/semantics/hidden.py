@@ -1,46 +1,65 @@
-"""Waits that a call hides: the host waits for the GPU in another function or file, once or many times for one call."""
+"""What a call hides: code behind it, in another function or file, that costs time in every step, once or many times."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 import libcst as cst
 
-from speedlint.semantics import counts, waits
+from speedlint.semantics import counts
 from speedlint.semantics.folding import Folding, Frame
 from speedlint.semantics.model import Definition, Frequency
 from speedlint.semantics.program import absolute
 from speedlint.semantics.script import Script
-from speedlint.semantics.waits import Wait
 
 _HOT = (Frequency.STEP, Frequency.EVAL_STEP)
 _DEEPEST = 4
 _MOST = 12
 
 
+class Slow(Protocol):
+    """A slow place."""
+
+    @property
+    def script(self) -> Script:
+        """The script it stands in."""
+
+    @property
+    def node(self) -> cst.CSTNode:
+        """Its node."""
+
+
+What = TypeVar("What", bound=Slow)
+Find = Callable[[Script, cst.FunctionDef], "list[What]"]
+
+
 @dataclass(frozen=True, slots=True)
-class Hidden:
-    """One wait behind a call.
+class Hidden(Generic[What]):
+    """One slow place behind a call.
 
     Attributes:
         chain: the calls between, each in its script, from the outermost.
-        count: how often it waits for one run of the outermost call; None where that is not known.
+        count: how often it runs for one run of the outermost call; None where that is not known.
     """
 
-    wait: Wait
+    what: What
     chain: tuple[tuple[Script, cst.Call], ...]
     count: int | None
 
 
-def behind(script: Script, call: cst.Call) -> list[Hidden]:
-    """The waits behind a call of a first-party function, in the order in which its code is written."""
+def behind(script: Script, call: cst.Call, find: Find[What]) -> list[Hidden[What]]:
+    """The slow places behind a call of a first-party function, in the order in which its code is written.
+
+    ``find`` gives those of one function itself; it is a function of a module, known by its name.
+    """
     callee = script.callee(call)
     if callee is None:
         return []
     found = []
-    for hidden in _in_function(Frame(script), ((script, call),), callee, 1):
+    for hidden in _in_function(Frame(script), ((script, call),), callee, 1, find):
         found.append(hidden)
         if len(found) == _MOST:
             break
@@ -48,47 +67,52 @@ def behind(script: Script, call: cst.Call) -> list[Hidden]:
 
 
 def _in_function(
-    outer: Frame, chain: tuple[tuple[Script, cst.Call], ...], function: Definition, before: int | None
-) -> Iterator[Hidden]:
+    outer: Frame, chain: tuple[tuple[Script, cst.Call], ...], function: Definition, before: int | None, find: Find[What]
+) -> Iterator[Hidden[What]]:
     node, script = function.node, function.script
     if not isinstance(node, cst.FunctionDef) or len(chain) > _DEEPEST:
         return
     if any(call_of.function(call) is node for call_of, call in chain):
         return
+    if not _may_hide(function, _DEEPEST - len(chain), find):
+        return
     frame = Folding().called(outer, chain[-1][1], function)
-    for wait in waits.within(script, node):
-        yield Hidden(wait, chain, _product(before, counts.times(script, wait.node, node.body, frame)))
+    for each in find(script, node):
+        yield Hidden(each, chain, _product(before, counts.times(script, each.node, node.body, frame)))
     for call in script.source.inside(node.body, cst.Call):
         if script.function(call) is not node or (callee := script.callee(call)) is None:
             continue
-        if script.frequency(call) in _HOT and _may_wait(callee, _DEEPEST - len(chain)):
+        if script.frequency(call) in _HOT:
             times = _product(before, counts.times(script, call, node.body, frame))
-            yield from _in_function(frame, (*chain, (script, call)), callee, times)
+            yield from _in_function(frame, (*chain, (script, call)), callee, times, find)
 
 
-def _may_wait(function: Definition, depth: int) -> bool:
-    """Whether a function, or one that it calls, waits."""
+def _may_hide(function: Definition, depth: int, find: Find[What]) -> bool:
+    """Whether a function, or one that it calls, holds a slow place."""
     node, script = function.node, function.script
     if not isinstance(node, cst.FunctionDef):
         return False
-    return script.once(("may wait", node, depth), lambda: _waits(script, node, depth), False)
+    question = ("may hide", find.__module__, node, depth)
+    return script.once(question, lambda: _hides(script, node, depth, find), False)
 
 
-def _waits(script: Script, function: cst.FunctionDef, depth: int) -> bool:
-    if waits.within(script, function):
+def _hides(script: Script, function: cst.FunctionDef, depth: int, find: Find[What]) -> bool:
+    if find(script, function):
         return True
     calls = (call for call in script.source.inside(function.body, cst.Call) if script.function(call) is function)
-    return depth > 0 and any((callee := script.callee(call)) is not None and _may_wait(callee, depth - 1) for call in calls)
+    return depth > 0 and any(
+        (callee := script.callee(call)) is not None and _may_hide(callee, depth - 1, find) for call in calls
+    )
 
 
 def _product(left: int | None, right: int | None) -> int | None:
     return None if left is None or right is None else left * right
 
 
-def is_told_at_call(script: Script, hidden: Hidden) -> bool:
-    """Whether neither the wait nor a call between stands in a file that is asked for, where it would be told of."""
+def is_told_at_call(script: Script, hidden: Hidden[What]) -> bool:
+    """Whether neither the slow place nor a call between stands in a file that is asked for, where it would be told of."""
     between = [where for where, _ in hidden.chain[1:]]
-    return not any(_is_asked(script, where) for where in (*between, hidden.wait.script))
+    return not any(_is_asked(script, where) for where in (*between, hidden.what.script))
 
 
 def _is_asked(script: Script, where: Script) -> bool:
@@ -96,9 +120,9 @@ def _is_asked(script: Script, where: Script) -> bool:
     return path == absolute(script.path) or path in script.program.asked
 
 
-def place(script: Script, wait: Wait) -> str:
-    """Where a wait stands, as seen from a script of the same program: ``line 12``, or ``utils/losses.py:12``."""
-    line = wait.script.source.line(wait.node)
-    if wait.script is script:
+def place(script: Script, what: Slow) -> str:
+    """Where a slow place stands, as seen from a script of the same program: ``line 12``, or ``utils/losses.py:12``."""
+    line = what.script.source.line(what.node)
+    if what.script is script:
         return f"line {line}"
-    return f"{os.path.relpath(absolute(wait.script.path), script.program.root(script.path))}:{line}"
+    return f"{os.path.relpath(absolute(what.script.path), script.program.root(script.path))}:{line}"

@@ -27,6 +27,11 @@ def feeds_module(script: Script, loop: Loop, calls: list[cst.Call]) -> bool:
     return any(any(_is_fresh(script, loop, arg.value) for arg in call.args) for call in calls)
 
 
+def hangs_on_turn_before(script: Script, loop: Loop, call: cst.Call) -> bool:
+    """Whether a call in a loop takes what the turn before has made: a state that is handed on."""
+    return not all(_gather(script, loop, arg.value, set(), _DEPTH) for arg in call.args)
+
+
 def _plays(script: Script, loop: Loop) -> bool:
     """Whether an environment takes a step in the loop."""
     known = (Role.OPTIMIZER, Role.SCHEDULER, Role.SCALER)
