@@ -112,12 +112,7 @@ def _product(left: int | None, right: int | None) -> int | None:
 def is_told_at_call(script: Script, hidden: Hidden[What]) -> bool:
     """Whether neither the slow place nor a call between stands in a file that is asked for, where it would be told of."""
     between = [where for where, _ in hidden.chain[1:]]
-    return not any(_is_asked(script, where) for where in (*between, hidden.what.script))
-
-
-def _is_asked(script: Script, where: Script) -> bool:
-    path = absolute(where.path)
-    return path == absolute(script.path) or path in script.program.asked
+    return not any(script.is_reported(where) for where in (*between, hidden.what.script))
 
 
 def place(script: Script, what: Slow) -> str:

@@ -92,7 +92,7 @@ class Program:
     ) -> None:
         sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES))
         self.options = options
-        self.asked = frozenset(map(absolute, asked))
+        self._asked = frozenset(map(absolute, asked))
         self.flow = Flow()
         self._read = read
         self._cache = cache or Cache()
@@ -124,6 +124,10 @@ class Program:
     def _parsed(self, path: Path) -> Script:
         source, names = self._cache.source(path, self._read(path))
         return Script(source, names, self, self.options)
+
+    def is_asked(self, path: Path) -> bool:
+        """Whether findings are reported in a file; see ``asked``."""
+        return absolute(path) in self._asked
 
     def root(self, path: Path) -> Path:
         """The folder of the project that a file belongs to: the nearest one upward with a project's marks."""

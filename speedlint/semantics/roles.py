@@ -633,12 +633,19 @@ class Roles:
                 for script, value in self.script.values.passed(function, binding.node):
                     if value is not None:
                         yield from script.roles.origins(value, depth + 1)
-        elif (
-            binding.kind is Kind.ASSIGN
-            and binding.value is not None
-            and (not binding.path or (binding.path == (0,) and "parse_known_args" in self._called_method(binding.value)))
-        ):
-            yield from self.origins(binding.value, depth + 1)
+        elif binding.kind is Kind.ASSIGN and (given := self._given(binding)) is not None:
+            yield from self.origins(given, depth + 1)
+
+    def _given(self, binding: Binding) -> cst.BaseExpression | None:
+        """The expression that gives a name its value, also out of a tuple that is written out beside the names."""
+        value = binding.value
+        if value is not None and binding.path == (0,) and "parse_known_args" in self._called_method(value):
+            return value
+        for step in binding.path:
+            if step is None or not isinstance(value, (cst.Tuple, cst.List)) or step >= len(value.elements):
+                return None
+            value = value.elements[step].value
+        return value
 
     @staticmethod
     def _called_method(value: cst.BaseExpression) -> str:

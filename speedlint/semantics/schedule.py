@@ -11,6 +11,7 @@ import libcst as cst
 from speedlint import edits
 from speedlint.edits import CannotEdit
 from speedlint.rule import Edit
+from speedlint.semantics import options
 from speedlint.semantics.displays import display_around
 from speedlint.semantics.evaluation import is_network
 from speedlint.semantics.loops import Does
@@ -20,7 +21,6 @@ from speedlint.semantics.script import Script
 _INTERVAL = re.compile(
     r"(?:val|eval|test)\w*_(?:interval|freq|frequency|every|period|step|steps|epoch|epochs)$|^(?:interval|freq)_(?:val|eval)"
 )
-_LOGGERS = frozenset({"print", "info", "debug", "warning", "log", "write", "print_log"})
 _OFTEN = 200
 EPOCHS = 10
 """How many epochs a metric or figure that few read each time may wait."""
@@ -181,27 +181,4 @@ def scales(one: Validation) -> cst.For | None:
 
 def unused_interval(script: Script) -> tuple[Script, cst.Call, str] | None:
     """A command-line option for the interval of validation that the program parses, prints at most, and never uses."""
-    places = list(script.everywhere())
-    for place in places:
-        for call in place.method_calls("add_argument"):
-            name = place.values._destination(call)
-            if name is not None and _INTERVAL.search(name) and not any(_uses(one, name) for one in places):
-                return place, call, name
-    return None
-
-
-def _uses(script: Script, option: str) -> bool:
-    return any(
-        attribute.attr.value == option and not _is_printed(script, attribute)
-        for attribute in script.source.of(cst.Attribute)
-    ) or any(string.evaluated_value == option for string in script.source.of(cst.SimpleString))
-
-
-def _is_printed(script: Script, node: cst.CSTNode) -> bool:
-    for up in script.source.ancestors(node):
-        if isinstance(up, cst.BaseStatement):
-            return False
-        if isinstance(up, cst.Call):
-            last = up.func.attr.value if isinstance(up.func, cst.Attribute) else getattr(up.func, "value", "")
-            return last in _LOGGERS
-    return False
+    return next(options.unused(script, _INTERVAL), None)

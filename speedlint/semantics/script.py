@@ -262,6 +262,10 @@ class Script:
         yield self
         yield from self.program.others(self, *marks)
 
+    def is_reported(self, other: Script) -> bool:
+        """Whether findings in another script are reported there: it is this one, or its file is asked for too."""
+        return other.path == self.path or self.program.is_asked(other.path)
+
     def calls_everywhere(self, *names: str) -> Iterator[tuple[Script, cst.Call]]:
         """The calls of library functions with one of these full names in the program's scripts."""
         for script in self.everywhere(*{name.rpartition(".")[2].encode() for name in names}):

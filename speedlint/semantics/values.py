@@ -45,6 +45,11 @@ class Values:
                 found = self.constant(inner)
                 if found is not None and isinstance(found.value, (int, float)):
                     return Constant(-found.value, self.script, expression)
+            case cst.UnaryOperation(operator=cst.Not(), expression=inner):
+                found = self.constant(inner)
+                return Constant(not found.value, found.script, found.node) if found is not None else None
+            case cst.BooleanOperation(left=left, operator=operator, right=right):
+                return self._decided(self.constant(left), isinstance(operator, cst.And), self.constant(right))
             case cst.BinaryOperation(left=left, operator=operator, right=right):
                 return self._arithmetic(expression, self.constant(left), operator, self.constant(right))
             case cst.Attribute():
@@ -56,6 +61,12 @@ class Values:
             case cst.Call(func=cst.Attribute(value=base, attr=cst.Name("get")), args=[cst.Arg(value=key), *_]):
                 return self._item(base, key)
         return None
+
+    @staticmethod
+    def _decided(left: Constant | None, is_and: bool, right: Constant | None) -> Constant | None:
+        """The side that decides ``and`` or ``or`` whatever the other one is; the right one where both are known."""
+        decides = next((side for side in (left, right) if side is not None and bool(side.value) is not is_and), None)
+        return decides or (right if left is not None else None)
 
     def _literal(self, expression: cst.BaseExpression) -> Constant | None:
         try:
@@ -321,10 +332,11 @@ class Values:
     def options(self, name: str) -> Iterator[cst.Call]:
         """The ``add_argument`` calls of this file that store under ``name``."""
         for call in self.script.method_calls("add_argument"):
-            if self._destination(call) == name:
+            if self.destination(call) == name:
                 yield call
 
-    def _destination(self, call: cst.Call) -> str | None:
+    def destination(self, call: cst.Call) -> str | None:
+        """The name under which an ``add_argument`` call stores its option."""
         explicit = self.argument(call, "dest", None)
         if isinstance(explicit, cst.SimpleString):
             return str(explicit.evaluated_value)

@@ -1,0 +1,81 @@
+"""Command-line options: which are parsed and read by nothing in the program, but to be printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from re import Pattern
+
+import libcst as cst
+
+from speedlint.semantics.script import Script
+
+_LOGGERS = frozenset({"print", "info", "debug", "warning", "log", "write", "print_log"})
+_WHOLE = ("vars", "dataclasses.asdict")
+_SHOWS = ("print", "str", "repr", "json.dumps", "pprint.pprint", "pprint.pformat", "yaml.dump", "argparse.Namespace")
+
+
+def unused(script: Script, named: Pattern[str]) -> Iterator[tuple[Script, cst.Call, str]]:
+    """The ``add_argument`` calls of the program whose option has such a name and is read nowhere in it.
+
+    None where all options are handed on at once, to where it is not seen what is read.
+    """
+    places = list(script.everywhere())
+    if any(_hands_on(place) for place in places):
+        return
+    for place in places:
+        for call in place.method_calls("add_argument"):
+            name = place.values.destination(call)
+            if name is not None and named.search(name) and not any(_reads(one, name) for one in places):
+                yield place, call, name
+
+
+def _reads(script: Script, option: str) -> bool:
+    read = any(
+        attribute.attr.value == option and not _is_printed(script, attribute)
+        for attribute in script.source.of(cst.Attribute)
+    )
+    return read or any(string.evaluated_value == option for string in script.source.of(cst.SimpleString))
+
+
+def _is_printed(script: Script, node: cst.CSTNode) -> bool:
+    for up in script.source.ancestors(node):
+        if isinstance(up, cst.BaseStatement):
+            return False
+        if isinstance(up, cst.Call):
+            last = up.func.attr.value if isinstance(up.func, cst.Attribute) else getattr(up.func, "value", "")
+            return last in _LOGGERS
+    return False
+
+
+def _hands_on(script: Script) -> bool:
+    """Whether the parsed options go somewhere as a whole: ``**vars(args)``, or to a library's function."""
+    for call in script.calls(*_WHOLE):
+        around = script.source.enclosing(call, cst.Call)
+        if not (isinstance(around, cst.Call) and _shows(script, around)) and not _is_walked(script, call):
+            return True
+    if any(attribute.attr.value == "__dict__" for attribute in script.source.of(cst.Attribute)):
+        return True
+    return any(_passes_options(script, call) for call in script.source.of(cst.Call))
+
+
+def _is_walked(script: Script, call: cst.Call) -> bool:
+    """Whether a call stands in the head of a loop, as in ``for k, v in vars(args).items(): print(k, v)``."""
+    return any(isinstance(up, cst.For) and script.source.contains(up.iter, call) for up in script.source.ancestors(call))
+
+
+def _passes_options(script: Script, call: cst.Call) -> bool:
+    if _shows(script, call) or script.callee(call) is not None or script.definition(call.func) is not None:
+        return False
+    return any(
+        isinstance(arg.value, cst.Name) and any(_is_parsed(where, value) for where, value in script.roles.origins(arg.value))
+        for arg in call.args
+    )
+
+
+def _shows(script: Script, call: cst.Call) -> bool:
+    last = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+    return script.name(call.func) in _SHOWS or last in _LOGGERS or last in ("update", "log_hyperparams", "save", "dump")
+
+
+def _is_parsed(script: Script, value: cst.BaseExpression) -> bool:
+    return isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) and value.func.attr.value == "parse_args"
