@@ -59,26 +59,21 @@ def check(module: cst.Module, script: Script) -> Iterator[Finding]:
     if not script.on_gpu:
         return
     for switch in switches.amp_off(script):
-        where = switch.setting.script
-        if where is script:
-            yield _finding(switch.setting.node, switch)
-        elif switch.script is script and not script.is_reported(where):
-            yield _finding(switch.call, switch)
+        if switch.setting.script is script:
+            yield _finding(switch)
 
 
-def _finding(node: cst.CSTNode, switch: switches.Switch) -> Finding:
+def _finding(switch: switches.Switch) -> Finding:
     setting = switch.setting
     message = f"mixed precision is built in (`{reads.shown(switch.script, switch.call.func)}`) and off by default"
-    if node is switch.call:
-        other = Related(setting.script.source, setting.node, "its default")
-    else:
-        other = Related(switch.script.source, switch.call, "what it turns on")
+    related = (Related(switch.script.source, switch.call, "what it turns on"),)
     advice = "make it the default"
     try:
         fix = Fix(switches.turned_on(setting), Risk.NUMERIC)
     except CannotEdit as reason:
-        return Finding(node, message, advice=f"{advice}; not rewritten, since {reason}", level=Level.WARNING)
-    return Finding(node, message, fix, advice, Level.WARNING, (other,))
+        advice = f"{advice}; not rewritten, since {reason}"
+        return Finding(setting.node, message, advice=advice, level=Level.WARNING, related=related)
+    return Finding(setting.node, message, fix, advice, Level.WARNING, related)
 
 
-RULE = Rule("SPD108", on=cst.Module, check=check, triggers=(b"autocast", b"GradScaler", b"False", b"store_true"))
+RULE = Rule("SPD108", on=cst.Module, check=check, triggers=(b"False", b"store_true", b"0"))
