@@ -7,6 +7,8 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import libcst as cst
+
 from speedlint import target
 from speedlint.config import Settings
 from speedlint.diagnostic import Diagnostic, Place, Proposal, Report
@@ -25,6 +27,8 @@ _FREQUENT = (Frequency.STEP, Frequency.EVAL_STEP)
 _OLDEST = (1, 13)
 _EXCERPT_LINES, _EXCERPT_WIDTH = 3, 300
 _LONGEST = 600
+_MOST_CALLERS = 3
+_OFTEN = {Frequency.STEP: "in every training step", Frequency.EVAL_STEP: "in every evaluation step"}
 
 
 class Engine:
@@ -122,7 +126,7 @@ class Engine:
             advice=_one_line(finding.advice),
             level=level,
             frequency=frequency.name.lower(),
-            related=tuple(_place(related) for related in finding.related),
+            related=tuple(_place(related) for related in finding.related or _callers(script, finding.node, frequency)),
             fix=self._proposal(rule, finding.fix, level, script.options.torch),
             excerpt=tuple(excerpt) if max(map(len, excerpt)) <= _EXCERPT_WIDTH else (),
         )
@@ -165,6 +169,14 @@ def _ignored(settings: Settings, path: Path) -> list[str]:
         if GitIgnoreSpec.from_lines([pattern]).match_file(inside)
         for word in words
     ]
+
+
+def _callers(script: Script, node: cst.CSTNode, frequency: Frequency) -> list[Related]:
+    """The calls through which a line of a helper runs in each step."""
+    if frequency not in _FREQUENT:
+        return []
+    callers = script.loops.callers(node)[:_MOST_CALLERS]
+    return [Related(other.source, call, f"called here, {_OFTEN[frequency]}") for other, call in callers]
 
 
 def _place(related: Related) -> Place:

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from speedlint import run
+from speedlint import run, stages
 from speedlint.config import Settings
 from speedlint.diagnostic import Diagnostic
 from speedlint.registry import Registry
+from speedlint.rule import Risk
 
 REGISTRY = Registry.load()
 
@@ -63,6 +64,40 @@ LOSSES = """
 """
 
 
+START = """
+    import torch
+    from trainer import train
+
+    if __name__ == "__main__":
+        train(torch.randn(8, 4, 512))
+"""
+TRAINER = """
+    import torch
+    from torch import nn
+
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.attend = nn.MultiheadAttention(512, 8)
+            self.out = nn.Linear(512, 2048)
+
+        def forward(self, x):
+            return self.out(self.attend(x, x, x)[0])
+
+
+    def train(rows):
+        model = Net()
+        model.to("cuda")
+        optimizer = torch.optim.AdamW(model.parameters())
+        for row in rows:
+            loss = model(row.cuda()).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+"""
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     (tmp_path / "README.md").write_text("a project\n")
@@ -101,6 +136,38 @@ def test_a_wait_is_told_once_whichever_files_are_asked_for(project: Path) -> Non
     settings = Settings(project, select=("SPD311",), torch=(2, 13))
     asked = [project / name for name in ("train.py", "metrics.py")]
     assert len(run.merge(run.check(asked, settings, REGISTRY)).diagnostics) == 2
+
+
+def test_a_wait_in_a_helper_names_the_calls_that_reach_it(project: Path) -> None:
+    diagnostic = found(project, "numbers_of.py")["numbers_of.py", "SPD301"]
+    assert [(place.path.name, place.line) for place in diagnostic.related] == [("metrics.py", 5)]
+
+
+def test_the_fix_of_a_hidden_wait_edits_the_helper(project: Path) -> None:
+    settings = Settings(project, select=("SPD311",), torch=(2, 13), risk=Risk.BEHAVIOR)
+    staged = stages.fix([project / "train.py"], settings, REGISTRY)
+    assert not staged.problems
+    changed = {outcome.path.name: outcome.after.decode() for outcome in staged.outcomes}
+    assert set(changed) == {"losses.py"}
+    assert "seen.append(part.detach())" in changed["losses.py"]
+
+
+def test_the_call_that_a_program_lacks_goes_to_the_script_that_starts_it(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("a project\n")
+    (tmp_path / "train.py").write_text(textwrap.dedent(START).lstrip())
+    (tmp_path / "trainer.py").write_text(textwrap.dedent(TRAINER).lstrip())
+    settings = Settings(tmp_path, select=("SPD105",), torch=(2, 13), risk=Risk.BEHAVIOR)
+    staged = stages.fix([tmp_path / "trainer.py"], settings, REGISTRY)
+    changed = {outcome.path.name: outcome.after.decode() for outcome in staged.outcomes}
+    assert set(changed) == {"train.py"}
+    assert 'if __name__ == "__main__":\n    torch.set_float32_matmul_precision("high")\n' in changed["train.py"]
+    (tmp_path / "other.py").write_text(textwrap.dedent(START).lstrip())
+    assert not stages.fix([tmp_path / "trainer.py"], settings, REGISTRY).outcomes, "two scripts start it: shown"
+    (tmp_path / "settings.py").write_text('import torch\n\ntorch.set_float32_matmul_precision("high")\n')
+    (tmp_path / "other.py").unlink()
+    start = (tmp_path / "train.py").read_text()
+    (tmp_path / "train.py").write_text(f"import settings\n{start}")
+    assert not run.merge(run.check([tmp_path / "trainer.py"], settings, REGISTRY)).diagnostics, "another module enables it"
 
 
 def test_a_helper_asked_for_alone_says_what_it_says_within_its_folder(project: Path) -> None:

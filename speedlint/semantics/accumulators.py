@@ -90,6 +90,12 @@ def is_fed_tensors(script: Script, meter: cst.Name) -> bool:
     return False
 
 
+def is_empty_list(script: Script, binding: Binding) -> bool:
+    """Whether a binding gives its name an empty list."""
+    value = written(binding)
+    return value is not None and script.text(value) in ("[]", "list()")
+
+
 def filled_list(script: Script, append: cst.Call, base: cst.Name) -> tuple[Binding, Loop]:
     """Where a list starts empty, and the loop that fills it; after that loop its name may be given away.
 
@@ -97,8 +103,7 @@ def filled_list(script: Script, append: cst.Call, base: cst.Name) -> tuple[Bindi
     """
     scope = script.names.scope(base)
     bindings = scope.bindings.get(base.value, []) if base.value not in scope.outer else []
-    value = written(bindings[0]) if bindings else None
-    if value is None or script.text(value) not in ("[]", "list()"):
+    if not bindings or not is_empty_list(script, bindings[0]):
         raise CannotEdit(f"`{base.value}` is not only a list that starts empty in this function")
     loop = loop_outside(script, append, bindings[0].node)
     for other in bindings[1:]:

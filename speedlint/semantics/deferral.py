@@ -18,6 +18,7 @@ from speedlint.semantics.accumulators import (
     accepts_tensors,
     check_alias,
     filled_list,
+    is_empty_list,
     is_fed_tensors,
     is_target,
     is_zero,
@@ -254,6 +255,8 @@ class _Deferral:
     def _listed(self, base: cst.Name, append: cst.Call) -> None:
         """``losses.append(...)``: after the loop the list is copied at once, so that all who read it see numbers."""
         name = base.value
+        if self._is_only_filled(base):
+            return
         start, loop = filled_list(self.script, append, base)
         for use in self._uses(base):
             if is_target(self.source, use) or use is base or start not in self.script.names.reaching(use):
@@ -263,6 +266,17 @@ class _Deferral:
         torch, imports = self.script.spell("torch")
         line = f"{name} = {torch}.stack({name}).flatten().tolist() if {name} else []"
         self._edits += (*imports, edits.insert_after(self.source, loop, [line]))
+
+    def _is_only_filled(self, base: cst.Name) -> bool:
+        """Whether a list starts empty in its function and is appended to, and nothing reads it."""
+        if self._function(base) is None or any(not is_empty_list(self.script, each) for each in self._bindings(base)):
+            return False
+        for use in self._uses(base):
+            attribute = self.source.parents[use]
+            is_append = isinstance(attribute, cst.Attribute) and attribute.attr.value == "append"
+            if not is_target(self.source, use) and not is_append:
+                return False
+        return True
 
     # Meters
 

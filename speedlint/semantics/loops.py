@@ -135,6 +135,14 @@ class Loops:
             default=Frequency.STEP if self._is_step_method(function) else Frequency.ONCE,
         )
 
+    def callers(self, node: cst.CSTNode) -> list[tuple[Script, cst.Call]]:
+        """The calls that make a node run as often as it does, where the loop that drives it stands in another function."""
+        function = self.script.function(node)
+        if function is None or self.driving_loop(node) is not None:
+            return []
+        often = self.of_function(function)
+        return [(other, call) for other, call in self.script.call_sites(function) if other.loops.frequency(call) is often]
+
     def _is_step_method(self, function: cst.FunctionDef) -> bool:
         owner = self.script.names.owner(function)
         if owner is None or function.name.value not in _STEP_METHODS:
