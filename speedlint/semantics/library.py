@@ -22,6 +22,11 @@ CANONICAL = {
     "torch.amp.grad_scaler.GradScaler": "torch.amp.GradScaler",
 }
 
+KNOWN = frozenset(
+    "torch torchvision torchaudio lightning pytorch_lightning lightning_fabric accelerate transformers datasets deepspeed "
+    "ignite fastai catalyst composer ultralytics".split()
+)
+"""Libraries that these tables describe: they are taken for libraries in the examples of their own repositories too."""
 LOADERS = frozenset(
     {
         "torch.utils.data.DataLoader",

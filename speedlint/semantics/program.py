@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from speedlint.semantics import library
 from speedlint.semantics.model import Flow
 from speedlint.semantics.names import Names
 from speedlint.semantics.script import Options, Script
@@ -155,6 +156,8 @@ class Program:
     def _find(self, path: Path, dotted: str) -> Path | None:
         dots = len(dotted) - len(dotted.lstrip("."))
         parts = dotted[dots:].split(".") if dotted[dots:] else []
+        if not dots and parts[0] in library.KNOWN:
+            return None
         if dots:
             folders = [str(path.parents[dots - 1])] if dots <= len(path.parents) else []
         else:

@@ -42,9 +42,13 @@ class Validation(Scheduled):
 
 
 def scheduled(script: Script, call: cst.Call) -> Scheduled | None:
-    """The call with its loop; None where no loop of its own function steps or goes over epochs."""
+    """The call with its loop; None where no loop of its own function steps or goes over the epochs of one training."""
     loop = _loop(script, call)
-    return Scheduled(call, loop) if loop is not None else None
+    if loop is None:
+        return None
+    does = script.loops.does(loop.body)
+    is_training = script.loops.kind(loop) is Frequency.STEP or (does & Does.TRAINS and not does & Does.MAKES_OPTIMIZER)
+    return Scheduled(call, loop) if is_training else None
 
 
 def validation(script: Script, call: cst.Call) -> Validation | None:
