@@ -90,6 +90,8 @@ def set_where_set(script: Script, setting: Setting, spell: Spell) -> tuple[Edit,
     """
     found: list[Edit] = []
     for place in places(script, setting):
+        if place.entry is not None:
+            raise edits.CannotEdit(f"it is set in {place.entry.path.name}, line {place.entry.line}: write it there")
         literal = isinstance(place.node, cst.Integer) or (isinstance(place.node, cst.Name) and place.node.value == "False")
         if not literal:
             raise edits.CannotEdit("its value is not written out where it is set")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import libcst as cst
 
 if TYPE_CHECKING:
+    from speedlint.semantics.configs import Entry
     from speedlint.semantics.script import Script
 
 
@@ -166,11 +167,15 @@ def join(values: Iterable[Value | None]) -> Value | None:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A value known before the script runs, and the node that sets it (a literal, a default, an option)."""
+    """A value known before the script runs, and the node that sets it (a literal, a default, an option).
+
+    ``entry`` is the entry of a YAML or JSON file that sets it; the node is then the call that loads the file.
+    """
 
     value: object
     script: Script
     node: cst.CSTNode
+    entry: Entry | None = None
 
     def equals(self, other: Constant) -> bool:
         """Whether both are the same value of the same type."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from speedlint.semantics import library
+from speedlint.semantics import configs, library
 from speedlint.semantics.model import Flow
 from speedlint.semantics.names import Names
 from speedlint.semantics.script import Options, Script
@@ -100,6 +100,7 @@ class Program:
         self._scripts: dict[Path, Script | None] = {}
         self._roots: dict[Path, Path] = {}
         self._projects: dict[Path, _Graph] = {}
+        self._configs: dict[Path, configs.Entry | None] = {}
         self._around: dict[Path, tuple[Path, ...]] = {}
         self._modules: dict[tuple[str, str], Path | None] = {}
         self._folders: dict[Path, list[str]] = {}
@@ -191,6 +192,15 @@ class Program:
         if root not in self._projects:
             self._projects[root] = self._import_graph(root)
         return self._projects[root]
+
+    def config(self, path: Path) -> configs.Entry | None:
+        """The YAML or JSON configuration at ``path``; None where it cannot be read as one."""
+        if path not in self._configs:
+            try:
+                self._configs[path] = configs.parsed(path, self._read(path))
+            except OSError:
+                self._configs[path] = None
+        return self._configs[path]
 
     def upward(self, script: Script) -> Iterator[Script]:
         """``script`` and the scripts that import it, through others too, nearest first."""

@@ -66,6 +66,8 @@ def _setting(script: Script, call: cst.Call) -> Constant | None:
 def turned_on(setting: Constant) -> tuple[Edit, ...]:
     """Makes a default that is off one that is on. Raises CannotEdit."""
     script, node = setting.script, setting.node
+    if setting.entry is not None:
+        raise CannotEdit(f"it is set in {setting.entry.path.name}, line {setting.entry.line}: write `true` there")
     if isinstance(node, cst.Call):
         return _option_on(script, node)
     if isinstance(node, cst.BaseExpression) and script.text(node) in _TRUE:

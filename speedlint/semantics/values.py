@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from speedlint.semantics import configs
+from speedlint.semantics.configs import Entry
 from speedlint.semantics.model import Constant, Definition
 from speedlint.semantics.names import Binding, Kind
 
@@ -56,6 +58,11 @@ class Values:
                 return self._attribute(expression)
             case cst.Subscript(value=base, slice=[cst.SubscriptElement(slice=cst.Index(value=key))]):
                 return self._item(base, key)
+            case cst.Call(func=func) if self.script.name(func) in configs.LOADS:
+                return self._entry(configs.loaded(self.script, expression), expression)
+            case cst.Call(func=func, args=[cst.Arg(value=inner)]) if self.script.name(func) in configs.SEEN_THROUGH:
+                found = self.constant(inner)
+                return found if found is not None and found.entry is not None else None
             case cst.Call(func=cst.Name(value=("int" | "float" | "str" | "bool")), args=[cst.Arg(value=inner)]):
                 return self.constant(inner)
             case cst.Call(func=cst.Attribute(value=base, attr=cst.Name("get")), args=[cst.Arg(value=key), *_]):
@@ -202,7 +209,21 @@ class Values:
 
     # Configuration objects
 
+    def _entry(self, entry: Entry | None, node: cst.CSTNode) -> Constant | None:
+        return Constant(entry.scalar, self.script, node, entry) if entry is not None else None
+
+    def _configured(self, base: cst.BaseExpression, key: str) -> Constant | None:
+        """The value under a key of a configuration file, which the script does not change."""
+        held = self.constant(base)
+        if held is None or not isinstance(held.value, Entry):
+            return None
+        if self.script.values.is_assigned(key) or (isinstance(base, cst.Name) and self._is_changed(base)):
+            return None
+        return held.script.values._entry(held.value.at(key), held.node)
+
     def _item(self, base: cst.BaseExpression, key: cst.BaseExpression) -> Constant | None:
+        if isinstance(key, cst.SimpleString) and (found := self._configured(base, str(key.evaluated_value))) is not None:
+            return found
         entries = self.entries(base)
         if entries is not None and isinstance(key, cst.SimpleString):
             value = entries.get(str(key.evaluated_value))
@@ -216,6 +237,9 @@ class Values:
             if binding is not None and script is not None:
                 return script.values._of_binding(binding)
         name = attribute.attr.value
+        configured = self._configured(attribute.value, name)
+        if configured is not None:
+            return configured
         return agreed(self._option(script, setting, name) for script, setting in self.settings(attribute.value))
 
     def settings(self, base: cst.BaseExpression, depth: int = 0) -> list[tuple[Script, cst.CSTNode]]:

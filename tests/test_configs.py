@@ -1,0 +1,123 @@
+"""Values that a script takes from YAML and JSON files named by a literal path."""
+
+from __future__ import annotations
+
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from speedlint import run
+from speedlint.config import Settings
+from speedlint.diagnostic import Diagnostic
+from speedlint.registry import Registry
+
+REGISTRY = Registry.load()
+
+TRAIN = """
+    import json
+
+    import torch
+    import yaml
+    from omegaconf import OmegaConf
+    from torch.utils.data import DataLoader, Dataset
+
+    LOAD
+
+
+    class Rows(Dataset):
+        def __init__(self, paths):
+            self.paths = paths
+
+        def __len__(self):
+            return len(self.paths)
+
+        def __getitem__(self, index):
+            return torch.load(self.paths[index]), index
+
+
+    def train(paths, model, optimizer):
+        loader = DataLoader(Rows(paths), batch_size=32, shuffle=True, pin_memory=True, num_workers=WORKERS)
+        for x, y in loader:
+            loss = model(x.cuda(non_blocking=True)).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+
+    if __name__ == "__main__":
+        train(None, None, None)
+"""
+
+
+def found(folder: Path, load: str, workers: str, config: str, name: str = "config.yml") -> list[Diagnostic]:
+    (folder / name).write_text(config)
+    (folder / "train.py").write_text(textwrap.dedent(TRAIN).replace("LOAD", load).replace("WORKERS", workers))
+    settings = Settings(folder, select=("SPD201",), torch=(2, 13))
+    report = run.merge(run.check([folder / "train.py"], settings, REGISTRY))
+    assert not report.problems
+    return list(report.diagnostics)
+
+
+@pytest.mark.parametrize(
+    ("load", "workers", "name"),
+    [
+        ('config = yaml.safe_load(open("config.yml"))', 'config["data"]["workers"]', "config.yml"),
+        (
+            'with open("config.yml") as f:\n    config = yaml.load(f, Loader=yaml.Loader)',
+            'config["data"]["workers"]',
+            "config.yml",
+        ),
+        ('config = OmegaConf.load("config.yml")', "config.data.workers", "config.yml"),
+        ('config = json.load(open("config.json"))', 'config["data"].get("workers", 8)', "config.json"),
+    ],
+)
+def test_the_number_of_workers_is_read_from_the_file(tmp_path: Path, load: str, workers: str, name: str) -> None:
+    off = '{"data": {"batch": 32,\n "workers": 0}}' if name.endswith("json") else "data:\n  workers: 0\n"
+    (diagnostic,) = found(tmp_path, load, workers, off, name)
+    assert f"it is set in {name}, line 2" in diagnostic.advice
+    assert diagnostic.fix is None
+    assert not found(tmp_path, load, workers, off.replace("0", "8"), name)
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        'config = yaml.safe_load(open("config.yml"))\nconfig["data"] = {"workers": 8}',
+        'config = yaml.safe_load(open("config.yml"))\nconfig.update(data={"workers": 8})',
+        'config = yaml.safe_load(open("gone.yml"))',
+        'config = yaml.safe_load(open("/etc/config.yml"))',
+        'config = yaml.safe_load(open("../config.yml"))',
+    ],
+)
+def test_what_the_script_changes_or_does_not_name_is_not_known(tmp_path: Path, load: str) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "README.md").write_text("")
+    (tmp_path / "config.yml").write_text("data:\n  workers: 0\n")
+    assert not found(project, load, 'config["data"]["workers"]', "data:\n  workers: 0\n")
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        "data: [unclosed",
+        "\x00\x01",
+        "a: &a [x, x]\n"
+        + "".join(
+            f"{name}: &{name} [*{last}, *{last}, *{last}]\n" for last, name in zip("abcdefghij", "bcdefghijk", strict=True)
+        ),
+        "[" * 3000,
+        "data: " + "{a: " * 2000,
+        "- just\n- a list\n",
+        "",
+        "data:\n  workers: !!python/object/apply:os.system ['touch owned']\n",
+    ],
+)
+def test_a_bad_or_hostile_file_costs_nothing(tmp_path: Path, config: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    began = time.monotonic()
+    assert not found(tmp_path, 'config = yaml.safe_load(open("config.yml"))', 'config["data"]["workers"]', config)
+    assert time.monotonic() - began < 20
+    assert not (tmp_path / "owned").exists()
