@@ -50,10 +50,10 @@ _TRAINING = Does.BACKWARD | Does.OPTIMIZER_STEP | Does.TRAINS
 
 
 def trains(script: Script) -> bool:
-    """Whether this file takes part in training: it trains when it is run, or a file that imports it does."""
+    """Whether this file takes part in training: it trains when it is run, or a file that imports it, through others too."""
     if trains_itself(script):
         return True
-    return not is_entry(script) and any(trains_itself(other) for other in script.program.importers(script))
+    return not is_entry(script) and any(trains_itself(other) for other in script.program.upward(script))
 
 
 def trains_itself(script: Script) -> bool:

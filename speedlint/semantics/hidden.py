@@ -11,8 +11,8 @@ import libcst as cst
 
 from speedlint.semantics import counts
 from speedlint.semantics.folding import Folding, Frame
+from speedlint.semantics.imports import absolute
 from speedlint.semantics.model import Definition, Frequency
-from speedlint.semantics.program import absolute
 from speedlint.semantics.script import Script
 
 _HOT = (Frequency.STEP, Frequency.EVAL_STEP)
