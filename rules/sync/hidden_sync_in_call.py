@@ -90,17 +90,23 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     behind = hidden.behind(script, call, waits.within)
     loop = script.loops.driving_loop(call)
     is_multiplied = loop is not None and counts.is_in_loop(script, call, loop.body)
-    told = [each for each in behind if is_multiplied or hidden.is_told_at_call(script, each)]
+    told = [each for each in behind if _waits(each) and (is_multiplied or hidden.is_told_at_call(script, each))]
     if told:
         yield _finding(call, script, told, counts.times(script, call, loop.body) if loop is not None else 1)
+
+
+def _waits(each: Hidden[Wait]) -> bool:
+    """Whether a wait is reached in the mode that its module is in, on a branch that is taken, for a tensor on the GPU."""
+    (outer, first), (script, call) = each.chain[0], each.chain[-1]
+    mode = each.what.script.loops.guards.is_trained_only(each.what.node)
+    in_training = reads.frequency(outer, first) is Frequency.STEP
+    return each.count != 0 and mode in (None, in_training) and not each.what.is_of_host(script, call)
 
 
 def _finding(call: cst.Call, script: Script, behind: list[Hidden[Wait]], times: int | None) -> Finding:
     first = behind[0]
     total = sum(each.count or 0 for each in behind) * (times or 0)
     is_known = times is not None and all(each.count is not None for each in behind)
-    if is_known and total == 0:
-        total, is_known = len(behind), False
     often = f"{total} times " if is_known and total > 1 else ""
     more = f" and {len(behind) - 1} more" if len(behind) > 1 else ""
     message = (

@@ -67,7 +67,7 @@ def check(node: cst.For | cst.Call, script: Script) -> Iterator[Finding]:
         ran = reads.shown(script, found.network.func)
         message = f"the loop runs `{ran}(...)` on one row of `{rows}` at a time, {reads.often(script, node)}"
         yield Finding(node.iter, message, advice=f"run it on many rows at once; {_WHY}")
-    elif script.frequency(node) is Frequency.STEP and script.is_device_tensor(found.rows):
+    elif found.is_sized and script.frequency(node) is Frequency.STEP and script.is_device_tensor(found.rows):
         message = f"the loop goes over the rows of `{rows}` one by one in every training step"
         advice = f"use operations on all rows, with a mask where they differ; {_WHY}"
         yield Finding(node.iter, message, advice=advice, level=Level.NOTE)

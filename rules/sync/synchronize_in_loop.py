@@ -71,11 +71,11 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         return
     loop = script.loops.driving_loop(call)
     message = f"`{reads.shown(script, call)}` waits {often} until the GPU has nothing left to do"
-    if reads.frequency(script, call) is Frequency.THROTTLED:
-        yield Finding(call, message, advice=_ADVICE, level=Level.NOTE)
-    elif loop is not None and clocks.reads_clock(script, loop.body):
+    if loop is not None and clocks.reads_clock(script, loop.body):
         advice = "time every so many steps, or record two `torch.cuda.Event`s and read them later"
         yield Finding(call, message, advice=f"{advice}; not rewritten, since the loop reads the clock", level=Level.NOTE)
+    elif reads.frequency(script, call) is Frequency.THROTTLED:
+        yield Finding(call, message, advice=_ADVICE, level=Level.NOTE)
     else:
         yield _finding(call, statement, script, message)
 

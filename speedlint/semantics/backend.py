@@ -127,11 +127,7 @@ def _is_named(name: str) -> bool:
 
 def is_without_gpu(script: Script, node: cst.CSTNode) -> bool:
     """Whether a line runs only where there is no GPU: in the ``else`` of ``if torch.cuda.is_available()``."""
-    for up in script.source.ancestors(node):
-        branch = script.source.parents[up] if isinstance(up, cst.Else) else None
-        if isinstance(branch, cst.If) and script.is_call_to(branch.test, "torch.cuda.is_available"):
-            return True
-    return False
+    return script.loops.guards.is_without_gpu(node)
 
 
 def is_settled(script: Script) -> bool:

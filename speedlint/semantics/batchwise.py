@@ -24,12 +24,14 @@ class RowLoop:
         node: the loop.
         rows: what it goes over: the tensor or array whose rows are taken.
         network: the call of a network in it, which takes what a turn has made; None where there is none.
+        is_sized: whether its turns are counted by ``size(0)`` or ``shape[0]``, which lists of tensors do not have.
     """
 
     script: Script
     node: cst.For
     rows: cst.BaseExpression
     network: cst.Call | None
+    is_sized: bool
 
 
 def row_loop(script: Script, loop: cst.For) -> RowLoop | None:
@@ -43,7 +45,8 @@ def row_loop(script: Script, loop: cst.For) -> RowLoop | None:
     if any(passes.hangs_on_turn_before(script, loop, call) for call in calls):
         return None
     fed = next((call for call in calls if passes.feeds_module(script, loop, [call])), None)
-    return RowLoop(script, loop, rows, fed)
+    is_sized = any(word in script.text(loop.iter) for word in (".size(", ".shape["))
+    return RowLoop(script, loop, rows, fed, is_sized)
 
 
 def within(script: Script, function: cst.FunctionDef) -> list[RowLoop]:

@@ -14,8 +14,8 @@ from speedlint.semantics.model import Role
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
 
-CONDITIONAL = (cst.If, cst.While, cst.Assert, cst.IfExp, cst.CompIf, cst.Call)
-Conditional = cst.If | cst.While | cst.Assert | cst.IfExp | cst.CompIf | cst.Call
+CONDITIONAL = (cst.If, cst.While, cst.Assert, cst.IfExp, cst.Call)
+Conditional = cst.If | cst.While | cst.Assert | cst.IfExp | cst.Call
 _ASKS = frozenset({"torch.equal", "torch.allclose", "torch.is_nonzero", "math.isfinite", "math.isnan", "math.isinf"})
 _ASKING_METHODS = frozenset({"equal", "allclose", "is_nonzero"})
 _FINITE = frozenset("isfinite isnan isinf".split())
@@ -41,7 +41,7 @@ def within(script: Script, block: cst.CSTNode) -> Iterator[tuple[Conditional, cs
     """All that ``asked`` finds in a block, each with the node that asks."""
     inside = script.source.inside
     nodes: list[Conditional] = [*inside(block, cst.If), *inside(block, cst.While), *inside(block, cst.Assert)]
-    nodes += [*inside(block, cst.IfExp), *inside(block, cst.CompIf), *inside(block, cst.Call)]
+    nodes += [*inside(block, cst.IfExp), *inside(block, cst.Call)]
     for node in nodes:
         yield from ((node, test) for test in asked(script, node))
 

@@ -46,6 +46,10 @@ class Guards:
 
     def holds(self, test: cst.BaseExpression) -> Frequency:
         """How often a condition holds at most, asked in each step."""
+        if self._is_never(test):
+            return Frequency.ONCE
+        if self._asks_for_training(test) is False:
+            return Frequency.EVAL_STEP
         match test:
             case cst.BooleanOperation(left=left, operator=cst.And(), right=right):
                 return min(self.holds(left), self.holds(right))
@@ -69,6 +73,8 @@ class Guards:
                 return Frequency.THROTTLED
             case cst.Equal() if self._is_counter(left) or self._is_counter(right):
                 return Frequency.EPOCH
+            case cst.Equal() if self._is_length(left) or self._is_length(right):
+                return Frequency.EPOCH
             case cst.Is() if isinstance(right, cst.Name) and right.value == "None" and self._is_lazily_made(left):
                 return Frequency.EPOCH
             case cst.LessThan() | cst.LessThanEqual() if self._is_among_first(left, right):
@@ -77,6 +83,8 @@ class Guards:
 
     def fails(self, test: cst.BaseExpression) -> Frequency:
         """How often a condition fails at most, asked in each step."""
+        if self._asks_for_training(test):
+            return Frequency.EVAL_STEP
         match test:
             case cst.BinaryOperation(operator=cst.Modulo()) if self._is_modulo(test):
                 return Frequency.THROTTLED
@@ -92,6 +100,78 @@ class Guards:
             case cst.Call(func=func) if self.script.name(func) in _FINITE:
                 return Frequency.EPOCH
         return Frequency.STEP
+
+    def _is_never(self, test: cst.BaseExpression) -> bool:
+        """Whether a condition is a constant that is false, and no option that the user may set."""
+        if not isinstance(test, (cst.Name, cst.Attribute)):
+            return False
+        known = self.script.constant(test)
+        if known is None or known.value or known.entry is not None:
+            return False
+        option = known.node if isinstance(known.node, cst.Call) else known.script.source.enclosing(known.node, cst.Call)
+        return not (
+            isinstance(option, cst.Call)
+            and isinstance(option.func, cst.Attribute)
+            and option.func.attr.value in ("add_argument", "option", "set_defaults")
+        )
+
+    def _asks_for_training(self, test: cst.BaseExpression) -> bool | None:
+        """Whether a condition is ``self.training`` of a module, True, or its negation, False; None for any other."""
+        match test:
+            case cst.UnaryOperation(operator=cst.Not(), expression=inner):
+                asked = self._asks_for_training(inner)
+                return None if asked is None else not asked
+            case cst.Attribute(value=module, attr=cst.Name("training")):
+                return True if self.script.role(module) is Role.MODULE else None
+        return None
+
+    def is_trained_only(self, node: cst.CSTNode) -> bool | None:
+        """Whether a node of a module's method runs in training mode only (True), in evaluation only (False), or in both."""
+        child = node
+        for up in self.script.source.ancestors(node):
+            asked: bool | None = None
+            if isinstance(up, cst.If) and child is up.body:
+                asked = self._asks_for_training(up.test)
+            elif isinstance(up, cst.Else) and isinstance(branch := self.script.source.parents[up], cst.If):
+                asked = self._asks_for_training(branch.test)
+                asked = None if asked is None else not asked
+            elif isinstance(up, cst.IndentedBlock):
+                asked = self._left_by_mode(up, child)
+            if asked is not None:
+                return asked
+            if isinstance(up, cst.FunctionDef):
+                return None
+            child = up
+        return None
+
+    def _left_by_mode(self, block: cst.IndentedBlock, child: cst.CSTNode) -> bool | None:
+        """What ``if self.training: return ...`` above a statement leaves of its runs."""
+        for statement in block.body:
+            if statement is child:
+                break
+            if isinstance(statement, cst.If) and isinstance(_last(statement.body), cst.Return):
+                asked = self._asks_for_training(statement.test)
+                if asked is not None:
+                    return not asked
+        return None
+
+    def is_without_gpu(self, node: cst.CSTNode) -> bool:
+        """Whether a line runs only where there is no GPU: in the ``else`` of ``if torch.cuda.is_available()``."""
+        for up in self.script.source.ancestors(node):
+            branch = self.script.source.parents[up] if isinstance(up, cst.Else) else None
+            if isinstance(branch, cst.If) and self._asks_for_gpu(branch.test):
+                return True
+        return False
+
+    def _asks_for_gpu(self, test: cst.BaseExpression) -> bool:
+        return any(script.is_call_to(value, "torch.cuda.is_available") for script, value in self.script.roles.origins(test))
+
+    def _is_length(self, side: cst.BaseExpression) -> bool:
+        """Whether one side of a comparison is ``len(loader)`` or ``len(loader) - 1``."""
+        match side:
+            case cst.BinaryOperation(left=left, operator=cst.Subtract(), right=cst.Integer()):
+                return self._is_length(left)
+        return self.script.is_call_to(side, "len")
 
     def counts_steps(self, test: cst.BaseExpression) -> bool:
         """Whether a condition is ``step % n == 0``, even where ``n`` is 1."""

@@ -314,8 +314,8 @@ def frequency(script: Script, read: cst.CSTNode) -> Frequency:
 
 
 def often(script: Script, read: cst.CSTNode) -> str | None:
-    """How often a read waits, in words; None where it is too seldom to matter."""
-    return _OFTEN.get(frequency(script, read))
+    """How often a read waits, in words; None where it is too seldom to matter, or runs only where there is no GPU."""
+    return None if script.loops.guards.is_without_gpu(read) else _OFTEN.get(frequency(script, read))
 
 
 def is_repeated(script: Script, read: cst.Call) -> bool:

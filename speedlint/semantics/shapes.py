@@ -13,7 +13,8 @@ from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
 
 _SELECTIONS = frozenset({"nonzero", "argwhere", "masked_select", "unique", "unique_consecutive"})
-_REDUCTIONS = frozenset({"mean", "sum", "numel", "size", "dim", "shape", "backward", "item", "any", "all", "max", "min"})
+_REDUCTIONS = frozenset({"mean", "sum", "any", "all", "max", "min", "norm"})
+_SIZES = frozenset({"numel", "nelement", "size", "shape"})
 _LOSSES = ("torch.nn.functional.", "torch.mean", "torch.sum", "torch.nn.")
 _CHECKS = ("torch.isnan", "torch.isinf", "torch.isfinite")
 _DEPTH = 5
@@ -61,7 +62,9 @@ def _is_reduced(script: Script, selected: cst.BaseExpression, depth: int) -> boo
     for use in _uses(script, selected):
         parent = script.source.parents[use]
         match parent:
-            case cst.Attribute(attr=cst.Name(value=method)) if method in _REDUCTIONS:
+            case cst.Attribute(attr=cst.Name(value=method)) if method in _REDUCTIONS and _is_bare(script, parent):
+                continue
+            case cst.Attribute(attr=cst.Name(value=method)) if method in _SIZES and _is_compared(script, parent):
                 continue
             case cst.Arg() if script.is_call_to(call := script.source.parents[parent], *_CHECKS) or _is_loss(script, call):
                 continue
@@ -69,6 +72,20 @@ def _is_reduced(script: Script, selected: cst.BaseExpression, depth: int) -> boo
                 continue
         return False
     return True
+
+
+def _is_bare(script: Script, method: cst.Attribute) -> bool:
+    """Whether a method reduces all that there is: ``x.mean()``, not ``x.mean(1)``."""
+    call = script.source.parents[method]
+    return isinstance(call, cst.Call) and not call.args
+
+
+def _is_compared(script: Script, size: cst.Attribute) -> bool:
+    """Whether a size is only compared, as in ``x.numel() == 0``: a sum of the mask says the same."""
+    up = script.source.parents[size]
+    while isinstance(up, cst.Call | cst.Subscript):
+        up = script.source.parents[up]
+    return isinstance(up, cst.Comparison)
 
 
 def _is_loss(script: Script, call: cst.CSTNode) -> bool:

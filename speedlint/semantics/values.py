@@ -131,16 +131,23 @@ class Values:
 
     def passed(self, function: cst.FunctionDef, parameter: cst.Param) -> Iterator[tuple[Script, cst.BaseExpression | None]]:
         """What each known call of the function passes for the parameter; None where the default holds."""
+        for script, call in self.script.call_sites(function):
+            given = self.given(function, parameter, script, call)
+            if given is None and script.hides_arguments(call):
+                return
+            yield script, given
+
+    def given(
+        self, function: cst.FunctionDef, parameter: cst.Param, script: Script, call: cst.Call
+    ) -> cst.BaseExpression | None:
+        """What one call, in ``script``, passes for the parameter; None where it does not."""
         name = parameter.name.value
         names = [p.name.value for p in (*function.params.posonly_params, *function.params.params)]
         position = names.index(name) if name in names else None
         owner = self.script.names.owner(function)
         if position is not None and owner is not None and not is_static(function):
             position -= 1
-        for script, call in self.script.call_sites(function):
-            if script.hides_arguments(call) and script.argument(call, name, position) is None:
-                return
-            yield script, script.argument(call, name, position)
+        return script.argument(call, name, position)
 
     def passed_beyond(self, function: cst.FunctionDef) -> Iterator[tuple[Script, list[cst.BaseExpression]]]:
         """What each known call of the function passes for its ``*args``."""

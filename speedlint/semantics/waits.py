@@ -10,7 +10,7 @@ import libcst as cst
 
 from speedlint.semantics import conditions, displays, reads, shapes
 from speedlint.semantics.accumulators import may_be_overwritten
-from speedlint.semantics.model import Frequency
+from speedlint.semantics.model import Frequency, Place, Role
 from speedlint.semantics.script import Script
 
 _HOT = (Frequency.STEP, Frequency.EVAL_STEP)
@@ -28,6 +28,24 @@ class Wait:
     script: Script
     node: cst.BaseExpression
     tensor: cst.BaseExpression
+
+    def is_of_host(self, caller: Script, call: cst.Call) -> bool:
+        """Whether a call hands the function that waits something on the host for the very tensor it waits for."""
+        function = self.script.function(self.node)
+        for name in self.script.source.inside(self.tensor, cst.Name):
+            for binding in self.script.names.reaching(name):
+                if function is not None and isinstance(binding.node, cst.Param):
+                    given = self.script.values.given(function, binding.node, caller, call)
+                    if given is not None and _is_host(caller, given):
+                        return True
+        return False
+
+
+def _is_host(script: Script, expression: cst.BaseExpression) -> bool:
+    value = script.value(expression)
+    return value.role in (Role.NUMBER, Role.ARRAY, Role.STRING) or (
+        value.role in (Role.TENSOR, Role.BATCH) and value.place is Place.HOST
+    )
 
 
 def within(script: Script, function: cst.FunctionDef) -> list[Wait]:
