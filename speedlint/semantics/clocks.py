@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import libcst as cst
 
 from speedlint.semantics.model import Definition
@@ -22,6 +24,7 @@ _CLOCKS = frozenset(
     }
 )
 _EVENTS = frozenset({"elapsed_time", "record"})
+_NAMED = re.compile(r"time|clock|prof|elapsed|stopwatch|throughput|^(?:tic|toc|fps)$|per_sec", re.IGNORECASE)
 _DEPTH = 3
 
 
@@ -31,7 +34,9 @@ def reads_clock(script: Script, block: cst.CSTNode) -> bool:
 
 
 def may_read_clock(script: Script, block: cst.CSTNode, depth: int = _DEPTH) -> bool:
-    """Whether a piece of code reads the clock, itself or through what it calls; a timer out of sight, by its name, may."""
+    """Whether a piece of code reads the clock, itself or through what it calls; what is named for time may, out of sight."""
+    if any(_NAMED.search(name.value) for name in script.source.inside(block, cst.Name)):
+        return True
     return any(_may_tell_time(script, call, depth) for call in script.source.inside(block, cst.Call))
 
 
@@ -52,8 +57,7 @@ def _may_tell_time(script: Script, call: cst.Call, depth: int) -> bool:
         return True
     callee = script.callee(call)
     if callee is None:
-        is_known = script.name(call.func) is not None or not isinstance(call.func, cst.Attribute)
-        return not is_known and "time" in script.text(call.func).lower()
+        return False
     return depth > 0 and _function_reads_clock(callee, depth - 1)
 
 
