@@ -66,31 +66,33 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         often = _often_in_steps(call, script, one, drawn)
         if often:
             yield _finding(call, script, one, drawn, often, Level.WARNING)
-    elif script.frequency(call) is Frequency.EPOCH and not schedule.is_thinned(script, one):
-        yield _finding(call, script, one, drawn, "epoch", Level.WARNING if drawn.kind is Kind.CLOUD else Level.NOTE)
+    elif script.frequency(call) is Frequency.EPOCH and not schedule.is_conditional(script, one):
+        yield _finding(call, script, one, drawn, "every epoch", Level.WARNING if drawn.kind is Kind.CLOUD else Level.NOTE)
 
 
 def _often_in_steps(call: cst.Call, script: Script, one: schedule.Scheduled, drawn: costs.Cost) -> str:
     if script.frequency(call) is Frequency.STEP:
-        return "training step"
+        return "" if schedule.is_conditional(script, one) else "every training step"
     if drawn.kind is not Kind.HISTOGRAMS or script.frequency(call) is not Frequency.THROTTLED:
         return ""
     steps = schedule.period(script, one)
     if steps is not None and schedule.is_often(steps):
-        return f"{steps.value} steps"
-    return "part of an epoch" if steps is None and schedule.is_part_of_epoch(script, one) else ""
+        return f"every {steps.value} steps"
+    return "several times an epoch" if steps is None and schedule.is_part_of_epoch(script, one) else ""
 
 
 def _finding(
     call: cst.Call, script: Script, one: schedule.Scheduled, drawn: costs.Cost, often: str, level: Level
 ) -> Finding:
-    message = f"`{reads.shown(script, call.func)}(...)` makes {drawn.kind.value} every {often}"
-    advice = f"make it every {schedule.EPOCHS} epochs" if often == "epoch" else "make it once an epoch or less"
+    message = f"`{reads.shown(script, call.func)}(...)` makes {drawn.kind.value} {often}"
+    advice = f"make it every {schedule.EPOCHS} epochs" if often == "every epoch" else "make it once an epoch or less"
     related = () if drawn.node is call else (Related(drawn.script.source, drawn.node, f"makes {drawn.kind.value}"),)
     try:
-        if often == "epoch":
+        if drawn.node is not call:
+            raise CannotEdit(f"what else `{reads.shown(script, call.func)}` does is not followed")
+        if often == "every epoch":
             edits = schedule.every_few_epochs(script, one)
-        elif often == "training step":
+        elif often == "every training step":
             edits = _throttled(call, script, drawn)
         else:
             raise CannotEdit("it already has a condition of its own")
@@ -101,7 +103,11 @@ def _finding(
 
 def _throttled(call: cst.Call, script: Script, drawn: costs.Cost) -> tuple[Edit, ...]:
     loop = costs.parameter_loop(script, call) if drawn.kind is Kind.HISTOGRAMS else None
-    return displays.throttled(script, call) if loop is None else displays.every_few_steps(script, loop)
+    if loop is None:
+        return displays.every_few_steps(script, schedule.alone(script, call))
+    if not costs.only_makes_histograms(script, loop):
+        raise CannotEdit("the loop over the parameters does other things too")
+    return displays.every_few_steps(script, loop)
 
 
 RULE = Rule("SPD704", on=cst.Call, check=check, triggers=(b"for ", b"while "))

@@ -71,7 +71,7 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     if script.frequency(call) is not (Frequency.STEP if in_steps else Frequency.EPOCH):
         return
     cost = next((cost for cost in costs.of_call(script, call) if cost.kind in wanted), None)
-    if cost is not None and not schedule.is_thinned(script, one):
+    if cost is not None and not schedule.is_conditional(script, one):
         yield _finding(call, script, one, cost, in_steps=in_steps)
 
 
@@ -82,7 +82,12 @@ def _finding(call: cst.Call, script: Script, one: schedule.Scheduled, cost: cost
     advice = f"compute it every {period}, and after the last"
     related = () if cost.node is call else (Related(cost.script.source, cost.node, f"computes {cost.kind.value}"),)
     try:
-        edits = displays.throttled(script, call) if in_steps else schedule.every_few_epochs(script, one)
+        if cost.node is not call:
+            raise CannotEdit(f"what else `{reads.shown(script, call.func)}` does is not followed")
+        if in_steps:
+            edits = displays.every_few_steps(script, schedule.alone(script, call))
+        else:
+            edits = schedule.every_few_epochs(script, one)
     except CannotEdit as reason:
         return Finding(
             call, message, advice=f"{advice}; not rewritten, since {reason}", level=Level.WARNING, related=related

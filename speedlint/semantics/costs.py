@@ -35,16 +35,13 @@ _PAIRS = (
     "sklearn.metrics.silhouette_samples",
     "sklearn.metrics.pairwise_distances",
     "sklearn.metrics.pairwise.",
-    "sklearn.manifold.",
-    "sklearn.cluster.",
-    "sklearn.neighbors.",
+    "sklearn.manifold.TSNE",
     "umap.",
     "scipy.spatial.distance.pdist",
     "scipy.spatial.distance.cdist",
     "scipy.spatial.distance_matrix",
-    "scipy.cluster.",
 )
-_METRICS = ("sklearn.metrics.", "scipy.stats.", "scipy.spatial.", "skimage.metrics.", "medpy.metric.")
+_METRICS = ("sklearn.metrics.", "skimage.metrics.", "medpy.metric.", "scipy.stats.pearsonr", "scipy.stats.spearmanr")
 _REDUCTIONS = frozenset("mean sum min max std median argmin argmax".split())
 
 
@@ -127,6 +124,16 @@ def is_repeated(script: Script, cost: Cost) -> bool:
         return False
     first = next(call for call in script.source.inside(loop.body, cst.Call) if _own(script, call) is Kind.HISTOGRAMS)
     return first is not cost.node
+
+
+def only_makes_histograms(script: Script, loop: cst.For) -> bool:
+    """Whether all that a loop does is to make histograms."""
+    for line in loop.body.body:
+        match line:
+            case cst.SimpleStatementLine(body=[cst.Expr(value=cst.Call() as call)]) if _own(script, call) is Kind.HISTOGRAMS:
+                continue
+        return False
+    return loop.orelse is None
 
 
 def _is_of_each_parameter(script: Script, call: cst.Call) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import libcst as cst
 
 from speedlint import edits
@@ -13,20 +15,31 @@ _DEFINITIONS = (cst.FunctionDef, cst.ClassDef)
 
 
 def main_guard(script: Script) -> cst.If | None:
-    """The ``if __name__ == "__main__":`` of a script."""
+    """The ``if __name__ == "__main__":`` of a script, with nothing else in its condition."""
+    return next((each for each in _guards(script) if _is_plain(script, each.test)), None)
+
+
+def _guards(script: Script) -> Iterator[cst.If]:
     for statement in script.source.module.body:
-        if (
-            isinstance(statement, cst.If)
-            and "__name__" in script.text(statement.test)
-            and "__main__" in script.text(statement.test)
-        ):
-            return statement
-    return None
+        if isinstance(statement, cst.If):
+            test = script.text(statement.test)
+            if "__name__" in test and "__main__" in test and "!=" not in test and "not " not in test:
+                yield statement
+
+
+def _is_plain(script: Script, test: cst.BaseExpression) -> bool:
+    match test:
+        case cst.Comparison(comparisons=[cst.ComparisonTarget(operator=cst.Equal())]):
+            return "".join(script.text(test).split()).strip("()").replace("'", '"') in (
+                '__name__=="__main__"',
+                '"__main__"==__name__',
+            )
+    return False
 
 
 def is_entry(script: Script) -> bool:
     """Whether a script is run, not imported: it has a main guard, or works at its top level and nothing imports it."""
-    if main_guard(script) is not None:
+    if next(_guards(script), None) is not None:
         return True
     return not script.program.is_imported(script) and any(
         _works(script, statement) for statement in script.source.module.body

@@ -20,7 +20,9 @@ _MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 _WEAK_MARKS = ("requirements.txt", "README.md", "README.rst", "environment.yml")
 """What also lies in folders of a project: with Python files right above, the project goes on there."""
 _IMPORT = re.compile(
-    rb"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]+([^#\n]*(?:\([^)]*\))?)|import[ \t]+([^#\n]+))", re.MULTILINE
+    rb"(?:^|;)[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]*(\([^)]*\)|(?:\\\r?\n|[^#\n;])*)"
+    rb"|import[ \t]+((?:\\\r?\n|[^#\n;])+))",
+    re.MULTILINE,
 )
 _MOST_LISTED = 30_000
 _MOST_SEARCHED = 3000
@@ -165,7 +167,7 @@ class Imports:
             dotted.append(base)
             dotted += [(base if base.endswith(".") else base + ".") + n.decode() for n in re.findall(rb"\w+", names)]
         else:
-            dotted += [part.split(b" as ")[0].strip().decode("utf-8", "replace") for part in plain.split(b",")]
+            dotted += [part.split(b" as ")[0].strip(b" \t\r\n\\").decode("utf-8", "replace") for part in plain.split(b",")]
         found = {self._find(file, name) for name in dotted if re.fullmatch(r"[.\w]+", name)}
         return {path for path in found if path is not None}
 
@@ -196,7 +198,8 @@ def _python_files(root: Path) -> list[Path]:
         folders[:] = sorted(
             name for name in folders if not name.startswith(".") and name not in ("node_modules", "__pycache__")
         )
-        found += [Path(folder, name) for name in sorted(files) if name.endswith(".py")]
+        paths = (Path(folder, name) for name in sorted(files) if name.endswith(".py"))
+        found += [path for path in paths if path.is_file()]
         if len(found) > _MOST_LISTED:
             return []
     return found

@@ -8,6 +8,7 @@ from re import Pattern
 import libcst as cst
 
 from speedlint.semantics.script import Script
+from speedlint.semantics.values import PARSERS
 
 _LOGGERS = frozenset({"print", "info", "debug", "warning", "log", "write", "print_log"})
 _WHOLE = ("vars", "dataclasses.asdict")
@@ -64,10 +65,16 @@ def _is_walked(script: Script, call: cst.Call) -> bool:
 
 
 def _passes_options(script: Script, call: cst.Call) -> bool:
-    if _shows(script, call) or script.callee(call) is not None or script.definition(call.func) is not None:
+    if (
+        _shows(script, call)
+        or script.name(call.func) in _WHOLE
+        or script.callee(call) is not None
+        or script.definition(call.func) is not None
+    ):
         return False
     return any(
-        isinstance(arg.value, cst.Name) and any(_is_parsed(where, value) for where, value in script.roles.origins(arg.value))
+        isinstance(arg.value, (cst.Name, cst.Attribute))
+        and any(_is_parsed(where, value) for where, value in script.roles.origins(arg.value))
         for arg in call.args
     )
 
@@ -78,4 +85,4 @@ def _shows(script: Script, call: cst.Call) -> bool:
 
 
 def _is_parsed(script: Script, value: cst.BaseExpression) -> bool:
-    return isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) and value.func.attr.value == "parse_args"
+    return isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) and value.func.attr.value in PARSERS

@@ -12,6 +12,7 @@ from speedlint import edits
 from speedlint.edits import CannotEdit
 from speedlint.rule import Edit
 from speedlint.semantics import options
+from speedlint.semantics.accumulators import is_target
 from speedlint.semantics.displays import display_around
 from speedlint.semantics.evaluation import is_network
 from speedlint.semantics.loops import Does
@@ -153,21 +154,55 @@ def is_thinned(script: Script, one: Scheduled) -> bool:
     )
 
 
+def is_conditional(script: Script, one: Scheduled) -> bool:
+    """Whether a condition stands between the call and its loop, whatever it asks for."""
+    child: cst.CSTNode = one.call
+    for up in script.source.ancestors(one.call):
+        if up is one.loop:
+            return False
+        if isinstance(up, cst.If | cst.IfExp) and child is not up.test:
+            return True
+        if isinstance(up, cst.BooleanOperation) and child is up.right:
+            return True
+        child = up
+    return False
+
+
 def every_few_epochs(script: Script, one: Scheduled) -> tuple[Edit, ...]:
-    """Puts a call under ``if epoch % 10 == 0``, the last epoch included where it is known. Raises CannotEdit."""
-    statement = one.call if isinstance(script.source.parents[one.call], cst.Expr) else display_around(script, one.call)
-    if statement is None:
-        raise CannotEdit("what it returns is read in each epoch")
+    """Puts a call under ``if epoch % 10 == 0``, the last epoch included. Raises CannotEdit."""
+    statement = alone(script, one.call)
     match one.loop:
-        case cst.For(
-            target=cst.Name(value=epoch), iter=cst.Call(func=cst.Name("range"), args=[*_, cst.Arg(value=stop)] as args)
-        ) if len(args) < 3 and isinstance(stop, cst.Integer | cst.Name | cst.Attribute):
-            last = f" or {epoch} + 1 == {script.text(stop)}"
-        case cst.For(target=cst.Name(value=epoch) as name) if script.role(name) is Role.NUMBER:
-            last = ""
+        case cst.For(target=cst.Name(value=epoch), iter=cst.Call(args=args) as counted) if (
+            script.is_call_to(counted, "range") and 0 < len(args) < 3 and not any(arg.star or arg.keyword for arg in args)
+        ):
+            stop = args[-1].value
         case _:
             raise CannotEdit("no counter of the epochs is at hand")
-    return edits.wrap(script.source, statement, statement, f"if {epoch} % {EPOCHS} == 0{last}:")
+    names = {epoch, *(name.value for name in script.source.inside(stop, cst.Name))}
+    if any(True for _ in script.source.inside(stop, cst.Call)) or _is_set(script, one.loop, names):
+        raise CannotEdit("the counter of the epochs, or where it ends, may change within the loop")
+    return edits.wrap(
+        script.source, statement, statement, f"if {epoch} % {EPOCHS} == 0 or {epoch} + 1 == {script.text(stop)}:"
+    )
+
+
+def alone(script: Script, call: cst.Call) -> cst.Call | cst.Assign:
+    """The statement of a call that is there for its effect alone, or the display around it. Raises CannotEdit."""
+    statement = call if isinstance(script.source.parents[call], cst.Expr) else display_around(script, call)
+    if statement is None:
+        raise CannotEdit("what it returns is read")
+    if any(True for _ in script.source.inside(statement, cst.NamedExpr)):
+        raise CannotEdit("its statement gives a name a value")
+    for other in script.source.inside(statement, cst.Call):
+        if script.name(other.func) is None and other is not call and other is not statement:
+            raise CannotEdit(f"what else `{script.text(other.func)}` does is not followed")
+    return statement
+
+
+def _is_set(script: Script, loop: cst.For, names: set[str]) -> bool:
+    body = loop.body
+    targets = (name for name in script.source.inside(body, cst.Name) if is_target(script.source, name))
+    return any(name.value in names for name in targets)
 
 
 def scales(one: Validation) -> cst.For | None:

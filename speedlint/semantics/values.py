@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _LITERALS = (cst.Integer, cst.Float, cst.SimpleString, cst.ConcatenatedString)
 _NAMED = {"True": True, "False": False, "None": None}
 _COPIES = ("dataclasses.replace", "copy.copy", "copy.deepcopy")
-_PARSERS = ("parse_args", "parse_known_args", "parse_intermixed_args")
+PARSERS = ("parse_args", "parse_known_args", "parse_intermixed_args")
 
 
 class Values:
@@ -255,7 +255,7 @@ class Values:
         if depth > 10:
             return found
         match base:
-            case cst.Call(func=cst.Attribute(attr=cst.Name(value=method))) if method in _PARSERS:
+            case cst.Call(func=cst.Attribute(attr=cst.Name(value=method))) if method in PARSERS:
                 return [(self.script, base)]
             case cst.Call(args=[cst.Arg(value=inner), *_]) if self.script.name(base.func) in _COPIES:
                 return [(self.script, base)] if len(base.args) > 1 else self.settings(inner, depth + 1)
@@ -401,7 +401,7 @@ class Values:
 
 
 def _is_parser(call: cst.Call) -> bool:
-    return isinstance(call.func, cst.Attribute) and call.func.attr.value in _PARSERS
+    return isinstance(call.func, cst.Attribute) and call.func.attr.value in PARSERS
 
 
 def agreed(found: Iterator[Constant | None]) -> Constant | None:
