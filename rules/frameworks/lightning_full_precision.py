@@ -66,6 +66,10 @@ def _is_elsewhere(call: cst.Call, script: Script) -> bool:
     known = script.constant(accelerator) if accelerator is not None else None
     if known is not None and known.value in _NO_GPU:
         return True
+    for count in ("gpus", "devices"):
+        asked = script.argument(call, count)
+        if asked is not None and (known := script.constant(asked)) is not None and known.value in (0, None):
+            return True
     quick = script.argument(call, "fast_dev_run")
     return quick is not None and script.text(quick) != "False"
 
@@ -81,6 +85,7 @@ def _finding(call: cst.Call, script: Script, fits: list[tuple[Script, cst.Call]]
             if module is None:
                 raise CannotEdit("the module that it fits is not seen")
             refuse_module_hazards(place, module, half=half == "16")
+            lightning.refuse_manual(place, module)
     except CannotEdit as reason:
         return Finding(call, message, advice=f"{advice}; not written because {reason}", level=Level.WARNING)
     fix = Fix((edits.add_argument(script.source, call, f"precision={value}"),), Risk.NUMERIC)

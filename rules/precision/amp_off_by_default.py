@@ -1,9 +1,9 @@
 """Mixed precision is built in, and its switch is off unless somebody asks for it.
 
 ## What it does
-Follows what decides whether autocast or a loss scaler takes effect, `enabled=...` or the condition around it, through
-parameters, configuration classes and command-line options of the whole program, to the default that is written down; reports
-defaults that are off.
+Follows what decides whether autocast takes effect, `enabled=...` or the condition around it, through parameters,
+configuration classes and command-line options of the whole program, to the default that is written down; reports defaults
+that are off, are named for mixed precision, and leave no autocast on.
 
 ## Why it is slow
 All that mixed precision needs is there, tried by the author, and runs only when somebody knows the switch. Without it the
@@ -52,6 +52,7 @@ import libcst as cst
 from speedlint.edits import CannotEdit
 from speedlint.rule import Finding, Fix, Level, Related, Risk, Rule
 from speedlint.semantics import reads, switches
+from speedlint.semantics.halves import refuse_known_hazards
 from speedlint.semantics.script import Script
 
 
@@ -69,6 +70,7 @@ def _finding(switch: switches.Switch) -> Finding:
     related = (Related(switch.script.source, switch.call, "what it turns on"),)
     advice = "make it the default"
     try:
+        refuse_known_hazards(setting.script, half=True)
         fix = Fix(switches.turned_on(setting), Risk.NUMERIC)
     except CannotEdit as reason:
         advice = f"{advice}; not rewritten, since {reason}"

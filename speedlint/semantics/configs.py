@@ -36,10 +36,11 @@ _LARGEST = 1 << 20
 
 @dataclass(frozen=True)
 class Entry:
-    """A part of a configuration file: a mapping, a list or a value."""
+    """A part of a configuration file: a mapping, a list or a value, and the key it stands under."""
 
     path: Path
     node: yaml.Node
+    key: str = ""
 
     @property
     def line(self) -> int:
@@ -51,7 +52,7 @@ class Entry:
         if not isinstance(self.node, yaml.MappingNode):
             return None
         found = [value for name, value in self.node.value if isinstance(name, yaml.ScalarNode) and name.value == key]
-        return Entry(self.path, found[-1]) if found else None
+        return Entry(self.path, found[-1], key) if found else None
 
     @property
     def scalar(self) -> object:

@@ -14,9 +14,9 @@ from speedlint.edits import CannotEdit
 from speedlint.rule import Edit
 from speedlint.semantics.model import Definition, Role
 from speedlint.semantics.names import Binding, Kind
-from speedlint.semantics.networks import Hazard, Network, network
+from speedlint.semantics.networks import Hazard, Network, code_network, network
 from speedlint.semantics.script import Script
-from speedlint.semantics.steps import CLIPS, Step, step_network
+from speedlint.semantics.steps import CLIPS, Step, step_network, training_steps
 from speedlint.semantics.training import model_placements
 
 _DOUBLES = ("torch.float64", "torch.double", "torch.DoubleTensor", "torch.cuda.DoubleTensor")
@@ -37,6 +37,17 @@ def refuse_hazards(step: Step, *, half: bool) -> None:
 def refuse_module_hazards(script: Script, module: cst.BaseExpression, *, half: bool) -> None:
     """The same for a module that a framework trains, its training step and loss among its methods."""
     _refuse(script, network(script, module), half=half)
+
+
+def refuse_known_hazards(script: Script, *, half: bool) -> None:
+    """The same for all training steps of a program, for what is seen of their code."""
+    for place in script.everywhere(b".backward("):
+        made_of = [step_network(step) for step in training_steps(place)]
+        loops = [place.loops.driving_loop(call) for call in place.method_calls("backward")]
+        made_of += [code_network(place, loop.body) for loop in loops if loop is not None]
+        for hazard in (hazard for each in made_of for hazard in each.hazards):
+            if half or not hazard.half_only:
+                raise CannotEdit(_told(script, hazard))
 
 
 def _refuse(script: Script, made_of: Network, *, half: bool) -> None:

@@ -6,7 +6,10 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from speedlint.edits import CannotEdit
+from speedlint.semantics.model import Role
 from speedlint.semantics.script import Script
+from speedlint.semantics.training import roots
 
 _TRAINERS = (
     "lightning.Trainer",
@@ -17,6 +20,8 @@ _TRAINERS = (
     "pytorch_lightning.trainer.Trainer",
     "pytorch_lightning.trainer.trainer.Trainer",
 )
+_PLAIN = (Role.NUMBER, Role.STRING, Role.NONE, Role.LOADER, Role.DATASET)
+_BY_HAND = (b"automatic_optimization", b"LBFGS", b".half()", b".double()")
 
 
 def trainers(script: Script) -> Iterator[cst.Call]:
@@ -27,6 +32,21 @@ def trainers(script: Script) -> Iterator[cst.Call]:
 def is_new(script: Script, trainer: cst.Call) -> bool:
     """Whether a trainer is certainly of Lightning 2 or newer: it comes from the package ``lightning``."""
     return (script.name(trainer.func) or "").startswith("lightning.")
+
+
+def refuse_manual(script: Script, module: cst.BaseExpression) -> None:
+    """Raises CannotEdit where a module steps its optimizer by hand, in a way that loss scaling changes, or is made with
+    parts that are out of sight: a loss or a network that is handed to it."""
+    for root_script, made in roots(script, module):
+        value = root_script.value(made)
+        if value.definition is None or not isinstance(made, cst.Call):
+            raise CannotEdit("the class of the module is not seen")
+        if any(mark in value.definition.script.source.data for mark in _BY_HAND):
+            raise CannotEdit("the module may step its optimizer by hand, or choose a precision of its own")
+        for arg in made.args:
+            given = root_script.value(arg.value)
+            if given.role not in _PLAIN and root_script.constant(arg.value) is None:
+                raise CannotEdit(f"what `{root_script.text(arg.value)}` does in float16 is not followed")
 
 
 def fits(script: Script, trainer: cst.Call) -> list[tuple[Script, cst.Call]]:

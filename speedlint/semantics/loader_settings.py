@@ -95,15 +95,18 @@ def set_where_set(script: Script, setting: Setting, spell: Spell) -> tuple[Edit,
         literal = isinstance(place.node, cst.Integer) or (isinstance(place.node, cst.Name) and place.node.value == "False")
         if not literal:
             raise edits.CannotEdit("its value is not written out where it is set")
-        if not _HINTS[setting.name].search(_label(place.script, place.node)):
+        if not _HINTS[setting.name].search(label(place.script, place.node)):
             raise edits.CannotEdit("its value may also be used for something else")
         text, imports = spell(place.script, place.node)
         found += (*imports, edits.replace(place.script.source, place.node, text))
     return tuple(dict.fromkeys(found))
 
 
-def _label(script: Script, node: cst.CSTNode) -> str:
-    """What the place where a literal stands is called: the option, key, parameter, field or variable it is for."""
+def label(script: Script, node: cst.CSTNode) -> str:
+    """What the place where a literal stands is called: the option, key, parameter, field or variable it is for.
+
+    Nothing where one statement gives several names the same value.
+    """
     source = script.source
     for up in source.ancestors(node):
         match up:
@@ -120,7 +123,7 @@ def _label(script: Script, node: cst.CSTNode) -> str:
             case cst.DictElement(key=key):
                 return script.text(key)
             case cst.Assign(targets=targets):
-                return " ".join(script.text(target.target) for target in targets)
+                return script.text(targets[0].target) if len(targets) == 1 else ""
             case cst.AnnAssign(target=target):
                 return script.text(target)
             case cst.BaseStatement():

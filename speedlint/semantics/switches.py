@@ -1,7 +1,8 @@
-"""Switches of mixed precision: what decides whether autocast or a loss scaler is on, and where its default is written."""
+"""Switches of mixed precision: what decides whether autocast is on, and where its default is written."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,10 +12,13 @@ from speedlint import edits
 from speedlint.edits import CannotEdit
 from speedlint.rule import Edit
 from speedlint.semantics import library
+from speedlint.semantics.loader_settings import label
 from speedlint.semantics.model import Constant
+from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
 
-_ENABLED = {"torch.autocast": 2, "torch.amp.autocast": 2}
+_AMP = re.compile(r"amp|fp_?16|bf_?16|half|mixed|autocast", re.IGNORECASE)
+_ENABLED = {"torch.autocast": 2, "torch.amp.autocast": 2, "torch.cuda.amp.autocast": 0}
 _TRUE = {"False": "True", "0": "1"}
 
 
@@ -23,7 +27,7 @@ class Switch:
     """A switch that is off.
 
     Attributes:
-        script: the script that would enter autocast or make a scaler.
+        script: the script that would enter autocast.
         call: the call that does.
         setting: the default, where it is written.
     """
@@ -34,33 +38,64 @@ class Switch:
 
 
 def amp_off(script: Script) -> Iterator[Switch]:
-    """The mixed precision of a program that is off by default, one for each setting."""
-    seen = set()
-    for place in script.everywhere(b"autocast", b"GradScaler"):
-        for call in place.calls(*library.AUTOCASTS, *library.SCALERS):
+    """The mixed precision of a program that is off by default, one for each setting; none where some of it is on.
+
+    The setting has to be named for mixed precision: an option, field, key, parameter or variable.
+    """
+    found: dict[cst.CSTNode, Switch] = {}
+    for place in script.everywhere(b"autocast"):
+        for call in place.calls(*library.AUTOCASTS):
             setting = _setting(place, call)
-            if setting is not None and setting.value in (False, 0) and setting.node not in seen:
-                seen.add(setting.node)
-                yield Switch(place, call, setting)
+            if setting is None and not _is_left_out(place, call):
+                return
+            if setting is not None and setting.value in (False, 0) and _AMP.search(_called(setting)):
+                found.setdefault(setting.node, Switch(place, call, setting))
+    yield from found.values()
+
+
+def _is_left_out(script: Script, call: cst.Call) -> bool:
+    """Whether an autocast only takes a part out: ``enabled=False``."""
+    enabled = script.argument(call, "enabled", _ENABLED.get(script.name(call.func) or ""))
+    return enabled is not None and script.text(enabled) == "False"
+
+
+def _called(setting: Constant) -> str:
+    """What a setting is called."""
+    if setting.entry is not None:
+        return setting.entry.key
+    if isinstance(setting.node, cst.Call):
+        return " ".join(setting.script.text(arg) for arg in setting.node.args if arg.keyword is None)
+    return label(setting.script, setting.node)
 
 
 def _setting(script: Script, call: cst.Call) -> Constant | None:
     """What decides whether a call takes effect: its ``enabled``, or the condition it stands under."""
-    position = _ENABLED.get(script.name(call.func) or "", 0 if "cuda" in (script.name(call.func) or "") else None)
-    enabled = script.argument(call, "enabled", position)
+    enabled = script.argument(call, "enabled", _ENABLED.get(script.name(call.func) or ""))
     if enabled is not None:
-        known = script.constant(enabled)
-        return known if known is not None and known.node is not enabled else None
+        return _decides(script, enabled)
     child: cst.CSTNode = call
     for up in script.source.ancestors(call):
-        if isinstance(up, cst.If) and child is up.body:
-            known = script.constant(up.test)
-            if known is not None and isinstance(known.value, (bool, int)):
-                return known
+        if isinstance(up, (cst.If, cst.IfExp)) and child is up.body:
+            return _decides(script, up.test)
         if isinstance(up, cst.FunctionDef):
             return None
         child = up
     return None
+
+
+def _decides(script: Script, test: cst.BaseExpression) -> Constant | None:
+    """The one setting that a condition hangs on, written elsewhere: also for ``scaler is not None``."""
+    match test:
+        case cst.BooleanOperation(operator=cst.Or()):
+            return None
+        case cst.Comparison(left=cst.Name() as name, comparisons=[cst.ComparisonTarget(operator=cst.IsNot())]):
+            values = [binding.value for binding in script.names.reaching(name) if binding.kind is Kind.ASSIGN]
+            made = [value for _, value in script.roles.origins(name) if isinstance(value, cst.IfExp)] or values
+            chosen = [value for value in made if isinstance(value, cst.IfExp)]
+            where = [place for place, value in script.roles.origins(name) if isinstance(value, cst.IfExp)] or [script]
+            return _decides(where[0], chosen[0].test) if len(chosen) == 1 else None
+    known = script.constant(test)
+    return known if known is not None and known.node is not test else None
 
 
 def turned_on(setting: Constant) -> tuple[Edit, ...]:
@@ -72,22 +107,31 @@ def turned_on(setting: Constant) -> tuple[Edit, ...]:
         return _option_on(script, node)
     if isinstance(node, cst.BaseExpression) and script.text(node) in _TRUE:
         option = script.source.enclosing(node, cst.Call)
-        if isinstance(option, cst.Call) and _is_action(script, option):
-            return _option_on(script, option)
+        if isinstance(option, cst.Call) and _is_option(option):
+            kind = script.argument(option, "type")
+            if kind is not None and script.name(kind) == "bool":
+                raise CannotEdit("`type=bool` takes any text for True, so that nothing could turn it off")
+            if script.argument(option, "action") is not None:
+                return _option_on(script, option)
         return (edits.replace(script.source, node, _TRUE[script.text(node)]),)
     raise CannotEdit("its default is not written as False")
 
 
-def _is_action(script: Script, option: cst.Call) -> bool:
-    return script.argument(option, "action") is not None
+def _is_option(call: cst.Call) -> bool:
+    return isinstance(call.func, cst.Attribute) and call.func.attr.value == "add_argument"
 
 
 def _option_on(script: Script, option: cst.Call) -> tuple[Edit, ...]:
     """``action="store_true"`` becomes an option that is on, with a ``--no-...`` to turn it off."""
-    action = script.argument(option, "action")
+    action = next((arg.value for arg in option.args if arg.keyword is not None and arg.keyword.value == "action"), None)
     known = script.constant(action) if action is not None else None
     if action is None or known is None or known.value != "store_true":
         raise CannotEdit("the option is no plain `store_true`")
+    name = script.values.destination(option) or ""
+    taken = [each for each in script.method_calls("add_argument") if script.values.destination(each) == f"no_{name}"]
+    flags = [script.text(arg.value) for arg in option.args if arg.keyword is None]
+    if taken or not any(flag.strip("\"'").startswith("--") for flag in flags):
+        raise CannotEdit(f"`--no-{name}` cannot be added beside it")
     spelled, imports = script.spell("argparse.BooleanOptionalAction")
     replaced = edits.replace(script.source, action, spelled)
     return (*imports, replaced, edits.set_argument(script.source, option, "default", "True"))

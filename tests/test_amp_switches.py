@@ -1,0 +1,95 @@
+"""SPD108 leaves alone what is no switch of mixed precision, and programs where some of it is on."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from speedlint import run, stages
+from speedlint.config import Settings
+from speedlint.registry import Registry
+from speedlint.rule import Risk
+
+REGISTRY = Registry.load()
+TRAIN = """
+    import argparse
+
+    import torch
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--use_amp", action="store_true")
+    parser.add_argument("--bf16", action="store_true")
+    parser.add_argument("--evaluate", action="store_true")
+    parser.add_argument("--weight", type=int, default=0)
+    MORE
+    args = parser.parse_args()
+    AMP = DEBUG = False
+
+
+    def train(model, loader, optimizer):
+        scaler = torch.amp.GradScaler("cuda") if args.use_amp else None
+        for x in loader:
+            x = x.cuda()
+            STEP
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+"""
+ON = "with torch.autocast('cuda', dtype=torch.bfloat16):\n                loss = model(x).mean()"
+
+
+def settings(folder: Path) -> Settings:
+    return Settings(folder, select=("SPD108",), torch=(2, 13), risk=Risk.NUMERIC)
+
+
+def written(folder: Path, step: str, more: str = "") -> Path:
+    path = folder / "train.py"
+    path.write_text(textwrap.dedent(TRAIN.replace("STEP", step).replace("MORE", more)))
+    return path
+
+
+def under(condition: str) -> str:
+    return f"if {condition}:\n                with torch.autocast('cuda'):\n                    loss = model(x).mean()"
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        under("args.evaluate"),
+        under("args.weight"),
+        under("0"),
+        under("DEBUG"),
+        under("AMP"),
+        under("args.use_amp or args.bf16"),
+        f"{ON}\n            {under('args.use_amp')}",
+        "with torch.autocast('cuda', enabled=False):\n                loss = model(x).mean()",
+        "with torch.autocast('cuda', enabled=torch.cuda.is_available()):\n                loss = model(x).mean()",
+    ],
+)
+def test_it_is_left_alone(tmp_path: Path, step: str) -> None:
+    assert not run.merge(run.check([written(tmp_path, step)], settings(tmp_path), REGISTRY)).diagnostics
+
+
+@pytest.mark.parametrize("step", [under("args.use_amp"), under("scaler is not None")])
+def test_the_option_is_turned_on_and_can_be_turned_off(tmp_path: Path, step: str) -> None:
+    path = written(tmp_path, step)
+    (outcome,) = stages.fix([path], settings(tmp_path), REGISTRY).outcomes
+    line = 'parser.add_argument("--use_amp", action=argparse.BooleanOptionalAction, default=True)'
+    assert line in outcome.after.decode()
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ('parser.add_argument("--no-use-amp", action="store_true")', "cannot be added beside it"),
+        ("loss = torch.nn.BCELoss()", "raises under autocast"),
+    ],
+)
+def test_it_is_shown_where_turning_it_on_would_break(tmp_path: Path, more: str, why: str) -> None:
+    step = under("args.use_amp").replace("model(x).mean()", "torch.nn.functional.binary_cross_entropy(model(x), x)")
+    path = written(tmp_path, step if "BCE" in more else under("args.use_amp"), more)
+    (diagnostic,) = run.merge(run.check([path], settings(tmp_path), REGISTRY)).diagnostics
+    assert diagnostic.fix is None
+    assert why in diagnostic.advice
