@@ -107,6 +107,20 @@ def test_slices_are_those_of_python(
         "def f():\n    import os\n    os.remove('train.py')\n    return os.listdir()\nvalue = f()",
         "value = [x for a in range(4000) for x in range(4000)]",
         "value = value2\nvalue2 = value",
+        "value = unknown or [1, 2]",
+        "value = [1]\nother = value\nother.append(2)",
+        "def fill(x):\n    x.append(2)\nvalue = [1]\nfill(value)",
+        "for i in range(3):\n    value = i",
+        "value = '%*d' % (2000000000, 7)",
+        "value = sum([list(range(4000)) for _ in range(4000)], [])",
+        "from itertools import combinations\nvalue = [list(combinations(range(4096), 4095)) for _ in range(1000)]",
+        "def f():\n    a = b = []\n    for i in range(45):\n        a, b = [a, a], [b, b]\n    return a == b\nvalue = f()",
+        "def f():\n    d = {'a': 1}\n    d['a'] = 2\n    return d['a']\nvalue = f()",
+        "def f():\n    x = [1, 2, 3]\n    x[1:] = []\n    return x\nvalue = len(f())",
+        "import heapq\ndef f():\n    x = [1]\n    heapq.heappush(x, 2)\n    return x\nvalue = len(f())",
+        "@twice\ndef f():\n    return [1]\nvalue = len(f())",
+        "def f(x=[]):\n    x.append(1)\n    return x\nf()\nvalue = len(f())",
+        "def f():\n    n = 2\n    print(n := 8)\n    return n\nvalue = f()",
     ],
 )
 def test_what_is_not_known_costs_little_and_runs_nothing(tmp_path: Path, text: str) -> None:
@@ -132,6 +146,37 @@ LOOPS = """
 
     train([0, 0, 0, 0], True)
 """
+
+
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        ("for a in range(4):\n    mark(a)", 4),
+        ("for a in range(4):\n    if a % 2:\n        mark(a)", 2),
+        ("for a in range(4):\n    if a % 2:\n        continue\n    mark(a)", 2),
+        ("for a in range(4):\n    if data[a]:\n        continue\n    mark(a)", None),
+        ("for a in range(4):\n    if data[a]:\n        mark(a)", None),
+        ("for a in range(4):\n    if a == 3:\n        return\n    mark(a)", None),
+        ("for a in range(4):\n    if a:\n        mark(a)\n    else:\n        continue", None),
+        ("for a in range(4):\n    with data:\n        if a:\n            continue\n    mark(a)", None),
+        ("for a in range(4):\n    n = a\nfor a in range(4):\n    for b in range(n):\n        mark(b)", None),
+        ("k = 5\nk = min(k, 2)\nfor a in range(k):\n    mark(a)", 2),
+        ("for a, *b in [(1, 2), (3, 4)]:\n    for c in range(a):\n        mark(c)", None),
+        ("found = [a for a in range(4) if mark(a)]", None),
+        ("found = {a: mark(a) for a in range(4)}", None),
+        ("found = [mark(a) for a in range(4) for b in range(3)]", 12),
+        ("found = [mark(a) for a in range(4) if a]", None),
+        ("for a in range(1000):\n    for b in range(1000):\n        mark(b)", None),
+        ("while data:\n    mark(1)", None),
+        ("mark(1)", 1),
+    ],
+)
+def test_a_number_of_turns_is_right_or_not_known(tmp_path: Path, body: str, count: int | None) -> None:
+    where = script(tmp_path, "def train(data):\n" + textwrap.indent(body, "    ") + "\n")
+    call = next(call for call in where.source.of(cst.Call) if where.text(call.func) == "mark")
+    function = where.function(call)
+    assert function is not None
+    assert counts.times(where, call, function.body) == count
 
 
 def test_turns_are_multiplied_and_guards_are_followed(tmp_path: Path) -> None:

@@ -2,41 +2,58 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import libcst as cst
 
-from speedlint.semantics.folding import UNKNOWN, Folding, Frame
+from speedlint.semantics.folding import UNKNOWN, Folding, Frame, UnfoldableError
 from speedlint.semantics.script import Script
-
-_MOST = 1_000_000
 
 
 def times(script: Script, node: cst.CSTNode, block: cst.CSTNode, frame: Frame | None = None) -> int | None:
     """How often ``node`` is reached while ``block`` runs once, by the loops between them; None where that is not known.
 
-    ``frame`` holds what is known of the function's parameters. A branch whose condition is not known counts as taken.
+    ``frame`` holds what is known of the function's parameters. Branches and early exits between count where their conditions
+    are known; where one is not, neither is the number.
     """
     path = _path(script, node, block)
-    count = _count(Folding(), frame or Frame(script), path, node)
-    return count if count is not None and count <= _MOST else None
+    if path is None:
+        return None
+    try:
+        return _count(Folding(), frame or Frame(script), path, node)
+    except UnfoldableError:
+        return None
 
 
 def is_in_loop(script: Script, node: cst.CSTNode, block: cst.CSTNode) -> bool:
     """Whether a loop or comprehension within ``block`` runs ``node`` several times."""
-    return any(isinstance(each, cst.For | cst.While | cst.CompFor) for each in _path(script, node, block))
+    for up in script.source.ancestors(node):
+        if up is block:
+            return False
+        if isinstance(up, cst.For | cst.While) and not script.source.contains(_head(up), node):
+            return True
+        if isinstance(up, cst.ListComp | cst.GeneratorExp | cst.SetComp | cst.DictComp):
+            return not script.source.contains(up.for_in.iter, node)
+    return False
 
 
-def _path(script: Script, node: cst.CSTNode, block: cst.CSTNode) -> list[cst.CSTNode]:
-    """The loops, branches and blocks around the node within ``block``, the outermost first."""
+def _head(loop: cst.For | cst.While) -> cst.CSTNode:
+    return loop.iter if isinstance(loop, cst.For) else loop.test
+
+
+def _path(script: Script, node: cst.CSTNode, block: cst.CSTNode) -> list[cst.CSTNode] | None:
+    """The loops, branches and blocks around the node within ``block``, the outermost first; None where one is not known."""
     found: list[cst.CSTNode] = []
     child = node
     for up in script.source.ancestors(node):
         match up:
-            case cst.For() | cst.While() if child is up.body:
-                found.append(up)
-            case cst.ListComp(elt=element) | cst.GeneratorExp(elt=element) | cst.SetComp(elt=element) if child is element:
+            case cst.For(body=body):
+                if child is body:
+                    found.append(up)
+            case cst.ListComp(elt=element) | cst.GeneratorExp(elt=element) | cst.SetComp(elt=element):
+                if child is not element:
+                    return None
                 found.append(up.for_in)
+            case cst.While() | cst.DictComp() | cst.IfExp() | cst.BooleanOperation() | cst.Try() | cst.Lambda():
+                return None
             case cst.If() | cst.IndentedBlock():
                 found.append(up)
         if up is block:
@@ -46,22 +63,31 @@ def _path(script: Script, node: cst.CSTNode, block: cst.CSTNode) -> list[cst.CST
 
 
 def _count(folding: Folding, frame: Frame, path: list[cst.CSTNode], node: cst.CSTNode) -> int | None:
+    folding.charge(1)
     if not path:
         return 1
     outer, *rest = path
     following = rest[0] if rest else node
     match outer:
-        case cst.While():
+        case cst.For() if _may_leave(frame.script, outer, following):
             return None
-        case cst.For(body=body) if _may_break(frame.script, outer, body):
+        case cst.For(target=target, iter=iterated):
+            return _over(folding, frame, target, iterated, rest, node)
+        case cst.CompFor(target=target, iter=iterated, ifs=[]):
+            inner = [outer.inner_for_in] if outer.inner_for_in is not None else []
+            return _over(folding, frame, target, iterated, [*inner, *rest], node)
+        case cst.CompFor():
             return None
-        case cst.For(target=target, iter=iterated) | cst.CompFor(target=target, iter=iterated):
-            inner = outer.inner_for_in if isinstance(outer, cst.CompFor) else None
-            return _over(folding, frame, target, iterated, [inner, *rest] if inner is not None else rest, node)
-        case cst.If(test=test) if _holds(folding, frame, test) is (not _contains(frame.script, outer.body, following)):
-            return 0
-        case cst.IndentedBlock() if _is_left_before(folding, frame, outer, following):
-            return 0
+        case cst.If(test=test) if not frame.script.source.contains(test, following):
+            known = folding.value(frame, test)
+            if known is UNKNOWN:
+                return None
+            if bool(known) is not frame.script.source.contains(outer.body, following):
+                return 0
+        case cst.IndentedBlock():
+            leaves = _is_left_before(folding, frame, outer, following)
+            if leaves is not False:
+                return 0 if leaves else None
     return _count(folding, frame, rest, node)
 
 
@@ -78,39 +104,49 @@ def _over(
         return None
     total = 0
     for each in elements:
-        count = _count(folding, frame.bound(folding.bind(target, each)), rest, node)
-        if count is None or total > _MOST:
+        count = _count(folding, frame.turn(folding.bind(target, each)), rest, node)
+        if count is None:
             return None
         total += count
     return total
 
 
-def _holds(folding: Folding, frame: Frame, test: cst.BaseExpression) -> bool | None:
-    known: Any = folding.value(frame, test)
-    return None if known is UNKNOWN else bool(known)
-
-
-def _contains(script: Script, outer: cst.CSTNode, node: cst.CSTNode) -> bool:
-    return outer is node or script.source.contains(outer, node)
-
-
-def _is_left_before(folding: Folding, frame: Frame, block: cst.IndentedBlock, node: cst.CSTNode) -> bool:
-    """Whether a statement such as ``if not heads: continue`` leaves the block before it comes to the node."""
+def _is_left_before(folding: Folding, frame: Frame, block: cst.IndentedBlock, node: cst.CSTNode) -> bool | None:
+    """Whether ``if not heads: continue`` leaves the block before it comes to the node; None where that is not known."""
     for statement in block.body:
-        if _contains(frame.script, statement, node):
+        folding.charge(1)
+        if frame.script.source.contains(statement, node):
             return False
-        match statement:
-            case cst.If(test=test, body=body, orelse=None) if _leaves(body) and _holds(folding, frame, test):
+        if isinstance(statement, cst.If) and _ends(statement.body):
+            known = folding.value(frame, statement.test)
+            if known is UNKNOWN or statement.orelse is not None:
+                return None
+            if known:
                 return True
     return False
 
 
-def _may_break(script: Script, loop: cst.For, body: cst.BaseSuite) -> bool:
-    breaks = script.source.inside(body, cst.Break)
-    return any(script.source.enclosing(each, cst.For, cst.While) is loop for each in breaks)
-
-
-def _leaves(body: cst.BaseSuite) -> bool:
+def _ends(body: cst.BaseSuite) -> bool:
     last = body.body[-1] if body.body else None
-    small = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last
-    return isinstance(small, cst.Continue | cst.Return)
+    return isinstance(last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last, cst.Continue)
+
+
+def _may_leave(script: Script, loop: cst.For, node: cst.CSTNode) -> bool:
+    """Whether something ends the loop, or a turn of it, in a way that is not followed."""
+    inside = script.source.inside
+    if any(script.source.enclosing(each, cst.For, cst.While) is loop for each in inside(loop.body, cst.Break)):
+        return True
+    if any(script.function(each) is script.function(loop) for each in inside(loop.body, cst.Return)):
+        return True
+    return any(
+        script.source.enclosing(each, cst.For, cst.While) is loop and not _is_plain_exit(script, each)
+        for each in inside(loop.body, cst.Continue)
+    )
+
+
+def _is_plain_exit(script: Script, leave: cst.Continue) -> bool:
+    """Whether a ``continue`` ends an ``if`` that stands in a block around which nothing but branches and loops stand."""
+    branch = script.source.enclosing(leave, cst.If, cst.With, cst.Try)
+    holder = script.source.parents[branch] if branch is not None else None
+    is_alone = isinstance(branch, cst.If) and branch.orelse is None and _ends(branch.body)
+    return is_alone and isinstance(holder, cst.IndentedBlock) and isinstance(script.source.parents[holder], cst.For)

@@ -12,7 +12,7 @@ import functools
 import itertools
 import operator
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import libcst as cst
@@ -20,11 +20,13 @@ import libcst as cst
 from speedlint.semantics.model import Definition, Made, Role
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
-from speedlint.semantics.values import is_static
+from speedlint.semantics.values import is_static, returned
 
 _BUDGET = 20_000
 _LONGEST = 4096
+_HIGHEST = 1 << 40
 _DEEPEST = 14
+_MOST_ACTIVE = 40
 _GROWS = frozenset("append extend insert pop remove clear update setdefault sort reverse add".split())
 _NESTED = (cst.FunctionDef, cst.ClassDef, cst.Lambda)
 
@@ -60,25 +62,38 @@ _COMPARISONS: dict[type[cst.CSTNode], Callable[[Any, Any], Any]] = {
 
 
 _REDUCTIONS: dict[str, Callable[..., Any]] = {"int": int, "abs": abs, "min": min, "max": max, "sum": sum}
+_LEAVE_ALONE = frozenset(
+    "len print range enumerate zip list tuple set sorted reversed iter isinstance int float str repr min max sum abs any "
+    "all bool dict type id hash".split()
+)
+"""Builtins that do not change what they are given."""
+_HARMLESS = frozenset({"staticmethod", "torch.no_grad", "torch.inference_mode", "property"})
 
 
-class _UnfoldableError(Exception):
+class UnfoldableError(Exception):
     """A statement that is not known here, or too much work."""
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Where an expression is read: the script, the names bound there, and the call that made ``self``."""
+    """Where an expression is read.
+
+    Attributes:
+        names: what is known of the parameters; of all variables, and of the attributes of ``self``, where ``is_run``.
+        made: the call that made ``self``.
+        is_run: whether the function's statements are followed one by one, so that only ``names`` holds its variables.
+        turns: the targets of the loops and comprehensions around, in this turn.
+    """
 
     script: Script
     names: dict[str, Any] = field(default_factory=dict)
     made: Made | None = None
     is_run: bool = False
-    """Whether a function's statements are followed one by one, so that only ``names`` holds its variables."""
+    turns: dict[str, Any] = field(default_factory=dict)
 
-    def bound(self, names: dict[str, Any]) -> Frame:
-        """The same place with more names."""
-        return Frame(self.script, {**self.names, **names}, self.made, self.is_run)
+    def turn(self, names: dict[str, Any]) -> Frame:
+        """The same place in one turn of a loop."""
+        return replace(self, turns={**self.turns, **names})
 
 
 class Folding:
@@ -93,7 +108,7 @@ class Folding:
         """The value of an expression: a number, a string, a list or tuple of such, or UNKNOWN."""
         try:
             found = self._value(frame, node)
-        except (_UnfoldableError, ArithmeticError, TypeError, ValueError, LookupError, RecursionError):
+        except (UnfoldableError, ArithmeticError, TypeError, ValueError, LookupError, RecursionError, MemoryError):
             return UNKNOWN
         return UNKNOWN if found is _NOTHING else found
 
@@ -101,6 +116,29 @@ class Folding:
         """What iterating over an expression yields, or None."""
         found = self.value(frame, iterated)
         return list(found) if isinstance(found, (list, tuple, dict, str)) else None
+
+    def charge(self, work: int) -> None:
+        """Counts work against the budget. Raises UnfoldableError where it is spent."""
+        self._left -= work
+        if self._left < 0:
+            raise UnfoldableError
+
+    def _kept(self, value: Any) -> Any:
+        """A value that has been computed, its parts charged."""
+        todo = [value]
+        while todo:
+            self.charge(1)
+            each = todo.pop()
+            if isinstance(each, str):
+                self.charge(len(each) // 16)
+            elif isinstance(each, (list, tuple)):
+                self.charge(len(each))
+                todo += [part for part in each if isinstance(part, (list, tuple, dict, str))]
+            elif isinstance(each, dict):
+                todo += each.values()
+            elif isinstance(each, int) and abs(each) > _HIGHEST:
+                raise UnfoldableError
+        return value
 
     def bind(self, target: cst.CSTNode, value: Any) -> dict[str, Any]:
         """The names that a target gets, ``self.x`` under that name."""
@@ -110,7 +148,8 @@ class Folding:
             return {f"self.{target.attr.value}": value}
         found: dict[str, Any] = {}
         if isinstance(target, (cst.Tuple, cst.List)):
-            known = isinstance(value, (list, tuple)) and len(value) == len(target.elements)
+            plain = all(isinstance(element, cst.Element) for element in target.elements)
+            known = plain and isinstance(value, (list, tuple)) and len(value) == len(target.elements)
             for index, element in enumerate(target.elements):
                 found |= self.bind(element.value, value[index] if known else UNKNOWN)
         return found
@@ -130,7 +169,8 @@ class Folding:
             if given is not None:
                 names[name] = self.value(frame, given)
             elif parameter.default is not None and not frame.script.hides_arguments(call):
-                names[name] = self.value(Frame(function.script), parameter.default)
+                default = self.value(Frame(function.script), parameter.default)
+                names[name] = UNKNOWN if isinstance(default, (list, dict)) else default
             else:
                 names[name] = UNKNOWN
         made = frame.script.value(call.func).made if owner is not None else None
@@ -139,9 +179,9 @@ class Folding:
     # Expressions
 
     def _value(self, frame: Frame, node: cst.CSTNode) -> Any:
-        self._left -= 1
-        if self._left < 0 or len(self._active) > 40:
-            raise _UnfoldableError
+        self.charge(1)
+        if len(self._active) > _MOST_ACTIVE:
+            raise UnfoldableError
         match node:
             case cst.Name():
                 return self._name(frame, node)
@@ -154,7 +194,7 @@ class Folding:
             case cst.Dict():
                 return self._dict(frame, node)
             case cst.ListComp(elt=element, for_in=loop) | cst.GeneratorExp(elt=element, for_in=loop):
-                return self._bounded(self._comprehension(frame, element, loop))
+                return self._kept(self._comprehension(frame, element, loop))
             case cst.BinaryOperation(left=left, operator=kind, right=right) if type(kind) in _ARITHMETIC:
                 return self._apply(_ARITHMETIC[type(kind)], self._value(frame, left), self._value(frame, right))
             case cst.UnaryOperation(operator=cst.Minus(), expression=inner):
@@ -174,30 +214,22 @@ class Folding:
                 return self._call(frame, node)
         return self._constant(frame, node)
 
-    @staticmethod
-    def _apply(function: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    def _apply(self, function: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
         for side in (left, right):
             if side is UNKNOWN or side is _NOTHING:
                 return side
-        if function is operator.mul and not all(
-            isinstance(side, (int, float)) and abs(side) < 1e9 for side in (left, right)
-        ):
+            self._kept(side)
+        numbers = all(isinstance(side, (int, float)) for side in (left, right))
+        joins = function is operator.add and type(left) is type(right) and isinstance(left, (list, tuple, str))
+        if not numbers and not joins and function not in _COMPARISONS.values():
             return UNKNOWN
-        return Folding._bounded(function(left, right))
-
-    @staticmethod
-    def _bounded(value: Any) -> Any:
-        if isinstance(value, (list, tuple, str)) and len(value) > _LONGEST:
-            raise _UnfoldableError
-        return value
+        return self._kept(function(left, right))
 
     @staticmethod
     def _boolean(left: Any, is_and: bool, right: Any) -> Any:
-        sides = [side for side in (left, right) if side is not UNKNOWN and side is not _NOTHING]
-        decided = [side for side in sides if bool(side) is not is_and]
-        if decided:
-            return decided[0]
-        return right if len(sides) == 2 else UNKNOWN
+        if left is UNKNOWN or left is _NOTHING:
+            return right if right is (not is_and) else UNKNOWN
+        return right if bool(left) is is_and else left
 
     def _sequence(self, frame: Frame, node: cst.List | cst.Tuple, elements: Any) -> Any:
         found: list[Any] = []
@@ -232,18 +264,18 @@ class Folding:
         ends = [self._value(frame, end) if end is not None else None for end in (index.lower, index.upper, index.step)]
         if any(end is UNKNOWN or end is _NOTHING for end in ends) or not isinstance(base, (list, tuple, str)):
             return UNKNOWN
-        return base[slice(*ends)]
+        return self._kept(base[slice(*ends)])
 
     def _comprehension(self, frame: Frame, element: cst.BaseExpression, loop: cst.CompFor) -> list[Any]:
         iterated = self._value(frame, loop.iter)
         if not isinstance(iterated, (list, tuple, dict, str)):
-            raise _UnfoldableError
+            raise UnfoldableError
         found: list[Any] = []
         for each in iterated:
-            inner = frame.bound(self.bind(loop.target, each))
+            inner = frame.turn(self.bind(loop.target, each))
             tests = [self._value(inner, test.test) for test in loop.ifs]
             if any(test is UNKNOWN for test in tests):
-                raise _UnfoldableError
+                raise UnfoldableError
             if all(tests):
                 if loop.inner_for_in is not None:
                     found += self._comprehension(inner, element, loop.inner_for_in)
@@ -252,40 +284,43 @@ class Folding:
         return found
 
     def _constant(self, frame: Frame, node: cst.CSTNode) -> Any:
-        """What the other semantics know of an expression: its constant, or as how many things it comes."""
+        """The constant that an expression is known to be."""
         if frame.is_run and not isinstance(node, cst.Integer | cst.Float | cst.SimpleString | cst.Name):
             return UNKNOWN
         assert isinstance(node, cst.BaseExpression)
         constant = frame.script.constant(node)
-        if constant is not None:
-            return constant.value
-        value = frame.script.value(node)
-        return [UNKNOWN] * len(value.items) if value.role is Role.SEQUENCE and value.items else UNKNOWN
+        return UNKNOWN if constant is None or constant.entry is not None else constant.value
 
     # Names and attributes
 
     def _name(self, frame: Frame, name: cst.Name) -> Any:
-        if name.value in frame.names:
-            return frame.names[name.value]
         script = frame.script
+        bindings = script.names.reaching(name)
+        kinds = {binding.kind for binding in bindings}
+        if name.value in frame.turns and (frame.is_run or kinds == {Kind.FOR}):
+            return frame.turns[name.value]
+        if frame.is_run and name.value in frame.names:
+            return frame.names[name.value]
         if frame.is_run and script.names.scope(name).lookup(name.value) not in (None, script.names.module):
             return UNKNOWN
-        bindings = script.names.reaching(name)
-        if self._is_grown(script, name):
-            return UNKNOWN
+        if name.value in frame.names and kinds == {Kind.PARAMETER}:
+            return frame.names[name.value]
         if not bindings:
             return self._constant(frame, name)
-        with_values = [self._of_binding(frame, binding) for binding in bindings if self._may_hold(frame, binding)]
-        known = [value for value in with_values if value is not _NOTHING]
-        first = known[0] if known else UNKNOWN
-        return first if all(value == first for value in known) else self._constant(frame, name)
+        values = [self._of_binding(frame, binding) for binding in bindings if self._may_hold(frame, binding)]
+        if not values or any(value is UNKNOWN or value is _NOTHING or value != values[0] for value in values):
+            return self._constant(frame, name)
+        if isinstance(values[0], (list, dict)) and self._may_change(script, name):
+            return UNKNOWN
+        return values[0]
 
     def _of_binding(self, frame: Frame, binding: Binding) -> Any:
         if isinstance(binding.node, cst.Param):
             return self._parameter(frame, binding.node)
         if binding.kind is not Kind.ASSIGN or binding.value is None:
             return UNKNOWN
-        value = self._guarded(binding.node, lambda: self._value(frame, binding.value or binding.node))
+        outside = replace(frame, turns={})
+        value = self._guarded(binding.node, lambda: self._value(outside, binding.value or binding.node))
         for step in binding.path:
             if not isinstance(value, (list, tuple)) or step is None:
                 return UNKNOWN
@@ -333,16 +368,38 @@ class Folding:
             child = up
         return True
 
-    @staticmethod
-    def _is_grown(script: Script, name: cst.Name) -> bool:
-        """Whether a list or dict is changed in place."""
+    def _may_change(self, script: Script, name: cst.Name) -> bool:
+        """Whether a list or dict is changed in place, under this name, another one, or by a function that it is given to."""
         for use in script.names.uses(name):
             parent = script.source.parents[use]
+            if isinstance(parent, cst.Assign):
+                return True
             if isinstance(parent, cst.Attribute) and parent.value is use and parent.attr.value in _GROWS:
                 return True
             if isinstance(parent, cst.Subscript) and isinstance(script.source.parents[parent], cst.AssignTarget | cst.Del):
                 return True
+            if isinstance(parent, cst.Arg) and self._gives_away(script, parent):
+                return True
         return False
+
+    def _gives_away(self, script: Script, arg: cst.Arg) -> bool:
+        """Whether a call may change what it is given."""
+        call = script.source.parents[arg]
+        if not isinstance(call, cst.Call) or script.name(call.func) in _LEAVE_ALONE:
+            return False
+        if (script.name(call.func) or "").startswith(("torch.", "numpy.", "itertools.", "tqdm.")):
+            return False
+        callee = script.callee(call)
+        if callee is None or not isinstance(callee.node, cst.FunctionDef):
+            return True
+        inside = callee.script.source.inside
+        grows = (each for each in inside(callee.node, cst.Attribute) if each.attr.value in _GROWS)
+        writes = (
+            each
+            for each in inside(callee.node, cst.Subscript)
+            if isinstance(callee.script.source.parents[each], cst.AssignTarget | cst.Del | cst.AugAssign)
+        )
+        return next(grows, None) is not None or next(writes, None) is not None
 
     def _attribute(self, frame: Frame, node: cst.Attribute) -> Any:
         script = frame.script
@@ -361,22 +418,21 @@ class Folding:
     def _of_object(self, made: Made, name: str) -> Any:
         """What ``__init__`` sets an attribute to, of the object that a call made; no other method may set it."""
         init = made.script.callee(made.call)
-        if init is None or not isinstance(init.node, cst.FunctionDef):
+        definition = made.script.value(made.call).definition
+        if init is None or not isinstance(init.node, cst.FunctionDef) or definition is None:
             return UNKNOWN
-        owner = init.script.names.owner(init.node)
-        if owner is None:
-            return UNKNOWN
-        set_in = [
-            script.function(value)
-            for script, value, _ in init.script.roles.assigned_on_self(Definition(init.script, owner), name)
-        ]
+        roles = definition.script.roles
+        set_in = [script.function(value) for script, value, _ in roles.assigned_on_self(definition, name)]
         if any(function is not init.node for function in set_in) or init.script.values.is_counted(name):
+            return UNKNOWN
+        places = {script.path: script for script in (definition.script, init.script, made.script)}.values()
+        if any(_changes_attribute(script, name, init.node) for script in places):
             return UNKNOWN
         if made.call not in self._objects:
             self._objects[made.call] = {}
             frame = self.called(Frame(made.script), made.call, init)
             local = Frame(init.script, dict(frame.names), made, is_run=True)
-            with contextlib.suppress(_UnfoldableError):
+            with contextlib.suppress(UnfoldableError):
                 self._block(local, init.node.body, [])
             self._objects[made.call] = local.names
         return self._objects[made.call].get(f"self.{name}", UNKNOWN)
@@ -410,15 +466,35 @@ class Folding:
             known = not any(value is UNKNOWN or value is _NOTHING for value in given)
             if name == "isinstance":
                 return self._is_instance(frame, call)
+            for value in given:
+                self._kept(value)
             if known and (found := self._of_builtin(name, given)) is not UNKNOWN:
-                return self._bounded(found)
+                return self._kept(found)
         callee = frame.script.callee(call)
         if callee is not None and isinstance(callee.node, cst.FunctionDef) and callee.node.name.value != "__init__":
-            with contextlib.suppress(_UnfoldableError):
+            with contextlib.suppress(UnfoldableError):
                 found = self._run(frame, call, callee)
                 if found is not UNKNOWN:
                     return found
+        if frame.is_run and any(self._gives_away(frame.script, arg) for arg in call.args):
+            values = [self._value(frame, arg.value) for arg in call.args]
+            if any(isinstance(value, (list, dict)) for value in values):
+                raise UnfoldableError
+        if callee is not None and callee.node.name.value != "__init__":
+            return self._displayed(callee)
         return self._constant(frame, call)
+
+    @staticmethod
+    def _displayed(function: Definition) -> Any:
+        """As many unknown things as all returns of a function write out in a list or tuple."""
+        results = list(returned(function))
+        lengths = {len(each.elements) for each in results if isinstance(each, (cst.List, cst.Tuple))}
+        is_plain = all(
+            isinstance(each, (cst.List, cst.Tuple)) and all(isinstance(part, cst.Element) for part in each.elements)
+            for each in results
+        )
+        decorators = function.node.decorators if isinstance(function.node, cst.FunctionDef) else ()
+        return [UNKNOWN] * lengths.pop() if is_plain and len(lengths) == 1 and not decorators else UNKNOWN
 
     def _is_instance(self, frame: Frame, call: cst.Call) -> Any:
         value = self._value(frame, call.args[0].value)
@@ -432,8 +508,7 @@ class Folding:
             )
         return type(value).__name__ in names
 
-    @staticmethod
-    def _of_builtin(name: str, given: list[Any]) -> Any:
+    def _of_builtin(self, name: str, given: list[Any]) -> Any:
         first = given[0] if given else None
         match name:
             case "len" if isinstance(first, (list, tuple, str, dict)):
@@ -449,8 +524,11 @@ class Folding:
             case "itertools.combinations" | "itertools.permutations" | "itertools.product" if isinstance(
                 first, (list, tuple)
             ):
-                made_by = getattr(itertools, name.partition(".")[2])
-                return list(itertools.islice(made_by(*given), _LONGEST + 1))
+                found = []
+                for each in getattr(itertools, name.partition(".")[2])(*given):
+                    self.charge(len(each) + 1)
+                    found.append(each)
+                return found
             case "zip" if all(isinstance(each, (list, tuple)) for each in given):
                 return list(zip(*given))  # noqa: B905
             case "int" | "abs" | "min" | "max" | "sum" if given:
@@ -465,13 +543,16 @@ class Folding:
         """What a function of numbers and lists returns, or yields, followed statement by statement."""
         depth = sum(1 for each in self._active if isinstance(each, tuple) and each[0] == "run")
         if depth > _DEEPEST:
-            raise _UnfoldableError
+            raise UnfoldableError
         key = ("run", depth)
         self._active.add(key)
         try:
+            assert isinstance(function.node, cst.FunctionDef)
+            names = (function.script.name(each.decorator) for each in function.node.decorators)
+            if any(name not in _HARMLESS for name in names):
+                raise UnfoldableError
             inner = self.called(frame, call, function)
             local = Frame(inner.script, dict(inner.names), inner.made, is_run=True)
-            assert isinstance(function.node, cst.FunctionDef)
             yielded: list[Any] = []
             result = self._block(local, function.node.body, yielded)
             is_generator = any(True for _ in inner.script.source.inside(function.node, cst.Yield))
@@ -490,7 +571,7 @@ class Folding:
         return None
 
     def _statement(self, frame: Frame, statement: cst.CSTNode, yielded: list[Any]) -> tuple[Any] | None:
-        self._left -= 1
+        self.charge(1)
         match statement:
             case cst.Return(value=value):
                 return (self._value(frame, value) if value is not None else None,)
@@ -498,14 +579,17 @@ class Folding:
                 self._yield(frame, value, yielded)
             case cst.Expr(value=cst.Call() as call):
                 self._change(frame, call)
-            case cst.Expr() | cst.Pass() | cst.Assert():
+            case cst.Expr(value=cst.SimpleString()) | cst.Pass() | cst.Assert():
                 pass
             case cst.Assign(targets=targets, value=value):
                 known = self._value(frame, value)
                 for target in targets:
-                    frame.names.update(self.bind(target.target, known))
+                    frame.names.update(self._bound(target.target, known))
             case cst.AugAssign(target=target):
-                frame.names.update(self.bind(target, UNKNOWN))
+                names = self._bound(target, UNKNOWN)
+                if any(isinstance(frame.names.get(name), (list, dict)) for name in names):
+                    raise UnfoldableError
+                frame.names.update(names)
             case cst.If():
                 return self._branch(frame, statement, yielded)
             case cst.With(body=body):
@@ -513,14 +597,23 @@ class Folding:
             case cst.For(target=target, iter=iterated, body=body, orelse=None):
                 return self._turns(frame, target, self._value(frame, iterated), body, yielded)
             case _:
-                raise _UnfoldableError
+                raise UnfoldableError
+        if any(True for _ in frame.script.source.inside(statement, cst.NamedExpr)):
+            raise UnfoldableError
         return None
+
+    def _bound(self, target: cst.CSTNode, value: Any) -> dict[str, Any]:
+        """The names that an assignment in a function that is followed gives a value."""
+        parts = [element.value for element in target.elements] if isinstance(target, (cst.Tuple, cst.List)) else [target]
+        if any(isinstance(part, cst.Subscript | cst.StarredElement) for part in parts):
+            raise UnfoldableError
+        return self.bind(target, value)
 
     def _turns(
         self, frame: Frame, target: cst.CSTNode, elements: Any, body: cst.BaseSuite, yielded: list[Any]
     ) -> tuple[Any] | None:
         if not isinstance(elements, (list, tuple)):
-            raise _UnfoldableError
+            raise UnfoldableError
         for each in elements:
             frame.names.update(self.bind(target, each))
             result = self._block(frame, body, yielded)
@@ -531,7 +624,7 @@ class Folding:
     def _branch(self, frame: Frame, branch: cst.If, yielded: list[Any]) -> tuple[Any] | None:
         holds = self._value(frame, branch.test)
         if holds is UNKNOWN or holds is _NOTHING:
-            raise _UnfoldableError
+            raise UnfoldableError
         if holds:
             return self._block(frame, branch.body, yielded)
         if isinstance(branch.orelse, cst.Else):
@@ -539,23 +632,47 @@ class Folding:
         return self._branch(frame, branch.orelse, yielded) if branch.orelse is not None else None
 
     def _change(self, frame: Frame, call: cst.Call) -> None:
-        """What a statement ``found.append(x)`` does to a list of the function."""
-        if not isinstance(call.func, cst.Attribute) or call.func.attr.value not in _GROWS:
-            return
-        for name in self.bind(call.func.value, UNKNOWN):
-            held = frame.names.get(name, UNKNOWN)
-            is_added = call.func.attr.value == "append" and isinstance(held, list) and len(call.args) == 1
-            frame.names[name] = self._bounded([*held, self._value(frame, call.args[0].value)]) if is_added else UNKNOWN
+        """What a call that is a statement does to the lists of the function: ``found.append(x)``."""
+        if isinstance(call.func, cst.Attribute):
+            held = [frame.names.get(name) for name in self.bind(call.func.value, UNKNOWN)]
+            if held and isinstance(held[0], list) and call.func.attr.value == "append" and len(call.args) == 1:
+                held[0].append(self._value(frame, call.args[0].value))
+                return
+            if held and isinstance(held[0], (list, dict)):
+                raise UnfoldableError
+        if frame.script.name(call.func) not in _LEAVE_ALONE:
+            given = [self._value(frame, arg.value) for arg in call.args]
+            if any(isinstance(value, (list, dict)) for value in given):
+                raise UnfoldableError
 
     def _yield(self, frame: Frame, value: cst.BaseExpression | cst.From | None, yielded: list[Any]) -> None:
         if isinstance(value, cst.From):
             several = self._value(frame, value.item)
             if not isinstance(several, (list, tuple)):
-                raise _UnfoldableError
+                raise UnfoldableError
             yielded += several
         else:
             yielded.append(self._value(frame, value) if value is not None else None)
-        self._bounded(yielded)
+        self.charge(1)
+
+
+def _changes_attribute(script: Script, name: str, init: cst.CSTNode) -> bool:
+    """Whether a script may change an attribute of this name, or what it holds, elsewhere than in ``init``."""
+    if b"setattr(" in script.source.data:
+        return True
+    for attribute in script.source.of(cst.Attribute):
+        if attribute.attr.value != name or script.source.contains(init, attribute):
+            continue
+        parent = script.source.parents[attribute]
+        if isinstance(parent, cst.AssignTarget | cst.AugAssign | cst.Subscript | cst.Arg):
+            is_read = isinstance(parent, cst.Arg) or not isinstance(
+                script.source.parents[parent], cst.AssignTarget | cst.Del | cst.Assign
+            )
+            if not is_read:
+                return True
+        if isinstance(parent, cst.Attribute) and parent.attr.value in _GROWS:
+            return True
+    return False
 
 
 def _agreed(values: list[Any]) -> Any:
