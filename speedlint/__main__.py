@@ -1,6 +1,8 @@
 """Where the command starts: ``speedlint``, and ``python -m speedlint``."""
 
 import gc
+import sys
+from pathlib import Path
 
 _FEW = 100_000
 """Objects between two collections: syntax trees are many small objects that live as long as the run."""
@@ -17,5 +19,13 @@ def main() -> None:
     command(prog_name="speedlint")
 
 
+def _import_nothing_from_here() -> None:
+    """Takes the working folder, which ``python -m`` puts first, off the path: what is checked must not be imported."""
+    here, package = Path.cwd(), Path(__file__).resolve().parent
+    if sys.path and Path(sys.path[0] or ".").absolute() == here and package.parent != here:
+        del sys.path[0]
+
+
 if __name__ == "__main__":
+    _import_nothing_from_here()
     main()

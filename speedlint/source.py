@@ -34,6 +34,9 @@ _MAX_DEPTH = 300  # libcst prints a tree with two Python calls a level, and Pyth
 _MAX_BRACKETS = 100  # Python's own limit is 200; libcst's parser crashes between 1000 and 2000, earlier on small stacks
 _TOO_DEEP = "is nested too deeply to be read, left alone; exclude it, or split the longest expression"
 _PREFIXES = re.compile(rb"(?:\b(?:not|lambda\b[^:\n]*:)[\s\\]*){100}")
+_SIGNS = re.compile(rb"(?:[-+~][\s\\]*){100}")
+_MAX_BRANCHES = 3000
+_MAX_CHOICES = 100
 _NO_BRACKET = re.compile(rb"[^][(){}]+")
 _BRACKETS = {**dict.fromkeys(b"([{", 1), **dict.fromkeys(b")]}", -1)}
 _STRINGS_AND_COMMENTS = re.compile(
@@ -334,8 +337,12 @@ def _decode(path: Path, data: bytes) -> tuple[str, str]:
 
 
 def _is_too_deep(data: bytes) -> bool:
-    """Whether brackets or prefixes nest so deeply that the parser would exhaust the stack and end the process."""
-    if _PREFIXES.search(data):
+    """Whether brackets, prefixes or choices nest so deeply that the parser would exhaust the stack and end the process."""
+    if _PREFIXES.search(data) or data.count(b"elif") > _MAX_BRANCHES:
+        return True
+    if _SIGNS.search(data) and _SIGNS.search(_STRINGS_AND_COMMENTS.sub(b"", data)):
+        return True
+    if data.count(b" else ") > _MAX_CHOICES and any(line.count(b" else ") > _MAX_CHOICES for line in data.splitlines()):
         return True
     return _bracket_depth(data) > _MAX_BRACKETS and _bracket_depth(_STRINGS_AND_COMMENTS.sub(b"", data)) > _MAX_BRACKETS
 

@@ -208,8 +208,11 @@ def test_what_is_not_python_is_one_clear_line(data: bytes, expected: str) -> Non
         "+".join(["1"] * 1000),
         "a" + ".b" * 1000,
         "'a' " * 1000,
+        "-" * 50_000 + "1",
+        "1 if 1 else " * 2500 + "1",
+        "0\nif y: pass\n" + "elif y: pass\n" * 20_000,
     ],
-    ids=["parentheses", "calls", "lambdas", "nots", "sum", "attributes", "strings"],
+    ids=["parentheses", "calls", "lambdas", "nots", "sum", "attributes", "strings", "signs", "choices", "branches"],
 )
 def test_what_is_nested_too_deeply_is_refused_not_a_crash(expression: str) -> None:
     text = f"x = 1\n\ny = {expression}\n"
@@ -221,11 +224,12 @@ def test_what_is_nested_too_deeply_is_refused_not_a_crash(expression: str) -> No
     [
         "x = '" + "(" * 500 + "'\n",
         "# " + "[" * 500 + "\n",
+        "# " + "-" * 500 + "\n",
         "x = " + "(" * 90 + "1" + ")" * 90,
         "x = " + "+".join(["1"] * 250),
         "x = [" + "f(1), " * 2000 + "]",
     ],
-    ids=["string", "comment", "parentheses", "sum", "list"],
+    ids=["string", "comment", "line", "parentheses", "sum", "list"],
 )
 def test_what_is_long_or_moderately_deep_is_read(text: str) -> None:
     assert parse(text).faithful

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
@@ -175,3 +178,43 @@ def test_a_helper_asked_for_alone_says_what_it_says_within_its_folder(project: P
     assert set(alone) == {("numbers_of.py", "SPD301")}
     within = found(project, "train.py", "metrics.py", "numbers_of.py", "losses.py")["numbers_of.py", "SPD301"]
     assert (alone["numbers_of.py", "SPD301"].line, alone["numbers_of.py", "SPD301"].message) == (within.line, within.message)
+
+
+def test_a_pipe_a_device_or_a_huge_file_beside_a_script_is_left_alone(project: Path) -> None:
+    os.mkfifo(project / "pipe.py")
+    (project / "zero.py").symlink_to("/dev/zero")
+    (project / "huge.py").write_text("x = 1\n" * 400_000)
+    start = project / "train.py"
+    start.write_text(f"import pipe, zero, huge\n{start.read_text()}")
+    assert set(found(project, "numbers_of.py")) == {("numbers_of.py", "SPD301")}
+
+
+@pytest.mark.parametrize(
+    "imported",
+    [
+        "from pkg import (\n    trainer,\n)",
+        "from pkg import \\\n    trainer",
+        "import os; from pkg.trainer import train",
+        "import pkg.trainer",
+    ],
+)
+def test_whoever_starts_a_module_is_found_however_it_is_imported(tmp_path: Path, imported: str) -> None:
+    (tmp_path / "README.md").write_text("a project\n")
+    (tmp_path / "pkg").mkdir()
+    (tmp_path / "pkg" / "__init__.py").write_text("")
+    (tmp_path / "pkg" / "trainer.py").write_text(textwrap.dedent(TRAINER).lstrip())
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.py").write_text(f'import torch\n{imported}\n\nif __name__ == "__main__":\n    print(1)\n')
+    settings = Settings(tmp_path, select=("SPD105",), torch=(2, 13))
+    (diagnostic,) = run.merge(run.check([tmp_path / "pkg" / "trainer.py"], settings, REGISTRY)).diagnostics
+    assert "several scripts start it (a.py, b.py)" in diagnostic.advice
+
+
+def test_what_is_checked_is_not_imported_by_the_command(tmp_path: Path) -> None:
+    for name in ("json", "click", "ast", "torch"):
+        (tmp_path / f"{name}.py").write_text("open('owned', 'w').close()\n")
+    (tmp_path / "train.py").write_text("import torch\n")
+    command = [sys.executable, "-m", "speedlint", "check", "."]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not (tmp_path / "owned").exists()

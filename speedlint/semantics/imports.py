@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from speedlint.files import MAX_BYTES
 from speedlint.semantics import library
 
 Read = Callable[[Path], bytes]
@@ -172,6 +174,15 @@ class Imports:
         return {path for path in found if path is not None}
 
 
+def is_readable(path: Path) -> bool:
+    """Whether a path is a plain file of a size that a script has: no pipe, no device."""
+    try:
+        status = path.stat()
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_size <= MAX_BYTES
+
+
 def absolute(path: Path) -> Path:
     """The path from the root of the file system, ``..`` taken out, links left as they are."""
     return Path(os.path.abspath(path))  # noqa: PTH100 (Path.absolute keeps "..")
@@ -199,7 +210,7 @@ def _python_files(root: Path) -> list[Path]:
             name for name in folders if not name.startswith(".") and name not in ("node_modules", "__pycache__")
         )
         paths = (Path(folder, name) for name in sorted(files) if name.endswith(".py"))
-        found += [path for path in paths if path.is_file()]
+        found += [path for path in paths if is_readable(path)]
         if len(found) > _MOST_LISTED:
             return []
     return found

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from speedlint.semantics import configs
-from speedlint.semantics.imports import Imports, Known, absolute
+from speedlint.semantics.imports import Imports, Known, absolute, is_readable
 from speedlint.semantics.model import Flow
 from speedlint.semantics.names import Names
 from speedlint.semantics.script import Options, Script
@@ -78,7 +78,7 @@ class Program:
         key = absolute(path)
         if key not in self._scripts:
             try:
-                self._scripts[key] = self._parsed(path)
+                self._scripts[key] = self._parsed(path) if is_readable(path) else None
             except (SourceError, OSError):
                 self._scripts[key] = None
         return self._scripts[key]
