@@ -73,7 +73,7 @@ class Guards:
                 return Frequency.THROTTLED
             case cst.Equal() if self._is_counter(left) or self._is_counter(right):
                 return Frequency.EPOCH
-            case cst.Equal() if self._is_length(left) or self._is_length(right):
+            case cst.Equal() if self._is_last(left, right) or self._is_last(right, left):
                 return Frequency.EPOCH
             case cst.Is() if isinstance(right, cst.Name) and right.value == "None" and self._is_lazily_made(left):
                 return Frequency.EPOCH
@@ -166,12 +166,13 @@ class Guards:
     def _asks_for_gpu(self, test: cst.BaseExpression) -> bool:
         return any(script.is_call_to(value, "torch.cuda.is_available") for script, value in self.script.roles.origins(test))
 
-    def _is_length(self, side: cst.BaseExpression) -> bool:
-        """Whether one side of a comparison is ``len(loader)`` or ``len(loader) - 1``."""
-        match side:
-            case cst.BinaryOperation(left=left, operator=cst.Subtract(), right=cst.Integer()):
-                return self._is_length(left)
-        return self.script.is_call_to(side, "len")
+    def _is_last(self, turn: cst.BaseExpression, length: cst.BaseExpression) -> bool:
+        """Whether a loop's variable is compared with ``len(loader)`` or ``len(loader) - 1``."""
+        if isinstance(length, cst.BinaryOperation) and isinstance(length.right, cst.Integer):
+            length = length.left
+        if not isinstance(turn, cst.Name) or not self.script.is_call_to(length, "len"):
+            return False
+        return any(binding.kind is Kind.FOR for binding in self.script.names.reaching(turn))
 
     def counts_steps(self, test: cst.BaseExpression) -> bool:
         """Whether a condition is ``step % n == 0``, even where ``n`` is 1."""
