@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from speedlint.semantics import counts
-from speedlint.semantics.folding import UNKNOWN, Folding, Frame
+from speedlint.semantics.folding import Folding, Frame
 from speedlint.semantics.program import Program
+from speedlint.semantics.pure import UNKNOWN
 from speedlint.semantics.script import Options, Script
 
 SETTINGS: dict[str, Any] = {}

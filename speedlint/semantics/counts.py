@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import libcst as cst
 
-from speedlint.semantics.folding import UNKNOWN, Folding, Frame, UnfoldableError
+from speedlint.semantics.folding import Folding, Frame
+from speedlint.semantics.pure import UNKNOWN, UnfoldableError
 from speedlint.semantics.script import Script
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -19,59 +18,19 @@ import libcst as cst
 
 from speedlint.semantics.model import Definition, Made, Role
 from speedlint.semantics.names import Binding, Kind
+from speedlint.semantics.pure import ARITHMETIC, COMPARISONS, LEAVE_ALONE, NOTHING, UNKNOWN, Budget, UnfoldableError
 from speedlint.semantics.script import Script
 from speedlint.semantics.values import is_static, returned
 
 _BUDGET = 20_000
-_LONGEST = 4096
-_HIGHEST = 1 << 40
 _DEEPEST = 14
 _MOST_ACTIVE = 40
 _GROWS = frozenset("append extend insert pop remove clear update setdefault sort reverse add".split())
 _NESTED = (cst.FunctionDef, cst.ClassDef, cst.Lambda)
 
 
-class _Unknown:
-    """A value that is not known."""
-
-    def __repr__(self) -> str:
-        return "UNKNOWN"
-
-
-UNKNOWN: Any = _Unknown()
-_NOTHING: Any = _Unknown()
-"""What a value that depends on itself adds: nothing."""
-
-_ARITHMETIC: dict[type[cst.CSTNode], Callable[[Any, Any], Any]] = {
-    cst.Add: operator.add,
-    cst.Subtract: operator.sub,
-    cst.Multiply: operator.mul,
-    cst.FloorDivide: operator.floordiv,
-    cst.Modulo: operator.mod,
-}
-_COMPARISONS: dict[type[cst.CSTNode], Callable[[Any, Any], Any]] = {
-    cst.Equal: operator.eq,
-    cst.NotEqual: operator.ne,
-    cst.LessThan: operator.lt,
-    cst.LessThanEqual: operator.le,
-    cst.GreaterThan: operator.gt,
-    cst.GreaterThanEqual: operator.ge,
-    cst.In: lambda a, b: a in b,
-    cst.NotIn: lambda a, b: a not in b,
-}
-
-
-_REDUCTIONS: dict[str, Callable[..., Any]] = {"int": int, "abs": abs, "min": min, "max": max, "sum": sum}
-_LEAVE_ALONE = frozenset(
-    "len print range enumerate zip list tuple set sorted reversed iter isinstance int float str repr min max sum abs any "
-    "all bool dict type id hash".split()
-)
-"""Builtins that do not change what they are given."""
 _HARMLESS = frozenset({"staticmethod", "torch.no_grad", "torch.inference_mode", "property"})
-
-
-class UnfoldableError(Exception):
-    """A statement that is not known here, or too much work."""
+"""Decorators that leave what a function returns as it is."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +59,7 @@ class Folding:
     """One question's worth of folding."""
 
     def __init__(self) -> None:
-        self._left = _BUDGET
+        self._budget = Budget(_BUDGET)
         self._active: set[object] = set()
         self._objects: dict[cst.Call, dict[str, Any]] = {}
 
@@ -110,7 +69,7 @@ class Folding:
             found = self._value(frame, node)
         except (UnfoldableError, ArithmeticError, TypeError, ValueError, LookupError, RecursionError, MemoryError):
             return UNKNOWN
-        return UNKNOWN if found is _NOTHING else found
+        return UNKNOWN if found is NOTHING else found
 
     def elements(self, frame: Frame, iterated: cst.BaseExpression) -> list[Any] | None:
         """What iterating over an expression yields, or None."""
@@ -119,26 +78,7 @@ class Folding:
 
     def charge(self, work: int) -> None:
         """Counts work against the budget. Raises UnfoldableError where it is spent."""
-        self._left -= work
-        if self._left < 0:
-            raise UnfoldableError
-
-    def _kept(self, value: Any) -> Any:
-        """A value that has been computed, its parts charged."""
-        todo = [value]
-        while todo:
-            self.charge(1)
-            each = todo.pop()
-            if isinstance(each, str):
-                self.charge(len(each) // 16)
-            elif isinstance(each, (list, tuple)):
-                self.charge(len(each))
-                todo += [part for part in each if isinstance(part, (list, tuple, dict, str))]
-            elif isinstance(each, dict):
-                todo += each.values()
-            elif isinstance(each, int) and abs(each) > _HIGHEST:
-                raise UnfoldableError
-        return value
+        self._budget.charge(work)
 
     def bind(self, target: cst.CSTNode, value: Any) -> dict[str, Any]:
         """The names that a target gets, ``self.x`` under that name."""
@@ -194,40 +134,29 @@ class Folding:
             case cst.Dict():
                 return self._dict(frame, node)
             case cst.ListComp(elt=element, for_in=loop) | cst.GeneratorExp(elt=element, for_in=loop):
-                return self._kept(self._comprehension(frame, element, loop))
-            case cst.BinaryOperation(left=left, operator=kind, right=right) if type(kind) in _ARITHMETIC:
-                return self._apply(_ARITHMETIC[type(kind)], self._value(frame, left), self._value(frame, right))
+                return self._budget.kept(self._comprehension(frame, element, loop))
+            case cst.BinaryOperation(left=left, operator=kind, right=right) if type(kind) in ARITHMETIC:
+                return self._budget.apply(ARITHMETIC[type(kind)], self._value(frame, left), self._value(frame, right))
             case cst.UnaryOperation(operator=cst.Minus(), expression=inner):
-                return self._apply(operator.sub, 0, self._value(frame, inner))
+                return self._budget.apply(operator.sub, 0, self._value(frame, inner))
             case cst.UnaryOperation(operator=cst.Not(), expression=inner):
                 known = self._value(frame, inner)
-                return known if known in (UNKNOWN, _NOTHING) else not known
+                return known if known in (UNKNOWN, NOTHING) else not known
             case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=kind, comparator=right)]):
-                if type(kind) in _COMPARISONS:
-                    return self._apply(_COMPARISONS[type(kind)], self._value(frame, left), self._value(frame, right))
+                if type(kind) in COMPARISONS:
+                    return self._budget.apply(COMPARISONS[type(kind)], self._value(frame, left), self._value(frame, right))
             case cst.BooleanOperation(left=left, operator=kind, right=right):
                 return self._boolean(self._value(frame, left), isinstance(kind, cst.And), self._value(frame, right))
             case cst.IfExp(test=test, body=body, orelse=orelse):
                 known = self._value(frame, test)
-                return UNKNOWN if known in (UNKNOWN, _NOTHING) else self._value(frame, body if known else orelse)
+                return UNKNOWN if known in (UNKNOWN, NOTHING) else self._value(frame, body if known else orelse)
             case cst.Call():
                 return self._call(frame, node)
         return self._constant(frame, node)
 
-    def _apply(self, function: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
-        for side in (left, right):
-            if side is UNKNOWN or side is _NOTHING:
-                return side
-            self._kept(side)
-        numbers = all(isinstance(side, (int, float)) for side in (left, right))
-        joins = function is operator.add and type(left) is type(right) and isinstance(left, (list, tuple, str))
-        if not numbers and not joins and function not in _COMPARISONS.values():
-            return UNKNOWN
-        return self._kept(function(left, right))
-
     @staticmethod
     def _boolean(left: Any, is_and: bool, right: Any) -> Any:
-        if left is UNKNOWN or left is _NOTHING:
+        if left is UNKNOWN or left is NOTHING:
             return right if right is (not is_and) else UNKNOWN
         return right if bool(left) is is_and else left
 
@@ -257,14 +186,14 @@ class Folding:
     def _item(self, frame: Frame, base: Any, index: cst.BaseSlice) -> Any:
         if isinstance(index, cst.Index):
             key = self._value(frame, index.value)
-            if key is UNKNOWN or key is _NOTHING or not isinstance(base, (list, tuple, dict)):
+            if key is UNKNOWN or key is NOTHING or not isinstance(base, (list, tuple, dict)):
                 return UNKNOWN
             return base[key]
         assert isinstance(index, cst.Slice)
         ends = [self._value(frame, end) if end is not None else None for end in (index.lower, index.upper, index.step)]
-        if any(end is UNKNOWN or end is _NOTHING for end in ends) or not isinstance(base, (list, tuple, str)):
+        if any(end is UNKNOWN or end is NOTHING for end in ends) or not isinstance(base, (list, tuple, str)):
             return UNKNOWN
-        return self._kept(base[slice(*ends)])
+        return self._budget.kept(base[slice(*ends)])
 
     def _comprehension(self, frame: Frame, element: cst.BaseExpression, loop: cst.CompFor) -> list[Any]:
         iterated = self._value(frame, loop.iter)
@@ -308,7 +237,7 @@ class Folding:
         if not bindings:
             return self._constant(frame, name)
         values = [self._of_binding(frame, binding) for binding in bindings if self._may_hold(frame, binding)]
-        if not values or any(value is UNKNOWN or value is _NOTHING or value != values[0] for value in values):
+        if not values or any(value is UNKNOWN or value is NOTHING or value != values[0] for value in values):
             return self._constant(frame, name)
         if isinstance(values[0], (list, dict)) and self._may_change(script, name):
             return UNKNOWN
@@ -338,7 +267,7 @@ class Folding:
         for where, value in passed:
             answer = functools.partial(self._given, where, value, parameter)
             given.append(self._guarded((parameter, where.path, value), answer))
-        known = [value for value in given if value is not _NOTHING]
+        known = [value for value in given if value is not NOTHING]
         return _agreed(known)
 
     def _given(self, script: Script, value: cst.BaseExpression | None, parameter: cst.Param) -> Any:
@@ -348,7 +277,7 @@ class Folding:
 
     def _guarded(self, key: object, answer: Callable[[], Any]) -> Any:
         if key in self._active:
-            return _NOTHING
+            return NOTHING
         self._active.add(key)
         try:
             return answer()
@@ -363,7 +292,7 @@ class Folding:
                 break
             if isinstance(up, cst.If) and child in (up.body, up.orelse):
                 test = self._guarded(up, functools.partial(self._value, frame, up.test))
-                if test is not UNKNOWN and test is not _NOTHING and bool(test) is not (child is up.body):
+                if test is not UNKNOWN and test is not NOTHING and bool(test) is not (child is up.body):
                     return False
             child = up
         return True
@@ -385,7 +314,7 @@ class Folding:
     def _gives_away(self, script: Script, arg: cst.Arg) -> bool:
         """Whether a call may change what it is given."""
         call = script.source.parents[arg]
-        if not isinstance(call, cst.Call) or script.name(call.func) in _LEAVE_ALONE:
+        if not isinstance(call, cst.Call) or script.name(call.func) in LEAVE_ALONE:
             return False
         if (script.name(call.func) or "").startswith(("torch.", "numpy.", "itertools.", "tqdm.")):
             return False
@@ -446,7 +375,7 @@ class Folding:
             if isinstance(setting, cst.Call)
             for value in self._settings_of(script, name)
         ]
-        return _agreed([value for value in found if value is not _NOTHING])
+        return _agreed([value for value in found if value is not NOTHING])
 
     def _settings_of(self, script: Script, name: str) -> Iterator[Any]:
         for option in script.values.options(name):
@@ -463,13 +392,13 @@ class Folding:
         name = frame.script.name(call.func)
         if name is not None and all(arg.keyword is None and not arg.star for arg in call.args):
             given = [self._value(frame, arg.value) for arg in call.args if name != "isinstance"]
-            known = not any(value is UNKNOWN or value is _NOTHING for value in given)
+            known = not any(value is UNKNOWN or value is NOTHING for value in given)
             if name == "isinstance":
                 return self._is_instance(frame, call)
             for value in given:
-                self._kept(value)
-            if known and (found := self._of_builtin(name, given)) is not UNKNOWN:
-                return self._kept(found)
+                self._budget.kept(value)
+            if known and (found := self._budget.builtin(name, given)) is not UNKNOWN:
+                return self._budget.kept(found)
         callee = frame.script.callee(call)
         if callee is not None and isinstance(callee.node, cst.FunctionDef) and callee.node.name.value != "__init__":
             with contextlib.suppress(UnfoldableError):
@@ -501,43 +430,12 @@ class Folding:
         names = {frame.script.name(each) for each in _alternatives(call.args[1].value)}
         if names - {"list", "tuple", "dict", "int", "float", "str"}:
             return UNKNOWN
-        if value is UNKNOWN or value is _NOTHING:
+        if value is UNKNOWN or value is NOTHING:
             role = frame.script.role(call.args[0].value)
             return (
                 False if role in (Role.TENSOR, Role.MODULE) and not frame.script.value(call.args[0].value).made else UNKNOWN
             )
         return type(value).__name__ in names
-
-    def _of_builtin(self, name: str, given: list[Any]) -> Any:
-        first = given[0] if given else None
-        match name:
-            case "len" if isinstance(first, (list, tuple, str, dict)):
-                return len(first)
-            case "range" | "numpy.arange" | "torch.arange" if all(isinstance(each, int) for each in given):
-                return list(range(*given)) if len(range(*given)) <= _LONGEST else UNKNOWN
-            case "list" | "tuple" | "sorted" | "reversed" | "set" | "iter" if isinstance(first, (list, tuple, dict, str)):
-                made = list(dict.fromkeys(first)) if name == "set" else list(first)
-                made = sorted(made) if name == "sorted" else made[::-1] if name == "reversed" else made
-                return tuple(made) if name == "tuple" else made
-            case "enumerate" if isinstance(first, (list, tuple, str)):
-                return list(enumerate(first))
-            case "itertools.combinations" | "itertools.permutations" | "itertools.product" if isinstance(
-                first, (list, tuple)
-            ):
-                found = []
-                for each in getattr(itertools, name.partition(".")[2])(*given):
-                    self.charge(len(each) + 1)
-                    found.append(each)
-                return found
-            case "zip" if all(isinstance(each, (list, tuple)) for each in given):
-                return list(zip(*given))  # noqa: B905
-            case "int" | "abs" | "min" | "max" | "sum" if given:
-                return _REDUCTIONS[name](*given)
-            case "torch.nn.ModuleList" if isinstance(first, (list, tuple)):
-                return first
-            case "torch.nn.Sequential":
-                return given
-        return UNKNOWN
 
     def _run(self, frame: Frame, call: cst.Call, function: Definition) -> Any:
         """What a function of numbers and lists returns, or yields, followed statement by statement."""
@@ -623,7 +521,7 @@ class Folding:
 
     def _branch(self, frame: Frame, branch: cst.If, yielded: list[Any]) -> tuple[Any] | None:
         holds = self._value(frame, branch.test)
-        if holds is UNKNOWN or holds is _NOTHING:
+        if holds is UNKNOWN or holds is NOTHING:
             raise UnfoldableError
         if holds:
             return self._block(frame, branch.body, yielded)
@@ -640,7 +538,7 @@ class Folding:
                 return
             if held and isinstance(held[0], (list, dict)):
                 raise UnfoldableError
-        if frame.script.name(call.func) not in _LEAVE_ALONE:
+        if frame.script.name(call.func) not in LEAVE_ALONE:
             given = [self._value(frame, arg.value) for arg in call.args]
             if any(isinstance(value, (list, dict)) for value in given):
                 raise UnfoldableError
