@@ -72,6 +72,21 @@ def test_it_is_left_alone(tmp_path: Path, step: str) -> None:
     assert not run.merge(run.check([written(tmp_path, step)], settings(tmp_path), REGISTRY)).diagnostics
 
 
+HELPER = """
+def _autocast(enabled):
+    if not enabled:
+        return contextlib.nullcontext()
+    return torch.autocast("cuda", enabled=True)
+"""
+
+
+def test_the_option_is_followed_through_a_helper(tmp_path: Path) -> None:
+    path = written(tmp_path, "with _autocast(bool(args.use_amp and x.is_cuda)):\n                loss = model(x).mean()")
+    path.write_text(path.read_text() + HELPER)
+    (outcome,) = stages.fix([path], settings(tmp_path), REGISTRY).outcomes
+    assert "argparse.BooleanOptionalAction" in outcome.after.decode()
+
+
 @pytest.mark.parametrize("step", [under("args.use_amp"), under("scaler is not None")])
 def test_the_option_is_turned_on_and_can_be_turned_off(tmp_path: Path, step: str) -> None:
     path = written(tmp_path, step)

@@ -45,18 +45,13 @@ def amp_off(script: Script) -> Iterator[Switch]:
     found: dict[cst.CSTNode, Switch] = {}
     for place in script.everywhere(b"autocast"):
         for call in place.calls(*library.AUTOCASTS):
-            setting = _setting(place, call)
-            if setting is None and not _is_left_out(place, call):
+            condition = _condition(place, call)
+            if condition is None:
                 return
+            setting = _decides(place, condition)
             if setting is not None and setting.value in (False, 0) and _AMP.search(_called(setting)):
                 found.setdefault(setting.node, Switch(place, call, setting))
     yield from found.values()
-
-
-def _is_left_out(script: Script, call: cst.Call) -> bool:
-    """Whether an autocast only takes a part out: ``enabled=False``."""
-    enabled = script.argument(call, "enabled", _ENABLED.get(script.name(call.func) or ""))
-    return enabled is not None and script.text(enabled) == "False"
 
 
 def _called(setting: Constant) -> str:
@@ -68,18 +63,35 @@ def _called(setting: Constant) -> str:
     return label(setting.script, setting.node)
 
 
-def _setting(script: Script, call: cst.Call) -> Constant | None:
-    """What decides whether a call takes effect: its ``enabled``, or the condition it stands under."""
+def _condition(script: Script, call: cst.Call) -> cst.BaseExpression | None:
+    """What a call takes effect under: its ``enabled``, or the condition around it; None where it always does."""
     enabled = script.argument(call, "enabled", _ENABLED.get(script.name(call.func) or ""))
-    if enabled is not None:
-        return _decides(script, enabled)
+    if enabled is not None and script.text(enabled) != "True":
+        return enabled
     child: cst.CSTNode = call
     for up in script.source.ancestors(call):
         if isinstance(up, (cst.If, cst.IfExp)) and child is up.body:
-            return _decides(script, up.test)
+            return up.test
+        if isinstance(up, cst.IndentedBlock) and (left := _left_unless(up, child)) is not None:
+            return left
         if isinstance(up, cst.FunctionDef):
             return None
         child = up
+    return None
+
+
+def _left_unless(block: cst.IndentedBlock, child: cst.CSTNode) -> cst.BaseExpression | None:
+    """``enabled`` where ``if not enabled: return ...`` stands above a statement in its block."""
+    for statement in block.body:
+        match statement:
+            case _ if statement is child:
+                return None
+            case cst.If(
+                test=cst.UnaryOperation(operator=cst.Not(), expression=asked),
+                body=cst.IndentedBlock(body=[*_, cst.SimpleStatementLine(body=[*_, cst.Return()])]),
+                orelse=None,
+            ):
+                return asked
     return None
 
 
