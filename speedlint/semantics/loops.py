@@ -220,6 +220,9 @@ class Loops:
 
     def does(self, block: cst.CSTNode) -> Does:
         """What a block does when it runs once."""
+        return self.script.program.flow.ask(("block", block), lambda: self._does(block), Does.NOTHING)
+
+    def _does(self, block: cst.CSTNode) -> Does:
         source, found = self.script.source, Does.NOTHING
         for call in source.inside(block, cst.Call):
             if not self._runs_here(call, block):

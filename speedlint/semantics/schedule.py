@@ -45,11 +45,14 @@ class Validation(Scheduled):
 def scheduled(script: Script, call: cst.Call) -> Scheduled | None:
     """The call with its loop; None where no loop of its own function steps or goes over the epochs of one training."""
     loop = _loop(script, call)
-    if loop is None:
+    if loop is None or not script.once(("one training", loop), lambda: _is_of_one_training(script, loop), False):
         return None
+    return Scheduled(call, loop)
+
+
+def _is_of_one_training(script: Script, loop: cst.For | cst.While) -> bool:
     does = script.loops.does(loop.body)
-    is_training = script.loops.kind(loop) is Frequency.STEP or (does & Does.TRAINS and not does & Does.MAKES_OPTIMIZER)
-    return Scheduled(call, loop) if is_training else None
+    return script.loops.kind(loop) is Frequency.STEP or bool(does & Does.TRAINS and not does & Does.MAKES_OPTIMIZER)
 
 
 def validation(script: Script, call: cst.Call) -> Validation | None:
@@ -74,10 +77,20 @@ def _loop(script: Script, node: cst.CSTNode) -> cst.For | cst.While | None:
         if isinstance(up, cst.FunctionDef):
             return None
         if isinstance(up, (cst.For, cst.While)) and (kind := script.loops.kind(up)) in (Frequency.STEP, Frequency.EPOCH):
-            does = script.loops.does(up.body)
-            trains_whole = kind is Frequency.STEP and (does & Does.TRAINS or not does & Does.OPTIMIZER_STEP)
-            return None if trains_whole else up
+            if kind is Frequency.EPOCH:
+                return up
+            return None if _trains_whole(script, up) else up
     return None
+
+
+def _trains_whole(script: Script, loop: cst.For | cst.While) -> bool:
+    """Whether each turn of a loop trains as a whole, or does not update anything."""
+
+    def answer() -> bool:
+        does = script.loops.does(loop.body)
+        return bool(does & Does.TRAINS) or not does & Does.OPTIMIZER_STEP
+
+    return script.once(("trains whole", loop), answer, False)
 
 
 def full_passes(callee: Definition) -> Iterator[cst.For]:
