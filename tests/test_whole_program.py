@@ -218,3 +218,21 @@ def test_what_is_checked_is_not_imported_by_the_command(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert not (tmp_path / "owned").exists()
+
+
+@pytest.mark.parametrize(
+    ("guard", "is_written"),
+    [
+        ('if __name__ == "__main__":', True),
+        ("if '__main__' == __name__:", True),
+        ('if __name__ != "__main__":', False),
+        ('if __name__ == "__main__" and not torch.cuda.is_available():', False),
+    ],
+)
+def test_a_call_is_written_into_a_plain_main_guard_only(tmp_path: Path, guard: str, is_written: bool) -> None:
+    text = textwrap.dedent(TRAINER).lstrip() + f"\n\n{guard}\n    train(torch.randn(8, 4, 512))\n"
+    (tmp_path / "train.py").write_text(text)
+    settings = Settings(tmp_path, select=("SPD105",), torch=(2, 13))
+    outcomes = stages.fix([tmp_path / "train.py"], settings, REGISTRY).outcomes
+    in_guard = f'{guard}\n    torch.set_float32_matmul_precision("high")\n'
+    assert any(in_guard in outcome.after.decode() for outcome in outcomes) is is_written
