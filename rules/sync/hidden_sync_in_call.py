@@ -85,7 +85,7 @@ _HOT = (Frequency.STEP, Frequency.EVAL_STEP)
 
 
 def check(call: cst.Call, script: Script) -> Iterator[Finding]:
-    if reads.frequency(script, call) not in _HOT:
+    if reads.frequency(script, call) not in _HOT or reads.often(script, call) is None:
         return
     behind = hidden.behind(script, call, waits.within)
     loop = script.loops.driving_loop(call)
