@@ -17,13 +17,12 @@ from speedlint.fixer import Read
 from speedlint.registry import Registry, covers
 from speedlint.rule import Finding, Fix, Level, Related, Rule
 from speedlint.semantics import entry, eras
-from speedlint.semantics.model import Frequency
+from speedlint.semantics.model import FREQUENT, Frequency
 from speedlint.semantics.program import Cache, Program
 from speedlint.semantics.script import Options, Script
 from speedlint.source import SourceError
 from speedlint.suppress import Suppressions
 
-_FREQUENT = (Frequency.STEP, Frequency.EVAL_STEP)
 _OLDEST = (1, 13)
 _EXCERPT_LINES, _EXCERPT_WIDTH = 3, 300
 _LONGEST = 600
@@ -110,7 +109,7 @@ class Engine:
         line, column = source.position(start)
         end_line, end_column = source.position(end)
         frequency = script.frequency(finding.node)
-        level = finding.level or (Level.WARNING if frequency in _FREQUENT else Level.NOTE)
+        level = finding.level or (Level.WARNING if frequency in FREQUENT else Level.NOTE)
         if level is Level.WARNING and entry.is_never_called(script, finding.node):
             level = Level.NOTE
         excerpt = [source.line_text(each) for each in range(line, min(end_line + 1, line + _EXCERPT_LINES))]
@@ -173,7 +172,7 @@ def _ignored(settings: Settings, path: Path) -> list[str]:
 
 def _callers(script: Script, node: cst.CSTNode, frequency: Frequency) -> list[Related]:
     """The calls through which a line of a helper runs in each step."""
-    if frequency not in _FREQUENT:
+    if frequency not in FREQUENT:
         return []
     callers = script.loops.callers(node)[:_MOST_CALLERS]
     return [Related(other.source, call, f"called here, {_OFTEN[frequency]}") for other, call in callers]

@@ -367,6 +367,12 @@ def _syntax_problem(text: str, line: int) -> tuple[int, str]:
     return line, f"syntax error{words}; correct or exclude it"
 
 
+def last_statement(body: cst.BaseSuite) -> cst.CSTNode | None:
+    """The last small statement of a body, or its last compound statement."""
+    last = body.body[-1] if body.body else None
+    return last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last
+
+
 _SEQUENCES = (tuple, list)
 _PLAIN = (type(None), str, bool, cst.MaybeSentinel)
 _fields_of: dict[type, tuple[str, ...]] = {}

@@ -77,15 +77,13 @@ from speedlint.semantics import counts, hidden, reads, waits
 from speedlint.semantics.companions import check_gain
 from speedlint.semantics.deferral import keep_on_device
 from speedlint.semantics.hidden import Hidden
-from speedlint.semantics.model import Frequency
+from speedlint.semantics.model import FREQUENT, Frequency
 from speedlint.semantics.script import Script
 from speedlint.semantics.waits import Wait
 
-_HOT = (Frequency.STEP, Frequency.EVAL_STEP)
-
 
 def check(call: cst.Call, script: Script) -> Iterator[Finding]:
-    if reads.frequency(script, call) not in _HOT or reads.often(script, call) is None:
+    if reads.frequency(script, call) not in FREQUENT or reads.often(script, call) is None:
         return
     behind = hidden.behind(script, call, waits.within)
     loop = script.loops.driving_loop(call)

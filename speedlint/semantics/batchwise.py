@@ -8,11 +8,10 @@ import libcst as cst
 
 from speedlint.semantics import passes
 from speedlint.semantics.evaluation import is_network
-from speedlint.semantics.model import Frequency, Role
+from speedlint.semantics.model import FREQUENT, Role
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
 
-_HOT = (Frequency.STEP, Frequency.EVAL_STEP)
 _ROWS = (Role.TENSOR, Role.ARRAY)
 
 
@@ -36,7 +35,7 @@ class RowLoop:
 
 def row_loop(script: Script, loop: cst.For) -> RowLoop | None:
     """The loop as one over the rows of a tensor or array; None where it is over anything else."""
-    if script.frequency(loop) not in _HOT or script.loops.iterates_loader(loop):
+    if script.frequency(loop) not in FREQUENT or script.loops.iterates_loader(loop):
         return None
     rows = _counted(script, loop) if isinstance(loop.iter, cst.Call) else _walked(script, loop)
     if rows is None:

@@ -13,6 +13,7 @@ import libcst as cst
 from speedlint.semantics.model import Role
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
+from speedlint.source import last_statement
 
 CONDITIONAL = (cst.If, cst.While, cst.Assert, cst.IfExp, cst.Call)
 Conditional = cst.If | cst.While | cst.Assert | cst.IfExp | cst.Call
@@ -90,10 +91,7 @@ def ends_loop(node: Conditional) -> bool:
     """Whether the condition only decides when an inner loop is over, as where each sequence has reached its end."""
     if isinstance(node, cst.While):
         return True
-    if not isinstance(node, cst.If):
-        return False
-    last = node.body.body[-1] if node.body.body else None
-    return isinstance(last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last, cst.Break)
+    return isinstance(node, cst.If) and isinstance(last_statement(node.body), cst.Break)
 
 
 def is_sanity_check(script: Script, test: cst.CSTNode) -> bool:

@@ -7,6 +7,7 @@ import libcst as cst
 from speedlint.semantics.folding import Folding, Frame
 from speedlint.semantics.pure import UNKNOWN, UnfoldableError
 from speedlint.semantics.script import Script
+from speedlint.source import last_statement
 
 
 def times(script: Script, node: cst.CSTNode, block: cst.CSTNode, frame: Frame | None = None) -> int | None:
@@ -118,18 +119,13 @@ def _is_left_before(folding: Folding, frame: Frame, block: cst.IndentedBlock, no
         folding.charge(1)
         if frame.script.source.contains(statement, node):
             return False
-        if isinstance(statement, cst.If) and _ends(statement.body):
+        if isinstance(statement, cst.If) and isinstance(last_statement(statement.body), cst.Continue):
             known = folding.value(frame, statement.test)
             if known is UNKNOWN or statement.orelse is not None:
                 return None
             if known:
                 return True
     return False
-
-
-def _ends(body: cst.BaseSuite) -> bool:
-    last = body.body[-1] if body.body else None
-    return isinstance(last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last, cst.Continue)
 
 
 def _may_leave(script: Script, loop: cst.For, node: cst.CSTNode) -> bool:
@@ -149,5 +145,6 @@ def _is_plain_exit(script: Script, leave: cst.Continue) -> bool:
     """Whether a ``continue`` ends an ``if`` that stands in a block around which nothing but branches and loops stand."""
     branch = script.source.enclosing(leave, cst.If, cst.With, cst.Try)
     holder = script.source.parents[branch] if branch is not None else None
-    is_alone = isinstance(branch, cst.If) and branch.orelse is None and _ends(branch.body)
+    is_last = isinstance(branch, cst.If) and isinstance(last_statement(branch.body), cst.Continue)
+    is_alone = is_last and isinstance(branch, cst.If) and branch.orelse is None
     return is_alone and isinstance(holder, cst.IndentedBlock) and isinstance(script.source.parents[holder], cst.For)

@@ -26,12 +26,11 @@ from speedlint.semantics.accumulators import (
 )
 from speedlint.semantics.dtypes import is_floating, is_integral, is_scalar, may_be_half
 from speedlint.semantics.gradients import is_graphless
-from speedlint.semantics.model import Frequency, Role
+from speedlint.semantics.model import FREQUENT, Role
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
 
 _ARITHMETIC = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide)
-_HOT = (Frequency.STEP, Frequency.EVAL_STEP)
 _SEE_ALL = {("locals", False), ("vars", False), ("globals", False), ("eval", True), ("exec", True)}
 _SCOPES = (cst.FunctionDef, cst.Lambda, cst.ClassDef)
 
@@ -175,10 +174,15 @@ class _Deferral:
                     and (self.script.role(statement.value) is Role.NUMBER)
                 ):
                     return
-                if isinstance(statement.operator, cst.DivideAssign) and frequency not in _HOT:
+                if isinstance(statement.operator, cst.DivideAssign) and frequency not in FREQUENT:
                     self._divide(statement, name)
                     return
-        if binding.kind is Kind.ASSIGN and frequency not in _HOT and not binding.path and not self._is_in_loop(binding.node):
+        if (
+            binding.kind is Kind.ASSIGN
+            and frequency not in FREQUENT
+            and not binding.path
+            and not self._is_in_loop(binding.node)
+        ):
             return
         raise CannotEdit(f"`{name}` is also set on line {self.source.line(binding.node)}")
 
@@ -224,7 +228,7 @@ class _Deferral:
         line = self.source.line(use)
         if self._function(use) is not self._function(self.read):
             raise CannotEdit(f"`{use.value}` is read in another function on line {line}")
-        if self.script.frequency(use) in _HOT:
+        if self.script.frequency(use) in FREQUENT:
             raise CannotEdit(f"`{use.value}` is read in every step, on line {line}")
 
     # One value
@@ -244,7 +248,7 @@ class _Deferral:
                 continue
             if any(binding not in mine for binding in self.script.names.reaching(use)):
                 raise CannotEdit(f"`{name}` may be another value on line {self.source.line(use)}")
-            if self._function(use) is not self._function(self.read) or self.script.frequency(use) not in _HOT:
+            if self._function(use) is not self._function(self.read) or self.script.frequency(use) not in FREQUENT:
                 self._check_read(use)
                 self._wrap(use, name, whole)
             else:

@@ -11,7 +11,7 @@ from speedlint.edits import CannotEdit
 from speedlint.rule import Edit
 from speedlint.semantics.accumulators import is_target, written
 from speedlint.semantics.loops import Loop
-from speedlint.semantics.model import Frequency, Role
+from speedlint.semantics.model import FREQUENT, Role
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
 
@@ -32,7 +32,6 @@ _LOGGERS = (
     "tqdm.tqdm.write",
 )
 _BY_NAME = ("log", "logger", "_logger", "logging")
-_HOT = (Frequency.STEP, Frequency.EVAL_STEP)
 
 
 def is_display(script: Script, call: cst.Call) -> bool:
@@ -119,7 +118,7 @@ def _bound(script: Script, name: cst.Name, call: cst.Call) -> Iterator[cst.BaseE
         value = binding.value
         if binding.kind is not Kind.ASSIGN or binding.path or value is None or isinstance(value, cst.Name):
             continue
-        if script.frequency(value) in _HOT and script.function(value) is script.function(call):
+        if script.frequency(value) in FREQUENT and script.function(value) is script.function(call):
             yield from _tensors(script, value, call)
 
 

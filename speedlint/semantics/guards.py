@@ -8,6 +8,7 @@ import libcst as cst
 
 from speedlint.semantics.model import Frequency, Role
 from speedlint.semantics.names import Kind
+from speedlint.source import last_statement
 
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
@@ -149,7 +150,7 @@ class Guards:
         for statement in block.body:
             if statement is child:
                 break
-            if isinstance(statement, cst.If) and isinstance(_last(statement.body), cst.Return):
+            if isinstance(statement, cst.If) and isinstance(last_statement(statement.body), cst.Return):
                 asked = self._asks_for_training(statement.test)
                 if asked is not None:
                     return not asked
@@ -189,13 +190,13 @@ class Guards:
         for statement in block.body:
             if statement is child:
                 break
-            if isinstance(statement, cst.If) and isinstance(_last(statement.body), (cst.Continue, cst.Return)):
+            if isinstance(statement, cst.If) and isinstance(last_statement(statement.body), (cst.Continue, cst.Return)):
                 limit = min(limit, self.fails(statement.test))
         return limit
 
     def _ends(self, body: cst.BaseSuite) -> bool:
         """Whether a branch ends the loop or the program: it raises, breaks, exits, or returns from a loop."""
-        match _last(body):
+        match last_statement(body):
             case cst.Raise() | cst.Break():
                 return True
             case cst.Return():
@@ -282,9 +283,3 @@ class Guards:
             return False
         period = self.script.constant(expression.right)
         return period is None or period.value != 1
-
-
-def _last(body: cst.BaseSuite) -> cst.CSTNode | None:
-    """The last small statement of a body, or its last compound statement."""
-    last = body.body[-1] if body.body else None
-    return last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last

@@ -12,10 +12,9 @@ import libcst as cst
 from speedlint.semantics import counts
 from speedlint.semantics.folding import Folding, Frame
 from speedlint.semantics.imports import absolute
-from speedlint.semantics.model import Definition, Frequency
+from speedlint.semantics.model import FREQUENT, Definition
 from speedlint.semantics.script import Script
 
-_HOT = (Frequency.STEP, Frequency.EVAL_STEP)
 _DEEPEST = 4
 _MOST = 12
 
@@ -82,7 +81,7 @@ def _in_function(
     for call in script.source.inside(node.body, cst.Call):
         if script.function(call) is not node or (callee := script.callee(call)) is None:
             continue
-        if script.frequency(call) in _HOT:
+        if script.frequency(call) in FREQUENT:
             times = _product(before, counts.times(script, call, node.body, frame))
             yield from _in_function(frame, (*chain, (script, call)), callee, times, find)
 

@@ -56,6 +56,10 @@ class Frequency(enum.IntEnum):
     STEP = 4
 
 
+FREQUENT = (Frequency.STEP, Frequency.EVAL_STEP)
+"""What runs in each step, of training or of evaluation."""
+
+
 class Place(enum.Enum):
     """Where a tensor or module lives."""
 

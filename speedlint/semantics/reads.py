@@ -13,8 +13,9 @@ import libcst as cst
 
 from speedlint.semantics import library
 from speedlint.semantics.conditions import is_sanity_check
-from speedlint.semantics.model import Frequency, Place, Role
+from speedlint.semantics.model import FREQUENT, Frequency, Place, Role
 from speedlint.semantics.script import Script
+from speedlint.source import last_statement
 
 _CONVERSIONS = ("float", "int", "bool")
 _HOST_VIEWS = frozenset({"cpu", "numpy", "detach", "to", "squeeze", "flatten", "reshape", "view"})
@@ -51,7 +52,7 @@ _SIZES = frozenset(
     "reshape new_zeros pad chunk split".split()
 )
 _PASSED_ON = frozenset("abs round float int list tuple sorted zip enumerate max min sum set reversed map dict".split())
-_HOT = (Frequency.STEP, Frequency.EVAL_STEP)
+_LEAVES = (cst.Break, cst.Return, cst.Raise, cst.Continue)
 _MOST = 300
 _DEPTH = 3
 
@@ -155,7 +156,7 @@ def needs(script: Script, node: cst.BaseExpression) -> Iterator[Need]:
     """What the value of an expression is needed for, followed through variables, arithmetic, lists and returns."""
     for where, child, parent in _Flow().follow(script, node, _DEPTH):
         found = _need(where, child, parent)
-        if found is not None and where.frequency(child) in _HOT:
+        if found is not None and where.frequency(child) in FREQUENT:
             yield found
 
 
@@ -163,8 +164,8 @@ def _need(script: Script, child: cst.CSTNode, parent: cst.CSTNode) -> Need | Non
     match parent:
         case cst.While():
             return Need.END
-        case cst.If(body=body) if child is parent.test and _leaves(body) and not is_sanity_check(script, parent.test):
-            return Need.END
+        case cst.If(test=test, body=body) if child is test and isinstance(last_statement(body), _LEAVES):
+            return None if is_sanity_check(script, test) else Need.END
         case cst.Index() | cst.Slice():
             return Need.SIZE
         case cst.Call():
@@ -183,12 +184,6 @@ def _need_of_call(script: Script, call: cst.Call) -> Need | None:
     if method in _WRITERS or name.startswith(_LIBRARY_WRITERS):
         return Need.FILE
     return None
-
-
-def _leaves(body: cst.BaseSuite) -> bool:
-    last = body.body[-1] if body.body else None
-    small = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last
-    return isinstance(small, cst.Break | cst.Return | cst.Raise | cst.Continue)
 
 
 class _Flow:

@@ -10,10 +10,8 @@ import libcst as cst
 
 from speedlint.semantics import conditions, displays, reads, shapes
 from speedlint.semantics.accumulators import may_be_overwritten
-from speedlint.semantics.model import Frequency, Place, Role
+from speedlint.semantics.model import FREQUENT, Place, Role
 from speedlint.semantics.script import Script
-
-_HOT = (Frequency.STEP, Frequency.EVAL_STEP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +54,7 @@ def within(script: Script, function: cst.FunctionDef) -> list[Wait]:
 def _find(script: Script, function: cst.FunctionDef) -> list[Wait]:
     found: dict[cst.BaseExpression, Wait] = {}
     for node, tensor in _candidates(script, function.body):
-        if reads.frequency(script, node) in _HOT and script.function(node) is function:
+        if reads.frequency(script, node) in FREQUENT and script.function(node) is function:
             found.setdefault(node, Wait(script, node, tensor))
     return sorted(found.values(), key=lambda wait: script.source.order[wait.node])
 
