@@ -1,9 +1,10 @@
 """Check and fix over real training scripts: the regression test on code that nobody wrote for speedlint.
 
-    python benchmarks/corpus.py ROOT [--list repos.json] [--risk behavior] [--json FILE]
+    python benchmarks/corpus.py ROOT [--list repos.json] [--whole] [--risk behavior] [--json FILE]
 
 ROOT holds repositories as OWNER__NAME folders. The list names the training files of each (``repo``, ``training_files``);
-without one, every Python file that calls ``.backward(`` is taken. All work happens in a copy. Every count but those of
+without one, every Python file that calls ``.backward(`` is taken; ``--whole`` hands over each repository's folder instead.
+All work happens in a copy. Every count but those of
 findings and changed files must be zero: the exit status is 1 otherwise.
 """
 
@@ -131,11 +132,11 @@ def compare(name: str, before: bytes, after: bytes, tally: Tally) -> None:
 
 
 def check(folder: Path, files: list[str], tally: Tally) -> None:
-    """Counts the findings of one repository."""
+    """Counts the findings of one repository; ``files`` may be its folder."""
     start = time.perf_counter()
     done = speedlint(["check", "--format", "json", "--notes", *files], folder)
     tally.seconds_check += time.perf_counter() - start
-    tally.files += len(files)
+    tally.files += len(contents(folder)) if files == ["."] else len(files)
     try:
         report = json.loads(done.stdout)
     except json.JSONDecodeError:
@@ -189,6 +190,7 @@ def main() -> int:
     parser.add_argument("root", type=Path)
     parser.add_argument("--list", type=Path, help="JSON: the training files of each repository")
     parser.add_argument("--risk", default="behavior", choices=["exact", "numeric", "behavior"])
+    parser.add_argument("--whole", action="store_true", help="every file of each repository, not its training files only")
     parser.add_argument("--only", help="only the repository folders whose name contains this")
     parser.add_argument("--json", type=Path, help="also write the tally here")
     options = parser.parse_args()
@@ -199,8 +201,10 @@ def main() -> int:
         }
     tally = Tally()
     for repository in sorted(path for path in options.root.resolve().iterdir() if path.is_dir()):
-        files = training_files(repository, listed.get(repository.name) if listed else None)
-        if not files or (options.only and options.only not in repository.name):
+        if options.only and options.only not in repository.name:
+            continue
+        files = ["."] if options.whole else training_files(repository, listed.get(repository.name) if listed else None)
+        if not files:
             continue
         with tempfile.TemporaryDirectory() as scratch:
             folder = copied(repository, Path(scratch))

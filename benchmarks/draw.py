@@ -1,10 +1,11 @@
-"""Draws findings from real training scripts for a person to judge.
+"""Draws findings from real training scripts for a person to judge, or whole files to read for what was missed.
 
     python benchmarks/draw.py ROOT --list repos.json --commit HASH [--count 60] [--codes SPD301,..] > findings.json
+    python benchmarks/draw.py ROOT --list repos.json --commit HASH --files [--count 40] > files.json
 
 The draw is seeded with the commit hash, so that nobody chooses what is judged. It prints one object a finding: repository,
-path, line, code, message, and an empty ``verdict`` (``right`` or ``wrong``) and ``reason`` to fill in. Messages quote the
-script; leave them out of what is committed.
+path, line, code, message, and an empty ``verdict`` (``right`` or ``wrong``) and ``reason`` to fill in; or one a file:
+repository, path and an empty list of what was ``missed``. Messages quote the script; leave them out of what is committed.
 """
 
 from __future__ import annotations
@@ -34,16 +35,21 @@ def main() -> None:
     parser.add_argument("--commit", required=True)
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--codes", help="only these comma-separated codes")
+    parser.add_argument("--files", action="store_true", help="draw training files instead of findings")
     options = parser.parse_args()
-    everything = []
-    for entry in sorted(json.loads(options.list.read_text()), key=lambda entry: entry["repo"]):
+    everything: list[dict[str, Any]] = []
+    for entry in sorted(json.loads(options.list.read_text()), key=lambda entry: str(entry["repo"])):
+        if options.files:
+            everything += [{"repo": entry["repo"], "path": path, "missed": []} for path in entry["training_files"]]
+            continue
         repository = options.root / entry["repo"].replace("/", "__")
         for found in findings(repository, entry["training_files"]):
             if options.codes is None or found["code"] in options.codes.split(","):
                 place = {"repo": entry["repo"], "path": found["path"], "line": found["line"], "code": found["code"]}
                 everything.append({**place, "message": found["message"], "verdict": "", "reason": ""})
     drawn = random.Random(options.commit).sample(everything, min(options.count, len(everything)))
-    json.dump({"commit": options.commit, "of": len(everything), "findings": drawn}, sys.stdout, indent=1)
+    kind = "files" if options.files else "findings"
+    json.dump({"commit": options.commit, "of": len(everything), kind: drawn}, sys.stdout, indent=1)
 
 
 if __name__ == "__main__":
