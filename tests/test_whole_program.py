@@ -236,3 +236,176 @@ def test_a_call_is_written_into_a_plain_main_guard_only(tmp_path: Path, guard: s
     outcomes = stages.fix([tmp_path / "train.py"], settings, REGISTRY).outcomes
     in_guard = f'{guard}\n    torch.set_float32_matmul_precision("high")\n'
     assert any(in_guard in outcome.after.decode() for outcome in outcomes) is is_written
+
+
+STEPS = """
+    def train_one_epoch(model, criterion, loader, optimizer, meter):
+        for x, y in loader:
+            x, y = x.cuda(), y.cuda()
+            loss = criterion(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            meter.add(loss)
+"""
+METERS = """
+    class Meter:
+        def __init__(self):
+            self.total = 0.0
+
+        def add(self, value):
+            self.total += value.item()
+"""
+MAIN = """
+    import torch
+    from torch import nn
+    from losses import DiceLoss
+    from meters import Meter
+    from steps import train_one_epoch
+
+
+    def main(loader):
+        model = nn.Linear(4, 4).cuda()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        meter = Meter()
+        for epoch in range(10):
+            train_one_epoch(model, DiceLoss(9), loader, optimizer, meter)
+        print(meter.total)
+
+
+    if __name__ == "__main__":
+        main([])
+"""
+
+
+def written(folder: Path, **files: str) -> None:
+    """The files as modules of one project."""
+    (folder / "pyproject.toml").touch()
+    for name, text in files.items():
+        path = folder / f"{name}.py"
+        path.write_text(textwrap.dedent(text).lstrip())
+
+
+def test_an_object_that_one_file_makes_and_another_calls_is_told_of_at_either_end(tmp_path: Path) -> None:
+    written(tmp_path, main=MAIN, steps=STEPS, losses=LOSSES, meters=METERS)
+    files = ("main.py", "steps.py", "losses.py", "meters.py")
+    helpers = {("losses.py", "SPD301"), ("meters.py", "SPD301")}
+    assert set(found(tmp_path, *files)) == helpers
+    assert {each for name in files[2:] for each in found(tmp_path, name)} == helpers
+    assert not found(tmp_path, "main.py")
+    settings = Settings(tmp_path, select=("SPD311",), torch=(2, 13))
+    told = run.merge(run.check([tmp_path / "steps.py"], settings, REGISTRY)).diagnostics
+    assert [(each.line, " 9 times " in each.message) for each in told] == [(4, True), (8, False)]
+
+
+LOOP = """
+    def train(model, loader, optimizer):
+        total = 0.0
+        for x in loader:
+            loss = model(x.cuda()).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            total += loss.item()
+        print(total)
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A package of which a program uses one module, and another lies beside it."""
+    (tmp_path / "package").mkdir()
+    written(tmp_path, start="from package.loop import train\n\ntrain(None, [], None)\n")
+    written(tmp_path / "package", __init__="", loop=LOOP, loop_old=LOOP)
+    (tmp_path / "package" / "pyproject.toml").unlink()
+    return tmp_path
+
+
+def levels(project: Path, name: str) -> list[str]:
+    settings = Settings(project, select=("SPD301",), torch=(2, 13))
+    return [each.level.value for each in run.merge(run.check([project / name], settings, REGISTRY)).diagnostics]
+
+
+def test_a_copy_that_no_program_of_the_package_reaches_is_only_noted(package: Path) -> None:
+    assert levels(package, "package/loop.py") == ["warning"]
+    assert levels(package, "package/loop_old.py") == ["note"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("package/__init__.py", "import importlib\n\nmodules = [importlib.import_module(name) for name in ()]\n"),
+        ("pyproject.toml", '[project.scripts]\ntrain = "package.loop_old:train"\n'),
+    ],
+)
+def test_a_module_that_may_be_reached_by_its_name_is_not_left_out(package: Path, name: str, text: str) -> None:
+    (package / name).write_text(text)
+    assert levels(package, "package/loop_old.py") == ["warning"]
+
+
+@pytest.mark.parametrize(("imported", "level"), [("train", "warning"), ("plot", "note")])
+def test_what_a_notebook_imports_is_in_use_and_the_rest_is_not(tmp_path: Path, imported: str, level: str) -> None:
+    written(tmp_path, helpers=LOOP)
+    (tmp_path / "lesson.ipynb").write_text(f'{{"cells": [{{"source": ["from helpers import {imported}"]}}]}}')
+    assert levels(tmp_path, "helpers.py") == [level]
+
+
+AUTOCAST = """
+    import torch
+
+
+    def train(model, loader, optimizer):
+        for x in loader:
+            with torch.cuda.amp.autocast():
+                loss = model(x.cuda()).mean()
+            loss.backward()
+            optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("helper", "is_old"),
+    [
+        ("from torch._six import inf\n", True),
+        ("try:\n    from torch._six import inf\nexcept ImportError:\n    from math import inf\n", False),
+    ],
+)
+def test_a_program_is_judged_by_the_newest_release_it_runs_on(tmp_path: Path, helper: str, is_old: bool) -> None:
+    written(tmp_path, engine=AUTOCAST, helper=helper, main="import helper\nfrom engine import train\n\ntrain(1, [], 2)\n")
+    written(tmp_path, other="from torch._six import inf\n")
+    assert bool(found(tmp_path, "engine.py", codes=("SPD104",))) is not is_old
+
+
+def test_the_parameters_of_a_server_of_parameters_stay_where_they_are(tmp_path: Path) -> None:
+    server = """
+        import torch
+        import torch.distributed.rpc as rpc
+
+
+        class Server:
+            def __init__(self):
+                self.model = torch.nn.Linear(512, 512)
+                self.optimizer = torch.optim.Adam(self.model.parameters())
+
+            def update(self, gradients):
+                for parameter, gradient in zip(self.model.parameters(), gradients):
+                    parameter.grad = gradient
+                self.optimizer.step()
+
+
+        def work(server, batches):
+            model = server.rpc_sync().get_model().cuda()
+            for batch in batches:
+                model(batch.cuda()).mean().backward()
+                model = rpc.rpc_sync(server.owner(), Server.update, args=(server, [])).cuda()
+    """
+    written(tmp_path, server=server, local=server.replace("torch.distributed.rpc", "remote_calls"))
+    assert not found(tmp_path, "server.py", codes=("SPD502",))
+    assert found(tmp_path, "local.py", codes=("SPD502",))
+
+
+def test_products_used_tf32_by_default_before_there_was_a_function_for_it(tmp_path: Path) -> None:
+    written(tmp_path, trainer=TRAINER, start=START)
+    for release, expected in (((1, 11), 0), ((1, 12), 1)):
+        settings = Settings(tmp_path, select=("SPD105",), torch=release)
+        assert len(run.merge(run.check([tmp_path / "trainer.py"], settings, REGISTRY)).diagnostics) == expected

@@ -84,7 +84,7 @@ def _is_worth_it(call: cst.Call, name: str, script: Script) -> bool:
         return False
     if evaluation.is_test(script) or not evaluation.trains(script) or training.is_framework_driven(script):
         return False
-    if optimizers.has_sparse_gradients(script) or probes.serves_probe(script, call):
+    if optimizers.has_sparse_gradients(script) or optimizers.is_remote(script) or probes.serves_probe(script, call):
         return False
     if optimizers.is_plain_sgd(Made(script, call)) or optimizers.has_group_a_parameter(script, call):
         return False

@@ -44,12 +44,13 @@ from speedlint.semantics.script import Script
 from speedlint.semantics.training import Placement, is_matmul_heavy, model_placements
 
 _SINCE = (1, 12)
+"""Before it, matrix products used TF32 by default."""
 _LINE = 'torch.set_float32_matmul_precision("high")'
 
 
 def check(module: cst.Module, script: Script) -> Iterator[Finding]:
     """Reports the first placement of a module whose work is matrix products."""
-    if not script.on_gpu or sets_matmul_precision(script):
+    if not script.on_gpu or sets_matmul_precision(script) or (script.torch or _SINCE) < _SINCE:
         return
     heavy, entries = _first_heavy(script), starts(script)
     if heavy is None or not entries or any(_first_heavy(entry) for entry in entries if entry is not script):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -214,7 +214,8 @@ class Calls:
             return NUMBER if name.startswith(("is_", "get_", "memory", "max_memory")) else UNKNOWN
         if dotted.startswith("torch.nn.") and not dotted.startswith(library.FUNCTIONS_OF_NN):
             return Value(Role.MODULE, made=Made(self.script, call)) if name[:1].isupper() else TENSOR
-        if name[:1].isupper() or dotted.startswith(library.NO_TENSOR_PACKAGES):
+        is_private = dotted.startswith("torch._")
+        if name[:1].isupper() or is_private or dotted.startswith(library.NO_TENSOR_PACKAGES):
             return UNKNOWN
         return torch_method(name, self._argument_tensor(call), self._has_dim(call, 1))
 
@@ -444,7 +445,7 @@ class Calls:
     def _find_call_sites(self, function: cst.FunctionDef) -> list[tuple[Script, cst.Call]]:
         owner = self.script.names.owner(function)
         found = []
-        for script in (self.script, *self.script.program.importers(self.script)):
+        for script in self._possible_callers(function):
             if owner is not None and function.name.value in ("forward", "__call__"):
                 found += [(script, call) for call in script.roles.calls.of_instances().get(function, ())]
                 continue
@@ -457,6 +458,16 @@ class Calls:
                 if callee is not None and callee.node is function:
                     found.append((script, call))
         return found
+
+    def _possible_callers(self, function: cst.FunctionDef) -> Iterable[Script]:
+        """This script, those that import it, and, as an object may be handed on, those beside them that call a method of
+        that name. An object itself is called where it is trained with."""
+        program, name = self.script.program, function.name.value
+        near = (self.script, *program.importers(self.script))
+        if self.script.names.owner(function) is None or name == "__init__":
+            return near
+        mark = b".backward(" if name in ("forward", "__call__") else f".{name}(".encode()
+        return dict.fromkeys((*near, *program.others(self.script, mark)))
 
     def heirs(self, klass: cst.ClassDef) -> list[str]:
         """The names under which this script may call a class or one that derives from it."""

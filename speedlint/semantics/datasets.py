@@ -11,6 +11,7 @@ import libcst as cst
 from speedlint.semantics import library
 from speedlint.semantics.model import Definition, Place, Role
 from speedlint.semantics.names import Binding, Kind
+from speedlint.semantics.sending import is_stuck
 from speedlint.semantics.values import returned
 
 if TYPE_CHECKING:
@@ -269,6 +270,9 @@ def _class_hazard(owner: Definition, name: str) -> str | None:
             return f"`{name}` keeps an open file in `{kept}`, which worker processes must open for themselves"
         if made in _GENERATORS and (kept := _kept_on_self(script, call)) is not None:
             return f"each worker would draw the same numbers from the copy of `{kept}` that `{name}` keeps"
+    for assign in script.source.inside(owner.node, cst.Assign):
+        if _is_on_self(assign.targets[0].target) and is_stuck(script, assign.value):
+            return f"`{name}` keeps a lambda, which cannot be sent to worker processes where they are spawned"
     for function in _item_functions(owner):
         kept = stored(script, function)
         if kept is not None:

@@ -58,6 +58,8 @@ def is_never_called(script: Script, node: cst.CSTNode) -> bool:
     function = around[0] if around else node
     if not isinstance(function, cst.FunctionDef) or function.decorators:
         return False
+    if is_left_out(script):
+        return True
     name = function.name.value
     uses = (each for each in script.source.of(cst.Name) if each.value == name and each is not function.name)
     if any(not isinstance(script.source.parents[use], cst.Attribute) for use in uses):
@@ -65,9 +67,14 @@ def is_never_called(script: Script, node: cst.CSTNode) -> bool:
     if any(string.evaluated_value == name for string in script.source.of(cst.SimpleString)):
         return False
     if not script.program.is_imported(script):
-        return is_entry(script)
+        return is_entry(script) or script.program.is_for_notebooks(script, name) is False
     importers = script.program.importers(script)
     return bool(importers) and not any(_names(other, function) for other in importers)
+
+
+def is_left_out(script: Script) -> bool:
+    """Whether no program reaches a module that does not start itself, though its package is in use: a copy kept aside."""
+    return script.once("left out", lambda: not is_entry(script) and script.program.is_left_out(script), False)
 
 
 def _names(script: Script, function: cst.FunctionDef) -> bool:

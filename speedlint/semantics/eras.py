@@ -11,7 +11,9 @@ from speedlint.semantics.model import Role
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
 
-_GONE: dict[str, tuple[int, int]] = {
+Release = tuple[int, int]
+
+_GONE: dict[str, Release] = {
     "torchtext.legacy": (1, 10),
     "torchtext.data.Field": (1, 7),
     "torchtext.data.BucketIterator": (1, 7),
@@ -23,20 +25,33 @@ _GONE: dict[str, tuple[int, int]] = {
 """Names that the next release no longer has: torchtext 0.9 (torch 1.8) moved its old API, 0.12 (torch 1.11) removed it."""
 _INDEXED_SCALAR = (0, 4)
 """Since torch 0.5, ``loss.data[0]`` raises an IndexError."""
+_PACKED_PAIR = (1, 0)
+"""Since torch 1.1 a ``PackedSequence`` has four parts: ``values, sizes = pack_padded_sequence(...)`` raises a ValueError."""
+_MARKS = (b"torchtext", b"torch.utils.ffi", b"torch._six", b".data[0]", b"pack_padded_sequence")
 
 
-def newest_release(script: Script) -> tuple[int, int] | None:
-    """The newest release that the script's code runs on; None where nothing bounds it."""
-    return script.once("newest release", lambda: _find(script), None)
+def newest_release(script: Script) -> Release | None:
+    """The newest release that the program of the script's code runs on; None where nothing bounds it."""
+    return script.once("newest release", lambda: _of_program(script), None)
 
 
-def can_run_on(script: Script, release: tuple[int, int]) -> bool:
+def _of_program(script: Script) -> Release | None:
+    bounded = ((each, _of_script(each)) for each in script.everywhere(*_MARKS))
+    bounds = [bound for each, bound in bounded if bound is not None and script.program.is_always_with(script, each)]
+    return min(bounds, default=None)
+
+
+def can_run_on(script: Script, release: Release) -> bool:
     """Whether nothing in the script's code keeps it from a release."""
     newest = newest_release(script)
     return newest is None or newest >= release
 
 
-def _find(script: Script) -> tuple[int, int] | None:
+def _of_script(script: Script) -> Release | None:
+    return script.once("newest release of its own", lambda: _find(script), None)
+
+
+def _find(script: Script) -> Release | None:
     bounds = [
         release
         for gone, release in _GONE.items()
@@ -44,15 +59,29 @@ def _find(script: Script) -> tuple[int, int] | None:
     ]
     if b".data[0]" in script.source.data and any(_indexes_loss(script, each) for each in script.source.of(cst.Subscript)):
         bounds.append(_INDEXED_SCALAR)
+    if any(_is_taken_in_two(script, call) for call in script.calls("torch.nn.utils.rnn.pack_padded_sequence")):
+        bounds.append(_PACKED_PAIR)
     return min(bounds, default=None)
 
 
 def _uses(script: Script, gone: str) -> bool:
-    bound = (binding.dotted or "" for bindings in script.names.all_bindings() for binding in bindings)
+    bound = (
+        binding.dotted or ""
+        for bindings in script.names.all_bindings()
+        for binding in bindings
+        if script.source.enclosing(binding.node, cst.Try) is None
+    )
     if any(f"{dotted}.".startswith(f"{gone}.") for dotted in bound):
         return True
     last = gone.rpartition(".")[2]
     return any(each.attr.value == last and script.name(each) == gone for each in script.source.of(cst.Attribute))
+
+
+def _is_taken_in_two(script: Script, call: cst.Call) -> bool:
+    match script.source.parents[call]:
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Tuple(elements=[_, _]))]):
+            return True
+    return False
 
 
 def _indexes_loss(script: Script, node: cst.Subscript) -> bool:

@@ -26,6 +26,9 @@ _IMPORT = re.compile(
     rb"|import[ \t]+((?:\\\r?\n|[^#\n;])+))",
     re.MULTILINE,
 )
+_ENTRY_POINTS = ("pyproject.toml", "setup.py", "setup.cfg")
+"""Where a command that an installation makes names its module: ``train = "package.train:main"``."""
+_BY_STRING = (b"import_module", b"__import__", b"iter_modules", b"walk_packages")
 _MOST_LISTED = 30_000
 _MOST_SEARCHED = 3000
 _MOST_AROUND = 400
@@ -124,6 +127,25 @@ class Imports:
         """The files of the project that import a file."""
         return self._project(path).importers.get(path, [])
 
+    def is_left_out(self, path: Path) -> bool:
+        """Whether nothing imports a module of a package whose other modules are imported, by statements alone."""
+        if self.importers(path) or not (path.parent / "__init__.py").is_file():
+            return False
+        project = self._project(path)
+        if not any(file.parent == path.parent and file.name != "__init__.py" for file in project.importers):
+            return False
+        named = path.stem.encode() + b":"
+        if any(named in self.data(self.root(path) / name) for name in _ENTRY_POINTS):
+            return False
+        files = (file for files in project.by_stem.values() for file in files)
+        return not any(mark in self.data(file) for file in files for mark in _BY_STRING)
+
+    def notebooks(self, path: Path) -> list[bytes]:
+        """The notebooks beside a module that import it."""
+        statement = re.compile(rb"(?:from|import)\s+" + re.escape(path.stem.encode()) + rb"\b")
+        found = [self.data(each) for each in sorted(path.parent.glob("*.ipynb")) if is_readable(each)]
+        return [data for data in found if statement.search(data)]
+
     def upward(self, path: Path) -> list[Path]:
         """The file and those that import it, through others too, nearest first."""
         return _spread([path], self.importers)
@@ -135,13 +157,21 @@ class Imports:
             self._around[path] = tuple(_spread(self.upward(path), self._imported))[1:]
         return self._around[path]
 
+    def are_always_together(self, path: Path, other: Path) -> bool:
+        """Whether each program that a file is part of reaches another file."""
+        starts = [up for up in self.upward(path) if not self.importers(up)] or [path]
+        return all(other in _spread([start], self._imported) for start in starts)
+
     def _imported(self, path: Path) -> list[Path]:
         """The first-party files that a file imports, in path order."""
+        return self._known.of(path, self.data(path), self._search)
+
+    def data(self, path: Path) -> bytes:
+        """The bytes of a file; none where it cannot be read."""
         try:
-            data = self._read(path)
+            return self._read(path)
         except OSError:
-            return []
-        return self._known.of(path, data, self._search)
+            return b""
 
     def _project(self, path: Path) -> _Project:
         root = self.root(path)

@@ -12,7 +12,7 @@ import libcst as cst
 from speedlint.semantics import datasets, evaluation, library, reach, rows
 from speedlint.semantics.loader_settings import POSITIONS, TORCH_LOADER, Setting
 from speedlint.semantics.model import Definition, Frequency
-from speedlint.semantics.names import Kind
+from speedlint.semantics.sending import is_stuck
 
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
@@ -130,9 +130,10 @@ class Loader:
             if (hazard := datasets.worker_hazard(origin)) is not None:
                 return hazard
         for name in ("collate_fn", "worker_init_fn"):
-            if self._is_local(self.parameter(name)):
+            if (given := self.parameter(name)) is not None and is_stuck(self.script, given):
                 return f"its `{name}` cannot be sent to worker processes where they are spawned"
-        if any(isinstance(arg.value, cst.Lambda) for origin in self.origins for arg in _calls_args(origin.node)):
+        made = ((origin.script, origin.node) for origin in self.origins if isinstance(origin.node, cst.Call))
+        if any(is_stuck(script, arg.value) for script, call in made for arg in call.args):
             return "a lambda within its dataset cannot be sent to worker processes where they are spawned"
         size = self.parameter("batch_size")
         if size is not None and (known := self.script.constant(size)) is not None and known.value is None:
@@ -140,19 +141,6 @@ class Loader:
         if is_unguarded(self.script, self.call):
             return 'without `if __name__ == "__main__":` worker processes run this script again where they are spawned'
         return None
-
-    def _is_local(self, expression: cst.BaseExpression | None) -> bool:
-        """Whether a function is a lambda, or defined within another function."""
-        if isinstance(expression, cst.Lambda):
-            return True
-        if not isinstance(expression, cst.Name):
-            return False
-        for binding in self.script.names.reaching(expression):
-            if isinstance(binding.value, cst.Lambda):
-                return True
-            if binding.kind is Kind.FUNCTION and self.script.source.enclosing(binding.node, cst.FunctionDef) is not None:
-                return True
-        return False
 
     def changes_between_reads(self) -> str | None:
         """Why workers that stay alive would read another dataset than workers that are started anew, or None."""
@@ -329,16 +317,6 @@ def _changed_by(script: Script, node: cst.CSTNode, classes: list[Definition]) ->
             )
             return None if harmless else script.text(parent)
     return None
-
-
-def _calls_args(node: cst.CSTNode) -> Iterator[cst.Arg]:
-    if isinstance(node, cst.Call):
-        for arg in node.args:
-            yield arg
-            yield from _calls_args(arg.value)
-    elif isinstance(node, cst.List):
-        for element in node.elements:
-            yield from _calls_args(element.value)
 
 
 def _started_by(use: reach.Use) -> cst.CSTNode | None:

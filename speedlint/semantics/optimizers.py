@@ -12,7 +12,7 @@ from speedlint.semantics import devices, library
 from speedlint.semantics.model import Made, Place, Role
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
-from speedlint.semantics.training import roots
+from speedlint.semantics.training import roots, taken_apart
 from speedlint.semantics.values import returned
 
 Move = tuple[Script, cst.Call]
@@ -253,7 +253,7 @@ class Where(enum.Enum):
     PERHAPS = "perhaps"
     """Not known: moved on some paths, or by code out of sight."""
     LATER = "later"
-    """They are moved after it."""
+    """They are moved after it, and not before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,11 +272,26 @@ def whereabouts(script: Script, module: cst.BaseExpression) -> Found:
     found = list(dict.fromkeys(_places(script, module, set(), 0)))
     if len(found) == 1 and found[0] is not None:
         return _visible(script, module, found[0])
-    if found and all(one is None for one in found) and any(True for _ in moves(script, module)):
+    if found and all(one is None for one in found):
         if moved and _moves_if_cuda(script, module, moved[-1]):
             return Found(Where.BY_CUDA)
-        return Found(Where.PERHAPS if moved else Where.LATER)
+        if not moved and _is_moved_later(script, module):
+            return Found(Where.LATER)
     return Found(Where.PERHAPS)
+
+
+def _is_moved_later(script: Script, module: cst.BaseExpression) -> bool:
+    """Whether each move of a module that is seen runs after ``module``: below it, or below the calls of its function."""
+    function = script.function(module)
+    points = [(script, module), *(script.call_sites(function) if function is not None else [])]
+    found = moves(script, module)
+    return bool(found) and all(any(_follows(move, point) for point in points) for move in found)
+
+
+def _follows(move: Move, point: tuple[Script, cst.CSTNode]) -> bool:
+    (place, call), (script, node) = move, point
+    order = script.source.order
+    return place is script and script.function(call) is script.function(node) and order[call] > order[node]
 
 
 def _moves_before(script: Script, module: cst.BaseExpression) -> list[cst.Call]:
@@ -417,8 +432,12 @@ def _places_of_binding(script: Script, binding: Binding, seen: set[int], depth: 
                 yield from _places(place, value, seen, depth + 1)
         if not passed:
             yield None
-    elif binding.kind is Kind.ASSIGN and binding.value is not None and not binding.path:
-        yield from _places(script, binding.value, seen, depth + 1)
+    elif binding.kind is Kind.ASSIGN and binding.value is not None:
+        taken = list(taken_apart(script, binding.value, binding.path))
+        for place, value in taken:
+            yield from _places(place, value, seen, depth + 1)
+        if not taken:
+            yield None
     else:
         yield None
 
@@ -448,6 +467,12 @@ def has_sparse_gradients(script: Script) -> bool:
         for one in script.everywhere(b"sparse")
         for call in one.calls("torch.nn.Embedding", "torch.nn.EmbeddingBag")
     )
+
+
+def is_remote(script: Script) -> bool:
+    """Whether a script calls other processes for their parameters or gradients: its server's own stay on the CPU."""
+    names = (binding.dotted or "" for bindings in script.names.all_bindings() for binding in bindings)
+    return any(f"{name}.".startswith("torch.distributed.rpc.") for name in names)
 
 
 def is_sharded(script: Script) -> bool:

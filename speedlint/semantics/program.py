@@ -114,6 +114,19 @@ class Program:
         """Whether any file of the project imports ``script``'s module."""
         return bool(self._imports.importers(absolute(script.path)))
 
+    def is_always_with(self, script: Script, other: Script) -> bool:
+        """Whether each program that ``script`` is part of reaches ``other``."""
+        return other is script or self._imports.are_always_together(absolute(script.path), absolute(other.path))
+
+    def is_left_out(self, script: Script) -> bool:
+        """Whether nothing imports ``script``, a module of a package whose other modules are imported."""
+        return self._imports.is_left_out(absolute(script.path))
+
+    def is_for_notebooks(self, script: Script, name: str) -> bool | None:
+        """Whether a notebook beside ``script`` that imports it holds a name; None where no notebook imports it."""
+        notebooks = self._imports.notebooks(absolute(script.path))
+        return any(name.encode() in data for data in notebooks) if notebooks else None
+
     def importers(self, script: Script) -> list[Script]:
         """The project's files that import ``script``'s module, in path order; none where there are too many."""
         paths = self._imports.importers(absolute(script.path))
@@ -132,10 +145,7 @@ class Program:
         return self._readable(path for path in paths if not marks or self._holds(path, marks))
 
     def _holds(self, path: Path, marks: tuple[bytes, ...]) -> bool:
-        try:
-            data = self._read(path)
-        except OSError:
-            return False
+        data = self._imports.data(path)
         return any(mark in data for mark in marks)
 
     def _readable(self, paths: Iterable[Path]) -> Iterator[Script]:

@@ -278,7 +278,7 @@ def _binding_sources(script: Script, binding: Binding) -> Iterator[tuple[Script,
         if reached is not None and other is not None:
             yield from _binding_sources(other, reached)
     elif binding.kind is Kind.ASSIGN and binding.value is not None:
-        taken = list(_taken_apart(script, binding.value, binding.path))
+        taken = list(taken_apart(script, binding.value, binding.path))
         if not taken:
             yield script, binding.node
         yield from ((place, value) for place, value in taken if not (isinstance(value, cst.Name) and value.value == "None"))
@@ -286,7 +286,7 @@ def _binding_sources(script: Script, binding: Binding) -> Iterator[tuple[Script,
         yield script, binding.node
 
 
-def _taken_apart(
+def taken_apart(
     script: Script, value: cst.BaseExpression, path: tuple[int | None, ...]
 ) -> Iterator[tuple[Script, cst.BaseExpression]]:
     """The part of a tuple, written out or returned by a first-party function, that a path leads to."""
@@ -294,12 +294,12 @@ def _taken_apart(
         yield script, value
     elif isinstance(value, (cst.Tuple, cst.List)):
         if path[0] is not None and path[0] < len(value.elements):
-            yield from _taken_apart(script, value.elements[path[0]].value, path[1:])
+            yield from taken_apart(script, value.elements[path[0]].value, path[1:])
     elif isinstance(value, cst.Call):
         definition = script.definition(value.func) or script.value(value.func).definition
         if definition is not None and isinstance(definition.node, cst.FunctionDef):
             for result in returned(definition):
-                yield from _taken_apart(definition.script, result, path)
+                yield from taken_apart(definition.script, result, path)
 
 
 def _passed(script: Script, parameter: cst.Param) -> Iterator[tuple[Script, cst.CSTNode]]:
@@ -322,7 +322,7 @@ def _attribute_sources(script: Script, node: cst.Attribute) -> Iterator[tuple[Sc
     definition: Definition | None = script.value(node.value).definition
     if definition is not None and isinstance(definition.node, cst.ClassDef):
         for other, value, path in script.roles.assigned_on_self(definition, node.attr.value):
-            yield from _taken_apart(other, value, path)
+            yield from taken_apart(other, value, path)
 
 
 # Who drives
