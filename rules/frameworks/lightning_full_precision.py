@@ -44,6 +44,7 @@ from speedlint.edits import CannotEdit
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import lightning
 from speedlint.semantics.halves import refuse_module_hazards
+from speedlint.semantics.networks import is_small_linear
 from speedlint.semantics.script import Script
 
 _DECIDES = ("precision", "plugins", "amp_backend")
@@ -56,8 +57,13 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     if any(script.argument(call, name) is not None for name in _DECIDES) or _is_elsewhere(call, script):
         return
     fits = lightning.fits(script, call)
-    if fits:
+    if fits and not lightning.decides_precision(script, call) and not all(_is_small(*each) for each in fits):
         yield _finding(call, script, fits)
+
+
+def _is_small(script: Script, fit: cst.Call) -> bool:
+    module = script.argument(fit, "model", 0)
+    return module is not None and is_small_linear(script, module)
 
 
 def _is_elsewhere(call: cst.Call, script: Script) -> bool:

@@ -88,7 +88,17 @@ class Calls:
         if result is not None and result.role is Role.UNKNOWN and self._is_generator(definition):
             taken = self._generated(call)
             return taken if taken.role is not Role.UNKNOWN else Value(Role.SEQUENCE, element=yielded(definition))
-        return result
+        return at(result, Place.HOST) if result is not None and self._stays_on_host(call, definition, result) else result
+
+    def _stays_on_host(self, call: cst.Call, function: Definition, result: Value) -> bool:
+        """Whether a tensor that a function returns is made of what a call hands it on the host, and nothing else."""
+        if result.role is not Role.TENSOR or result.place is not Place.EITHER or not call.args:
+            return False
+        given = [self.roles.evaluate(arg.value) for arg in call.args]
+        if not all(value is not None and value.place is Place.HOST for value in given):
+            return False
+        text = function.script.text(function.node)
+        return not any(mark in text for mark in (".to(", ".cuda(", "device", "self."))
 
     def _is_generator(self, definition: Definition) -> bool:
         return next(_yields(definition), None) is not None
@@ -305,6 +315,8 @@ class Calls:
                 return self.roles._element(base) if name == "pop" else UNKNOWN
             case Role.LOADER if name in ("__iter__",):
                 return base
+            case Role.UNKNOWN if name == "cpu" or (name == "to" and self.place_of_move(call, Place.EITHER) is Place.HOST):
+                return at(UNKNOWN, Place.HOST)
             case Role.UNKNOWN if name in ("prepare", "setup_dataloaders", "prepare_data_loader"):
                 return self._prepared(call)
             case Role.UNKNOWN if name in ("log_every",):
@@ -463,8 +475,10 @@ class Calls:
         """This script, those that import it, and, as an object may be handed on, those beside them that call a method of
         that name. An object itself is called where it is trained with."""
         program, name = self.script.program, function.name.value
+        if self.script.names.owner(function) is None:
+            return (self.script, *program.importers(self.script, name.encode()))
         near = (self.script, *program.importers(self.script))
-        if self.script.names.owner(function) is None or name == "__init__":
+        if name == "__init__":
             return near
         mark = b".backward(" if name in ("forward", "__call__") else f".{name}(".encode()
         return dict.fromkeys((*near, *program.others(self.script, mark)))

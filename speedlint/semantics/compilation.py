@@ -63,10 +63,15 @@ def may_gain(script: Script, module: cst.BaseExpression) -> bool:
 
 def _differentiates_twice(script: Script) -> bool:
     return any(
-        arg.keyword is not None and arg.keyword.value == "create_graph"
+        arg.keyword is not None and arg.keyword.value == "create_graph" and not _is_false(script, arg.value)
         for call in script.source.of(cst.Call)
         for arg in call.args
     )
+
+
+def _is_false(script: Script, expression: cst.BaseExpression) -> bool:
+    constant = script.constant(expression)
+    return constant is not None and constant.value is False
 
 
 def in_place(script: Script, placement: Placement) -> tuple[str | None, str]:

@@ -127,6 +127,10 @@ class Imports:
         """The files of the project that import a file."""
         return self._project(path).importers.get(path, [])
 
+    def users(self, path: Path) -> list[Path]:
+        """The files that import a file, also by way of the ``__init__`` of a package, in path order."""
+        return sorted(_spread(self.importers(path), lambda up: self.importers(up) if up.name == "__init__.py" else []))
+
     def is_left_out(self, path: Path) -> bool:
         """Whether nothing imports a module of a package whose other modules are imported, by statements alone."""
         if self.importers(path) or not (path.parent / "__init__.py").is_file():

@@ -179,6 +179,7 @@ DATASET_BASES = frozenset(
         "torch.utils.data.dataset.IterableDataset",
     }
 )
+LIGHTNING_STEPS = frozenset({"training_step", "validation_step", "test_step"})
 LIGHTNING_MODULES = frozenset(
     {
         "pytorch_lightning.LightningModule",

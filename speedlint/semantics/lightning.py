@@ -34,6 +34,18 @@ def is_new(script: Script, trainer: cst.Call) -> bool:
     return (script.name(trainer.func) or "").startswith("lightning.")
 
 
+def decides_precision(script: Script, trainer: cst.Call) -> bool:
+    """Whether the strategy of a trainer leaves the precision to the module, or is told one of its own."""
+    strategy = script.argument(trainer, "strategy")
+    made = (
+        ((place, node) for place, node in script.roles.origins(strategy) if isinstance(node, cst.Call)) if strategy else ()
+    )
+    return any(
+        (place.name(call.func) or "").endswith(".ModelParallelStrategy") or place.argument(call, "mixed_precision")
+        for place, call in made
+    )
+
+
 def refuse_manual(script: Script, module: cst.BaseExpression) -> None:
     """Raises CannotEdit where a module steps its optimizer by hand, in a way that loss scaling changes, or is made with
     parts that are out of sight: a loss or a network that is handed to it."""

@@ -63,7 +63,7 @@ class Loops:
                     child = up
                     continue
                 return min(self.of_function(up), limit)
-            limit = min(limit, self.guards.limit(up, child))
+            limit = min(limit, Frequency.STEP if self._is_whole_step(up, child) else self.guards.limit(up, child))
             counted = counted or (isinstance(up, cst.If) and child is up.body and self.guards.counts_steps(up.test))
             if isinstance(up, (cst.For, cst.While)) and child is up.body:
                 kind = self.kind(up)
@@ -73,6 +73,18 @@ class Loops:
                     return min(kind, limit, Frequency.THROTTLED if counted and self.accumulates(up) else kind)
             child = up
         return Frequency.ONCE
+
+    def _is_whole_step(self, branch: cst.CSTNode, child: cst.CSTNode) -> bool:
+        """Whether all backward passes of the loop around a branch stand in it, as in ``if turn % 4 == 0: update()`` of
+        reinforcement learning: what runs each time that it is taken runs in each training step."""
+        if not isinstance(branch, cst.If) or child is not branch.body or not self.guards.counts_steps(branch.test):
+            return False
+        trains = Does.BACKWARD | Does.TRAINS
+        loop = self.script.source.enclosing(branch, cst.For, cst.While, cst.FunctionDef)
+        if not isinstance(loop, (cst.For, cst.While)) or not self.does(branch.body) & trains:
+            return False
+        calls = (call for call in self.script.source.inside(loop.body, cst.Call) if self._runs_here(call, loop.body))
+        return all(self.script.source.contains(branch, call) for call in calls if self._call_does(call) & trains)
 
     def _passes_once(self, loop: Loop) -> bool:
         """Whether a script makes this evaluation pass only once for each training, when it has trained."""

@@ -393,10 +393,13 @@ def _vanishing(script: Script, top: cst.CSTNode) -> list[Hazard]:
 
 
 def _index_writes(script: Script, top: cst.CSTNode) -> list[Hazard]:
-    """Assignments to what a tensor indexes: unlike slices, they raise where the dtypes differ."""
+    """Assignments of tensors to what a tensor indexes: unlike slices, they raise where the dtypes differ."""
     found = []
     for target in script.source.inside(top, cst.AssignTarget):
-        if not isinstance(target.target, cst.Subscript):
+        assign = script.source.parents[target]
+        if not isinstance(target.target, cst.Subscript) or not isinstance(assign, cst.Assign):
+            continue
+        if script.role(target.target.value) is Role.MAPPING or script.role(assign.value) is Role.NUMBER:
             continue
         indices = [part.slice.value for part in target.target.slice if isinstance(part.slice, cst.Index)]
         if any(script.role(index) is Role.TENSOR for index in indices):

@@ -127,10 +127,13 @@ class Program:
         notebooks = self._imports.notebooks(absolute(script.path))
         return any(name.encode() in data for data in notebooks) if notebooks else None
 
-    def importers(self, script: Script) -> list[Script]:
-        """The project's files that import ``script``'s module, in path order; none where there are too many."""
-        paths = self._imports.importers(absolute(script.path))
-        return list(self._readable(paths)) if len(paths) <= _MOST_IMPORTERS else []
+    def importers(self, script: Script, *marks: bytes) -> list[Script]:
+        """The project's files that import ``script``'s module, also by way of a package's ``__init__``, in path order; with
+        ``marks``, those whose text holds one of them. None where there are too many.
+        """
+        paths = self._imports.users(absolute(script.path))
+        chosen = [path for path in paths if not marks or self._holds(path, marks)]
+        return list(self._readable(chosen)) if len(chosen) <= _MOST_IMPORTERS else []
 
     def upward(self, script: Script) -> Iterator[Script]:
         """``script`` and the scripts that import it, through others too, nearest first."""

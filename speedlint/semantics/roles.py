@@ -7,7 +7,7 @@ tensor, ``x.zero_grad()`` with ``x.step()`` an optimizer. A name alone is never 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -186,8 +186,8 @@ class Roles:
                 value = self._taken_apart(self.evaluate(binding.value), binding.path)
                 value = self._filled(binding, value)
                 if value is not None and value.role is Role.UNKNOWN and isinstance(binding.node, cst.Name):
-                    used = self._by_use(binding.node)
-                    return used if used.role is not Role.UNKNOWN else self._from_tensors(binding, binding.node)
+                    shown = (self._by_use(binding.node), self._from_tensors(binding, binding.node))
+                    return next((each for each in shown if each.role is not Role.UNKNOWN), value)
                 return self._moved(binding, value)
         return UNKNOWN
 
@@ -239,11 +239,9 @@ class Roles:
         tensors = [value for value in known if value.role in (Role.TENSOR, Role.BATCH)]
         if tensors:
             return Value(Role.TENSOR, combined_place(tensors))
-        return (
-            replace(known[0], literal=False)
-            if known and all(v.role is known[0].role for v in known)
-            else (UNKNOWN if known else None)
-        )
+        if before is None:
+            return None
+        return replace(before, literal=False) if all(value.role is before.role for value in known) else UNKNOWN
 
     def _taken_apart(self, value: Value | None, path: tuple[int | None, ...]) -> Value | None:
         for step in path:
@@ -305,9 +303,13 @@ class Roles:
         if owner is not None and self._is_self(function, parameter):
             return self.instance(Definition(script, owner))
         if parameter is function.params.star_arg:
-            return self._beyond(function)
+            return Value(Role.SEQUENCE, element=self._any_of(script.values.passed_beyond(function)))
+        if parameter is function.params.star_kwarg:
+            return Value(Role.MAPPING, element=self._any_of(script.values.passed_by_name(function)))
         if parameter.default is None and owner is not None and self._is_forward(function, owner):
             return self._input(function, parameter)
+        if owner is not None and self._is_batch(function, parameter, owner):
+            return TENSOR
         annotated = self._annotation(parameter)
         if annotated is not None and annotated.role is not Role.MODULE and annotated.role is not Role.LOADER:
             return annotated
@@ -329,13 +331,20 @@ class Roles:
         place = Place.GPU if tensors and all(value.place is Place.GPU for value in tensors) else Place.EITHER
         return replace(TENSOR, place=place, assumed=not tensors or all(value.assumed for value in tensors))
 
-    def _beyond(self, function: cst.FunctionDef) -> Value:
-        """What ``*args`` takes: a tuple, of which one element may be a tensor where a call passes one."""
-        given = [
-            other.roles.evaluate(value) for other, values in self.script.values.passed_beyond(function) for value in values
-        ]
-        tensor = next((value for value in given if value is not None and value.role is Role.TENSOR), None)
-        return Value(Role.SEQUENCE, element=tensor or join(given))
+    def _any_of(self, passed: Iterable[tuple[Script, list[cst.BaseExpression]]]) -> Value | None:
+        """What one element of ``*args`` or ``**kwargs`` may be: a tensor where a call passes one, on the GPU if any is."""
+        given = [other.roles.evaluate(value) for other, values in passed for value in values]
+        tensors = [value for value in given if value is not None and value.role is Role.TENSOR]
+        return next((value for value in tensors if value.place is Place.GPU), next(iter(tensors), None)) or join(given)
+
+    def _is_batch(self, function: cst.FunctionDef, parameter: cst.Param, owner: cst.ClassDef) -> bool:
+        """Whether a parameter is the batch that Lightning hands to a step of its module, on the module's device."""
+        if function.name.value not in library.LIGHTNING_STEPS or parameter is not next(
+            iter(function.params.params[1:]), None
+        ):
+            return False
+        bases = self.calls.foreign_bases(Definition(self.script, owner))
+        return any(base in library.LIGHTNING_MODULES for base in bases)
 
     def _is_self(self, function: cst.FunctionDef, parameter: cst.Param) -> bool:
         first = next(iter((*function.params.posonly_params, *function.params.params)), None)
@@ -377,8 +386,22 @@ class Roles:
                 methods.setdefault(*method)
             elif isinstance(call := self.script.source.parents[use], cst.Call) and call.func is use:
                 methods.setdefault("__call__", call)
+            elif self._is_handed_backward(use):
+                return TENSOR
             looped = looped or self._is_batched_loop(use)
         return self._shown_by(methods, looped)
+
+    def _is_handed_backward(self, use: cst.Name) -> bool:
+        """Whether it is ``loss`` in ``scaler.scale(loss).backward()``, or in ``accelerator.backward(loss)`` and the like."""
+        parents = self.script.source.parents
+        call = parents[parents[use]]
+        match call:
+            case cst.Call(func=cst.Attribute(attr=cst.Name(method)), args=[cst.Arg(value=given)]) if given is use:
+                then = self._method_called(call)
+                return method in ("backward", "manual_backward") or (
+                    method == "scale" and then is not None and then[0] == "backward"
+                )
+        return False
 
     def _from_tensors(self, binding: Binding, name: cst.Name) -> Value:
         """What a library out of sight returns for tensors is a tensor where ``.item()`` is called on it."""

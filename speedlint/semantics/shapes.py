@@ -12,7 +12,7 @@ from speedlint.semantics.model import Role
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
 
-_SELECTIONS = frozenset({"nonzero", "argwhere", "masked_select", "unique", "unique_consecutive"})
+_SELECTIONS = frozenset({"nonzero", "argwhere", "masked_select", "unique", "unique_consecutive", "bincount"})
 _REDUCTIONS = frozenset({"mean", "sum", "any", "all", "max", "min", "norm"})
 _SIZES = frozenset({"numel", "nelement", "size", "shape"})
 _LOSSES = ("torch.nn.functional.", "torch.mean", "torch.sum", "torch.nn.")

@@ -48,9 +48,9 @@ def amp_off(script: Script) -> Iterator[Switch]:
             condition = _condition(place, call)
             if condition is None:
                 return
-            setting = _decides(place, condition)
-            if setting is not None and setting.value in (False, 0) and _AMP.search(_called(setting)):
-                found.setdefault(setting.node, Switch(place, call, setting))
+            for setting in _deciding(place, condition):
+                if setting.value in (False, 0) and _AMP.search(_called(setting)):
+                    found.setdefault(setting.node, Switch(place, call, setting))
     yield from found.values()
 
 
@@ -95,19 +95,18 @@ def _left_unless(block: cst.IndentedBlock, child: cst.CSTNode) -> cst.BaseExpres
     return None
 
 
-def _decides(script: Script, test: cst.BaseExpression) -> Constant | None:
-    """The one setting that a condition hangs on, written elsewhere: also for ``scaler is not None``."""
+def _deciding(script: Script, test: cst.BaseExpression) -> list[Constant]:
+    """The settings that a condition hangs on, written elsewhere, one for each program: also for ``scaler is not None``."""
     match test:
         case cst.BooleanOperation(operator=cst.Or()):
-            return None
+            return []
         case cst.Comparison(left=cst.Name() as name, comparisons=[cst.ComparisonTarget(operator=cst.IsNot())]):
-            values = [binding.value for binding in script.names.reaching(name) if binding.kind is Kind.ASSIGN]
-            made = [value for _, value in script.roles.origins(name) if isinstance(value, cst.IfExp)] or values
-            chosen = [value for value in made if isinstance(value, cst.IfExp)]
-            where = [place for place, value in script.roles.origins(name) if isinstance(value, cst.IfExp)] or [script]
-            return _decides(where[0], chosen[0].test) if len(chosen) == 1 else None
+            bound = [binding.value for binding in script.names.reaching(name) if binding.kind is Kind.ASSIGN]
+            made = list(script.roles.origins(name)) or [(script, value) for value in bound if value is not None]
+            chosen = [(place, value) for place, value in made if isinstance(value, cst.IfExp)]
+            return [setting for place, value in chosen for setting in _deciding(place, value.test)]
     known = script.constant(test)
-    return known if known is not None and known.node is not test else None
+    return [known] if known is not None and known.node is not test else []
 
 
 def turned_on(setting: Constant) -> tuple[Edit, ...]:

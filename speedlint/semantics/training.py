@@ -127,7 +127,8 @@ def _moves_module(script: Script, call: cst.Call) -> bool:
 
 
 def trained_modules(script: Script) -> list[Root]:
-    """The roots (see ``roots``) of the modules whose parameters an optimizer of the program is given.
+    """The roots (see ``roots``) of the modules whose parameters, all or those of a part, an optimizer of the program is
+    given, or that make one by a method of their own.
 
     Where no optimizer is seen to take a module, those on which ``train()`` is called.
     """
@@ -142,10 +143,14 @@ def _find_trained_modules(script: Script) -> list[Root]:
 
 def _optimized(script: Script) -> Iterator[Root]:
     for call in script.source.of(cst.Call):
-        if call.args and _makes_optimizer(script, call):
-            for arg in call.args:
-                for module in _modules_within(script, arg.value):
-                    yield from roots(script, module)
+        if not _makes_optimizer(script, call):
+            continue
+        given = [module for arg in call.args for module in _modules_within(script, arg.value)]
+        whole = [module.value for module in given if isinstance(module, cst.Attribute)]
+        if isinstance(call.func, cst.Attribute):
+            whole.append(call.func.value)
+        for module in (*given, *(each for each in whole if script.role(each) is Role.MODULE)):
+            yield from roots(script, module)
 
 
 def _makes_optimizer(script: Script, call: cst.Call) -> bool:

@@ -10,8 +10,10 @@ import libcst as cst
 
 from speedlint.semantics import conditions, displays, reads, shapes
 from speedlint.semantics.accumulators import may_be_overwritten
-from speedlint.semantics.model import FREQUENT, Place, Role
+from speedlint.semantics.model import FREQUENT, Place, Role, Value
 from speedlint.semantics.script import Script
+
+_DEEPEST = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,20 +32,45 @@ class Wait:
     def is_of_host(self, caller: Script, call: cst.Call) -> bool:
         """Whether a call hands the function that waits something on the host for the very tensor it waits for."""
         function = self.script.function(self.node)
-        for name in self.script.source.inside(self.tensor, cst.Name):
-            for binding in self.script.names.reaching(name):
-                if function is not None and isinstance(binding.node, cst.Param):
-                    given = self.script.values.given(function, binding.node, caller, call)
-                    if given is not None and _is_host(caller, given):
-                        return True
-        return False
+        if function is None:
+            return False
+        parameters = [each for name in self.script.source.inside(self.tensor, cst.Name) for each in self._taken_from(name)]
+        return any(_hands_host(self.script, function, each, caller, call) for each in parameters)
+
+    def _taken_from(self, name: cst.Name, depth: int = 0) -> Iterator[cst.Param]:
+        """The parameters that a variable is, or is taken out of: ``v`` in ``for k, v in kwargs.items()``."""
+        for binding in self.script.names.reaching(name):
+            if isinstance(binding.node, cst.Param):
+                yield binding.node
+            elif binding.value is not None and depth < _DEEPEST and (held := _holder(binding.value)) is not None:
+                yield from self._taken_from(held, depth + 1)
 
 
-def _is_host(script: Script, expression: cst.BaseExpression) -> bool:
-    value = script.value(expression)
-    return value.role in (Role.NUMBER, Role.ARRAY, Role.STRING) or (
-        value.role in (Role.TENSOR, Role.BATCH) and value.place is Place.HOST
-    )
+def _holder(expression: cst.BaseExpression) -> cst.Name | None:
+    """The variable out of which an expression takes a part; None for any other expression."""
+    match expression:
+        case cst.Name():
+            return expression
+        case cst.Subscript(value=inner):
+            return _holder(inner)
+        case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name("items" | "values")), args=[]):
+            return _holder(inner)
+    return None
+
+
+def _hands_host(script: Script, function: cst.FunctionDef, parameter: cst.Param, caller: Script, call: cst.Call) -> bool:
+    if parameter is function.params.star_kwarg:
+        given = [caller.value(each) for each in script.values.given_by_name(function, call)]
+        return bool(given) and not any(value.role in (Role.TENSOR, Role.BATCH, Role.SEQUENCE) for value in given)
+    value = script.values.given(function, parameter, caller, call)
+    return value is not None and _is_host(caller.value(value))
+
+
+def _is_host(value: Value) -> bool:
+    if value.role in (Role.SEQUENCE, Role.MAPPING):
+        parts = (*value.items, *(part for _, part in value.keys)) or ((value.element,) if value.element else ())
+        return bool(parts) and all(map(_is_host, parts))
+    return value.place is Place.HOST
 
 
 def within(script: Script, function: cst.FunctionDef) -> list[Wait]:
