@@ -126,7 +126,7 @@ class Engine:
             level=level,
             frequency=frequency.name.lower(),
             related=tuple(_place(related) for related in finding.related or _callers(script, finding.node, frequency)),
-            fix=self._proposal(rule, finding.fix, level, script.torch),
+            fix=self._proposal(rule, finding.fix, level, script.options.torch),
             excerpt=tuple(excerpt) if max(map(len, excerpt)) <= _EXCERPT_WIDTH else (),
         )
 

@@ -44,7 +44,7 @@ from speedlint.edits import CannotEdit
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import lightning
 from speedlint.semantics.halves import refuse_module_hazards
-from speedlint.semantics.networks import is_small_linear
+from speedlint.semantics.networks import is_small_linear, network
 from speedlint.semantics.script import Script
 
 _DECIDES = ("precision", "plugins", "amp_backend")
@@ -63,7 +63,7 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
 
 def _is_small(script: Script, fit: cst.Call) -> bool:
     module = script.argument(fit, "model", 0)
-    return module is not None and is_small_linear(script, module)
+    return module is not None and is_small_linear(script, module) and network(script, module).linears > 0
 
 
 def _is_elsewhere(call: cst.Call, script: Script) -> bool:

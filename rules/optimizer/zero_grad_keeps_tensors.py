@@ -64,7 +64,7 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
 def _of_call(call: cst.Call, script: Script) -> Iterator[Finding]:
     assert isinstance(call.func, cst.Attribute)
     given = script.argument(call, "set_to_none", 0)
-    old = script.torch is not None and script.torch < (2, 0)
+    old = script.options.torch is not None and script.options.torch < (2, 0)
     if given is None:
         kept = old and not script.hides_arguments(call) and script.role(call.func.value) in (Role.OPTIMIZER, Role.MODULE)
     else:
@@ -83,7 +83,7 @@ def _default(call: cst.Call, given: cst.BaseExpression | None, script: Script) -
     arg = next((arg for arg in call.args if arg.value is given), None)
     if given is not None and arg is None:
         return None
-    if arg is not None and script.torch is not None and script.torch >= (2, 0):
+    if arg is not None and script.options.torch is not None and script.options.torch >= (2, 0):
         return edits.remove_argument(script.source, arg)
     if arg is not None and arg.keyword is None:
         return edits.replace(script.source, arg.value, "True")

@@ -49,7 +49,7 @@ _DEPRECATED_SINCE = (2, 4)
 
 def check(node: cst.Call | cst.Decorator, script: Script) -> Iterator[Finding]:
     """Reports a call or a bare decorator of the deprecated modules."""
-    if (script.torch or _DEPRECATED_SINCE) < _DEPRECATED_SINCE:
+    if (script.options.torch or _DEPRECATED_SINCE) < _DEPRECATED_SINCE:
         return
     name = deprecated_name(script, node)
     if name is None or is_fallback(script, node):

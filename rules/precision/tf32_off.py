@@ -38,6 +38,7 @@ import libcst as cst
 
 from speedlint.edits import CannotEdit
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.semantics import eras
 from speedlint.semantics.entry import first_edit, starts
 from speedlint.semantics.precision import names_autocast, sets_matmul_precision
 from speedlint.semantics.script import Script
@@ -50,7 +51,7 @@ _LINE = 'torch.set_float32_matmul_precision("high")'
 
 def check(module: cst.Module, script: Script) -> Iterator[Finding]:
     """Reports the first placement of a module whose work is matrix products."""
-    if not script.on_gpu or sets_matmul_precision(script) or (script.torch or _SINCE) < _SINCE:
+    if not script.on_gpu or sets_matmul_precision(script) or not eras.is_for(script, _SINCE):
         return
     heavy, entries = _first_heavy(script), starts(script)
     if heavy is None or not entries or any(_first_heavy(entry) for entry in entries if entry is not script):

@@ -159,7 +159,7 @@ def _with_import(script: Script, binding: Binding) -> tuple[tuple[Edit, ...], tu
             found += _argument_edits(script, call, device, last)
             since = _SINCE[last]
             needed = max(needed or since, since) if since is not None else needed
-    if (needed is not None and (script.torch or (1, 13)) < needed) or _is_reexported(script, statement):
+    if (needed is not None and (script.options.torch or (1, 13)) < needed) or _is_reexported(script, statement):
         return None
     return (edits.replace(source, module, _MODULES[_dotted(module)]), *found), needed
 

@@ -47,6 +47,11 @@ def can_run_on(script: Script, release: Release) -> bool:
     return newest is None or newest >= release
 
 
+def is_for(script: Script, release: Release) -> bool:
+    """Whether a script is for a release: the target, where it is known, is no older, and nothing keeps the code from it."""
+    return (script.options.torch or release) >= release and can_run_on(script, release)
+
+
 def _of_script(script: Script) -> Release | None:
     return script.once("newest release of its own", lambda: _find(script), None)
 

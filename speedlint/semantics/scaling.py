@@ -74,13 +74,13 @@ def scaling(step: Step, autocast: cst.Call | None = None) -> Scaling:
 
 def spelled_constructor(script: Script) -> str:
     """How a scaler is made in the release that the script targets, for a message."""
-    is_new = (script.torch or (0, 0)) >= (2, 3)
+    is_new = (script.options.torch or (0, 0)) >= (2, 3)
     return 'torch.amp.GradScaler("cuda")' if is_new else "torch.cuda.amp.GradScaler()"
 
 
 def _constructor(script: Script, condition: str) -> tuple[str, tuple[Edit, ...]]:
     enabled = f"enabled={condition}" if condition else ""
-    if (script.torch or (0, 0)) >= (2, 3):
+    if (script.options.torch or (0, 0)) >= (2, 3):
         name, imports = script.spell("torch.amp.GradScaler")
         return f'{name}("cuda"{", " if enabled else ""}{enabled})', imports
     name, imports = script.spell("torch.cuda.amp.GradScaler")

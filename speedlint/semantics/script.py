@@ -12,7 +12,7 @@ import libcst as cst
 
 from speedlint.edits import CannotEdit, imports_edit
 from speedlint.rule import Edit
-from speedlint.semantics import eras, library
+from speedlint.semantics import library
 from speedlint.semantics.loops import Loops
 from speedlint.semantics.model import Answer, Constant, Definition, Frequency, Place, Role, Value
 from speedlint.semantics.names import Binding, Kind, Names
@@ -52,12 +52,6 @@ class Script:
     def once(self, question: Hashable, answer: Callable[[], Answer], bottom: Answer) -> Answer:
         """The answer to a question about this script, computed when first asked; ``bottom`` where it depends on itself."""
         return self.program.flow.ask((self, question), answer, bottom)
-
-    @cached_property
-    def torch(self) -> tuple[int, int] | None:
-        """The release that the code is judged and written for: the target, or the newest on which its program runs."""
-        newest = eras.newest_release(self)
-        return min(filter(None, (self.options.torch, newest)), default=None)
 
     # Text
 
