@@ -24,6 +24,7 @@ _VARIES = re.compile(
     rb"|\bboxes\b|BucketIterator|random_size",
     re.IGNORECASE,
 )
+_LOADER_MARKS = tuple({name.rpartition(".")[2].encode() for name in library.LOADERS})
 _CUDNN = "torch.backends.cudnn"
 _REPRODUCIBLE = ("seed", "determin", "reproduc", "repeatab")
 _SEEDERS = ("torch.manual_seed", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all", "random.seed", "numpy.random.seed")
@@ -151,9 +152,10 @@ def is_conditional(script: Script, assign: cst.Assign) -> bool:
 
 def shapes_are_fixed(script: Script) -> bool:
     """Whether the network's inputs keep one shape: batches collated by default, no word of other sizes."""
-    places = list(script.everywhere())
-    loaders = [(one, call) for one in places for call in one.calls(*library.LOADERS)]
-    if not loaders or any(_VARIES.search(one.source.data) for one in places):
+    if script.program.mentions(script, _VARIES):
+        return False
+    loaders = [(one, call) for one in script.everywhere(*_LOADER_MARKS) for call in one.calls(*library.LOADERS)]
+    if not loaders:
         return False
     return not any(_is_uneven(one, call) for one, call in loaders)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -26,6 +27,7 @@ _SHARDERS = (
     "fairscale",
     "deepspeed",
 )
+_GRADIENT = re.compile(rb"\.grad\b")
 _PARAMETERS = ("parameters", "named_parameters")
 _SAME = frozenset("to cuda cpu train eval half float double bfloat16 requires_grad_ apply share_memory".split())
 
@@ -59,7 +61,7 @@ def _is_zero(script: Script, call: cst.Call, name: str, position: int) -> bool:
 
 def reads_gradients(script: Script, *but: cst.CSTNode) -> bool:
     """Whether the program touches ``.grad`` other than to ask whether it is None; ``but`` left out."""
-    return any(_reads_gradients(one, but) for one in script.everywhere(b".grad"))
+    return any(_reads_gradients(one, but) for one in script.everywhere(_GRADIENT))
 
 
 def _reads_gradients(script: Script, but: tuple[cst.CSTNode, ...]) -> bool:

@@ -20,14 +20,16 @@ def unused(script: Script, named: Pattern[str]) -> Iterator[tuple[Script, cst.Ca
 
     None where all options are handed on at once, to where it is not seen what is read.
     """
-    places = list(script.everywhere())
-    if any(_hands_on(place) for place in places):
-        return
-    for place in places:
-        for call in place.method_calls("add_argument"):
-            name = place.values.destination(call)
-            if name is not None and named.search(name) and not any(_reads(one, name) for one in places):
-                yield place, call, name
+    found = [
+        (place, call, name)
+        for place in script.everywhere(b"add_argument")
+        for call in place.method_calls("add_argument")
+        if (name := place.values.destination(call)) is not None
+        and named.search(name)
+        and not any(_reads(one, name) for one in script.everywhere(name.encode()))
+    ]
+    if found and not any(_hands_on(place) for place in script.everywhere()):
+        yield from found
 
 
 def _reads(script: Script, option: str) -> bool:

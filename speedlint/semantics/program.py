@@ -6,6 +6,7 @@ reaches it; something is missing only where none of their scripts has it.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -16,6 +17,9 @@ from speedlint.semantics.model import Flow
 from speedlint.semantics.names import Names
 from speedlint.semantics.script import Options, Script
 from speedlint.source import Source, SourceError
+
+Mark = bytes | re.Pattern[bytes]
+"""What the text of a file holds, if it is worth parsing."""
 
 _FRAMES = 12_000
 """Python frames for values that flow through as many steps as ``Flow`` follows, about ten each."""
@@ -140,16 +144,21 @@ class Program:
         yield script
         yield from self._readable(self._imports.upward(absolute(script.path))[1:])
 
-    def others(self, script: Script, *marks: bytes) -> Iterator[Script]:
+    def others(self, script: Script, *marks: Mark) -> Iterator[Script]:
         """The other scripts of the programs that ``script`` is part of, nearest first: those that import it, through others
         too, and all that these and it reach. With ``marks``, those whose text holds one of them; the rest is not parsed.
         """
         paths = self._imports.around(absolute(script.path))
         return self._readable(path for path in paths if not marks or self._holds(path, marks))
 
-    def _holds(self, path: Path, marks: tuple[bytes, ...]) -> bool:
+    def mentions(self, script: Script, mark: Mark) -> bool:
+        """Whether the text of ``script``, or of another one of its programs, holds a mark."""
+        path = absolute(script.path)
+        return any(self._holds(each, (mark,)) for each in (path, *self._imports.around(path)))
+
+    def _holds(self, path: Path, marks: tuple[Mark, ...]) -> bool:
         data = self._imports.data(path)
-        return any(mark in data for mark in marks)
+        return any(mark in data if isinstance(mark, bytes) else mark.search(data) is not None for mark in marks)
 
     def _readable(self, paths: Iterable[Path]) -> Iterator[Script]:
         return (found for found in map(self.reached, paths) if found is not None)

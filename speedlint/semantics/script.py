@@ -21,7 +21,7 @@ from speedlint.semantics.values import Values
 from speedlint.source import Source
 
 if TYPE_CHECKING:
-    from speedlint.semantics.program import Program
+    from speedlint.semantics.program import Mark, Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +257,7 @@ class Script:
         """Whether a script of the program shows that it trains on a GPU."""
         return any(script.roles.shows_gpu() for script in self.everywhere(*library.GPU_MARKS))
 
-    def everywhere(self, *marks: bytes) -> Iterator[Script]:
+    def everywhere(self, *marks: Mark) -> Iterator[Script]:
         """This script, and the others of its programs whose text holds one of ``marks`` (all without any), nearest first."""
         yield self
         yield from self.program.others(self, *marks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -34,6 +35,10 @@ __all__ = [
     "trained_modules",
 ]
 
+_MAKES_OPTIMIZER = re.compile(
+    rb"(?i)(?:optim|adam|sgd|adagrad|adadelta|rmsprop|lamb|lion|lbfgs|adafactor|rprop)\w*\s*(?:\(|=[^=])|\bopt\s*=[^=]"
+)
+_OPTIMIZERS = ("opt", "adam", "sgd", "adagrad", "adadelta", "rmsprop", "lamb", "lion", "lbfgs", "adafactor", "rprop")
 _SAME = frozenset("to cuda cpu train eval half float double bfloat16 requires_grad_ apply share_memory to_empty".split())
 _FRAMEWORKS = (
     "pytorch_lightning",
@@ -136,9 +141,8 @@ def trained_modules(script: Script) -> list[Root]:
 
 
 def _find_trained_modules(script: Script) -> list[Root]:
-    places = list(script.everywhere(b"parameters(", b".train("))
-    optimized = [root for place in places for root in _optimized(place)]
-    return optimized or [root for place in places for root in _set_to_train(place)]
+    optimized = [root for place in script.everywhere(_MAKES_OPTIMIZER) for root in _optimized(place)]
+    return optimized or [root for place in script.everywhere(b".train(") for root in _set_to_train(place)]
 
 
 def _optimized(script: Script) -> Iterator[Root]:
@@ -154,11 +158,21 @@ def _optimized(script: Script) -> Iterator[Root]:
 
 
 def _makes_optimizer(script: Script, call: cst.Call) -> bool:
+    if not _may_make_optimizer(script, call):
+        return False
     name = script.name(call.func)
     is_library = name is not None and "." in name and script.imported(name) is None
     if is_library and not (name or "").startswith("torch.optim.") and name not in library.LEGACY_OPTIMIZERS:
         return False
     return script.value(call).role is Role.OPTIMIZER
+
+
+def _may_make_optimizer(script: Script, call: cst.Call) -> bool:
+    """Whether what is called, or what its result is bound to, is called after an optimizer: else it is not looked into."""
+    parent = script.source.parents[call]
+    targets = parent.targets if isinstance(parent, cst.Assign) else ()
+    text = " ".join((script.text(call.func), *(script.text(target.target) for target in targets))).lower()
+    return any(word in text for word in _OPTIMIZERS)
 
 
 def _modules_within(script: Script, expression: cst.BaseExpression, depth: int = 0) -> Iterator[cst.BaseExpression]:

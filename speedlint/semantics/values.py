@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ast
 from collections.abc import Iterator
 from functools import cached_property
@@ -348,11 +349,13 @@ class Values:
 
         ``parsed`` is the call of ``parse_args``: of several parsers' options, its own parser's is taken.
         """
-        places = list(self.script.everywhere(name.encode(), name.replace("_", "-").encode()))
+        written = name.replace("_", "[-_]").encode()
+        places = self.script.everywhere(re.compile(rb"""(?s)add_argument\(.*["']-{0,2}""" + written + rb"""["']"""))
         options = [(script, call) for script in places for call in script.values.options(name)]
         own = [(script, call) for script, call in options if script is self.script and self._is_of(call, parsed)]
         options = own or options
-        if len(options) != 1 or any(script.values.is_assigned(name) for script in places):
+        assigned = re.compile(rb"\." + name.encode() + rb"\b[^\n=(]*=[^=]|set_defaults\(")
+        if len(options) != 1 or any(script.values.is_assigned(name) for script in self.script.everywhere(assigned)):
             return None
         script, call = options[0]
         action = script.argument(call, "action", None)
