@@ -157,7 +157,12 @@ class Roles:
         bindings = self.script.names.reaching(name)
         if not bindings:
             return self._star_imported(name)
-        return join([self._binding(binding) for binding in bindings])
+        before = [binding for binding in bindings if not self._is_of_itself(binding, name)]
+        return join([self._binding(binding) for binding in before or bindings])
+
+    def _is_of_itself(self, binding: Binding, name: cst.Name) -> bool:
+        """Whether a binding is ``name += ...`` itself, in the turn before: what is there before all turns decides."""
+        return binding.kind is Kind.AUGMENT and binding.node is name
 
     def _star_imported(self, name: cst.Name) -> Value | None:
         dotted = self.script.names.dotted(name)
@@ -239,9 +244,11 @@ class Roles:
         tensors = [value for value in known if value.role in (Role.TENSOR, Role.BATCH)]
         if tensors:
             return Value(Role.TENSOR, combined_place(tensors))
-        if before is None:
-            return None
-        return replace(before, literal=False) if all(value.role is before.role for value in known) else UNKNOWN
+        return (
+            replace(known[0], literal=False)
+            if known and all(v.role is known[0].role for v in known)
+            else (UNKNOWN if known else None)
+        )
 
     def _taken_apart(self, value: Value | None, path: tuple[int | None, ...]) -> Value | None:
         for step in path:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import ast
+import re
 from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
