@@ -1,7 +1,8 @@
 """`cudnn.deterministic = True` keeps cuDNN from its fastest convolution algorithms.
 
 ## What it does
-Finds `torch.backends.cudnn.deterministic = True`, under any alias, in programs that train.
+Finds `torch.backends.cudnn.deterministic = True`, under any alias, in programs that train; as a note also what sets it to an
+option whose default is True.
 
 ## Why it is slow
 cuDNN has several algorithms for each convolution, and the fastest backward ones add up in whatever order the GPU's threads
@@ -37,16 +38,28 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint import edits
-from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.rule import Finding, Fix, Level, Related, Risk, Rule
 from speedlint.semantics import backend, evaluation
+from speedlint.semantics.model import Constant
 from speedlint.semantics.script import Script
 
 
 def check(assign: cst.Assign, script: Script) -> Iterator[Finding]:
     match assign:
-        case cst.Assign(targets=[cst.AssignTarget(target=target)], value=cst.Name("True") | cst.Integer("1")):
-            if script.name(target) == "torch.backends.cudnn.deterministic" and _matters(assign, script):
+        case cst.Assign(targets=[cst.AssignTarget(target=target)], value=value):
+            if script.name(target) != "torch.backends.cudnn.deterministic" or not _matters(assign, script):
+                return
+            if isinstance(value, (cst.Name, cst.Integer)) and script.text(value) in ("True", "1"):
                 yield _finding(assign, script)
+            elif (default := script.constant(value)) is not None and default.value is True and backend.is_planar(script):
+                yield _by_default(assign, default, script)
+
+
+def _by_default(assign: cst.Assign, default: Constant, script: Script) -> Finding:
+    message = f"`{script.text(assign)}` is on by default: it makes runs reproducible and convolutions slower"
+    related = (Related(default.script.source, default.node, "the default is set here"),)
+    advice = "turn it off when runs need not repeat bit for bit; not rewritten, since the option is there to choose"
+    return Finding(assign, message, advice=advice, level=Level.NOTE, related=related)
 
 
 def _matters(assign: cst.Assign, script: Script) -> bool:
