@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -24,6 +25,8 @@ from speedlint.source import SourceError
 from speedlint.suppress import Suppressions
 
 _OLDEST = (1, 13)
+_MOST_HELD = 1_500_000
+"""Bytes of parsed source, about 250 MB of memory."""
 _EXCERPT_LINES, _EXCERPT_WIDTH = 3, 300
 _LONGEST = 600
 _MOST_CALLERS = 3
@@ -67,6 +70,15 @@ class Engine:
             return Report(problems=(Problem(path, None, f"cannot be read ({error.strerror or error})"),))
         except Exception as error:
             return Report(problems=(_fault("reading this file", path, error),))
+        finally:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Begins anew with what is parsed where it takes much memory: the next files are mostly of other programs."""
+        if self._cache.held > _MOST_HELD:
+            self._programs.clear()
+            self._cache.drop()
+            gc.collect()
 
     def _check(self, path: Path, code: str | None) -> Report:
         data = self.read(path)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from speedlint import config, stages
+from speedlint.engine import Engine
 from speedlint.registry import Registry
 from speedlint.rule import Risk
 from speedlint.semantics.script import Options
@@ -69,3 +70,57 @@ def test_scaled_half_precision_trains(name: str, tmp_path: Path) -> None:
     exact = [float(loss) for loss in _losses((SCRIPTS / f"{name}.py").read_text(), tmp_path)]
     scaled = [float(loss) for loss in _losses(forced, tmp_path)]
     assert scaled == pytest.approx(exact, rel=5e-2)
+
+
+MOMENTUM = """
+import torch
+
+model = torch.nn.Conv2d(3, 64, 3).to("cuda")
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9{fused})
+for epoch in range(10):
+    for batch in loader:
+        loss = model(batch.to("cuda", non_blocking=True)).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("codes", "fused", "amp", "expected"),
+    [
+        (("SPD101", "SPD502"), "", "fp16", ("GradScaler", "momentum=0.9)")),
+        (("SPD101", "SPD502"), "", "bf16", ("autocast", "momentum=0.9, fused=True)")),
+        (("SPD502",), "", "fp16", ("momentum=0.9, fused=True)",)),
+        (("SPD101",), ", fused=True", "fp16", ("    loss = model(",)),
+    ],
+)
+def test_no_fused_momentum_beside_a_scaler(
+    codes: tuple[str, ...], fused: str, amp: str, expected: tuple[str, ...], tmp_path: Path
+) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(MOMENTUM.replace("{fused}", fused))
+    settings = config.Settings(tmp_path, select=codes, risk=Risk.NUMERIC)
+    outcomes = stages.fix((path,), settings, Registry.load(), Options((2, 13), amp)).outcomes
+    after = outcomes[0].after.decode() if outcomes else path.read_text()
+    assert all(text in after for text in expected), after
+
+
+def test_a_fused_sgd_still_keeps_an_unset_momentum_of_a_skipped_first_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    parameter = torch.nn.Parameter(torch.ones(2))
+    optimizer = torch.optim.SGD([parameter], lr=0.1, momentum=0.9, fused=True)
+    optimizer.grad_scale, optimizer.found_inf = None, torch.tensor(1.0)
+    parameter.grad = torch.ones(2)
+    with monkeypatch.context() as memory:
+        memory.setattr(torch, "empty_like", lambda tensor, **_: torch.full_like(tensor, 123.0))
+        optimizer.step()
+    assert optimizer.state[parameter]["momentum_buffer"].tolist() == [123.0, 123.0]
+
+
+def test_autocast_is_spelled_as_the_release_has_it(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(MOMENTUM.replace("{fused}", ""))
+    settings = config.Settings(tmp_path, select=("SPD101",))
+    for release, spelled in (((1, 9), "torch.cuda.amp.autocast()"), ((1, 10), "torch.autocast(")):
+        found = Engine(settings, Registry.load(), options=Options(release)).check(path).diagnostics
+        assert [spelled in each.advice for each in found] == [True]

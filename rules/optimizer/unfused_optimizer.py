@@ -29,10 +29,11 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
 ## Fix safety
 Numeric: the same formula, rounded in another order. `fused=True` raises for parameters that are not on the GPU yet, so it is
 written only where they are known to be; where the device is chosen at run time the argument asks for it. Nothing is written
-where the model is moved after the optimizer is made, or is sharded. Needs torch 2.0 for Adam and AdamW, 2.3 for SGD, and
-2.9 for Adagrad (the fused form of 2.4 was for the CPU alone). Optimizers of a probe, which tries batch sizes or times a
-layer on made-up data, are left alone; so are SGD with nothing but a learning rate, which is one kernel as it is, optimizers
-with a group for each parameter, which stay a kernel a group, and those that step once.
+where the model is moved after the optimizer is made, or is sharded; nor for SGD with momentum beside a loss scaler: where
+the first step overflows and is skipped, the fused form keeps a momentum that nobody has set (torch 2.13). Needs torch 2.0
+for Adam and AdamW, 2.3 for SGD, and 2.9 for Adagrad (the fused form of 2.4 was for the CPU alone). Optimizers of a probe,
+which tries batch sizes or times a layer on made-up data, are left alone; so are SGD with nothing but a learning rate, which
+is one kernel as it is, optimizers with a group for each parameter, which stay a kernel a group, and those that step once.
 
 ## Sources
 PyTorch pull request 96755 reports 9% for a whole training step; issue 121857 reports a slower step on one GPU, so let
@@ -55,6 +56,10 @@ from speedlint.semantics.script import Script
 _SINCE = {"Adam": (2, 0), "AdamW": (2, 0), "SGD": (2, 3), "Adagrad": (2, 9)}
 _FUSED = {f"torch.optim.{name}": since for name, since in _SINCE.items()}
 _LEGACY = ("BertAdam", "OpenAIAdam")
+_UNSET_MOMENTUM = (
+    "only with bfloat16, which needs no loss scaler; not written here, because its momentum starts unset where the scaler "
+    "skips the first step"
+)
 _CLASHES = ("fused", "foreach", "differentiable", "capturable")
 
 
@@ -114,6 +119,8 @@ def _value(call: cst.Call, script: Script) -> tuple[str | None, str]:
     """What to write for ``fused``; None and the reason where nothing is safe."""
     if optimizers.is_sharded(script):
         return None, "not written here, because the model is sharded"
+    if optimizers.has_momentum(Made(script, call)) and optimizers.may_be_scaled(script):
+        return None, _UNSET_MOMENTUM
     held = optimizers.parameters(script, call)
     found = list(dict.fromkeys(optimizers.whereabouts(one.script, one.module) for one in held))
     if any(one.where is Where.LATER for one in found):

@@ -80,7 +80,9 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     message = (
         f"`{forward}` and its loss run in float32 on every training step; under autocast they run in {kind} on tensor cores"
     )
-    advice = f'put it and the loss under `with torch.autocast(device_type="cuda", dtype=torch.{kind}):`'
+    is_old = (script.options.torch or _SPELLED_SINCE) < _SPELLED_SINCE
+    context = "torch.cuda.amp.autocast()" if is_old else f'torch.autocast(device_type="cuda", dtype=torch.{kind})'
+    advice = f"put it and the loss under `with {context}:`"
     if kind == "float16":
         advice += (
             f", and add `scaler = {spelled_constructor(script)}` beside the optimizer, `scaler.scale(loss).backward()`, "

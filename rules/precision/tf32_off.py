@@ -53,7 +53,8 @@ def check(module: cst.Module, script: Script) -> Iterator[Finding]:
     """Reports the first placement of a module whose work is matrix products."""
     if not script.on_gpu or sets_matmul_precision(script) or not eras.is_for(script, _SINCE):
         return
-    heavy, entries = _first_heavy(script), starts(script)
+    heavy = _first_heavy(script)
+    entries = starts(script) if heavy is not None else []
     if heavy is None or not entries or any(_first_heavy(entry) for entry in entries if entry is not script):
         return
     covered = any(names_autocast(place) for place in script.everywhere(b"autocast", b"NativeScaler", b"use_amp"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 _NUMBERS = frozenset("float int bool len round ord hash id isinstance hasattr issubclass callable any all".split())
 _SAME_MODULE = frozenset("train eval half float double bfloat16 requires_grad_ apply share_memory to_empty".split())
+_HOLDS_STEPS = (b".backward(", b"no_grad", b"inference_mode")
+_CALLED_AS = ("forward", "__call__")
 _SEEN_THROUGH = frozenset({"torch.autograd.Variable", "torch.nn.Parameter", "torch.nn.parameter.Parameter"})
 
 
@@ -455,33 +457,27 @@ class Calls:
         return self.script.program.flow.ask(("call sites", function), lambda: self._find_call_sites(function), nothing)
 
     def _find_call_sites(self, function: cst.FunctionDef) -> list[tuple[Script, cst.Call]]:
-        owner = self.script.names.owner(function)
-        found = []
-        for script in self._possible_callers(function):
-            if owner is not None and function.name.value in ("forward", "__call__"):
-                found += [(script, call) for call in script.roles.calls.of_instances().get(function, ())]
-                continue
-            names = [function.name.value]
-            if owner is not None and function.name.value == "__init__":
-                names += script.roles.calls.heirs(owner)
-            candidates = (call for name in names for call in script.roles.calls.named(name))
-            for call in (*candidates, *script.roles.calls.of_entries):
-                callee = script.roles.calls.callee(call)
-                if callee is not None and callee.node is function:
-                    found.append((script, call))
-        return found
+        program, name, owner = self.script.program, function.name.value, self.script.names.owner(function)
+        near = (self.script, *program.importers(self.script, *([name.encode()] if owner is None else [])))
+        found = [(script, call) for script in near for call in script.roles.calls.calls_of(function, owner)]
+        if owner is None or name == "__init__" or any(not _is_tried_out(script, call) for script, call in found):
+            return found
+        # Have: an object that one file makes, and another, which knows nothing of its class, calls in a step.
+        mark = b"(" if name in _CALLED_AS else f".{name}(".encode()
+        steps = (script for script in program.few_others(self.script, *_HOLDS_STEPS) if script not in near)
+        beside = (script for script in steps if mark in script.source.data)
+        return found + [(script, call) for script in beside for call in script.roles.calls.calls_of(function, owner)]
 
-    def _possible_callers(self, function: cst.FunctionDef) -> Iterable[Script]:
-        """This script, those that import it, and, as an object may be handed on, those beside them that call a method of
-        that name. An object itself is called where it is trained with."""
-        program, name = self.script.program, function.name.value
-        if self.script.names.owner(function) is None:
-            return (self.script, *program.importers(self.script, name.encode()))
-        near = (self.script, *program.importers(self.script))
-        if name == "__init__":
-            return near
-        mark = b".backward(" if name in ("forward", "__call__") else f".{name}(".encode()
-        return dict.fromkeys((*near, *program.others(self.script, mark)))
+    def calls_of(self, function: cst.FunctionDef, owner: cst.ClassDef | None) -> list[cst.Call]:
+        """The calls in this script of a function of any, a method if it has an ``owner``."""
+        name = function.name.value
+        if owner is not None and name in _CALLED_AS:
+            return self.of_instances().get(function, [])
+        names = [name]
+        if owner is not None and name == "__init__":
+            names += self.heirs(owner)
+        candidates = (call for each in names for call in self.named(each))
+        return [call for call in (*candidates, *self.of_entries) if (to := self.callee(call)) and to.node is function]
 
     def heirs(self, klass: cst.ClassDef) -> list[str]:
         """The names under which this script may call a class or one that derives from it."""
@@ -528,6 +524,11 @@ class Calls:
                 if binding.name != last:
                     found.setdefault(last, []).extend(found.get(binding.name, []))
         return found
+
+
+def _is_tried_out(script: Script, call: cst.Call) -> bool:
+    """Whether a call stands at the top of a module that others import, as where a class is tried out below it."""
+    return script.function(call) is None and script.program.is_imported(script)
 
 
 def yielded(generator: Definition) -> Value | None:

@@ -48,7 +48,7 @@ def is_entry(script: Script) -> bool:
 
 def starts(script: Script) -> list[Script]:
     """The scripts in which the programs start that a script is part of; none for a library's module."""
-    return [each for each in script.program.upward(script) if is_entry(each)]
+    return [each for each in script.program.possible_starts(script) if is_entry(each)]
 
 
 def is_never_called(script: Script, node: cst.CSTNode) -> bool:

@@ -68,6 +68,7 @@ class Imports:
         self._roots: dict[Path, Path] = {}
         self._projects: dict[Path, _Project] = {}
         self._around: dict[Path, tuple[Path, ...]] = {}
+        self._users: dict[Path, list[Path]] = {}
         self._modules: dict[tuple[Path, str], Path | None] = {}
         self._folders: dict[Path, list[str]] = {}
 

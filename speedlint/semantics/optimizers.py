@@ -27,6 +27,7 @@ _SHARDERS = (
     "fairscale",
     "deepspeed",
 )
+_SCALES = re.compile(rb"(?i)grad_?scaler|nativescaler|mixed_precision|\bapex\b")
 _GRADIENT = re.compile(rb"\.grad\b")
 _PARAMETERS = ("parameters", "named_parameters")
 _SAME = frozenset("to cuda cpu train eval half float double bfloat16 requires_grad_ apply share_memory".split())
@@ -51,6 +52,17 @@ def is_plain_sgd(found: Made | None) -> bool:
     ):
         return False
     return all(_is_zero(script, call, name, place) for name, place in (("momentum", 2), ("weight_decay", 4)))
+
+
+def has_momentum(found: Made) -> bool:
+    """Whether a library call makes an SGD that keeps a momentum."""
+    script, call = found.script, found.call
+    return script.name(call.func) == "torch.optim.SGD" and not _is_zero(script, call, "momentum", 2)
+
+
+def may_be_scaled(script: Script) -> bool:
+    """Whether the program's text speaks of a loss scaler, or of a library that may bring one."""
+    return script.program.mentions(script, _SCALES)
 
 
 def _is_zero(script: Script, call: cst.Call, name: str, position: int) -> bool:

@@ -41,6 +41,15 @@ class Cache:
             known = self._sources[path] = (source, Names(source))
         return known
 
+    @property
+    def held(self) -> int:
+        """The bytes of source that are held parsed; each takes some 150 bytes of memory."""
+        return sum(len(source.data) for source, _ in self._sources.values())
+
+    def drop(self) -> None:
+        """Lets all parsed files go."""
+        self._sources.clear()
+
 
 class Program:
     """All scripts of one run.
@@ -65,6 +74,7 @@ class Program:
         self._cache = cache or Cache()
         self._imports = Imports(read, self._cache.imports)
         self._scripts: dict[Path, Script | None] = {}
+        self._marked: dict[tuple[Path, tuple[Mark, ...]], tuple[Path, ...]] = {}
         self._configs: dict[Path, configs.Entry | None] = {}
 
     # Scripts
@@ -79,6 +89,8 @@ class Program:
 
     def reached(self, path: Path) -> Script | None:
         """The script at ``path``, or None where it cannot be read as Python."""
+        if path in self._scripts:
+            return self._scripts[path]
         key = absolute(path)
         if key not in self._scripts:
             try:
@@ -144,12 +156,29 @@ class Program:
         yield script
         yield from self._readable(self._imports.upward(absolute(script.path))[1:])
 
+    def possible_starts(self, script: Script) -> Iterator[Script]:
+        """Those of ``upward`` that nothing imports, or whose text speaks of ``__main__``."""
+        paths = self._imports.upward(absolute(script.path))
+        found = (path for path in paths if not self._imports.importers(path) or self._holds(path, (b"__main__",)))
+        return self._readable(found)
+
     def others(self, script: Script, *marks: Mark) -> Iterator[Script]:
         """The other scripts of the programs that ``script`` is part of, nearest first: those that import it, through others
         too, and all that these and it reach. With ``marks``, those whose text holds one of them; the rest is not parsed.
         """
-        paths = self._imports.around(absolute(script.path))
-        return self._readable(path for path in paths if not marks or self._holds(path, marks))
+        return self._readable(self._around(script, marks))
+
+    def few_others(self, script: Script, *marks: Mark) -> Iterator[Script]:
+        """Like ``others``, but none where there are too many."""
+        paths = self._around(script, marks)
+        return self._readable(paths if len(paths) <= _MOST_IMPORTERS else ())
+
+    def _around(self, script: Script, marks: tuple[Mark, ...]) -> tuple[Path, ...]:
+        key = (absolute(script.path), marks)
+        if key not in self._marked:
+            paths = self._imports.around(key[0])
+            self._marked[key] = tuple(path for path in paths if not marks or self._holds(path, marks))
+        return self._marked[key]
 
     def mentions(self, script: Script, mark: Mark) -> bool:
         """Whether the text of ``script``, or of another one of its programs, holds a mark."""

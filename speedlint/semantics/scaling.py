@@ -17,6 +17,7 @@ from speedlint.semantics import library
 from speedlint.semantics.halves import child_index, common_suite, gpu_condition, is_visible, refuse_gradient_work, same_class
 from speedlint.semantics.model import Definition, Role
 from speedlint.semantics.names import Kind
+from speedlint.semantics.optimizers import has_momentum
 from speedlint.semantics.script import Script
 from speedlint.semantics.steps import CLIPS, Step
 from speedlint.semantics.training import roots
@@ -135,8 +136,14 @@ def _where_made(step: Step, optimizer: cst.BaseExpression) -> cst.CSTNode:
 
 
 def _is_torch_optimizer(script: Script, value: cst.BaseExpression) -> bool:
+    """Whether an optimizer is one of torch's.
+
+    Raises CannotEdit for a fused SGD with momentum: where a scaler skips the first step, it keeps a momentum that nobody set.
+    """
     made = script.value(value).made
     name = made.script.name(made.call.func) if made is not None else None
+    if made is not None and has_momentum(made) and made.script.argument(made.call, "fused") is not None:
+        raise CannotEdit("the momentum of a fused SGD starts unset where a scaler skips the first step: use bfloat16")
     return (
         name is not None
         and not name.endswith("LBFGS")
