@@ -48,6 +48,7 @@ from speedlint.semantics.devices import gpu_condition, gpu_is_certain
 from speedlint.semantics.loader_settings import Setting, places, set_where_set
 from speedlint.semantics.loaders import Loader, loader
 from speedlint.semantics.script import Script
+from speedlint.semantics.training import is_framework_driven
 
 
 def check(call: cst.Call, script: Script) -> Iterator[Finding]:
@@ -72,7 +73,9 @@ def _finding(found: Loader, pinned: Setting, level: Level) -> Finding:
         for place in places(found.script, pinned)
         if place.node is not pinned.expression
     )
-    advice = "pass `pin_memory=True` where there is a GPU, and copy with `non_blocking=True`"
+    advice = "pass `pin_memory=True` where there is a GPU"
+    if not is_framework_driven(found.script):
+        advice += ", and copy with `non_blocking=True`"
     try:
         return Finding(found.call, message, Fix(_edits(found, pinned), Risk.EXACT), advice, level, related)
     except edits.CannotEdit as reason:

@@ -345,7 +345,7 @@ def _hazards_of(script: Script, call: cst.Call, name: str | None) -> list[Hazard
     elif name == "torch.autograd.grad":
         why, half_only = "`torch.autograd.grad` differentiates the unscaled loss", True
     elif _is_gram(script, call, method):
-        why, half_only = f"`{script.text(call)}` sums over every position, which float16 may not hold", True
+        why, half_only = f"`{script.text(call)}` sums over every position, which float16 may not hold: leave it out", True
     elif method == "double" and not call.args:
         why = "it computes in double precision"
     return [Hazard(script, call, why, half_only)] if why else []

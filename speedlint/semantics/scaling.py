@@ -138,7 +138,7 @@ def _where_made(step: Step, optimizer: cst.BaseExpression) -> cst.CSTNode:
 def _is_torch_optimizer(script: Script, value: cst.BaseExpression) -> bool:
     """Whether an optimizer is one of torch's.
 
-    Raises CannotEdit for a fused SGD with momentum: where a scaler skips the first step, it keeps a momentum that nobody set.
+    Raises CannotEdit for a fused SGD with momentum: where a scaler skips the first step, its momentum is never set.
     """
     made = script.value(value).made
     name = made.script.name(made.call.func) if made is not None else None
