@@ -63,6 +63,7 @@ class Engine:
     def check(self, path: Path, code: str | None = None) -> Report:
         """The findings in one file, of one rule or of all, notes included, in order of position."""
         try:
+            self._let_go(path)
             return self._check(path, code)
         except SourceError as error:
             return Report(problems=(Problem(error.path, error.line, error.what),))
@@ -70,12 +71,11 @@ class Engine:
             return Report(problems=(Problem(path, None, f"cannot be read ({error.strerror or error})"),))
         except Exception as error:
             return Report(problems=(_fault("reading this file", path, error),))
-        finally:
-            self._let_go()
 
-    def _let_go(self) -> None:
-        """Begins anew with what is parsed where it takes much memory: the next files are mostly of other programs."""
-        if self._cache.held > _MOST_HELD:
+    def _let_go(self, path: Path) -> None:
+        """Begins anew where what is parsed takes much memory, unless most of it is part of the next file's programs."""
+        held = self._cache.held()
+        if held > _MOST_HELD and self._cache.held(self._program(path).around(path)) < held / 2:
             self._programs.clear()
             self._cache.drop()
             gc.collect()

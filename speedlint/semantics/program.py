@@ -41,10 +41,10 @@ class Cache:
             known = self._sources[path] = (source, Names(source))
         return known
 
-    @property
-    def held(self) -> int:
-        """The bytes of source that are held parsed; each takes some 150 bytes of memory."""
-        return sum(len(source.data) for source, _ in self._sources.values())
+    def held(self, paths: Iterable[Path] | None = None) -> int:
+        """The bytes of source that are held parsed, of all files or of some; each takes 100 to 200 bytes of memory."""
+        chosen = self._sources if paths is None else self._sources.keys() & set(paths)
+        return sum(len(self._sources[path][0].data) for path in chosen)
 
     def drop(self) -> None:
         """Lets all parsed files go."""
@@ -143,6 +143,10 @@ class Program:
         notebooks = self._imports.notebooks(absolute(script.path))
         return any(name.encode() in data for data in notebooks) if notebooks else None
 
+    def around(self, path: Path) -> tuple[Path, ...]:
+        """The files of the programs that a file is part of, itself first."""
+        return (absolute(path), *self._imports.around(absolute(path)))
+
     def importers(self, script: Script, *marks: bytes) -> list[Script]:
         """The project's files that import ``script``'s module, also by way of a package's ``__init__``, in path order; with
         ``marks``, those whose text holds one of them. None where there are too many.
@@ -166,14 +170,14 @@ class Program:
         """The other scripts of the programs that ``script`` is part of, nearest first: those that import it, through others
         too, and all that these and it reach. With ``marks``, those whose text holds one of them; the rest is not parsed.
         """
-        return self._readable(self._around(script, marks))
+        return self._readable(self._marked_others(script, marks))
 
     def few_others(self, script: Script, *marks: Mark) -> Iterator[Script]:
         """Like ``others``, but none where there are too many."""
-        paths = self._around(script, marks)
+        paths = self._marked_others(script, marks)
         return self._readable(paths if len(paths) <= _MOST_IMPORTERS else ())
 
-    def _around(self, script: Script, marks: tuple[Mark, ...]) -> tuple[Path, ...]:
+    def _marked_others(self, script: Script, marks: tuple[Mark, ...]) -> tuple[Path, ...]:
         key = (absolute(script.path), marks)
         if key not in self._marked:
             paths = self._imports.around(key[0])
@@ -182,8 +186,7 @@ class Program:
 
     def mentions(self, script: Script, mark: Mark) -> bool:
         """Whether the text of ``script``, or of another one of its programs, holds a mark."""
-        path = absolute(script.path)
-        return any(self._holds(each, (mark,)) for each in (path, *self._imports.around(path)))
+        return any(self._holds(each, (mark,)) for each in self.around(script.path))
 
     def _holds(self, path: Path, marks: tuple[Mark, ...]) -> bool:
         data = self._imports.data(path)
