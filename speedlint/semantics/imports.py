@@ -130,7 +130,10 @@ class Imports:
 
     def users(self, path: Path) -> list[Path]:
         """The files that import a file, also by way of the ``__init__`` of a package, in path order."""
-        return sorted(_spread(self.importers(path), lambda up: self.importers(up) if up.name == "__init__.py" else []))
+        if path not in self._users:
+            found = _spread(self.importers(path), lambda up: self.importers(up) if up.name == "__init__.py" else [])
+            self._users[path] = sorted(found)
+        return self._users[path]
 
     def is_left_out(self, path: Path) -> bool:
         """Whether nothing imports a module of a package whose other modules are imported, by statements alone."""

@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 _MAKES_OPTIMIZER = re.compile(
-    rb"(?i)(?:optim|adam|sgd|adagrad|adadelta|rmsprop|lamb|lion|lbfgs|adafactor|rprop)\w*\s*(?:\(|=[^=])|\bopt\s*=[^=]"
+    rb"(?i)(?:optim|adam|sgd|adagrad|adadelta|rmsprop|lamb|lion|lbfgs|adafactor|rprop)\w{0,40}\s{0,9}(?:\(|=[^=])|\bopt\s{0,9}=[^=]"
 )
 _OPTIMIZERS = ("opt", "adam", "sgd", "adagrad", "adadelta", "rmsprop", "lamb", "lion", "lbfgs", "adafactor", "rprop")
 _SAME = frozenset("to cuda cpu train eval half float double bfloat16 requires_grad_ apply share_memory to_empty".split())

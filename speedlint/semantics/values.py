@@ -349,12 +349,12 @@ class Values:
 
         ``parsed`` is the call of ``parse_args``: of several parsers' options, its own parser's is taken.
         """
-        written = name.replace("_", "[-_]").encode()
-        places = self.script.everywhere(re.compile(rb"""(?s)add_argument\(.*["']-{0,2}""" + written + rb"""["']"""))
+        flag = name.replace("_", "[-_]").encode()
+        places = self.script.everywhere(re.compile(rb"""[(,=]\s{0,99}["']-{0,2}""" + flag + rb"""["']"""))
         options = [(script, call) for script in places for call in script.values.options(name)]
         own = [(script, call) for script, call in options if script is self.script and self._is_of(call, parsed)]
         options = own or options
-        assigned = re.compile(rb"\." + name.encode() + rb"\b[^\n=(]*=[^=]|set_defaults\(")
+        assigned = re.compile(rb"\." + name.encode() + rb"\b[^\n=(]{0,99}=[^=]|set_defaults\(")
         if len(options) != 1 or any(script.values.is_assigned(name) for script in self.script.everywhere(assigned)):
             return None
         script, call = options[0]
