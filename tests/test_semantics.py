@@ -70,6 +70,12 @@ def test_a_rebound_name_is_not_the_import(project: Write) -> None:
     assert script.name(expression(script, "optim.Adam")) is None
 
 
+def test_global_at_the_top_of_a_module_says_nothing(project: Write) -> None:
+    text = "import torch\n\nif __name__ == '__main__':\n    global maker\n    maker = torch.zeros\n    probe(maker)\n"
+    script = project(train=text)
+    assert script.name(expression(script, "maker")) == "torch.zeros"
+
+
 def test_a_parameter_shadows_only_its_function(project: Write) -> None:
     script = project(train="import torch\n\n\ndef f(torch):\n    pass\n\n\nprobe(torch.zeros)\n")
     assert script.name(expression(script, "torch.zeros")) == "torch.zeros"

@@ -156,7 +156,8 @@ class Names:
         declarations: list[cst.Global | cst.Nonlocal] = [*source.of(cst.Global), *source.of(cst.Nonlocal)]
         for node in declarations:
             for declared in node.names:
-                self.scope(node).outer[declared.name.value] = isinstance(node, cst.Global)
+                if (scope := self.scope(node)).parent is not None:  # at the top of a module `global` says nothing
+                    scope.outer[declared.name.value] = isinstance(node, cst.Global)
         for assign in source.of(cst.Assign):
             for target in assign.targets:
                 self._bind_target(target.target, Kind.ASSIGN, assign.value, assign)
