@@ -35,10 +35,9 @@ __all__ = [
     "trained_modules",
 ]
 
-_MAKES_OPTIMIZER = re.compile(
-    rb"(?i)(?:optim|adam|sgd|adagrad|adadelta|rmsprop|lamb|lion|lbfgs|adafactor|rprop)\w{0,40}\s{0,9}(?:\(|=[^=])|\bopt\s{0,9}=[^=]"
-)
 _OPTIMIZERS = ("opt", "adam", "sgd", "adagrad", "adadelta", "rmsprop", "lamb", "lion", "lbfgs", "adafactor", "rprop")
+"""What names of optimizers, and of what makes them, hold."""
+_MAKES_OPTIMIZER = re.compile(rb"(?i)(?:" + "|".join(_OPTIMIZERS).encode() + rb")\w{0,40}\s{0,9}(?:\(|=[^=])")
 _SAME = frozenset("to cuda cpu train eval half float double bfloat16 requires_grad_ apply share_memory to_empty".split())
 _FRAMEWORKS = (
     "pytorch_lightning",
