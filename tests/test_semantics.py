@@ -468,6 +468,14 @@ def test_cycles_of_assignments_and_calls_end(project: Write) -> None:
     assert script.role(expression(script, "x")) is Role.UNKNOWN
 
 
+def test_a_value_that_many_functions_hand_to_each_other_is_followed_once(project: Write) -> None:
+    names = [f"f{n}" for n in range(6)]
+    calls = "".join(f"    if probe(device.type):\n        device = {name}(device)\n" for name in names)
+    mesh = "".join(f"def {name}(device):\n{calls}    return device\n\n" for name in names)
+    script = project(train=f"{mesh}made = f0(make())\n")
+    assert script.constant(expression(script, "device.type")) is None
+
+
 def test_answers_do_not_depend_on_what_was_asked_first(project: Write) -> None:
     first = project(train=TRAINING)
     second = project(train=TRAINING)

@@ -51,6 +51,7 @@ _ANNOTATED = {
 }
 _MODULE_USES = frozenset({"parameters", "named_parameters", "modules", "named_modules", "children"})
 _MODULE_HINTS = frozenset({"train", "eval"})
+_MOST_ORIGINS = 100
 
 
 class Roles:
@@ -633,10 +634,17 @@ class Roles:
 
     # Questions across scripts
 
-    def origins(self, expression: cst.BaseExpression, depth: int = 0) -> Iterator[tuple[Script, cst.BaseExpression]]:
-        """The expressions, not names, that give a name or ``self`` attribute its value, through parameters and imports."""
-        if depth > 6:
+    def origins(
+        self, expression: cst.BaseExpression, seen: set[cst.CSTNode] | None = None
+    ) -> Iterator[tuple[Script, cst.BaseExpression]]:
+        """The expressions, not names, that give a name or ``self`` attribute its value, through parameters and imports.
+
+        Each is given once; after ``_MOST_ORIGINS`` expressions on the way the search ends.
+        """
+        seen = set() if seen is None else seen
+        if expression in seen or len(seen) > _MOST_ORIGINS:
             return
+        seen.add(expression)
         if not isinstance(expression, (cst.Name, cst.Attribute)):
             yield self.script, expression
             return
@@ -644,27 +652,29 @@ class Roles:
             base = self.value(expression.value)
             if base.definition is not None and isinstance(base.definition.node, cst.ClassDef):
                 for script, value in self.self_assignments(base.definition, expression.attr.value):
-                    yield from script.roles.origins(value, depth + 1)
+                    yield from script.roles.origins(value, seen)
                 return
         dotted = self.script.names.dotted(expression)
         if dotted is not None:
             binding, reached = self.script.imported_binding(dotted)
             if binding is not None and reached is not None and binding.value is not None and not binding.path:
-                yield from reached.roles.origins(binding.value, depth + 1)
+                yield from reached.roles.origins(binding.value, seen)
             return
         if isinstance(expression, cst.Name):
             for binding in self.script.names.reaching(expression):
-                yield from self._binding_origins(binding, depth)
+                yield from self._binding_origins(binding, seen)
 
-    def _binding_origins(self, binding: Binding, depth: int) -> Iterator[tuple[Script, cst.BaseExpression]]:
+    def _binding_origins(
+        self, binding: Binding, seen: set[cst.CSTNode]
+    ) -> Iterator[tuple[Script, cst.BaseExpression]]:
         if isinstance(binding.node, cst.Param):
             function = self.script.source.enclosing(binding.node, cst.FunctionDef, cst.Lambda)
             if isinstance(function, cst.FunctionDef):
                 for script, value in self.script.values.passed(function, binding.node):
                     if value is not None:
-                        yield from script.roles.origins(value, depth + 1)
+                        yield from script.roles.origins(value, seen)
         elif binding.kind is Kind.ASSIGN and (given := self._given(binding)) is not None:
-            yield from self.origins(given, depth + 1)
+            yield from self.origins(given, seen)
 
     def _given(self, binding: Binding) -> cst.BaseExpression | None:
         """The expression that gives a name its value, also out of a tuple that is written out beside the names."""

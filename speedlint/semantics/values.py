@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _LITERALS = (cst.Integer, cst.Float, cst.SimpleString, cst.ConcatenatedString)
 _NAMED = {"True": True, "False": False, "None": None}
 _COPIES = ("dataclasses.replace", "copy.copy", "copy.deepcopy")
+_MOST_ON_THE_WAY = 100
+"""Expressions through which a configuration object is followed."""
 PARSERS = ("parse_args", "parse_known_args", "parse_intermixed_args")
 
 
@@ -261,23 +263,27 @@ class Values:
             return configured
         return agreed(self._option(script, setting, name) for script, setting in self.settings(attribute.value))
 
-    def settings(self, base: cst.BaseExpression, depth: int = 0) -> list[tuple[Script, cst.CSTNode]]:
+    def settings(
+        self, base: cst.BaseExpression, seen: set[cst.CSTNode] | None = None
+    ) -> list[tuple[Script, cst.CSTNode]]:
         """Where a configuration object comes from: ``parse_args()`` calls, configuration classes and calls of them."""
         found: list[tuple[Script, cst.CSTNode]] = []
-        if depth > 10:
+        seen = set() if seen is None else seen
+        if base in seen or len(seen) > _MOST_ON_THE_WAY:
             return found
+        seen.add(base)
         match base:
             case cst.Call(func=cst.Attribute(attr=cst.Name(value=method))) if method in PARSERS:
                 return [(self.script, base)]
             case cst.Call(args=[cst.Arg(value=inner), *_]) if self.script.name(base.func) in _COPIES:
-                return [(self.script, base)] if len(base.args) > 1 else self.settings(inner, depth + 1)
+                return [(self.script, base)] if len(base.args) > 1 else self.settings(inner, seen)
             case cst.Call():
                 definition = self.script.definition(base.func)
                 if definition is not None and isinstance(definition.node, cst.ClassDef):
                     return [(self.script, base)] if base.args else [(definition.script, definition.node)]
                 if definition is not None:
                     for result in returned(definition):
-                        found += definition.script.values.settings(result, depth + 1)
+                        found += definition.script.values.settings(result, seen)
             case cst.Name() | cst.Attribute():
                 definition = self.script.definition(base)
                 if definition is not None and isinstance(definition.node, cst.ClassDef):
@@ -285,11 +291,11 @@ class Values:
                 if isinstance(base, cst.Name) and (owner := self._owner_of_self(base)) is not None:
                     return [(self.script, owner)]
                 for script, value in self.script.roles.origins(base):
-                    found += script.values.settings(value, depth + 1)
+                    found += script.values.settings(value, seen)
             case cst.IfExp(body=body, orelse=orelse):
-                return self.settings(body, depth + 1) + self.settings(orelse, depth + 1)
+                return self.settings(body, seen) + self.settings(orelse, seen)
             case cst.Subscript(value=inner):
-                return self.settings(inner, depth + 1)
+                return self.settings(inner, seen)
         return found
 
     def _owner_of_self(self, name: cst.Name) -> cst.ClassDef | None:
