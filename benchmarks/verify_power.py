@@ -21,6 +21,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from speedlint import host
 from speedlint.config import Settings
 from speedlint.verify import machine
 from speedlint.verify.nvml import Meter
@@ -131,7 +132,7 @@ def _timing(root: Path, mine: int, theirs: int, pairs: int, most: int) -> Timing
     plan = Plan(Version("original", root, command), other, root, (root,), (), Settings(root), entry, (entry,))
     timing = Timing()
     with scratch(None) as folders:
-        runner = Runner(plan, folders, Limits(threads=max(1, machine.cores() - 1)), Meter(), lambda _seconds, _steps: None)
+        runner = Runner(plan, folders, Limits(threads=max(1, host.cores() - 1)), Meter(), lambda _seconds, _steps: None)
         measure(runner, (plan.original, plan.fixed), timing, pairs, most, math.inf, lambda _timing: None)
     return timing
 

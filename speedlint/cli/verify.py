@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from speedlint import config
+from speedlint import config, host
 from speedlint.cli.options import prepare
 from speedlint.cli.options import words as split_words
 from speedlint.errors import UserError
@@ -73,7 +73,7 @@ def verify(
     """
     from speedlint.output import verify_html, verify_json, verify_text
     from speedlint.output.verify_live import Live
-    from speedlint.verify import machine, session
+    from speedlint.verify import session
     from speedlint.verify.nvml import Meter
     from speedlint.verify.plan import plan
     from speedlint.verify.runner import Limits
@@ -99,7 +99,7 @@ def verify(
         steps=options["steps"],
         seconds=options["seconds"],
         warmup=options["warmup"],
-        threads=options["threads"] or max(1, machine.cores() - 1),
+        threads=options["threads"] or max(1, host.cores() - 1),
         timeout=options["timeout"],
     )
     effort = session.Effort(

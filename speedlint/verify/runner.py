@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from speedlint.errors import UserError
+from speedlint.host import available_memory
 from speedlint.verify import confine
-from speedlint.verify.machine import available_memory
 from speedlint.verify.nvml import Meter
 from speedlint.verify.plan import Plan, Version
 from speedlint.verify.samples import Sample, read

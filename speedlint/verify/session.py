@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Protocol
 
+from speedlint import host
 from speedlint.registry import Registry
 from speedlint.verify import attribution, machine, parity
 from speedlint.verify.nvml import Meter
@@ -106,8 +107,8 @@ def _syncs(runner: Runner, plan: Plan) -> tuple[float, float] | None:
 
 def _surroundings(meter: Meter) -> list[str]:
     found = []
-    if (busy := machine.busy_with_others()) > machine.cores() * 0.5:
-        found.append(f"other processes keep {busy:.1f} of {machine.cores()} cores busy: timings will spread")
+    if (busy := host.busy_with_others()) > host.cores() * 0.5:
+        found.append(f"other processes keep {busy:.1f} of {host.cores()} cores busy: timings will spread")
     if others := meter.others():
         found.append(f"the GPU is in use by {len(others)} other process{'es' if len(others) > 1 else ''}")
     return found
