@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from speedlint import host
 from speedlint.config import Settings
 from speedlint.diagnostic import Report
 from speedlint.engine import Engine
@@ -24,7 +24,7 @@ _engine: Engine
 
 def check(files: Sequence[Path], settings: Settings, registry: Registry) -> Iterator[Report]:
     """A report for each file, in an order that is the same on every run."""
-    if len(files) <= _FEW or _processors() == 1:
+    if len(files) <= _FEW or host.cores() == 1:
         engine = Engine(settings, registry, asked=files)
         yield from map(engine.check, files)
         return
@@ -49,18 +49,12 @@ def merge(reports: Iterable[Report]) -> Report:
     return Report(tuple(found[key] for key in sorted(found)), tuple(problems))
 
 
-def _processors() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def _workers(settings: Settings, files: Sequence[Path]) -> ProcessPoolExecutor:
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
     spawn = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(_processors(), mp_context=spawn, initializer=_prepare, initargs=(settings, files))
+    return ProcessPoolExecutor(host.cores(), mp_context=spawn, initializer=_prepare, initargs=(settings, files))
 
 
 def _prepare(settings: Settings, files: Sequence[Path]) -> None:

@@ -252,9 +252,9 @@ def test_unreadable_file_is_one_line(tmp_path: Path) -> None:
 def test_several_processes_find_the_same(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(40):
         project.write(f"d{number % 4}/f{number}.py", SLOW + "crash()\n" * (number == 7) + "noted()\n")
-    monkeypatch.setattr("speedlint.run._processors", lambda: 1)
+    monkeypatch.setattr("speedlint.host.cores", lambda: 1)
     alone = project.run("check", ".", "--notes")
-    monkeypatch.setattr("speedlint.run._processors", lambda: 2)
+    monkeypatch.setattr("speedlint.host.cores", lambda: 2)
     together = project.run("check", ".", "--notes")
     assert together.stdout == alone.stdout
     assert together.stderr == alone.stderr

@@ -11,6 +11,7 @@ import click
 
 from speedlint import __version__
 from speedlint.cli.check import check
+from speedlint.cli.doctor import doctor
 from speedlint.cli.explain import explain
 from speedlint.cli.fix import fix
 from speedlint.cli.rules import rules
@@ -46,6 +47,7 @@ def main() -> None:
     speedlint check train.py          what is slow, why, and what to do
     speedlint fix train.py            the changes as a diff; --apply writes them
     speedlint verify train.py         whether the changes make it faster, measured
+    speedlint doctor                  what the machine, torch and the environment leave of its speed
     speedlint explain item-in-loop    a rule's documentation
     """
 
@@ -57,5 +59,5 @@ def _never_fail_to_print() -> None:
                 stream.reconfigure(errors="backslashreplace")
 
 
-for command in (check, fix, verify, explain, rules):
+for command in (check, fix, verify, doctor, explain, rules):
     main.add_command(command)

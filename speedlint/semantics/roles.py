@@ -664,9 +664,7 @@ class Roles:
             for binding in self.script.names.reaching(expression):
                 yield from self._binding_origins(binding, seen)
 
-    def _binding_origins(
-        self, binding: Binding, seen: set[cst.CSTNode]
-    ) -> Iterator[tuple[Script, cst.BaseExpression]]:
+    def _binding_origins(self, binding: Binding, seen: set[cst.CSTNode]) -> Iterator[tuple[Script, cst.BaseExpression]]:
         if isinstance(binding.node, cst.Param):
             function = self.script.source.enclosing(binding.node, cst.FunctionDef, cst.Lambda)
             if isinstance(function, cst.FunctionDef):

@@ -263,9 +263,7 @@ class Values:
             return configured
         return agreed(self._option(script, setting, name) for script, setting in self.settings(attribute.value))
 
-    def settings(
-        self, base: cst.BaseExpression, seen: set[cst.CSTNode] | None = None
-    ) -> list[tuple[Script, cst.CSTNode]]:
+    def settings(self, base: cst.BaseExpression, seen: set[cst.CSTNode] | None = None) -> list[tuple[Script, cst.CSTNode]]:
         """Where a configuration object comes from: ``parse_args()`` calls, configuration classes and calls of them."""
         found: list[tuple[Script, cst.CSTNode]] = []
         seen = set() if seen is None else seen
