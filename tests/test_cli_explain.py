@@ -8,7 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from speedlint import __version__
+from speedlint.output import rules_markdown
+from speedlint.registry import Registry
 from tests.conftest import ROOT, Project
 
 
@@ -31,6 +35,20 @@ def test_rules_lists_them(project: Project) -> None:
     assert lines[0].split() == ["code", "name", "what", "is", "slow"]
     assert any(line.split()[:2] == ["TOY301", "called-item"] and "Calls `.item()`." in line for line in lines)
     assert any("TOY305" in line and "(only when selected)" in line for line in lines)
+
+
+def test_the_page_of_all_rules_is_what_their_documentation_says(request: pytest.FixtureRequest) -> None:
+    page, path = rules_markdown.render(Registry.load().rules), ROOT / "docs" / "rules.md"
+    if request.config.getoption("--bless"):
+        path.write_text(page)
+    assert path.read_text() == page, "`speedlint rules --format markdown > docs/rules.md` writes it anew"
+
+
+def test_rules_as_markdown(project: Project) -> None:
+    page = project.run("rules", "--format", "markdown").stdout
+    assert "## Others\n\n| code | name | what is slow |\n" in page
+    assert "| [TOY305](#toy305-off-call) | off-call | Calls `off`. Only when selected. |" in page
+    assert "### TOY301 called-item\n\nCalls `.item()`.\n\n#### Why it is slow\n" in page
 
 
 def test_rules_as_json(project: Project) -> None:

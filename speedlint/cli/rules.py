@@ -9,17 +9,27 @@ import click
 
 from speedlint import config
 from speedlint.docs import summary
+from speedlint.output import rules_markdown
 from speedlint.registry import Registry
 
 
 @click.command()
-@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", help="How to print the table.")
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["text", "json", "markdown"]),
+    default="text",
+    help="How to print them; markdown is the whole documentation.",
+)
 def rules(style: str) -> None:
     """Lists the rules: code, name, and the pattern each one finds."""
     every = Registry.load(config.load((Path(),)).rule_paths).rules
     if style == "json":
         rows = [{"code": r.code, "name": r.name, "summary": summary(r.docs), "off": r.off} for r in every]
         click.echo(json.dumps(rows, indent=2))
+        return
+    if style == "markdown":
+        click.echo(rules_markdown.render(every), nl=False)
         return
     from rich.console import Console
     from rich.table import Table

@@ -129,9 +129,7 @@ def ask_torch(python: str, timeout: float) -> Torch:
         try:
             return _torch(json.loads(answer.partition("\n")[0]))
         except (ValueError, KeyError, TypeError) as error:
-            raise UserError(
-                f"{python}: gave an answer that cannot be read ({error})"
-            ) from None
+            raise UserError(f"{python}: gave an answer that cannot be read ({error})") from None
     said = " ".join(done.stderr.decode(errors="replace").split())[-_LONGEST:]
     raise UserError(f"{python}: ended with {done.returncode} when torch was imported: {said or 'it said nothing'}")
 

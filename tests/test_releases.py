@@ -1,0 +1,74 @@
+"""Every rule at several target releases: it works at each, and writes only what the release has."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import libcst as cst
+import pytest
+
+from speedlint import config, stages
+from speedlint.diagnostic import Diagnostic
+from speedlint.engine import Engine
+from speedlint.registry import Registry
+from speedlint.rule import Risk, Rule
+from speedlint.semantics.program import Cache, Program
+from speedlint.semantics.script import Options
+from tests.conftest import ROOT
+
+Release = tuple[int, int]
+
+REGISTRY = Registry.load()
+RELEASES: tuple[Release | None, ...] = (None, (1, 13), (2, 0), (2, 3), (2, 4), (2, 9), (2, 13))
+UNKNOWN: Release = (1, 13)
+CAME: dict[str, Release] = {
+    "torch.compile": (2, 0),
+    "torch.amp.GradScaler": (2, 3),
+    "torch.amp.custom_fwd": (2, 4),
+    "torch.amp.custom_bwd": (2, 4),
+    "torch.nn.functional.scaled_dot_product_attention": (2, 0),
+    "torch.optim.Adam(fused)": (2, 0),
+    "torch.optim.AdamW(fused)": (2, 0),
+    "torch.optim.SGD(fused)": (2, 3),
+    "torch.optim.Adagrad(fused)": (2, 4),
+    ".compile": (2, 1),
+}
+"""The release in which a function, an argument, or a method of every module came: from comparing the releases' sources."""
+
+
+@pytest.mark.parametrize("rule", REGISTRY.rules, ids=lambda rule: f"{rule.code}-{rule.name}")
+def test_a_rule_writes_what_the_target_release_has(rule: Rule, tmp_path: Path) -> None:
+    fixture = ROOT / "fixtures" / "rules" / f"{rule.name.replace('-', '_')}.py"
+    path = tmp_path / fixture.name
+    text = re.sub(r"\A# speedlint-test:.*", "#", fixture.read_text())
+    path.write_text(text)
+    settings = config.Settings(tmp_path, select=(rule.code,), risk=Risk.BEHAVIOR)
+    before, cache = _spelled(path, text), Cache()
+    known: dict[tuple[Diagnostic, ...], Counter[str]] = {}
+    for release in RELEASES:
+        options = Options(release)
+        report = Engine(settings, REGISTRY, options=options, cache=cache).check(path)
+        assert not report.problems
+        fixable = tuple(each for each in report.diagnostics if stages.fixable(each, Risk.BEHAVIOR))
+        if fixable not in known:
+            staged = stages.fix((path,), settings, REGISTRY, options)
+            assert not staged.problems
+            after = next((outcome.after.decode() for outcome in staged.outcomes), text)
+            known[fixable] = _spelled(path, after) - before
+        too_new = {name for name in known[fixable] if CAME[name] > (release or UNKNOWN)}
+        assert not too_new, f"written for {release}"
+
+
+def _spelled(path: Path, text: str) -> Counter[str]:
+    """How often the text names what came with a later release."""
+    script = Program(Options(), lambda _path: text.encode()).script(path)
+    found: Counter[str] = Counter()
+    for call in script.source.of(cst.Call):
+        name = script.name(call.func) or ""
+        if isinstance(call.func, cst.Attribute) and not name:
+            name = f".{call.func.attr.value}"
+        keywords = (arg.keyword.value for arg in call.args if arg.keyword is not None)
+        found.update(each for each in (name, *(f"{name}({word})" for word in keywords)) if each in CAME)
+    return found
