@@ -32,6 +32,7 @@ _CPU_COUNTS = frozenset({"os.cpu_count", "multiprocessing.cpu_count", "torch.mul
 _HINTS = {
     "num_workers": re.compile("work|thread|proc|cpu|job|nw|loader", re.IGNORECASE),
     "pin_memory": re.compile("pin", re.IGNORECASE),
+    "prefetch_factor": re.compile("prefetch", re.IGNORECASE),
 }
 
 
