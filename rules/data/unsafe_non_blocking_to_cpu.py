@@ -42,6 +42,7 @@ import libcst as cst
 
 from speedlint.edits import remove_argument
 from speedlint.rule import Finding, Fix, Level, Related, Risk, Rule
+from speedlint.semantics import reads
 from speedlint.semantics.script import Script
 from speedlint.semantics.unawaited import copied_to_host, first_read
 
@@ -54,7 +55,7 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     if asked is None or read is None:
         return
     line = script.source.line(read)
-    message = f"`{script.text(call)}` may still run when its values are read on line {line}: they may be wrong"
+    message = f"`{reads.shown(script, call)}` may still run when its values are read on line {line}: they may be wrong"
     related = (Related(script.source, read, "the values are read here"),) if line != script.source.line(call) else ()
     fix = Fix((remove_argument(script.source, asked),), Risk.EXACT)
     yield Finding(call, message, fix, _ADVICE, Level.WARNING, related)

@@ -1,0 +1,92 @@
+"""A loss scaler is enabled although autocast computes in bfloat16, which needs none.
+
+## What it does
+Finds a `GradScaler` in a program all of whose autocasts compute in bfloat16. Where they may also compute in float16, as the
+machine or an option decides, a scaler that is enabled all the same is a note.
+
+## Why it is slow
+float16 ends at 65504 and loses gradients below 6e-8; bfloat16 has the range of float32, and there is nothing to scale. The
+scaler still multiplies all gradients in each step, looks for infinite ones, and makes the host wait for the answer before the
+optimizer may step.
+
+## Example
+```python
+import torch
+
+scaler = torch.amp.GradScaler("cuda")
+for images, labels in loader:
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        loss = criterion(model(images), labels)
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+```
+
+## Use instead
+```python
+import torch
+
+scaler = torch.amp.GradScaler("cuda", enabled=False)
+for images, labels in loader:
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        loss = criterion(model(images), labels)
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+```
+
+## Fix safety
+Behavior: the factor is a power of two, so finite gradients come out the same. But a scaler skips each step whose gradients
+are infinite or no numbers, and disabled it does not: a training that lives by that ends in NaN. A disabled scaler hands
+everything through, saves an empty state and ignores one that is loaded; to take it out altogether is as good. Where the
+dtype is decided at run time it is shown: `enabled=dtype == torch.float16`.
+
+## Sources
+PyTorch's AMP documentation: gradient scaling is for float16 gradients that underflow. That finite gradients stay the same bit
+for bit was run with torch 2.13 on a CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from speedlint import edits
+from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.semantics import library, reads
+from speedlint.semantics.amp_dtypes import BFLOAT16, FLOAT16, asks_for_dtype, enabled, may_be_on, of_program
+from speedlint.semantics.script import Script
+
+_WHEN_BOTH = "enable it only where it is needed: `enabled=dtype == torch.float16`"
+
+
+def check(scaler: cst.Call, script: Script) -> Iterator[Finding]:
+    if script.name(scaler.func) not in library.SCALERS or not may_be_on(script, scaler) or asks_for_dtype(script, scaler):
+        return
+    if not any(place.method_calls("scale") for place in script.everywhere(b".scale(")):
+        return
+    found = of_program(script)
+    made = reads.shown(script, scaler)
+    if found == {BFLOAT16}:
+        yield _finding(scaler, script, f"`{made}` scales the loss although autocast computes in bfloat16, which needs none")
+    elif found == {BFLOAT16, FLOAT16}:
+        message = f"`{made}` scales the loss also where autocast computes in bfloat16, which needs none"
+        reason = "the dtype is decided at run time"
+        yield Finding(scaler, message, advice=f"{_WHEN_BOTH}; not written: {reason}", level=Level.NOTE)
+
+
+def _finding(scaler: cst.Call, script: Script, message: str) -> Finding:
+    advice = "pass `enabled=False`, or take the scaler out"
+    given = enabled(script, scaler)
+    written = [arg for arg in scaler.args if arg.value is given]
+    if given is not None and not written:
+        return Finding(scaler, message, advice=f"{advice}; not written: it is enabled elsewhere", level=Level.WARNING)
+    if given is None:
+        edit = edits.set_argument(script.source, scaler, "enabled", "False")
+    else:
+        edit = edits.replace(script.source, given, "False")
+    return Finding(scaler, message, Fix((edit,), Risk.BEHAVIOR), advice, Level.WARNING)
+
+
+RULE = Rule("SPD107", on=cst.Call, check=check, triggers=(b"GradScaler",))
