@@ -1,0 +1,76 @@
+"""What the rules on optimizers and gradients take for granted of the installed torch."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+
+class _Mixed(nn.Module):
+    """An LSTM, attention, dropout, a norm, and a branch that is skipped every other step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.recurrent = nn.LSTM(8, 8, batch_first=True)
+        self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
+        self.norm, self.drop = nn.LayerNorm(8), nn.Dropout(0.1)
+        self.branch, self.head = nn.Linear(8, 8), nn.Linear(8, 1)
+
+    def forward(self, x: Tensor, step: int) -> Tensor:
+        x, _ = self.recurrent(x)
+        x, _ = self.attention(x, x, x)
+        x = self.drop(self.norm(x))
+        if step % 2:
+            x = x + self.branch(x)
+        out: Tensor = self.head(x)
+        return out
+
+
+def _train(*, keep: bool = False, detach: bool = False) -> tuple[list[Tensor], Tensor]:
+    """The parameters after some steps, and the sum of the losses."""
+    torch.manual_seed(0)
+    model = _Mixed()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=0.01)
+    total: Tensor | float = 0.0
+    for step in range(6):
+        loss = model(torch.randn(4, 5, 8), step).square().mean()
+        optimizer.zero_grad()
+        loss.backward(retain_graph=True) if keep else loss.backward()
+        optimizer.step()
+        total += loss.detach() if detach else loss
+    assert isinstance(total, Tensor)
+    return [parameter.detach() for parameter in model.parameters()], total
+
+
+def _same(left: list[Tensor], right: list[Tensor]) -> bool:
+    return all(torch.equal(one, other) for one, other in zip(left, right, strict=True))
+
+
+def test_a_detached_sum_is_the_same_number_and_the_training_the_same() -> None:
+    (kept, total), (dropped, detached) = _train(), _train(detach=True)
+    assert _same(kept, dropped)
+    assert torch.equal(total.detach(), detached)
+    assert total.grad_fn is not None and detached.grad_fn is None
+
+
+def test_nothing_can_differentiate_a_sum_of_losses_that_were_differentiated() -> None:
+    _, total = _train()
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        total.backward()
+
+
+def test_a_meter_that_multiplies_and_adds_keeps_the_graph() -> None:
+    weight = torch.ones(2, requires_grad=True)
+    total: Tensor | float = 0.0
+    total += weight.square().sum() * 3
+    assert isinstance(total, Tensor) and total.requires_grad
+
+
+def test_a_sum_under_no_grad_keeps_no_graph() -> None:
+    loss = torch.ones(2, requires_grad=True).square().sum()
+    with torch.no_grad():
+        assert not (0.0 + loss).requires_grad
