@@ -74,3 +74,23 @@ def test_a_sum_under_no_grad_keeps_no_graph() -> None:
     loss = torch.ones(2, requires_grad=True).square().sum()
     with torch.no_grad():
         assert not (0.0 + loss).requires_grad
+
+
+def test_a_graph_that_is_kept_gives_the_same_gradients() -> None:
+    assert _same(_train(keep=True)[0], _train()[0])
+
+
+def test_a_second_pass_through_a_dropped_graph_is_an_error() -> None:
+    weight = torch.ones(2, requires_grad=True)
+    loss = weight.square().sum()
+    loss.backward()
+    with pytest.raises(RuntimeError, match="second time"):
+        loss.backward()
+
+
+def test_create_graph_keeps_the_graph_by_itself() -> None:
+    parameters = inspect.signature(Tensor.backward).parameters
+    assert parameters["retain_graph"].default is None
+    loss = torch.ones(2, requires_grad=True).pow(3).sum()
+    loss.backward(create_graph=True)
+    loss.backward()
