@@ -80,7 +80,7 @@ def _is_new_each_turn(script: Script, backward: cst.Call) -> bool:
         return False
     if any(True for kind in (cst.Lambda, cst.FunctionDef) for _ in script.source.inside(loop, kind)):
         return False
-    if script.source.enclosing(backward, cst.For, cst.While) is not loop:
+    if script.source.enclosing(backward, cst.For, cst.While) is not loop or script.loops.driving_loop(loop) is not None:
         return False
     return all(_is_fresh(script, name, loop) for name in _read(script, loop))
 
