@@ -1,4 +1,4 @@
-"""Work on the host that the GPU waits for: figures, histograms and metrics, made by a call or by what it calls."""
+"""Work on the host that the GPU waits for: figures, histograms, metrics and checkpoints, made by a call or what it calls."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import libcst as cst
 
 from speedlint.semantics.loops import Does, Loop
 from speedlint.semantics.model import Definition, Frequency, Role
+from speedlint.semantics.names import Kind as NameKind
 from speedlint.semantics.script import Script
 
 _DEPTH = 3
@@ -23,6 +24,7 @@ class Kind(enum.Enum):
     HISTOGRAMS = "a histogram of every parameter"
     METRIC = "a metric on the host"
     PAIRS = "a metric over all pairs of samples"
+    CHECKPOINT = "a checkpoint"
 
 
 _FIGURE_METHODS = frozenset({"savefig", "add_figure", "add_image", "add_images", "add_embedding", "add_video", "add_mesh"})
@@ -108,13 +110,32 @@ def _own(script: Script, call: cst.Call) -> Kind | None:
             return Kind.PAIRS
         if name.startswith(_METRICS):
             return Kind.METRIC
+        if name == "torch.save":
+            return Kind.CHECKPOINT if call.args and _holds_model(script, call.args[0].value) else None
         return Kind.FIGURE if name in _FIGURES else None
     if not isinstance(call.func, cst.Attribute) or script.callee(call) is not None:
         return None
     method = call.func.attr.value
+    if method == "save_pretrained":
+        return Kind.CHECKPOINT if script.role(call.func.value) is Role.MODULE else None
     if method in _HISTOGRAM_METHODS:
         return Kind.HISTOGRAMS if _is_of_each_parameter(script, call) else None
     return Kind.FIGURE if method in _FIGURE_METHODS else None
+
+
+def _holds_model(script: Script, saved: cst.BaseExpression, depth: int = 0) -> bool:
+    """Whether what is saved is, or holds, a module or its state."""
+    if script.role(saved) is Role.MODULE:
+        return True
+    for call in script.source.inside(saved, cst.Call):
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value == "state_dict":
+            return True
+    if isinstance(saved, cst.Dict):
+        return any(script.role(each.value) is Role.MODULE for each in saved.elements)
+    if not isinstance(saved, cst.Name) or depth > 2:
+        return False
+    values = (binding.value for binding in script.names.reaching(saved) if binding.kind is NameKind.ASSIGN and not binding.path)
+    return any(value is not None and _holds_model(script, value, depth + 1) for value in values)
 
 
 def is_repeated(script: Script, cost: Cost) -> bool:

@@ -1,0 +1,95 @@
+"""A checkpoint is written every few steps, and the training waits until it is on disk.
+
+## What it does
+Finds calls in a loop of training steps that write a model's state in each step, or every 50 steps and less, themselves or
+in a function of the project that they call. What is written for a new best result, once an epoch or more rarely is left alone.
+
+## Why it is slow
+`torch.save` copies every parameter to the host, waits for the GPU to get there, and writes the file; with the optimizer's
+state it is three times the model. For a model of 100 million parameters that is over a gigabyte, and seconds, while a step
+takes a tenth of one.
+
+## Example
+```python
+import torch
+
+
+def train(model, loader, optimizer):
+    for images in loader:
+        model(images).mean().backward()
+        optimizer.step()
+        torch.save(model.state_dict(), "last.pt")
+```
+
+## Use instead
+```python
+import torch
+
+
+def train(model, loader, optimizer):
+    for step, images in enumerate(loader):
+        model(images).mean().backward()
+        optimizer.step()
+        if step % 1000 == 999:
+            torch.save(model.state_dict(), "last.pt")
+```
+
+## Fix safety
+Shown, never written: how much training may be lost when a run breaks off is the author's to say.
+
+## Sources
+Counting: the size of the state against the bandwidth of a disk. `speedlint verify` measures it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from speedlint.rule import Finding, Level, Related, Rule
+from speedlint.semantics import costs, evaluation, reads, schedule
+from speedlint.semantics.costs import Kind
+from speedlint.semantics.model import Frequency
+from speedlint.semantics.script import Script
+
+_OFTEN = 50
+_ADVICE = (
+    "write it every thousand steps, or once an epoch; not written here, because how much training may be lost when a run "
+    "breaks off is yours to say"
+)
+
+
+def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+    one = schedule.scheduled(script, call)
+    if one is None or script.loops.kind(one.loop) is not Frequency.STEP or evaluation.is_test(script):
+        return
+    written = next((cost for cost in costs.of_call(script, call) if _is_certain(cost, call, script)), None)
+    often = _often(call, script, one) if written is not None else ""
+    if written is not None and often:
+        related = () if written.node is call else (Related(written.script.source, written.node, "writes it"),)
+        message = f"`{reads.shown(script, call.func)}(...)` writes a checkpoint {often}"
+        yield Finding(call, message, advice=_ADVICE, level=Level.WARNING, related=related)
+
+
+def _is_certain(cost: costs.Cost, call: cst.Call, script: Script) -> bool:
+    """Whether a call writes a checkpoint whenever it is made: itself, or in the function called with no condition around."""
+    if cost.kind is not Kind.CHECKPOINT or cost.node is call:
+        return cost.kind is Kind.CHECKPOINT
+    callee = script.callee(call)
+    if callee is None or cost.script.function(cost.node) is not callee.node:
+        return False
+    inner = cost.script.source.enclosing(cost.node, cst.If, cst.IfExp, cst.BooleanOperation, cst.Try, cst.FunctionDef)
+    return inner is callee.node
+
+
+def _often(call: cst.Call, script: Script, one: schedule.Scheduled) -> str:
+    if script.frequency(call) is Frequency.STEP:
+        return "" if schedule.is_conditional(script, one) else "every training step"
+    steps = schedule.period(script, one) if script.frequency(call) is Frequency.THROTTLED else None
+    if steps is None or not isinstance(steps.value, int) or not 1 < steps.value <= _OFTEN:
+        return ""
+    return f"every {steps.value} steps"
+
+
+RULE = Rule("SPD703", on=cst.Call, check=check, triggers=(b"save",))
