@@ -7,6 +7,7 @@ import itertools
 
 import pytest
 import torch
+import torch.utils.checkpoint
 from torch import Tensor, nn
 
 
@@ -94,3 +95,54 @@ def test_create_graph_keeps_the_graph_by_itself() -> None:
     loss = torch.ones(2, requires_grad=True).pow(3).sum()
     loss.backward(create_graph=True)
     loss.backward()
+
+
+_FOREACH = "Adadelta Adagrad Adam AdamW Adamax ASGD NAdam RAdam RMSprop Rprop SGD".split()
+
+
+@pytest.mark.parametrize("name", _FOREACH)
+def test_optimizers_choose_foreach_themselves(name: str) -> None:
+    assert inspect.signature(getattr(torch.optim, name)).parameters["foreach"].default is None
+
+
+def test_clipping_chooses_foreach_itself() -> None:
+    for clip in (nn.utils.clip_grad_norm_, nn.utils.clip_grad_value_):
+        assert inspect.signature(clip).parameters["foreach"].default is None
+
+
+def test_foreach_goes_with_fused_where_it_is_false_and_not_where_it_is_true() -> None:
+    parameters = [torch.zeros(2, requires_grad=True)]
+    torch.optim.AdamW(parameters, foreach=False, fused=True)
+    with pytest.raises(RuntimeError, match="cannot be `True` together"):
+        torch.optim.AdamW(parameters, foreach=True, fused=True)
+
+
+def test_without_a_second_pass_checkpointing_gives_the_same_gradients() -> None:
+    layer, x = nn.Sequential(nn.Linear(8, 8), nn.GELU(), nn.Linear(8, 8)), torch.randn(4, 8)
+    gradients = []
+    for is_checkpointed in (False, True):
+        layer.zero_grad()
+        out = torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=False) if is_checkpointed else layer(x)
+        out.square().mean().backward()
+        gradients.append([parameter.grad for parameter in layer.parameters() if parameter.grad is not None])
+    assert _same(*gradients)
+
+
+def test_checkpointing_computes_the_forward_pass_again() -> None:
+    runs = itertools.count()
+    layer = nn.Linear(8, 8)
+    layer.register_forward_hook(lambda *_: next(runs) and None)
+    torch.utils.checkpoint.checkpoint(layer, torch.randn(4, 8), use_reentrant=False).mean().backward()
+    assert next(runs) == 2
+
+
+def test_one_segment_is_not_computed_again() -> None:
+    runs = itertools.count()
+    layers = nn.Sequential(nn.Linear(8, 8))
+    layers[0].register_forward_hook(lambda *_: next(runs) and None)
+    torch.utils.checkpoint.checkpoint_sequential(layers, 1, torch.randn(4, 8), use_reentrant=False).mean().backward()
+    assert next(runs) == 1
+
+
+def test_a_model_over_several_processes_can_hold_back_its_exchange() -> None:
+    assert callable(nn.parallel.DistributedDataParallel.no_sync)
