@@ -131,7 +131,7 @@ def test_without_a_second_pass_checkpointing_gives_the_same_gradients() -> None:
 def test_checkpointing_computes_the_forward_pass_again() -> None:
     runs: list[None] = []
     layer = nn.Linear(8, 8)
-    layer.register_forward_hook(lambda *_: runs.append(None))
+    layer.register_forward_pre_hook(lambda *_: runs.append(None))
     torch.utils.checkpoint.checkpoint(layer, torch.randn(4, 8), use_reentrant=False).mean().backward()
     assert len(runs) == 2
 
