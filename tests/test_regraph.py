@@ -45,9 +45,17 @@ train(torch.load("data.pt"))
 """
 LOOKALIKES = {
     "a second loss": {"# after": "output.mean().backward()"},
-    "a sum that is differentiated in the end": {"# before": "total = 0.0", "# after": "total += loss", "# end": "total.backward()"},
+    "a sum that is differentiated in the end": {
+        "# before": "total = 0.0",
+        "# after": "total += loss",
+        "# end": "total.backward()",
+    },
     "a gradient penalty": {"# after": "torch.autograd.grad(output.sum(), images)"},
-    "a state that is carried over": {"# before": "state = torch.zeros(4)", "images)": "images + state)", "# after": "state = output"},
+    "a state that is carried over": {
+        "# before": "state = torch.zeros(4)",
+        "images)": "images + state)",
+        "# after": "state = output",
+    },
     "an output that is carried over": {
         "# before": "last = None",
         "(output, labels)": "(output if last is None else output + last, labels)",
@@ -62,9 +70,30 @@ LOOKALIKES = {
         "# before": "scale = model.layer.weight.softmax(0)",
         "(output, labels)": "(output * scale, labels)",
     },
-    "a graph made by a call before the loop": {"# before": "code = model(torch.ones(4))", "(output, labels)": "(output + code, labels)"},
+    "a graph made by a call before the loop": {
+        "# before": "code = model(torch.ones(4))",
+        "(output, labels)": "(output + code, labels)",
+    },
     "a module that keeps its output": {"# kept": "self.state = x"},
     "a module that fills a list": {"# made": "self.seen = []", "# kept": "self.seen[0] = x"},
+    "a module that keeps its state in a pair": {"# kept": "self.h, self.c = x, x"},
+    "a module that keeps what a call returns": {"# kept": "self.h, self.c = self.layer(x)"},
+    "a module that appends to a list": {"# made": "self.seen = []", "# kept": "self.seen.append(x)"},
+    "a module that copies into a buffer": {"# kept": "self.layer.weight.copy_(x)"},
+    "a list of the file's": {"class Network": "SEEN = []\n\nclass Network", "# kept": "SEEN.append(x)"},
+    "a dict of the file's": {"class Network": "SEEN = {}\n\nclass Network", "# kept": "SEEN['x'] = x"},
+    "a cached function": {"class Network": "@functools.lru_cache\ndef scale(x):\n    return x\n\nclass Network"},
+    "a tensor of the file's": {
+        "class Network": "WEIGHT = torch.ones(4, requires_grad=True).softmax(0)\n\nclass Network",
+        "# kept": "x = x * WEIGHT",
+    },
+    "a function within that uses a tensor of the one around": {
+        "# before": (
+            "scale = torch.softmax(model.layer.weight, 0)\n    def scaled(x):\n        return torch.matmul(x, scale)\n"
+        ),
+        "(output, labels)": "(scaled(output), labels)",
+    },
+    "setattr": {"# kept": "setattr(self, 'state', x)"},
     "a tensor computed when the module is made": {"# made": "self.scale = torch.softmax(self.layer.weight, 0)"},
     "a tensor of a parameter when the module is made": {"# made": "self.scale = self.layer.weight.softmax(0)"},
     "a package of modules with states": {"import torch\n": "import torch\nimport snntorch\n"},
@@ -91,6 +120,11 @@ LOOKALIKES = {
 NEEDLESS = {
     "as it is": {},
     "a scaler": {"# before": "scaler = torch.amp.GradScaler()", "loss.backward": "scaler.scale(loss).backward"},
+    "a constant tensor of the file's": {
+        "class Network": "WEIGHT = torch.ones(4)\n\nclass Network",
+        "# kept": "x = x * WEIGHT",
+    },
+    "a counter": {"# made": "self.calls = 0", "# kept": "self.calls += 1"},
     "a running sum": {"# before": "total = 0.0", "# after": "total += loss.detach()", "# end": "print(total)"},
     "a printed loss": {"# after": "print(loss.item(), output.shape)"},
 }

@@ -42,8 +42,8 @@ def train(model, loader, optimizer):
 ```
 
 ## Fix safety
-Shown, never written: the forward pass belongs under `no_sync` too, the last batch before a step does not, and a model that is
-not wrapped has no such method. The sum of the gradients is the same but for its rounding.
+Shown, never written: the forward pass belongs under `no_sync` too, the last batch before a step does not, and a model that
+is not wrapped has no such method. The sum of the gradients is the same but for its rounding.
 
 ## Sources
 Hugging Face Accelerate's documentation: 2.0 s a step over several machines, 0.91 s with `no_sync`.
@@ -74,11 +74,11 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     count = exchanges.known(script, found)
     number = script.text(found.count) if found.count is not None else ""
     every = f"every {number} batches" if number else "every few batches"
-    if count is not None and isinstance(count.value, int) and count.value < 2:
-        every = f"every `{number}` batches, {count.value} if not told otherwise"
+    if count is not None and count < 2:
+        every = f"every `{number}` batches, {count} if not told otherwise"
     message = f"`{reads.shown(script, call.func)}(...)` exchanges all gradients for each batch; the optimizer steps {every}"
-    certain = count is not None and isinstance(count.value, int) and count.value > 1
-    yield Finding(call, message, advice=_ADVICE, level=Level.WARNING if certain else Level.NOTE)
+    level = Level.WARNING if count is not None and count > 1 else Level.NOTE
+    yield Finding(call, message, advice=_ADVICE, level=level)
 
 
 RULE = Rule("SPD509", on=cst.Call, check=check, triggers=(b"backward", b"update_grad", b"% "))

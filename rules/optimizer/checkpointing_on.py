@@ -3,8 +3,8 @@
 ## What it does
 Finds models for which gradient checkpointing is switched on in every training: `gradient_checkpointing_enable()` and its
 like, or an argument such as `use_checkpoint=True`. A module that always puts a part of itself through
-`torch.utils.checkpoint` is a note. Checkpointing that an option, a check of the memory or an error asks for is left alone, and
-so are programs that quantise or shard their model.
+`torch.utils.checkpoint` is a note. Checkpointing that an option, a check of the memory or an error asks for is left
+alone, and so are programs that quantise or shard their model.
 
 ## Why it is slow
 A checkpointed block throws its activations away and computes them again in the backward pass: one more forward pass for

@@ -27,8 +27,9 @@ def make_optimizer(model):
 ```
 
 ## Fix safety
-Numeric: the same formula, rounded in another order. Temporary memory grows by the size of the parameters; where that is the
-reason for `foreach=False`, `fused=True` needs none. Written for torch 2.0 and later, whose default is the fast form on a GPU.
+Numeric: the same formula, rounded in another order. Temporary memory grows by the size of the parameters; where that is
+the reason for `foreach=False`, `fused=True` needs none. Written for torch 2.0 and later, whose default is the fast form
+on a GPU.
 
 ## Sources
 PyTorch's documentation of `torch.optim`: the foreach implementation is typically faster than the single-tensor for-loop.

@@ -34,8 +34,8 @@ def train(model, loader, optimizer, criterion):
 Exact: the gradients are the same bit for bit. If a second pass did run through the graph, torch would stop with an error.
 
 ## Sources
-PyTorch's documentation of `Tensor.backward`: setting `retain_graph` is not needed in nearly all cases. Measured on a CPU with
-torch 2.13, 40 layers on batches of 8192: 1214 MB at the peak, 915 MB without.
+PyTorch's documentation of `Tensor.backward`: setting `retain_graph` is not needed in nearly all cases. Measured on a CPU
+with torch 2.13, 20 layers of 256 with their activations, batches of 8192: 1214 MB at the peak, 915 MB without.
 """
 
 from __future__ import annotations

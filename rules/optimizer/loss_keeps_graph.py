@@ -66,7 +66,8 @@ def check(node: cst.AugAssign | cst.Assign | cst.Call, script: Script) -> Iterat
     name = kept.loss.value
     message = f"`{script.text(kept.store)}` keeps the graph of `{name}` of every step"
     edit = edits.replace(script.source, kept.loss, f"{name}.detach()")
-    yield Finding(kept.loss, message, Fix((edit,), Risk.EXACT), f"gather `{name}.detach()`: the same number, without its graph")
+    advice = f"gather `{name}.detach()`: the same number, without its graph"
+    yield Finding(kept.loss, message, Fix((edit,), Risk.EXACT), advice)
 
 
 RULE = Rule("SPD504", on=(cst.AugAssign, cst.Assign, cst.Call), check=check, triggers=(b"+", b".append(", b".update("))

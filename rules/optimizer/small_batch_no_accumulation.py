@@ -6,8 +6,8 @@ not gather gradients over several batches. A batch of one sample, which data of 
 unless it is selected: a small batch may be all that fits, or what the results were tuned with.
 
 ## Why it is slow
-A kernel takes about as long to start for 8 samples as for 64, and the optimizer reads and writes every parameter once a step.
-With few samples a step most of a large GPU idles.
+A kernel takes about as long to start for 8 samples as for 64, and the optimizer reads and writes every parameter once a
+step. With few samples a step most of a large GPU idles.
 
 ## Example
 ```python
@@ -37,8 +37,8 @@ def train(model, dataset, optimizer):
 
 ## Fix safety
 Shown, never written: another batch size is another training. The learning rate is scaled with it as a start, and its
-schedule and the number of epochs are looked at again. Where the memory does not allow it, gradients are gathered over several
-batches; that saves steps of the optimizer and, on several GPUs, exchanges of gradients.
+schedule and the number of epochs are looked at again. Where the memory does not allow it, gradients are gathered over
+several batches; that saves steps of the optimizer and, on several GPUs, exchanges of gradients.
 
 ## Sources
 The guides that four of the five training projects behind speedlint were given begin with the batch size. `speedlint verify`

@@ -2,7 +2,8 @@
 
 ## What it does
 Finds calls in a loop of training steps that write a model's state in each step, or every 50 steps and less, themselves or
-in a function of the project that they call. What is written for a new best result, once an epoch or more rarely is left alone.
+in a function of the project that they call. What is written for a new best result, once an epoch or more rarely is left
+alone.
 
 ## Why it is slow
 `torch.save` copies every parameter to the host, waits for the GPU to get there, and writes the file; with the optimizer's

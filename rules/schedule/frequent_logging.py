@@ -2,12 +2,12 @@
 
 ## What it does
 Finds `print` and logging calls, and progress bars written by hand, that every training or evaluation step reaches, and that
-show nothing that is read from the GPU just then. It is off unless it is selected: a line costs little beside a long step. Bars
-of `tqdm`, which draw themselves ten times a second at most, and boards that collect numbers are left alone.
+show nothing that is read from the GPU just then. It is off unless it is selected: a line costs little beside a long step.
+Bars of `tqdm`, and boards that collect numbers, are left alone.
 
 ## Why it is slow
-A line takes some ten microseconds to write to a file, and far longer to a terminal or a notebook, for which the process waits;
-a bar drawn by hand is dozens of writes and a flush. With steps of a few milliseconds that is a good part.
+The process waits until a terminal or a notebook has taken the line; a bar drawn by hand is dozens of writes and a flush.
+With steps of a few milliseconds that is a good part.
 
 ## Example
 ```python

@@ -84,7 +84,8 @@ def check(loop: cst.For, script: Script) -> Iterator[Finding]:
         if one is not None and schedule.scales(one) is loop and other.frequency(call) >= Frequency.EPOCH:
             scales = _count(loop, script)
             message = f"each validation during training runs the network {scales} times on every batch"
-            yield Finding(loop, message, advice=_ADVICE, level=Level.WARNING, related=(Related(other.source, call, "run here"),))
+            related = (Related(other.source, call, "run here"),)
+            yield Finding(loop, message, advice=_ADVICE, level=Level.WARNING, related=related)
             return
 
 

@@ -12,7 +12,7 @@ from speedlint.semantics.loops import Does, Loop
 from speedlint.semantics.model import Constant, Frequency, Role
 from speedlint.semantics.script import Script
 
-_ACCUMULATION = re.compile(rb"accumulation|accum_|_accum\b|accum_?iter|\.accumulate\(|virtual_batch|update_freq", re.IGNORECASE)
+_ACCUMULATION = re.compile(rb"accumulation|accum_|_accum\b|\.accumulate\(|virtual_batch|update_freq", re.IGNORECASE)
 _MARKS = (b"accum", b"Accum", b"virtual_batch", b"update_freq")
 
 

@@ -134,8 +134,8 @@ def _holds_model(script: Script, saved: cst.BaseExpression, depth: int = 0) -> b
         return any(script.role(each.value) is Role.MODULE for each in saved.elements)
     if not isinstance(saved, cst.Name) or depth > 2:
         return False
-    values = (binding.value for binding in script.names.reaching(saved) if binding.kind is NameKind.ASSIGN and not binding.path)
-    return any(value is not None and _holds_model(script, value, depth + 1) for value in values)
+    assigned = (one for one in script.names.reaching(saved) if one.kind is NameKind.ASSIGN and not one.path)
+    return any(one.value is not None and _holds_model(script, one.value, depth + 1) for one in assigned)
 
 
 def is_repeated(script: Script, cost: Cost) -> bool:

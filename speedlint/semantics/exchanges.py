@@ -9,7 +9,7 @@ import libcst as cst
 
 from speedlint.semantics import training
 from speedlint.semantics.loops import Does, Loop
-from speedlint.semantics.model import Constant, Frequency, Role
+from speedlint.semantics.model import Frequency, Role
 from speedlint.semantics.script import Script
 
 _WRAPPERS = ("torch.nn.parallel.DistributedDataParallel", "apex.parallel.DistributedDataParallel")
@@ -96,7 +96,8 @@ def _in_micro_batches(script: Script, loop: Loop) -> Gathering | None:
 
 def _by_a_function(script: Script, call: cst.Call) -> Gathering | None:
     """``scaler(loss, optimizer, update_grad=(step + 1) % n == 0)``, where the function steps only if it is told to."""
-    told = [arg for arg in call.args if isinstance(arg.value, cst.Comparison) and script.loops.guards.counts_steps(arg.value)]
+    counts = script.loops.guards.counts_steps
+    told = [arg for arg in call.args if isinstance(arg.value, cst.Comparison) and counts(arg.value)]
     callee = script.callee(call) if told else None
     if callee is None or not isinstance(callee.node, cst.FunctionDef) or told[0].keyword is None:
         return None
@@ -105,13 +106,13 @@ def _by_a_function(script: Script, call: cst.Call) -> Gathering | None:
         return None
     parameter = told[0].keyword.value
     for branch in callee.script.source.inside(callee.node, cst.If):
-        if isinstance(branch.test, cst.Name) and branch.test.value == parameter:
-            if any(True for _ in _optimizer_steps(callee.script, branch.body)):
-                return _counted(script, told[0].value)
+        is_asked = isinstance(branch.test, cst.Name) and branch.test.value == parameter
+        if is_asked and any(True for _ in _optimizer_steps(callee.script, branch.body)):
+            return _counted(script, told[0].value)
     return None
 
 
-def known(script: Script, found: Gathering) -> Constant | None:
+def known(script: Script, found: Gathering) -> int | None:
     """How many backward passes one step takes, where that is known."""
     constant = script.constant(found.count) if found.count is not None else None
-    return constant if constant is not None and isinstance(constant.value, int) else None
+    return constant.value if constant is not None and isinstance(constant.value, int) else None

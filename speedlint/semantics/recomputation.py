@@ -16,9 +16,16 @@ _KEYWORDS = frozenset(
 )
 _CHECKPOINTS = ("torch.utils.checkpoint.checkpoint", "torch.utils.checkpoint.checkpoint_sequential")
 _SCARCE = (
-    b"load_in_4bit", b"load_in_8bit", b"bitsandbytes", b"import peft", b"from peft", b"deepspeed", b"FullyShardedDataParallel",
-    b"fully_shard", b"CPUOffload",
-)  # fmt: skip
+    b"load_in_4bit",
+    b"load_in_8bit",
+    b"bitsandbytes",
+    b"import peft",
+    b"from peft",
+    b"deepspeed",
+    b"FullyShardedDataParallel",
+    b"fully_shard",
+    b"CPUOffload",
+)
 """What a program says whose model hardly fits."""
 _DEPTH = 4
 
@@ -88,7 +95,7 @@ def _is_asked_for(script: Script, node: cst.CSTNode, function: cst.FunctionDef |
 
 
 def _always_holds(script: Script, branch: cst.If | cst.IfExp, child: cst.CSTNode) -> bool:
-    """Whether a condition only asks for what can be: for the method, a GPU, training mode, being run; or is a true constant."""
+    """Whether a condition only asks for what can be: the method, a GPU, training mode, being run; or is a true constant."""
     if child is not branch.body:
         return False
     test = branch.test

@@ -19,8 +19,8 @@ _MARKS = (b"backward(", b"autograd.grad", b"import grad", b"jacobian", b"hessian
 _PASSES = frozenset({"backward", "manual_backward"})
 _DERIVES = ("torch.autograd.", "torch.func.", "functorch.")
 _STATELESS = sys.stdlib_module_names | frozenset(
-    "torch torchvision timm numpy scipy pandas sklearn skimage PIL cv2 tqdm matplotlib seaborn yaml einops h5py albumentations "
-    "tensorboard tensorboardX wandb transformers datasets tokenizers nltk imageio".split()
+    "torch torchvision timm numpy scipy pandas sklearn skimage PIL cv2 tqdm matplotlib seaborn yaml einops h5py "
+    "albumentations tensorboard tensorboardX wandb transformers datasets tokenizers nltk imageio".split()
 )
 """Packages whose modules and functions keep no tensor with a graph from one call to the next."""
 _GRAPHLESS = frozenset(
@@ -33,7 +33,20 @@ _FACTORIES = frozenset(
     f"torch.{name}" for name in "zeros ones full tensor as_tensor from_numpy arange linspace eye rand randn randint".split()
 )
 _MOVES = frozenset({"to", "cuda", "cpu", "float", "view", "reshape", "unsqueeze"})
-_CACHES = (b"parametrize.cached", b"weight_norm")
+_CACHES = (b"parametrize.cached", b"weight_norm", b"lru_cache", b"functools.cache", b"@cache")
+_FILLS = (
+    "append",
+    "appendleft",
+    "add",
+    "extend",
+    "insert",
+    "update",
+    "setdefault",
+    "push",
+    "put",
+    "copy_",
+    "register_buffer",
+)
 
 
 def needless(script: Script, backward: cst.Call) -> cst.Arg | None:
@@ -99,7 +112,7 @@ def _read(script: Script, loop: cst.For | cst.While) -> Iterator[cst.Name]:
 
 
 def _only_takes(script: Script, name: cst.Name) -> bool:
-    """Whether a name is there to be given something: ``losses.append(...)``, ``meter.update(...)``, ``seen["loss"] = ...``."""
+    """Whether a name is there to be given something: ``losses.append(...)``, ``meter.update(...)``, ``seen["n"] = ...``."""
     node: cst.CSTNode = name
     while isinstance(parent := script.source.parents[node], cst.Attribute | cst.Subscript) and parent.value is node:
         node = parent
@@ -153,19 +166,67 @@ def _keeps_nothing(script: Script) -> bool:
 
 def _is_stateless(script: Script) -> bool:
     source = script.source
-    if any(mark in source.data for mark in _CACHES) or source.of(cst.Global) or source.of(cst.Nonlocal):
+    outer: list[cst.CSTNode] = [*source.of(cst.Global), *source.of(cst.Nonlocal), *script.calls("setattr")]
+    if outer or any(mark in source.data for mark in _CACHES):
         return False
     if not all(_is_known(script, binding) for bindings in script.names.all_bindings() for binding in bindings):
         return False
     if any(star and script.program.module(script, star) is None and not _is_of_known(star) for star in _stars(script)):
         return False
-    for target in (*source.of(cst.AssignTarget), *source.of(cst.AugAssign), *source.of(cst.AnnAssign)):
-        place = target.target
-        while isinstance(place, cst.Subscript):
-            place = place.value
-        if isinstance(place, cst.Attribute) and not _holds_no_graph(script, target):
-            return False
-    return True
+    if any(_is_taken_from_outside(script, name) for name in source.of(cst.Name)):
+        return False
+    return all(_holds_no_graph(script, store, value) for store, value in _stores(script) if _outlives(script, store))
+
+
+def _is_taken_from_outside(script: Script, name: cst.Name) -> bool:
+    """Whether a function uses a tensor that is computed outside it, once for all its calls."""
+    scope = script.names.scope(name)
+    if not isinstance(scope.node, cst.FunctionDef | cst.Lambda):
+        return False
+    owner = scope.lookup(name.value)
+    if owner is None or owner is scope or script.role(name) is not Role.TENSOR:
+        return False
+    return not all(_is_made_plain(script, binding.value) for binding in owner.bindings[name.value])
+
+
+def _stores(script: Script) -> Iterator[tuple[cst.CSTNode, cst.BaseExpression | None]]:
+    """What the file stores into names, attributes, entries and containers, with the value; None where that is not seen."""
+    source = script.source
+    for assign in source.of(cst.Assign):
+        for target in assign.targets:
+            yield from _parts(target.target, assign.value)
+    changed: list[cst.AugAssign | cst.AnnAssign] = [*source.of(cst.AugAssign), *source.of(cst.AnnAssign)]
+    yield from ((each.target, each.value) for each in changed if each.value is not None)
+    for loop in source.of(cst.For):
+        yield from _parts(loop.target, None)
+    for call in script.method_calls(*_FILLS):
+        assert isinstance(call.func, cst.Attribute)
+        yield from ((call.func.value, arg.value) for arg in call.args)
+
+
+def _parts(
+    target: cst.BaseExpression, value: cst.BaseExpression | None
+) -> Iterator[tuple[cst.CSTNode, cst.BaseExpression | None]]:
+    if not isinstance(target, cst.Tuple | cst.List):
+        yield target, value
+        return
+    values = value.elements if isinstance(value, cst.Tuple | cst.List) else ()
+    for index, element in enumerate(target.elements):
+        is_paired = len(values) == len(target.elements)
+        yield from _parts(element.value, values[index].value if is_paired else None)
+
+
+def _outlives(script: Script, store: cst.CSTNode) -> bool:
+    """Whether what is stored may be read in the next turn: from an attribute, or a container made outside the function."""
+    is_entry = isinstance(script.source.parents[store], cst.Attribute)
+    while isinstance(store, cst.Subscript):
+        store, is_entry = store.value, True
+    if isinstance(store, cst.Attribute):
+        return True
+    if not isinstance(store, cst.Name) or not is_entry:
+        return False
+    scope = script.names.scope(store)
+    return scope.lookup(store.value) is not scope
 
 
 def _stars(script: Script) -> list[str]:
@@ -183,17 +244,15 @@ def _is_of_known(dotted: str) -> bool:
     return dotted.split(".")[0] in _STATELESS
 
 
-def _holds_no_graph(script: Script, target: cst.AssignTarget | cst.AugAssign | cst.AnnAssign) -> bool:
-    """Whether what is stored in an attribute has no graph: a number, a module, a parameter, a tensor made of numbers."""
-    assign = script.source.parents[target] if isinstance(target, cst.AssignTarget) else target
-    assert isinstance(assign, cst.Assign | cst.AugAssign | cst.AnnAssign)
-    value, function = assign.value, script.function(target)
-    if value is None or script.role(value) in _GRAPHLESS or script.constant(value) is not None:
+def _holds_no_graph(script: Script, store: cst.CSTNode, value: cst.BaseExpression | None) -> bool:
+    """Whether what is stored has no graph: a number, a module, a parameter, a tensor made of numbers."""
+    if value is None:
+        return False
+    if script.role(value) in _GRAPHLESS or script.constant(value) is not None or _is_made_plain(script, value):
         return True
     if isinstance(value, cst.Call) and script.name(value.func) == "torch.nn.Parameter":
         return True
-    if _is_made_plain(script, value):
-        return True
+    function = script.function(store)
     is_made = function is not None and function.name.value == "__init__"
     return is_made and script.role(value) is not Role.TENSOR and not _computes(script, value)
 

@@ -59,9 +59,9 @@ def _gathered(script: Script, node: cst.CSTNode) -> tuple[cst.BaseExpression, cs
             if script.text(left) == script.text(target):
                 return target, right
             return (target, left) if script.text(right) == script.text(target) else None
-        case cst.Call(func=cst.Attribute(value=store, attr=cst.Name("append")), args=[cst.Arg(keyword=None, star="") as arg]):
-            return store, arg.value
-        case cst.Call(func=cst.Attribute(value=store), args=[cst.Arg(keyword=None, star="") as arg, *_]):
+        case cst.Call(func=cst.Attribute(value=store, attr=method), args=[cst.Arg(keyword=None, star="") as arg, *others]):
+            if method.value == "append" and not others:
+                return store, arg.value
             return (store, arg.value) if _sums_up(script, node) else None
     return None
 
@@ -257,9 +257,7 @@ def _is_start(script: Script, binding: Binding) -> bool:
     if is_zero(script, binding) or is_empty_list(script, binding):
         return True
     value = written(binding)
-    return isinstance(value, cst.Call) and (
-        script.name(value.func) in _FILLED or script.value(value).role is Role.INSTANCE
-    )
+    return isinstance(value, cst.Call) and (script.name(value.func) in _FILLED or script.value(value).role is Role.INSTANCE)
 
 
 def _place_starts_outside(script: Script, store: cst.Attribute | cst.Subscript) -> bool:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 
-import torch
-from torch import nn
+import pytest
+
+torch = pytest.importorskip("torch")
+nn = torch.nn
 
 
 def test_a_checkpoint_holds_every_parameter() -> None:
