@@ -1,0 +1,98 @@
+"""Autograd's anomaly detection is on: each operation keeps a stack trace, and each gradient is searched for NaN.
+
+## What it does
+Finds `torch.autograd.set_detect_anomaly(True)` in programs that train, and the context managers `set_detect_anomaly(True)`
+and `detect_anomaly()` around training or in each step. Behind a condition, or set by an option, it is a note.
+
+## Why it is slow
+In the forward pass Python's stack is written down for each operation. In the backward pass each gradient is checked for NaN,
+and to read the answer the host waits for the GPU, once for each operation of the model.
+
+## Example
+```python
+import torch
+
+torch.autograd.set_detect_anomaly(True)
+```
+
+## Use instead
+```python
+import torch
+
+torch.autograd.set_detect_anomaly(False)
+```
+
+## Fix safety
+Exact: the gradients are the same bit for bit. The call is taken out, and a context manager is switched off. A NaN in a
+gradient then no longer ends the run; where the program catches an error of its training and goes on, it is only shown.
+
+## Sources
+PyTorch's documentation of anomaly detection: for debugging only, since it slows down the program. Measured with torch 2.13
+on a CPU: 14.6 times as slow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from speedlint import edits
+from speedlint.rule import Edit, Finding, Fix, Level, Related, Risk, Rule
+from speedlint.semantics import debugging, evaluation, intent, reads, streams
+from speedlint.semantics.intent import Intent
+from speedlint.semantics.script import Script
+
+_SET = "torch.autograd.set_detect_anomaly"
+_ADVICE = "switch it on only while looking for a NaN"
+
+
+def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+    if not script.is_call_to(call, *debugging.ANOMALY) or evaluation.is_test(script) or not evaluation.trains(script):
+        return
+    mode = script.argument(call, "mode", 0) if script.name(call.func) in debugging.SETTERS else None
+    value = script.constant(mode) if mode is not None else None
+    if (mode is not None and (value is None or value.value is not True)) or debugging.is_undone(script, call):
+        return
+    around = debugging.context(script, call)
+    asked = intent.of(script, call)
+    if asked is Intent.NEVER or (around is not None and not debugging.slows_training(script, around)):
+        return
+    message = f"`{reads.shown(script, call)}` slows each backward pass: stack traces, and a search for NaN that waits"
+    if value is not None and mode is not value.node:
+        related = (Related(value.script.source, value.node, "the default is set here"),)
+        why = "not rewritten, since the option is there to choose"
+        yield Finding(call, message, advice=f"{_ADVICE}; {why}", level=Level.NOTE, related=related)
+    elif asked is Intent.CHOSEN:
+        why = "not rewritten, since a condition asks for it"
+        yield Finding(call, message, advice=f"{_ADVICE}; {why}", level=Level.NOTE)
+    else:
+        yield _finding(call, around, script, message)
+
+
+def _finding(call: cst.Call, around: cst.With | None, script: Script, message: str) -> Finding:
+    try:
+        if debugging.is_caught(script):
+            raise edits.CannotEdit("the program goes on after an error in training, which may be the one that this raises")
+        fix = Fix(_edits(call, around, script), Risk.EXACT)
+    except edits.CannotEdit as reason:
+        return Finding(call, message, advice=f"{_ADVICE}; not rewritten, since {reason}", level=Level.WARNING)
+    return Finding(call, message, fix, _ADVICE, Level.WARNING)
+
+
+def _edits(call: cst.Call, around: cst.With | None, script: Script) -> tuple[Edit, ...]:
+    if around is not None:
+        if script.name(call.func) in debugging.SETTERS:
+            mode = script.argument(call, "mode", 0)
+            if mode is None or not script.source.contains(call, mode):
+                raise edits.CannotEdit("its arguments are out of sight")
+            return (edits.replace(script.source, mode, "False"),)
+        name, imports = script.spell(_SET)
+        return (*imports, edits.replace(script.source, call, f"{name}(False)"))
+    statement = script.source.parents[call]
+    if not isinstance(statement, cst.Expr):
+        raise edits.CannotEdit("its result is used")
+    return edits.delete_statement(script.source, streams.whole_branch(script, statement))
+
+
+RULE = Rule("SPD406", on=cst.Call, check=check, triggers=(b"detect_anomaly",))

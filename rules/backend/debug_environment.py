@@ -1,0 +1,101 @@
+"""A variable that is there to find faults is set in every run.
+
+## What it does
+Finds where a program that trains sets one of these for itself: `TORCH_DISTRIBUTED_DEBUG=DETAIL` (`INFO` is a note),
+`PYTORCH_NO_CUDA_MEMORY_CACHING=1`; and, as notes, `NCCL_DEBUG=INFO` or `TRACE`, `TORCH_SHOW_CPP_STACKTRACES=1`, and
+`TORCH_CUDNN_V8_API_ENABLED`, which does nothing since torch 2.0. Behind a condition all are notes.
+
+## Why it is slow
+With `DETAIL` all ranks compare notes before each collective operation. Without the caching allocator each tensor is
+allocated by the driver, and freeing it waits for the GPU. NCCL writes what it does to the output of every rank, and a C++
+stack trace is put together for each error that torch raises, also for those that are caught.
+
+## Example
+```python
+import os
+
+os.environ["TORCH_DISTRIBUTED_DEBUG"] = "DETAIL"
+```
+
+## Use instead
+```python
+# In the shell, while looking for a fault: TORCH_DISTRIBUTED_DEBUG=DETAIL torchrun train.py
+```
+
+## Fix safety
+Exact: the line is taken out, and the same training runs. What is lost is what was logged, and the checks. It is shown where
+the program names the variable elsewhere, and where it is one entry of a dict.
+
+## Sources
+PyTorch's documentation of torch.distributed: `DETAIL` may impact the application's performance and is for debugging only;
+its list of CUDA environment variables: disabled caching can be useful for debugging.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import libcst as cst
+
+from speedlint.edits import CannotEdit
+from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.semantics import environment, eras, evaluation, reads
+from speedlint.semantics.intent import Intent
+from speedlint.semantics.script import Script
+
+
+class _Switch(NamedTuple):
+    values: tuple[str, ...]
+    effect: str
+    level: Level = Level.NOTE
+
+
+_DETAIL = _Switch(("DETAIL",), "makes all ranks compare notes before each collective operation", Level.WARNING)
+_SWITCHES = {
+    "TORCH_DISTRIBUTED_DEBUG": (_DETAIL, _Switch(("INFO",), "collects and logs figures while training")),
+    "PYTORCH_NO_CUDA_MEMORY_CACHING": (
+        _Switch(("1",), "has the driver allocate each tensor, and wait for the GPU to free it", Level.WARNING),
+    ),
+    "NCCL_DEBUG": (_Switch(("INFO", "TRACE"), "has NCCL write what it does to the output of every rank"),),
+    "TORCH_SHOW_CPP_STACKTRACES": (
+        _Switch(("1",), "puts together a C++ stack trace for each error, also for those that are caught"),
+    ),
+    "TORCH_CUDNN_V8_API_ENABLED": (_Switch(("1",), "does nothing since torch 2.0, where that is the default"),),
+}
+_ON_GPU = ("PYTORCH_NO_CUDA_MEMORY_CACHING", "TORCH_CUDNN_V8_API_ENABLED")
+_ADVICE = "set it in the shell while looking for a fault, not in the script"
+
+
+def check(module: cst.Module, script: Script) -> Iterator[Finding]:
+    found = [one for one in environment.settings(script, *_SWITCHES) if not environment.is_undone(one)]
+    if not found or evaluation.is_test(script) or not evaluation.trains(script):
+        return
+    for setting in found:
+        value = (setting.value or "").upper()
+        switch = next((each for each in _SWITCHES[setting.name] if value in each.values), None)
+        if switch is not None and _matters(setting, script):
+            yield from _finding(setting, switch, script)
+
+
+def _matters(setting: environment.Setting, script: Script) -> bool:
+    if setting.name == "TORCH_CUDNN_V8_API_ENABLED" and not (script.options.torch and eras.is_for(script, (2, 0))):
+        return False
+    return setting.name not in _ON_GPU or script.on_gpu
+
+
+def _finding(setting: environment.Setting, switch: _Switch, script: Script) -> Iterator[Finding]:
+    asked = environment.intent_of(setting)
+    message = f"`{reads.shown(script, setting.node)}` {switch.effect}"
+    advice = "drop it" if setting.name == "TORCH_CUDNN_V8_API_ENABLED" else _ADVICE
+    if asked is Intent.CHOSEN:
+        why = "not rewritten, since a condition or an option asks for it"
+        yield Finding(setting.node, message, advice=f"{advice}; {why}", level=Level.NOTE)
+    elif asked is Intent.ALWAYS:
+        try:
+            yield Finding(setting.node, message, Fix(environment.dropped(setting), Risk.EXACT), advice, switch.level)
+        except CannotEdit as reason:
+            yield Finding(setting.node, message, advice=f"{advice}; not rewritten, since {reason}", level=switch.level)
+
+
+RULE = Rule("SPD408", on=cst.Module, check=check, triggers=tuple(name.encode() for name in _SWITCHES))

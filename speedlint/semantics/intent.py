@@ -1,0 +1,97 @@
+"""Whether a switch that helps to find faults is on in every run, or only where somebody asks for it."""
+
+from __future__ import annotations
+
+import enum
+import re
+
+import libcst as cst
+
+from speedlint.semantics.script import Script
+from speedlint.source import last_statement
+
+_ASKED = re.compile(
+    r"debug|anomal|nan|detect|profil|trac(?:e|ing)|verbose|determin|seed|reproduc|sanity|overfit|bench|check|diagnos|dry_?run"
+    r"|fast_dev",
+    re.IGNORECASE,
+)
+_MACHINE = re.compile(
+    r"cuda|gpu|device|rank|platform|os\.name|environ|getenv|__version__|__name__|distributed|world_size|\bddp\b|is_available",
+    re.IGNORECASE,
+)
+_DEPTH = 4
+
+
+class Intent(enum.IntEnum):
+    """When a line that is there to find faults runs."""
+
+    NEVER = 0
+    """After a fault, or under a condition that is false."""
+    CHOSEN = 1
+    """Where an option, a condition or the name of its function asks for it."""
+    ALWAYS = 2
+
+
+def of(script: Script, node: cst.CSTNode, depth: int = _DEPTH) -> Intent:
+    """When the node runs: the conditions around it and around the calls of its function decide."""
+    found, child = Intent.ALWAYS, node
+    for up in script.source.ancestors(node):
+        found = min(found, _limit(script, up, child))
+        if isinstance(up, cst.FunctionDef) and child is up.body:
+            if _ASKED.search(up.name.value):
+                found = min(found, Intent.CHOSEN)
+            return min(found, _of_calls(script, up, depth))
+        child = up
+    return found
+
+
+def _of_calls(script: Script, function: cst.FunctionDef, depth: int) -> Intent:
+    """The intent of the call that asks least."""
+    if not depth:
+        return Intent.ALWAYS
+    return max((of(other, call, depth - 1) for other, call in script.call_sites(function)), default=Intent.ALWAYS)
+
+
+def _limit(script: Script, up: cst.CSTNode, child: cst.CSTNode) -> Intent:
+    match up:
+        case cst.If() if child is up.body:
+            return _under(script, up.test)
+        case cst.IfExp() if child is not up.test:
+            return _under(script, up.test)
+        case cst.BooleanOperation() if child is up.right:
+            return _under(script, up.left)
+        case cst.Else() if isinstance(branch := script.source.parents[up], cst.If):
+            return max(_under(script, branch.test), Intent.CHOSEN)
+        case cst.If() if child is up.orelse:
+            return max(_under(script, up.test), Intent.CHOSEN)
+        case cst.ExceptHandler():
+            return Intent.NEVER
+        case cst.IndentedBlock():
+            return _left_by_return(script, up, child)
+    return Intent.ALWAYS
+
+
+def _under(script: Script, test: cst.BaseExpression) -> Intent:
+    if isinstance(test, (cst.Name, cst.Integer)) and script.text(test) in ("True", "1"):
+        return Intent.ALWAYS
+    known = script.constant(test)
+    if known is not None and not known.value and not _is_option(known.script, known.node):
+        return Intent.NEVER
+    text = script.text(test)
+    return Intent.ALWAYS if _MACHINE.search(text) and not _ASKED.search(text) else Intent.CHOSEN
+
+
+def _is_option(script: Script, node: cst.CSTNode) -> bool:
+    """Whether a value is the default of an option or of a parameter, which the run may set."""
+    return isinstance(node, cst.Call) or script.source.enclosing(node, cst.Call, cst.Param, cst.ClassDef) is not None
+
+
+def _left_by_return(script: Script, block: cst.IndentedBlock, child: cst.CSTNode) -> Intent:
+    """What ``if not debug: return`` above a statement leaves of its runs."""
+    found = Intent.ALWAYS
+    for statement in block.body:
+        if statement is child:
+            break
+        if isinstance(statement, cst.If) and isinstance(last_statement(statement.body), cst.Return):
+            found = min(found, max(_under(script, statement.test), Intent.CHOSEN))
+    return found
