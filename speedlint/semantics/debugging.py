@@ -33,8 +33,8 @@ def slows_training(script: Script, around: cst.With) -> bool:
     return bool(script.loops.does(around.body) & Does.TRAINS)
 
 
-def is_undone(script: Script, call: cst.Call) -> bool:
-    """Whether a call further down in the same function, which surely runs as well, switches anomaly detection off."""
+def is_undone(script: Script, call: cst.Call, setters: tuple[str, ...] = SETTERS) -> bool:
+    """Whether a call further down in the same function, which surely runs as well, switches the same thing off."""
     source = script.source
     return any(
         source.order[other] > source.order[call]
@@ -43,7 +43,7 @@ def is_undone(script: Script, call: cst.Call) -> bool:
         and (value := script.argument(other, "mode", 0)) is not None
         and (known := script.constant(value)) is not None
         and known.value is False
-        for other in script.calls(*SETTERS)
+        for other in script.calls(*setters)
         if isinstance(source.parents[other], cst.Expr)
     )
 

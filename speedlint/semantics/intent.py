@@ -19,6 +19,7 @@ _MACHINE = re.compile(
     r"cuda|gpu|device|rank|platform|os\.name|environ|getenv|__version__|__name__|distributed|world_size|\bddp\b|is_available",
     re.IGNORECASE,
 )
+_GPU = re.compile(r"cuda|gpu|is_available", re.IGNORECASE)
 _DEPTH = 4
 
 
@@ -26,7 +27,7 @@ class Intent(enum.IntEnum):
     """When a line that is there to find faults runs."""
 
     NEVER = 0
-    """After a fault, or under a condition that is false."""
+    """After a fault, where there is no GPU, or under a condition that is false."""
     CHOSEN = 1
     """Where an option, a condition or the name of its function asks for it."""
     ALWAYS = 2
@@ -34,6 +35,8 @@ class Intent(enum.IntEnum):
 
 def of(script: Script, node: cst.CSTNode, depth: int = _DEPTH) -> Intent:
     """When the node runs: the conditions around it and around the calls of its function decide."""
+    if script.loops.guards.is_without_gpu(node):
+        return Intent.NEVER
     found, child = Intent.ALWAYS, node
     for up in script.source.ancestors(node):
         found = min(found, _limit(script, up, child))
@@ -78,6 +81,8 @@ def _under(script: Script, test: cst.BaseExpression) -> Intent:
     if known is not None and not known.value and not _is_option(known.script, known.node):
         return Intent.NEVER
     text = script.text(test)
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not) and _GPU.search(text):
+        return Intent.NEVER
     return Intent.ALWAYS if _MACHINE.search(text) and not _ASKED.search(text) else Intent.CHOSEN
 
 

@@ -1,0 +1,66 @@
+"""A tensor is made on the host in every step, only to be copied to the GPU.
+
+## What it does
+Finds `torch.zeros(...).to(device)` and the like in training and evaluation steps: `zeros`, `ones`, `full`, `eye`, `arange`,
+`linspace`, `rand`, `randn` and others that make a tensor of sizes and numbers alone, also with a few operations between,
+and where a variable that nothing else uses holds it before the copy. What is made once, as in `__init__`, or kept for the
+next step, and what is filled on the host first, is left alone.
+
+## Why it is slow
+The copy is taken from ordinary memory, so the host waits until it has ended, and with it all that the GPU has queued: one
+stop in every step, to move zeros that the GPU writes by itself in no time.
+
+## Example
+```python
+for images, labels in loader:
+    mask = torch.zeros(len(labels), 10).to(device)
+```
+
+## Use instead
+```python
+for images, labels in loader:
+    mask = torch.zeros(len(labels), 10, device=device)
+```
+
+## Fix safety
+Exact for zeros, ones, full, eye, and whole numbers of `arange`: the same values bit for bit. Numeric for fractions, which
+the GPU may round otherwise, and for random numbers, which come from the GPU's stream. It is shown where the tensor asks for
+its gradient, where the device given to `.cuda()` may be None, and where the tensor is copied on another line.
+
+## Sources
+PyTorch's performance tuning guide: create tensors directly on the target device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from speedlint.edits import CannotEdit
+from speedlint.rule import Finding, Fix, Related, Risk, Rule
+from speedlint.semantics import creation, evaluation, reads
+from speedlint.semantics.model import FREQUENT
+from speedlint.semantics.script import Script
+
+
+def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+    found = creation.created(script, call)
+    if found is None or script.frequency(call) not in FREQUENT or not script.on_gpu or evaluation.is_test(script):
+        return
+    often = reads.often(script, call)
+    if often is None or creation.is_kept(script, call):
+        return
+    made = reads.shown(script, found.factory.func)
+    message = f"`{made}(...)` is made on the host and copied to the GPU {often}"
+    advice = f"pass `device=` to `{made}`"
+    related = (Related(script.source, found.factory, "it is made here"),) if found.held is not None else ()
+    try:
+        fix = Fix(creation.on_device(script, found), Risk.EXACT if found.is_exact else Risk.NUMERIC)
+    except CannotEdit as reason:
+        yield Finding(call, message, advice=f"{advice}; not rewritten, since {reason}", related=related)
+    else:
+        yield Finding(call, message, fix, advice)
+
+
+RULE = Rule("SPD308", on=cst.Call, check=check, triggers=(b".to(", b".cuda("))

@@ -1,0 +1,41 @@
+"""Memory: where a script empties caches or collects garbage, and what it may do that for."""
+
+from __future__ import annotations
+
+import re
+
+import libcst as cst
+
+from speedlint.semantics import probes
+from speedlint.semantics.loops import Loop
+from speedlint.semantics.script import Script
+from speedlint.semantics.steps import training_steps
+
+EMPTY_CACHE = tuple(
+    f"torch.{device}.empty_cache"
+    for device in ("cuda", "cuda.memory", "xpu", "xpu.memory", "mps", "npu", "mlu", "musa", "accelerator", "accelerator.memory")
+)
+COLLECT = ("gc.collect",)
+_MEASURES = re.compile(r"^(?:max_)?memory_|mem_get_info|memory_stats|memory_summary|tracemalloc|rss|virtual_memory")
+_LEAVES = re.compile(r"memory|\bmem\b|oom|vram|low_?vram|empty_?cache|clear_?cache|\bgc\b|gc_|_gc", re.IGNORECASE)
+
+
+def has_other_reason(script: Script, call: cst.Call) -> bool:
+    """Whether it is there for more than habit: under a condition that speaks of memory, where a script tries out which
+    batch fits, or where Python's own collector is switched off."""
+    for up in script.source.ancestors(call):
+        if isinstance(up, cst.If) and _LEAVES.search(script.text(up.test)):
+            return True
+        if isinstance(up, cst.FunctionDef):
+            break
+    if script.is_call_to(call, *COLLECT) and any(True for _ in script.calls_everywhere("gc.disable")):
+        return True
+    loop = script.loops.driving_loop(call)
+    return loop is not None and any(
+        script.source.contains(loop, step.backward) and probes.is_probe(step) for step in training_steps(script)
+    )
+
+
+def is_measured(script: Script, loop: Loop) -> bool:
+    """Whether a loop reads how much memory is in use."""
+    return any(_MEASURES.search(name.value) for name in script.source.inside(loop.body, cst.Name))
