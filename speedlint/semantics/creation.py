@@ -229,3 +229,75 @@ def _is_option(arg: cst.Arg, *names: str) -> bool:
 
 def _is_surely_device(script: Script, device: cst.BaseExpression) -> bool:
     return isinstance(device, (cst.Integer, cst.SimpleString)) or script.role(device) is Role.DEVICE
+
+
+# Constants
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A number, or a list of constants, that a call makes into a tensor on the GPU."""
+
+    data: cst.BaseExpression
+    is_number: bool
+
+
+_FROM_DATA = ("torch.tensor", "torch.as_tensor")
+_FROM_LISTS = tuple(f"torch.{name}" for name in "Tensor FloatTensor LongTensor IntTensor DoubleTensor BoolTensor".split())
+
+
+def constant(script: Script, call: cst.Call) -> Copied | None:
+    """What a call copies to the GPU, if that is a number or constants: ``.to(...)`` of a new tensor, or ``device=``."""
+    made: cst.BaseExpression = call
+    if script.name(call.func) in _FROM_DATA:
+        device = script.argument(call, "device", 2)
+        if device is None or script.roles.calls.device_of(device) is Place.HOST or _is_none(device):
+            return None
+    elif isinstance(call.func, cst.Attribute) and call.func.attr.value in ("to", "cuda"):
+        made = _before_same(script, call.func.value)
+        if not isinstance(made, cst.Call) or script.argument(made, "device") is not None or _target(script, call) is None:
+            return None
+    else:
+        return None
+    if script.name(made.func) not in (*_FROM_DATA, *_FROM_LISTS) or not made.args:
+        return None
+    if any(arg.star or (arg.keyword is not None and arg.keyword.value == "requires_grad") for arg in made.args):
+        return None
+    data = made.args[0].value
+    is_list = isinstance(data, (cst.List, cst.Tuple))
+    if script.name(made.func) in _FROM_LISTS and not is_list:
+        return None
+    if not is_list and _is_scalar(script, data):
+        return Copied(data, True)
+    return Copied(data, False) if _is_constant(script, data) else None
+
+
+def _is_none(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Name) and node.value == "None"
+
+
+def _before_same(script: Script, node: cst.BaseExpression) -> cst.BaseExpression:
+    """The expression below views and changes of the dtype: ``torch.tensor(1)`` for ``torch.tensor(1).float()``."""
+    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and script.name(node.func) is None:
+        if node.func.attr.value not in _SAME or not all(_is_plain(script, arg.value) for arg in node.args):
+            break
+        node = node.func.value
+    return node
+
+
+def _is_scalar(script: Script, data: cst.BaseExpression) -> bool:
+    known = script.constant(data)
+    return known is not None and isinstance(known.value, (int, float))
+
+
+def _is_constant(script: Script, data: cst.BaseExpression) -> bool:
+    """Whether an expression is a list of constants, written there or bound once at the top of a file."""
+    match data:
+        case cst.List(elements=elements) | cst.Tuple(elements=elements):
+            return bool(elements) and all(_is_constant(script, element.value) for element in elements)
+        case cst.Name():
+            bound = [binding.value for binding in script.names.reaching(data) if binding.kind is Kind.ASSIGN]
+            is_global = script.names.scope(data).lookup(data.value) is script.names.module
+            alone = is_global and len(bound) == 1 == len(script.names.module.bindings.get(data.value, ()))
+            return alone and isinstance(bound[0], (cst.List, cst.Tuple)) and _is_constant(script, bound[0])
+    return _is_scalar(script, data)

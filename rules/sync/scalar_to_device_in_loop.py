@@ -1,0 +1,61 @@
+"""A constant is made into a tensor and copied to the GPU in every step.
+
+## What it does
+Finds `torch.tensor(0.5).to(device)`, `torch.tensor([1.0, 2.0], device=device)`, `torch.FloatTensor([...]).cuda()` and the
+like in training and evaluation steps, where what is copied is a number, or a list of constants. Data that is new in each
+step has to be copied and is left alone, as is what is made once and kept.
+
+## Why it is slow
+Also with `device=`, `torch.tensor` first makes the tensor on the host. The copy is taken from ordinary memory, so the host
+waits until it has ended, and with it all that the GPU has queued.
+
+## Example
+```python
+for images, labels in loader:
+    scale = torch.tensor([0.1, 0.1, 0.2, 0.2]).to(device)
+    loss = criterion(model(images) / scale, labels)
+```
+
+## Use instead
+```python
+scale = torch.tensor([0.1, 0.1, 0.2, 0.2]).to(device)
+for images, labels in loader:
+    loss = criterion(model(images) / scale, labels)
+```
+
+## Fix safety
+Never rewritten: where the tensor should live, as a buffer of the module or a variable before the loop, is for the author to
+say. A number needs no tensor in most operations; `torch.full((), value, device=device)` makes one without a copy.
+
+## Sources
+PyTorch's performance tuning guide: avoid unnecessary CPU-GPU synchronisation, create tensors on the target device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from speedlint.rule import Finding, Rule
+from speedlint.semantics import creation, evaluation, reads
+from speedlint.semantics.model import FREQUENT
+from speedlint.semantics.script import Script
+
+
+def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+    found = creation.constant(script, call)
+    if found is None or script.frequency(call) not in FREQUENT or not script.on_gpu or evaluation.is_test(script):
+        return
+    often = reads.often(script, call)
+    if often is None or creation.is_kept(script, call):
+        return
+    message = f"`{reads.shown(script, call)}` copies a constant to the GPU {often}"
+    if found.is_number:
+        cure = f"use the number as it is, or `torch.full((), {reads.shown(script, found.data)}, device=...)`, which copies nothing"
+    else:
+        cure = "make it once, before the loop or as a buffer of the module"
+    yield Finding(call, message, advice=f"{cure}; not rewritten, since its place is for the author to say")
+
+
+RULE = Rule("SPD309", on=cst.Call, check=check, triggers=(b"ensor(",))
