@@ -39,7 +39,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint import edits
-from speedlint.rule import Finding, Fix, Level, Related, Risk, Rule
+from speedlint.rule import Edit, Finding, Fix, Level, Related, Risk, Rule
 from speedlint.semantics import backend, debugging, evaluation, intent, reads
 from speedlint.semantics.intent import Intent
 from speedlint.semantics.script import Script
@@ -59,7 +59,7 @@ def check(module: cst.Module, script: Script) -> Iterator[Finding]:
             yield from _finding(node, edit, related, script)
 
 
-_Found = tuple[cst.Assign | cst.Call, edits.Edit | None, tuple[Related, ...]]
+_Found = tuple[cst.Assign | cst.Call, Edit | None, tuple[Related, ...]]
 
 
 def _assigned(script: Script) -> Iterator[_Found]:
@@ -82,7 +82,7 @@ def _within_flags(script: Script) -> Iterator[_Found]:
             yield call, *_turned(script, enabled)
 
 
-def _turned(script: Script, value: cst.BaseExpression) -> tuple[edits.Edit | None, tuple[Related, ...]]:
+def _turned(script: Script, value: cst.BaseExpression) -> tuple[Edit | None, tuple[Related, ...]]:
     """The edit that writes True where False is written; where an option holds it, where that is set."""
     known = script.constant(value)
     if known is not None and known.node is value and known.script is script:
@@ -91,7 +91,7 @@ def _turned(script: Script, value: cst.BaseExpression) -> tuple[edits.Edit | Non
 
 
 def _finding(
-    node: cst.Assign | cst.Call, edit: edits.Edit | None, related: tuple[Related, ...], script: Script
+    node: cst.Assign | cst.Call, edit: Edit | None, related: tuple[Related, ...], script: Script
 ) -> Iterator[Finding]:
     asked = intent.of(script, node)
     if asked is Intent.NEVER:

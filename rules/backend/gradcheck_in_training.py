@@ -48,9 +48,7 @@ from speedlint.semantics.intent import Intent
 from speedlint.semantics.model import FREQUENT, Frequency
 from speedlint.semantics.script import Script
 
-_CHECKS = tuple(
-    f"torch.autograd.{module}{name}" for module in ("", "gradcheck.") for name in ("gradcheck", "gradgradcheck")
-)
+_CHECKS = tuple(f"torch.autograd.{module}{name}" for module in ("", "gradcheck.") for name in ("gradcheck", "gradgradcheck"))
 _ADVICE = "check it once before training, or in a test"
 
 

@@ -63,7 +63,9 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         return
     level = Level.WARNING if asked is Intent.ALWAYS and (enabled is None or known is not None) else Level.NOTE
     message = f"`{reads.shown(script, call.func)}(...)` records every operation of the whole training"
-    yield Finding(call, message, advice=f"{_ADVICE}; not rewritten, since only the author knows what to look at", level=level)
+    yield Finding(
+        call, message, advice=f"{_ADVICE}; not rewritten, since only the author knows what to look at", level=level
+    )
 
 
 RULE = Rule("SPD407", on=cst.Call, check=check, triggers=(b"profile", b"emit_nvtx", b"emit_itt"))

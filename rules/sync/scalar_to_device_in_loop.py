@@ -38,13 +38,13 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.rule import Finding, Rule
-from speedlint.semantics import creation, evaluation, reads
+from speedlint.semantics import creation, evaluation, reads, uploads
 from speedlint.semantics.model import FREQUENT
 from speedlint.semantics.script import Script
 
 
 def check(call: cst.Call, script: Script) -> Iterator[Finding]:
-    found = creation.constant(script, call)
+    found = uploads.constant(script, call)
     if found is None or script.frequency(call) not in FREQUENT or not script.on_gpu or evaluation.is_test(script):
         return
     often = reads.often(script, call)
@@ -52,7 +52,8 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         return
     message = f"`{reads.shown(script, call)}` copies a constant to the GPU {often}"
     if found.is_number:
-        cure = f"use the number as it is, or `torch.full((), {reads.shown(script, found.data)}, device=...)`, which copies nothing"
+        full = f"`torch.full((), {reads.shown(script, found.data)}, device=...)`"
+        cure = f"use the number as it is, or {full}, which copies nothing"
     else:
         cure = "make it once, before the loop or as a buffer of the module"
     yield Finding(call, message, advice=f"{cure}; not rewritten, since its place is for the author to say")

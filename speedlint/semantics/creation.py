@@ -16,14 +16,15 @@ from speedlint.semantics.script import Script
 _EXACT = frozenset(f"torch.{name}" for name in "zeros ones full arange range eye empty tril_indices triu_indices".split())
 _ROUNDED = frozenset(f"torch.{name}" for name in "linspace logspace".split())
 _RANDOM = frozenset(f"torch.{name}" for name in "rand randn randint randperm".split())
-_SAME = frozenset(
-    "view reshape unsqueeze squeeze repeat expand t transpose permute contiguous flatten flip tril triu clone detach float double "
-    "half bfloat16 long int short bool byte fill_ zero_ unsqueeze_ squeeze_ fill_diagonal_ repeat_interleave".split()
+SAME = frozenset(
+    "view reshape unsqueeze squeeze repeat expand t transpose permute contiguous flatten flip tril triu clone detach float "
+    "double half bfloat16 long int short bool byte fill_ zero_ unsqueeze_ squeeze_ fill_diagonal_ repeat_interleave".split()
 )
 _RANDOM_METHODS = frozenset("uniform_ normal_ random_ bernoulli_ exponential_ log_normal_ cauchy_ geometric_".split())
 _WRAPPERS = ("torch.triu", "torch.tril", "torch.autograd.Variable", "torch.flip", "torch.unsqueeze", "torch.squeeze")
 _KEPT_OPERATORS = (cst.Multiply, cst.Add, cst.Subtract)
 _ELSEWHERE = ("torch.set_default_tensor_type", "torch.set_default_device")
+_WIDE = ("int", "int32", "int64", "long", "float", "float32", "float64", "double")
 _NAMED = re.compile(r"dev|gpu|cuda|rank", re.IGNORECASE)
 _MODES = (b"set_default_tensor_type", b"set_default_device")
 
@@ -49,11 +50,11 @@ def created(script: Script, move: cst.Call) -> Created | None:
     """What a copy to the GPU copies, if it is made on the host just for that; None for any other call."""
     if not isinstance(move.func, cst.Attribute) or move.func.attr.value not in ("to", "cuda"):
         return None
-    held, made = None, move.func.value
-    if isinstance(made, cst.Name):
-        held, made = made, _bound(script, made)
+    copied = move.func.value
+    held = copied if isinstance(copied, cst.Name) else None
+    made = _bound(script, held) if held is not None else copied
     found = _trace(script, made) if made is not None else None
-    if found is None or _target(script, move) is None:
+    if found is None or target(script, move) is None:
         return None
     if any(True for one in script.everywhere(*_MODES) for _ in one.calls(*_ELSEWHERE)):
         return None
@@ -61,7 +62,7 @@ def created(script: Script, move: cst.Call) -> Created | None:
     return Created(factory, move, is_exact, is_random, held)
 
 
-def _target(script: Script, move: cst.Call) -> str | None:
+def target(script: Script, move: cst.Call) -> str | None:
     """The device of a move to where there may be a GPU, as it is written for a factory."""
     assert isinstance(move.func, cst.Attribute)
     method = move.func.attr.value
@@ -117,9 +118,9 @@ def _trace(script: Script, node: cst.BaseExpression) -> tuple[cst.Call, bool, bo
             case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=method))) if script.name(node.func) is None:
                 if method in _RANDOM_METHODS and not any(arg.keyword for arg in node.args):
                     is_random = True
-                elif method not in _SAME and not _changes_dtype(script, node, method):
+                elif method not in SAME and not _changes_dtype(script, node, method):
                     return None
-                if not all(_is_plain(script, arg.value) for arg in node.args):
+                if not all(is_plain(script, arg.value) for arg in node.args):
                     return None
                 node = inner
             case cst.BinaryOperation(left=left, operator=operator, right=right):
@@ -140,7 +141,7 @@ def _changes_dtype(script: Script, call: cst.Call, method: str) -> bool:
     return method in ("to", "type") and len(call.args) == 1 and script.roles.calls.is_dtype(call.args[0].value)
 
 
-def _is_plain(script: Script, value: cst.BaseExpression) -> bool:
+def is_plain(script: Script, value: cst.BaseExpression) -> bool:
     """Whether an argument of a method is no tensor: a size, a dimension, a number."""
     return script.role(value) not in (Role.TENSOR, Role.BATCH)
 
@@ -171,9 +172,6 @@ def _has_whole_steps(script: Script, factory: cst.Call) -> bool:
     return not is_half and all(known is not None and isinstance(known.value, int) for known in counted)
 
 
-_WIDE = ("int", "int32", "int64", "long", "float", "float32", "float64", "double")
-
-
 def is_kept(script: Script, move: cst.Call) -> bool:
     """Whether the tensor is made only when it is missing: under a condition on what the branch then sets."""
     for up in script.source.ancestors(move):
@@ -194,7 +192,7 @@ def _root(script: Script, target: cst.Attribute | cst.Subscript) -> str:
 def on_device(script: Script, found: Created) -> tuple[Edit, ...]:
     """The edits that make the tensor on the device and take the copy away. Raises CannotEdit."""
     source, move, factory = script.source, found.move, found.factory
-    device = _target(script, move)
+    device = target(script, move)
     assert isinstance(move.func, cst.Attribute) and device is not None
     if found.held is not None:
         raise CannotEdit("it is made on one line and copied on another")
@@ -229,75 +227,3 @@ def _is_option(arg: cst.Arg, *names: str) -> bool:
 
 def _is_surely_device(script: Script, device: cst.BaseExpression) -> bool:
     return isinstance(device, (cst.Integer, cst.SimpleString)) or script.role(device) is Role.DEVICE
-
-
-# Constants
-
-
-@dataclass(frozen=True, slots=True)
-class Copied:
-    """A number, or a list of constants, that a call makes into a tensor on the GPU."""
-
-    data: cst.BaseExpression
-    is_number: bool
-
-
-_FROM_DATA = ("torch.tensor", "torch.as_tensor")
-_FROM_LISTS = tuple(f"torch.{name}" for name in "Tensor FloatTensor LongTensor IntTensor DoubleTensor BoolTensor".split())
-
-
-def constant(script: Script, call: cst.Call) -> Copied | None:
-    """What a call copies to the GPU, if that is a number or constants: ``.to(...)`` of a new tensor, or ``device=``."""
-    made: cst.BaseExpression = call
-    if script.name(call.func) in _FROM_DATA:
-        device = script.argument(call, "device", 2)
-        if device is None or script.roles.calls.device_of(device) is Place.HOST or _is_none(device):
-            return None
-    elif isinstance(call.func, cst.Attribute) and call.func.attr.value in ("to", "cuda"):
-        made = _before_same(script, call.func.value)
-        if not isinstance(made, cst.Call) or script.argument(made, "device") is not None or _target(script, call) is None:
-            return None
-    else:
-        return None
-    if script.name(made.func) not in (*_FROM_DATA, *_FROM_LISTS) or not made.args:
-        return None
-    if any(arg.star or (arg.keyword is not None and arg.keyword.value == "requires_grad") for arg in made.args):
-        return None
-    data = made.args[0].value
-    is_list = isinstance(data, (cst.List, cst.Tuple))
-    if script.name(made.func) in _FROM_LISTS and not is_list:
-        return None
-    if not is_list and _is_scalar(script, data):
-        return Copied(data, True)
-    return Copied(data, False) if _is_constant(script, data) else None
-
-
-def _is_none(node: cst.BaseExpression) -> bool:
-    return isinstance(node, cst.Name) and node.value == "None"
-
-
-def _before_same(script: Script, node: cst.BaseExpression) -> cst.BaseExpression:
-    """The expression below views and changes of the dtype: ``torch.tensor(1)`` for ``torch.tensor(1).float()``."""
-    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and script.name(node.func) is None:
-        if node.func.attr.value not in _SAME or not all(_is_plain(script, arg.value) for arg in node.args):
-            break
-        node = node.func.value
-    return node
-
-
-def _is_scalar(script: Script, data: cst.BaseExpression) -> bool:
-    known = script.constant(data)
-    return known is not None and isinstance(known.value, (int, float))
-
-
-def _is_constant(script: Script, data: cst.BaseExpression) -> bool:
-    """Whether an expression is a list of constants, written there or bound once at the top of a file."""
-    match data:
-        case cst.List(elements=elements) | cst.Tuple(elements=elements):
-            return bool(elements) and all(_is_constant(script, element.value) for element in elements)
-        case cst.Name():
-            bound = [binding.value for binding in script.names.reaching(data) if binding.kind is Kind.ASSIGN]
-            is_global = script.names.scope(data).lookup(data.value) is script.names.module
-            alone = is_global and len(bound) == 1 == len(script.names.module.bindings.get(data.value, ()))
-            return alone and isinstance(bound[0], (cst.List, cst.Tuple)) and _is_constant(script, bound[0])
-    return _is_scalar(script, data)

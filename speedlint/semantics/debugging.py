@@ -1,4 +1,4 @@
-"""Means to find faults that slow down all they are around: anomaly detection, profilers; and whether that is the training."""
+"""Means to find faults that slow down all they are around: anomaly detection, profilers; and whether it is training."""
 
 from __future__ import annotations
 

@@ -11,10 +11,8 @@ from speedlint.semantics.loops import Loop
 from speedlint.semantics.script import Script
 from speedlint.semantics.steps import training_steps
 
-EMPTY_CACHE = tuple(
-    f"torch.{device}.empty_cache"
-    for device in ("cuda", "cuda.memory", "xpu", "xpu.memory", "mps", "npu", "mlu", "musa", "accelerator", "accelerator.memory")
-)
+_DEVICES = "cuda cuda.memory xpu xpu.memory mps npu mlu musa accelerator accelerator.memory".split()
+EMPTY_CACHE = tuple(f"torch.{device}.empty_cache" for device in _DEVICES)
 COLLECT = ("gc.collect",)
 _MEASURES = re.compile(r"^(?:max_)?memory_|mem_get_info|memory_stats|memory_summary|tracemalloc|rss|virtual_memory")
 _LEAVES = re.compile(r"memory|\bmem\b|oom|vram|low_?vram|empty_?cache|clear_?cache|\bgc\b|gc_|_gc", re.IGNORECASE)

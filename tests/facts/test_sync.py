@@ -1,0 +1,65 @@
+"""What the rules of the sync family rest on, asked of the installed torch."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+
+import pytest
+import torch
+
+META = torch.device("meta")
+
+
+@pytest.mark.parametrize("name", ["zeros", "ones", "full", "eye", "arange", "empty", "linspace", "rand", "randn", "randint"])
+def test_factories_take_a_device_and_keep_shape_and_dtype(name: str) -> None:
+    given = {"full": ((2, 3), 1), "eye": (3,), "arange": (5,), "linspace": (0, 1, 5), "randint": (0, 4, (2, 3))}
+    factory, arguments = getattr(torch, name), given.get(name, (2, 3))
+    there, here = factory(*arguments, device=META), factory(*arguments)
+    assert there.device == META
+    assert (there.shape, there.dtype, there.requires_grad) == (here.shape, here.dtype, here.requires_grad)
+
+
+@pytest.mark.parametrize("name", ["randperm", "tril_indices", "triu_indices"])
+def test_index_factories_take_a_device(name: str) -> None:
+    assert getattr(torch, name)(*([3] if name == "randperm" else [3, 3]), device="cpu").device.type == "cpu"
+
+
+def test_a_device_may_be_a_number_or_none() -> None:
+    assert torch.zeros(2, device=None).device.type == "cpu"
+    with pytest.raises((RuntimeError, AssertionError)):
+        torch.zeros(2, device=0) if not torch.cuda.is_available() else torch.zeros(2, device=10**4)
+
+
+def test_a_copy_of_what_asks_for_its_gradient_is_no_leaf() -> None:
+    assert not torch.zeros(2, requires_grad=True).to(META).is_leaf
+    assert torch.zeros(2, requires_grad=True, device=META).is_leaf
+
+
+def test_a_generator_belongs_to_its_device() -> None:
+    with pytest.raises(RuntimeError):
+        torch.rand(2, generator=torch.Generator(), device=META).to("cpu")
+
+
+def test_conversion_then_copy_is_copy_then_conversion() -> None:
+    assert torch.equal(torch.eye(3).to(torch.half), torch.eye(3, dtype=torch.half))
+    assert torch.equal(torch.arange(5).view(-1, 1).repeat(1, 2), torch.arange(5, device="cpu").view(-1, 1).repeat(1, 2))
+
+
+def test_full_makes_the_dtype_of_a_number_as_tensor_does() -> None:
+    for number in (3, 0.5, True):
+        assert torch.full((), number).dtype == torch.tensor(number).dtype
+        assert torch.equal(torch.full((), number), torch.tensor(number))
+
+
+def test_an_empty_cache_is_no_state_of_training() -> None:
+    assert not inspect.signature(torch.cuda.empty_cache).parameters
+    torch.cuda.empty_cache()
+    before = torch.get_rng_state()
+    gc.collect()
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_caches_are_emptied_under_these_names() -> None:
+    for module in (torch.cuda, torch.cuda.memory, torch.xpu, torch.mps, torch.accelerator):
+        assert callable(module.empty_cache)
