@@ -1,8 +1,8 @@
 """A `DataLoader` whose workers hold one batch each ready has nothing in hand when one of them is late.
 
 ## What it does
-Finds loaders that set `prefetch_factor=1`, also where the 1 comes from a default of the command line, a constant, a dataclass
-field or a dict. Left alone are loaders without workers, and those that no training waits for.
+Finds loaders that set `prefetch_factor=1`, also where the 1 comes from a default of the command line, a constant, a
+dataclass field or a dict. Left alone are loaders without workers, and those that no training waits for.
 
 ## Why it is slow
 A worker starts on its next batch only when the training has taken its last one. Batches are handed out in order: while one
@@ -31,8 +31,8 @@ Four batches for each worker lie in the host's memory instead of one. Where that
 torch's default. Needs torch 1.7.
 
 ## Sources
-PyTorch documentation of `DataLoader`: `prefetch_factor`, 2 by default. That more is loaded ahead and that the batches stay the
-same was run with torch 2.13; how much time it saves depends on how uneven the batches are.
+PyTorch documentation of `DataLoader`: `prefetch_factor`, 2 by default. That the batches stay the
+same was run with torch 2.13; how much time it saves depends on how uneven they are to load.
 """
 
 from __future__ import annotations

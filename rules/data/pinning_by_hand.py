@@ -1,9 +1,9 @@
 """Each batch of a loader is pinned by hand in the training process, which the loader can do beside it.
 
 ## What it does
-Finds `batch.pin_memory()` of what a loader yields, in loops of training or evaluation steps. Where the loader pins already it
-is a note: the call then does nothing. Batches that are not a loader's, and what a dataset or a collate function pins, are left
-alone.
+Finds `batch.pin_memory()` of what a loader yields, in loops of training or evaluation steps. Where the loader pins already
+it is a note: the call then does nothing. Batches that are not a loader's, and what a dataset or a collate function pins, are
+left alone.
 
 ## Why it is slow
 Pinning allocates page-locked memory and copies the batch into it while the training waits; only then the copy to the GPU

@@ -2,8 +2,8 @@
 
 ## What it does
 Finds `model.double()` and `model.to(torch.float64)` of a module that is trained on a GPU, and `torch.set_default_dtype` and
-`torch.set_default_tensor_type` of float64 in such a program. Double losses, metrics, weights of samplers and buffers are left
-alone, and so are programs that need it: LBFGS, second derivatives, gradient checks, Gaussian processes, physics.
+`torch.set_default_tensor_type` of float64 in such a program. Double losses, metrics, weights of samplers and buffers are
+left alone, and so are programs that need it: LBFGS, second derivatives, gradient checks, Gaussian processes, physics.
 
 ## Why it is slow
 Each number takes eight bytes, so that half as many fit into caches and memory, and tensor cores for float32, float16 and
@@ -28,8 +28,8 @@ Shown, never written: all tensors that meet the network must change with it, che
 computations need the digits. Convert the data instead: `torch.from_numpy(x).float()`.
 
 ## Sources
-A training step of three Linear layers of 1024 at batch 256 took 2.1 and 2.7 times as long in float64 in two runs (torch 2.13,
-CPU).
+A training step of three Linear layers of 1024 at batch 256 took 2.1 and 2.7 times as long in float64 in two runs (torch
+2.13, CPU).
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def check(assign: cst.Assign, script: Script) -> Iterator[Finding]:
         yield _finding(new, next((old for old in meant if _contradicts(new, old)), meant[0]))
     elif not olds and new.tf32 and "matmul" in new.covers and not may_exclude(new, new):
         for read in old_reads(script, new):
-            message = f"`{reads.shown(script, read)}` raises a RuntimeError: only `fp32_precision` was set, and it allows TF32"
+            message = f"`{reads.shown(script, read)}` raises a RuntimeError: only `fp32_precision` allows TF32"
             advice = 'read `torch.backends.cuda.matmul.fp32_precision` instead; not written, since it says "tf32", not True'
             yield Finding(read, message, advice=advice, level=Level.WARNING)
 
@@ -82,7 +82,8 @@ def _finding(new: Setting, old: Setting) -> Finding:
         fix = Fix(_without(new, old), Risk.EXACT)
         return Finding(new.node, message, fix, _ADVICE, Level.NOTE, related)
     except CannotEdit as reason:
-        return Finding(new.node, message, advice=f"{_ADVICE}; not written, since {reason}", level=Level.NOTE, related=related)
+        advice = f"{_ADVICE}; not written, since {reason}"
+        return Finding(new.node, message, advice=advice, level=Level.NOTE, related=related)
 
 
 def _without(new: Setting, old: Setting) -> tuple[Edit, ...]:

@@ -6,8 +6,8 @@ machine or an option decides, a scaler that is enabled all the same is a note.
 
 ## Why it is slow
 float16 ends at 65504 and loses gradients below 6e-8; bfloat16 has the range of float32, and there is nothing to scale. The
-scaler still multiplies all gradients in each step, looks for infinite ones, and makes the host wait for the answer before the
-optimizer may step.
+scaler still multiplies all gradients in each step, looks for infinite ones, and makes the host wait for the answer before
+the optimizer may step.
 
 ## Example
 ```python
@@ -42,8 +42,8 @@ everything through, saves an empty state and ignores one that is loaded; to take
 dtype is decided at run time it is shown: `enabled=dtype == torch.float16`.
 
 ## Sources
-PyTorch's AMP documentation: gradient scaling is for float16 gradients that underflow. That finite gradients stay the same bit
-for bit was run with torch 2.13 on a CPU.
+PyTorch's AMP documentation: gradient scaling is for float16 gradients that underflow. That finite gradients stay the same
+bit for bit was run with torch 2.13 on a CPU.
 """
 
 from __future__ import annotations
@@ -68,9 +68,11 @@ def check(scaler: cst.Call, script: Script) -> Iterator[Finding]:
         return
     found = of_program(script)
     made = reads.shown(script, scaler)
-    if found == {BFLOAT16}:
+    if found is None or not all(BFLOAT16 in each and each <= {BFLOAT16, FLOAT16} for each in found):
+        return
+    if all(each == {BFLOAT16} for each in found):
         yield _finding(scaler, script, f"`{made}` scales the loss although autocast computes in bfloat16, which needs none")
-    elif found == {BFLOAT16, FLOAT16}:
+    else:
         message = f"`{made}` scales the loss also where autocast computes in bfloat16, which needs none"
         reason = "the dtype is decided at run time"
         yield Finding(scaler, message, advice=f"{_WHEN_BOTH}; not written: {reason}", level=Level.NOTE)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-
 if TYPE_CHECKING:
     from speedlint.semantics.loaders import Loader, Start
     from speedlint.semantics.script import Script
@@ -18,8 +17,8 @@ def changes_nothing(found: Loader) -> bool:
     """Whether a loader certainly yields the same batches however many of them its workers hold ready.
 
     A sampler of torch's own draws all it needs when a pass begins; one of the project's may draw from the stream that the
-    model's dropout draws from. What is left of a pass that is broken off has been drawn by workers that stay alive, or by the
-    generator that was handed in.
+    model's dropout draws from. What is left of a pass that is broken off has been drawn by workers that stay alive, or by
+    the generator that was handed in.
     """
     in_order = found.setting("in_order")
     if not found.is_torch or (in_order.expression is not None and not _is_true(found.script, in_order.expression)):

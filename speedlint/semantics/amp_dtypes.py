@@ -16,18 +16,18 @@ _MARKS = (b"autocast", b"float16", b"half")
 _DEPTH = 6
 
 
-def of_program(script: Script) -> set[str] | None:
-    """The dtypes that the program's autocasts may have; None where one is not known, or where there is no autocast."""
-    found: set[str] = set()
+def of_program(script: Script) -> list[set[str]] | None:
+    """The dtypes that each of the program's autocasts may have; None where one is not known, or where there is none."""
+    found: list[set[str]] = []
     for place in script.everywhere(*_MARKS):
         if _is_cast_by_hand(place):
             return None
         for call in place.calls(*library.AUTOCASTS):
             if not _is_off(place, call):
-                dtypes = _of_autocast(place, call)
-                if dtypes is None:
+                of_one = _of_autocast(place, call)
+                if of_one is None:
                     return None
-                found |= dtypes
+                found.append(of_one)
     return found or None
 
 
@@ -127,8 +127,8 @@ def _conditions(script: Script, scaler: cst.Call) -> Iterator[cst.BaseExpression
     for up in script.source.ancestors(scaler):
         if isinstance(up, (cst.If, cst.IfExp)):
             yield up.test
-            names = (name for name in script.source.inside(up.test, cst.Name))
-            yield from (binding.value for name in names for binding in script.names.reaching(name) if binding.value is not None)
+            for name in script.source.inside(up.test, cst.Name):
+                yield from (binding.value for binding in script.names.reaching(name) if binding.value is not None)
 
 
 def _speaks_of_dtype(script: Script, test: cst.BaseExpression) -> bool:

@@ -23,8 +23,8 @@ _MAKERS = frozenset(
 _SAME_SHAPE = frozenset(
     f"numpy.{name}"
     for name in (
-        "copy ascontiguousarray flip fliplr flipud roll rot90 clip abs exp log sqrt log1p round nan_to_num transpose swapaxes "
-        "moveaxis float32 float64 uint8 int64"
+        "copy ascontiguousarray flip fliplr flipud roll rot90 clip abs exp log sqrt log1p round nan_to_num transpose "
+        "swapaxes moveaxis float32 float64 uint8 int64"
     ).split()
 )
 _CONVERTERS = frozenset({"numpy.array", "numpy.asarray", "numpy.asanyarray"})
@@ -172,7 +172,8 @@ def _is_no_number(script: Script, given: cst.BaseExpression) -> bool:
         bindings = script.names.reaching(given)
         values = [binding.value for binding in bindings if binding.kind in (Kind.ASSIGN, Kind.WITH) and not binding.path]
         return len(values) == len(bindings) > 0 and all(
-            value is not None and not _mentions(script, value, given.value) and _is_no_number(script, value) for value in values
+            value is not None and not _mentions(script, value, given.value) and _is_no_number(script, value)
+            for value in values
         )
     return False
 
@@ -192,7 +193,9 @@ def _is_returned(script: Script, call: cst.Call, depth: int) -> bool:
 def _is_bound_to_arrays(script: Script, name: cst.Name, depth: int) -> bool:
     bindings = script.names.reaching(name)
     return bool(bindings) and all(
-        binding.kind is Kind.ASSIGN and not binding.path and binding.value is not None
+        binding.kind is Kind.ASSIGN
+        and not binding.path
+        and binding.value is not None
         and is_array(script, binding.value, depth - 1)
         for binding in bindings
     )

@@ -60,6 +60,9 @@ def may_be_needed(script: Script) -> bool:
     """Whether the program does what float32 is too coarse for: second derivatives, LBFGS, Gaussian processes, physics."""
     if next(script.calls_everywhere(*_CHECKS), None) is not None:
         return True
+    gradients = script.calls_everywhere("torch.autograd.grad")
+    if any(place.argument(call, "create_graph") is not None for place, call in gradients):
+        return True
     marks = tuple(name.encode() for name in _NEEDS)
     return any(_imports(place) for place in script.everywhere(*marks))
 

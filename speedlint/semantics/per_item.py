@@ -19,7 +19,7 @@ _DEPTH = 4
 def is_per_item(script: Script, node: cst.CSTNode, depth: int = _DEPTH) -> bool:
     """Whether a node stands in a dataset's ``__getitem__``, in a collate function, or in what one of them calls."""
     function = script.source.enclosing(node, cst.FunctionDef, cst.Lambda)
-    if function is None or depth == 0:
+    if depth == 0 or not isinstance(function, (cst.FunctionDef, cst.Lambda)):
         return False
     if isinstance(function, cst.Lambda):
         return is_collate(script, function)

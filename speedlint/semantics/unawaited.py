@@ -12,9 +12,9 @@ from speedlint.semantics.streams import SYNCHRONIZE
 
 _WAITS = frozenset("synchronize wait wait_stream wait_event query item tolist cpu numpy".split())
 _ASKS = frozenset(
-    "shape dtype device size dim ndim numel nelement is_pinned stride layout requires_grad element_size data_ptr names".split()
+    "shape dtype device size dim ndim numel nelement is_pinned stride layout requires_grad element_size data_ptr".split()
 )
-_VIEWS = frozenset("detach view reshape squeeze unsqueeze flatten permute transpose t T expand narrow data values items".split())
+_VIEWS = frozenset("detach view reshape squeeze unsqueeze flatten permute transpose t T expand narrow data".split())
 _BUILTINS = frozenset("float int bool print str list tuple sum max min any all sorted".split())
 _DEPTH = 4
 
@@ -43,7 +43,7 @@ def _is_host(script: Script, target: cst.BaseExpression) -> bool:
 
 
 def first_read(script: Script, copy: cst.Call) -> cst.CSTNode | None:
-    """Where the values of a copy are read in the same function with nothing that waits in between; None where it is not seen."""
+    """Where the values of a copy are read in its function with nothing that waits in between; None where it is not seen."""
     found = min(_reads(script, copy, _DEPTH), key=script.source.order.__getitem__, default=None)
     return None if found is None or _is_awaited(script, copy, found) else found
 
@@ -83,7 +83,7 @@ def _of_argument(script: Script, arg: cst.Arg, depth: int) -> Iterator[cst.CSTNo
     match call.func:
         case cst.Attribute(value=cst.Name() as held, attr=cst.Name("append")) if not name:
             yield from _of_variable(script, held, depth, after=call)
-        case _ if name in _BUILTINS or name.startswith(("numpy.", "torch.")) and not name.startswith("torch.cuda."):
+        case _ if name in _BUILTINS or (name.startswith(("numpy.", "torch.")) and not name.startswith("torch.cuda.")):
             yield call
 
 

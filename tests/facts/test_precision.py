@@ -1,0 +1,138 @@
+"""What the precision rules rest on, asked of the installed torch."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+
+OLD: dict[str, Callable[[], Any]] = {
+    "allow_tf32": lambda: setattr(matmul, "allow_tf32", True),
+    "set_float32_matmul_precision": lambda: torch.set_float32_matmul_precision("high"),
+}
+
+
+@pytest.fixture(autouse=True)
+def _as_before() -> Iterator[None]:
+    yield
+    _reset()
+
+
+def _reset() -> None:
+    torch.set_float32_matmul_precision("highest")
+    cudnn.allow_tf32 = True
+    matmul.fp32_precision = "none"
+
+
+def _state() -> tuple[object, ...]:
+    old = (matmul.allow_tf32, torch.get_float32_matmul_precision(), cudnn.allow_tf32)
+    return (*old, matmul.fp32_precision, cudnn.conv.fp32_precision, cudnn.rnn.fp32_precision)
+
+
+def _after(*sets: Callable[[], None]) -> tuple[object, ...]:
+    _reset()
+    for each in sets:
+        each()
+    return _state()
+
+
+def _allow_matmul() -> None:
+    matmul.fp32_precision = "tf32"
+
+
+def test_the_old_setting_cannot_be_read_once_the_new_one_allows_tf32() -> None:
+    _allow_matmul()
+    for read in (torch.get_float32_matmul_precision, lambda: matmul.allow_tf32):
+        with pytest.raises(RuntimeError, match="mix"):
+            read()
+
+
+@pytest.mark.parametrize("old", OLD)
+def test_the_new_setting_adds_nothing_to_an_old_one_that_says_the_same(old: str) -> None:
+    assert _after(OLD[old]) == _after(OLD[old], _allow_matmul) == _after(_allow_matmul, OLD[old])
+
+
+def test_the_same_of_convolutions() -> None:
+    def old() -> None:
+        cudnn.allow_tf32 = True
+
+    def new() -> None:
+        cudnn.conv.fp32_precision = "tf32"
+
+    assert _after(old) == _after(old, new) == _after(new, old)
+
+
+@pytest.mark.parametrize("old", OLD)
+def test_of_two_settings_the_last_holds(old: str) -> None:
+    _after(OLD[old])
+    matmul.fp32_precision = "ieee"
+    assert matmul.fp32_precision == "ieee"
+    OLD[old]()
+    assert matmul.fp32_precision == "tf32"
+
+
+def _trained(*, is_enabled: bool) -> list[Any]:
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.GELU(), torch.nn.Linear(32, 4))
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-2, momentum=0.9, weight_decay=0.1)
+    scaler = torch.amp.GradScaler("cpu", enabled=is_enabled)
+    for _ in range(5):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss = torch.nn.functional.cross_entropy(model(torch.randn(8, 16)), torch.randint(4, (8,)))
+        optimizer.zero_grad()
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+    return [parameter.detach() for parameter in model.parameters()]
+
+
+def test_finite_gradients_come_out_the_same_without_a_scaler() -> None:
+    pairs = zip(_trained(is_enabled=True), _trained(is_enabled=False), strict=True)
+    assert all(torch.equal(scaled, plain) for scaled, plain in pairs)
+
+
+def test_a_scaler_skips_infinite_gradients_and_a_disabled_one_does_not() -> None:
+    found = []
+    for is_enabled in (True, False):
+        weight = torch.nn.Parameter(torch.ones(2))
+        optimizer = torch.optim.SGD([weight], lr=1.0)
+        scaler = torch.amp.GradScaler("cpu", enabled=is_enabled)
+        scaler.scale((weight * float("inf")).sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        found.append(bool(torch.isfinite(weight).all()))
+    assert found == [True, False]
+
+
+def test_a_disabled_scaler_ignores_a_saved_state() -> None:
+    scaler = torch.amp.GradScaler("cpu", enabled=False)
+    scaler.load_state_dict(torch.amp.GradScaler("cpu").state_dict())
+    assert scaler.state_dict() == {}
+    assert scaler.get_scale() == 1.0
+
+
+def test_where_enabled_stands_among_the_arguments() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        old = torch.cpu.amp.GradScaler(65536.0, 2.0, 0.5, 2000, False)
+    assert not old.is_enabled()
+    assert not torch.amp.GradScaler("cpu", 65536.0, 2.0, 0.5, 2000, False).is_enabled()
+
+
+def test_what_makes_a_network_double() -> None:
+    layer = torch.nn.Linear(2, 2)
+    assert layer.double().weight.dtype is torch.float64
+    assert torch.nn.Linear(2, 2).to("cpu", torch.float64).weight.dtype is torch.float64
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert torch.nn.Linear(2, 2).weight.dtype is torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
