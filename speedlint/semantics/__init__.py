@@ -8,8 +8,8 @@ A rule is handed a ``Script`` (``script``), which asks the rooms below. Each roo
   (how often a line runs), ``reach`` (where an object goes)
 - the training: ``training``, ``steps``, ``networks``, ``optimizers``, ``evaluation``, ``schedule``, ``entry``, ``eras``,
   ``devices``, ``compilation``, ``backend``, ``probes``
-- data: ``loaders``, ``loader_settings``, ``datasets``, ``rows``, ``batches``
-- precision: ``precision``, ``halves``, ``scaling``, ``amp_names``
+- data: ``loaders``, ``loader_settings``, ``datasets``, ``rows``, ``batches``, ``ahead``, ``per_item``, ``arrays``
+- precision: ``precision``, ``halves``, ``scaling``, ``amp_names``, ``amp_dtypes``, ``doubles``, ``tf32``
 - reads of device tensors: ``reads``, ``accumulators``, ``gathering``, ``displays``, ``deferral``, ``companions``,
-  ``gradients``, ``dtypes``
+  ``gradients``, ``dtypes``, ``unawaited``
 """

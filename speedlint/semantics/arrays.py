@@ -125,7 +125,9 @@ def is_array(script: Script, node: cst.BaseExpression, depth: int = _DEPTH) -> b
         case cst.Call(func=cst.Attribute(value=base, attr=cst.Name(value=method))) if script.name(node.func) is None:
             if method == "numpy":
                 return _is_tensor(script, base) and not is_scalar(script, base)
-            return (method in _METHODS and is_array(script, base, depth - 1)) or _is_returned(script, node, depth)
+            shaped = method in ("transpose", "reshape") and len(node.args) > 1 and script.role(base) is Role.ARRAY
+            taken = method in _METHODS and is_array(script, base, depth - 1)
+            return shaped or taken or _is_returned(script, node, depth)
         case cst.Call():
             return _is_made(script, node, depth) or _is_returned(script, node, depth)
         case cst.Attribute(value=base, attr=cst.Name("T")):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from speedlint.semantics.model import Place, Role
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.streams import SYNCHRONIZE
@@ -24,7 +25,10 @@ def copied_to_host(script: Script, call: cst.Call) -> cst.Arg | None:
     if not isinstance(call.func, cst.Attribute) or call.func.attr.value != "to" or script.name(call.func) is not None:
         return None
     target = script.argument(call, "device", 0)
-    if target is None or not _is_host(script, target) or not script.is_device_tensor(call.func.value):
+    if target is None or not _is_host(script, target) or not script.on_gpu:
+        return None
+    value = script.value(call.func.value)
+    if value.role not in (Role.TENSOR, Role.UNKNOWN) or value.place is Place.HOST:
         return None
     asked = (arg for arg in call.args if arg.keyword is not None and arg.keyword.value == "non_blocking")
     return next((arg for arg in asked if isinstance(arg.value, cst.Name) and arg.value.value == "True"), None)
@@ -45,7 +49,20 @@ def _is_host(script: Script, target: cst.BaseExpression) -> bool:
 def first_read(script: Script, copy: cst.Call) -> cst.CSTNode | None:
     """Where the values of a copy are read in its function with nothing that waits in between; None where it is not seen."""
     found = min(_reads(script, copy, _DEPTH), key=script.source.order.__getitem__, default=None)
-    return None if found is None or _is_awaited(script, copy, found) else found
+    if found is None or _is_awaited(script, copy, found):
+        return None
+    assert isinstance(copy.func, cst.Attribute)
+    return found if script.role(copy.func.value) is Role.TENSOR or _is_of_tensors(script, found) else None
+
+
+def _is_of_tensors(script: Script, read: cst.CSTNode) -> bool:
+    """Whether a read takes the numbers out of a tensor, so that what was copied is one."""
+    match read:
+        case cst.Call(func=cst.Attribute(attr=cst.Name("numpy" | "tolist" | "item"))):
+            return True
+        case cst.Call():
+            return (script.name(read.func) or "").startswith(("numpy.", "torch."))
+    return False
 
 
 def _reads(script: Script, node: cst.CSTNode, depth: int) -> Iterator[cst.CSTNode]:
