@@ -30,6 +30,7 @@ __all__ = [
     "is_small_linear",
     "model_placements",
     "network",
+    "passed_through",
     "roots",
     "same_module",
     "trained_modules",
@@ -239,14 +240,22 @@ def roots(script: Script, expression: cst.CSTNode) -> list[Root]:
     ``self``, parameters and first-party functions that return it. Two expressions are one module if they share a root.
     """
     found: dict[int, Root] = {}
-    _collect(script, expression, found, set(), 0)
+    _collect(script, expression, found, {}, 0)
     return list(found.values())
 
 
-def _collect(script: Script, node: cst.CSTNode, found: dict[int, Root], seen: set[int], depth: int) -> None:
+def passed_through(script: Script, expression: cst.CSTNode) -> list[Root]:
+    """The expressions that a module passes through on its way from its roots (see ``roots``), last first: moves, wrappers,
+    calls that return it."""
+    seen: dict[int, Root] = {}
+    _collect(script, expression, {}, seen, 0)
+    return list(seen.values())
+
+
+def _collect(script: Script, node: cst.CSTNode, found: dict[int, Root], seen: dict[int, Root], depth: int) -> None:
     if id(node) in seen or depth > _DEPTH:
         return
-    seen.add(id(node))
+    seen[id(node)] = (script, node)
     inner = _wrapped(script, node)
     if inner is not None:
         _collect(script, inner, found, seen, depth + 1)
