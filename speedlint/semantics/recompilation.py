@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from speedlint.semantics.model import Role
 from speedlint.semantics.names import Kind
 from speedlint.semantics.training import passed_through
 
@@ -59,9 +60,9 @@ def _constructs(script: Script, node: cst.CSTNode) -> bool:
     """Whether a call makes an object of a first-party class, or one of torch's layers."""
     if not isinstance(node, cst.Call):
         return False
-    definition = script.definition(node.func)
+    definition = script.definition(node.func) or script.value(node.func).definition
     if definition is not None:
-        return isinstance(definition.node, cst.ClassDef)
+        return isinstance(definition.node, cst.ClassDef) and script.role(node.func) is not Role.MODULE
     return (script.name(node.func) or "").startswith("torch.nn.") and not script.is_call_to(
         node, "torch.nn.DataParallel", "torch.nn.parallel.DistributedDataParallel"
     )

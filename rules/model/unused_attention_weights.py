@@ -1,0 +1,75 @@
+"""`nn.MultiheadAttention` computes its weights for a caller who throws them away.
+
+## What it does
+Finds calls of a `torch.nn.MultiheadAttention` that leave `need_weights` at True, where nothing reads the weights that are
+returned: `attention(q, k, v)[0]`, or a second name that is never used.
+
+## Why it is slow
+To return the weights the layer writes the whole matrix of queries by keys to memory, for each head, and averages it. Without
+them it runs `scaled_dot_product_attention`, which keeps the matrix on the chip.
+
+## Example
+```python
+import torch
+
+attention = torch.nn.MultiheadAttention(256, 8, batch_first=True)
+x = torch.randn(8, 512, 256)
+out, _ = attention(x, x, x)
+```
+
+## Use instead
+```python
+import torch
+
+attention = torch.nn.MultiheadAttention(256, 8, batch_first=True)
+x = torch.randn(8, 512, 256)
+out, _ = attention(x, x, x, need_weights=False)
+```
+
+## Fix safety
+Numeric: fused kernels add up in another order, and draw other random numbers for dropout. A query that may look at nothing
+at all gets 0 where it got NaN. Shown where the program has forward hooks, which may read the weights, where it takes second
+derivatives, which the fused kernels lack, where it asks for deterministic algorithms, and beside `is_causal`.
+
+## Sources
+Run with torch 2.13 on one CPU thread, forward and backward, 8 heads of 64: 1.06 times faster for 64 positions, 1.5 for 512,
+2.2 for 1024. The layer takes the fused path since torch 2.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from speedlint import edits
+from speedlint.rule import Finding, Fix, Risk, Rule
+from speedlint.semantics import attention, eras, evaluation
+from speedlint.semantics.script import Script
+
+_SINCE = (2, 0)
+_POSITION = 4
+
+
+def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+    if len(call.args) < 2 or script.hides_arguments(call) or not attention.is_layer(script, call):
+        return
+    asked = script.argument(call, "need_weights", _POSITION)
+    if asked is not None and not (isinstance(asked, cst.Name) and asked.value == "True"):
+        return
+    if not attention.are_weights_unread(script, call) or evaluation.is_test(script) or not eras.is_for(script, _SINCE):
+        return
+    message = f"`{script.text(call.func)}` computes attention weights that nothing reads"
+    advice = "pass `need_weights=False`"
+    why = attention.refuses_fused(script)
+    if why is None and script.argument(call, "is_causal", 7) is not None:
+        why = "without weights `is_causal` takes the place of the mask: they must agree"
+    if why is not None:
+        yield Finding(call, message, advice=f"{advice}; not written here, because {why}")
+    elif asked is None:
+        yield Finding(call, message, Fix((edits.add_argument(script.source, call, "need_weights=False"),), Risk.NUMERIC))
+    else:
+        yield Finding(call, message, Fix((edits.replace(script.source, asked, "False"),), Risk.NUMERIC))
+
+
+RULE = Rule("SPD606", on=cst.Call, check=check, triggers=(b"MultiheadAttention",))
