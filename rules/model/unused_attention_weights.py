@@ -43,7 +43,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint import edits
-from speedlint.rule import Finding, Fix, Risk, Rule
+from speedlint.rule import Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import attention, eras, evaluation
 from speedlint.semantics.script import Script
 
@@ -64,12 +64,15 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     why = attention.refuses_fused(script)
     if why is None and script.argument(call, "is_causal", 7) is not None:
         why = "without weights `is_causal` takes the place of the mask: they must agree"
+    level = Level.WARNING if evaluation.is_in_forward(script, call) else None
     if why is not None:
-        yield Finding(call, message, advice=f"{advice}; not written here, because {why}")
-    elif asked is None:
-        yield Finding(call, message, Fix((edits.add_argument(script.source, call, "need_weights=False"),), Risk.NUMERIC))
+        yield Finding(call, message, advice=f"{advice}; not written here, because {why}", level=level)
+        return
+    if asked is None:
+        edit = edits.add_argument(script.source, call, "need_weights=False")
     else:
-        yield Finding(call, message, Fix((edits.replace(script.source, asked, "False"),), Risk.NUMERIC))
+        edit = edits.replace(script.source, asked, "False")
+    yield Finding(call, message, Fix((edit,), Risk.NUMERIC), level=level)
 
 
 RULE = Rule("SPD606", on=cst.Call, check=check, triggers=(b"MultiheadAttention",))

@@ -21,9 +21,11 @@ _PRODUCTS = ("torch.matmul", "torch.bmm", "torch.mm")
 _PRODUCT_METHODS = ("matmul", "bmm")
 _TRANSPOSES = frozenset("transpose permute swapaxes mT T t movedim".split())
 _KEEPS = frozenset("masked_fill masked_fill_ float half type to contiguous view reshape unsqueeze squeeze div div_ mul add sub".split())
-_DIVIDES_TWICE = re.compile(rb"create_graph|torch\.func\b|functorch|autograd\.functional|\b(?:jvp|hessian)\(")
+_SECOND_DERIVATIVES = re.compile(rb"create_graph|torch\.func\b|functorch|autograd\.functional|\b(?:jvp|hessian)\(")
 _HOOKS = re.compile(rb"register_forward_hook|register_module_forward_hook")
 _DETERMINISTIC = re.compile(rb"use_deterministic_algorithms|deterministic=True")
+_FORM = frozenset("shape size dtype device ndim dim new_zeros new_ones new_full new_tensor".split())
+_FUSED = re.compile(rb"scaled_dot_product_attention|flash_attn|xformers|memory_efficient_attention|flex_attention")
 _DEPTH = 12
 
 
@@ -84,14 +86,24 @@ def refuses_fused(script: Script) -> str | None:
     """Why a program may need attention that is not fused; None where nothing speaks against it."""
     if script.program.mentions(script, _HOOKS):
         return "a forward hook of the program may read the weights"
-    if script.program.mentions(script, _DIVIDES_TWICE):
+    if differentiates_twice(script):
         return "the program takes second derivatives, which fused attention does not have"
     if script.program.mentions(script, _DETERMINISTIC):
         return "the program asks for deterministic algorithms, and the backward pass of fused attention may not be one"
     return None
 
 
+def differentiates_twice(script: Script) -> bool:
+    """Whether the program may take second derivatives."""
+    return script.program.mentions(script, _SECOND_DERIVATIVES)
+
+
 # Attention that is written out
+
+
+def names_fused(script: Script) -> bool:
+    """Whether the file names a fused kernel as well, for which written out attention is the fallback."""
+    return _FUSED.search(script.source.data) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,19 +124,29 @@ class Manual:
 
 
 def manual(script: Script, softmax: cst.Call) -> Manual | None:
-    """The attention that a softmax over the last dimension is the middle of; None where its weights are read elsewhere."""
-    scores = _softened(script, softmax)
-    if scores is None:
-        return None
-    before = _Scores(script)
-    before.follow(scores, 0)
-    if before.is_lost or len(before.products) != 1:
-        return None
-    after = _Weights(script)
-    after.follow(softmax, 0)
-    if after.is_lost or len(after.products) != 1:
-        return None
-    return Manual(before.products[0], after.products[0], before.masked, after.dropped)
+    """The attention that a softmax over the last dimension is the middle of; the first softmax of several, in branches, that
+    lead to one product. None where scores or weights are read elsewhere."""
+    return script.once("written out attention", lambda: _all_manual(script), {}).get(softmax)
+
+
+def _all_manual(script: Script) -> dict[cst.Call, Manual]:
+    by_output: dict[cst.CSTNode, list[tuple[cst.Call, _Scores, _Weights]]] = {}
+    for call in script.source.of(cst.Call):
+        scores = _softened(script, call)
+        before, after = _Scores(script), _Weights(script)
+        if scores is None:
+            continue
+        before.follow(scores, 0)
+        after.follow(call, 0)
+        if not (before.is_lost or after.is_lost) and len(before.products) == len(after.products) == 1:
+            by_output.setdefault(after.products[0], []).append((call, before, after))
+    found: dict[cst.Call, Manual] = {}
+    for output, branches in by_output.items():
+        seen = {node for _, before, _ in branches for node in before.seen}
+        if not any(before.is_read_beside(seen) for _, before, _ in branches) and isinstance(output, cst.BaseExpression):
+            masked, dropped = any(one.masked for _, one, _ in branches), any(one.dropped for _, _, one in branches)
+            found[branches[0][0]] = Manual(branches[0][1].products[0], output, masked, dropped)
+    return found
 
 
 def _softened(script: Script, call: cst.Call) -> cst.BaseExpression | None:
@@ -180,12 +202,38 @@ class _Scores:
         self.script = script
         self.products: list[cst.BaseExpression] = []
         self.masked = self.is_lost = False
-        self._seen: set[int] = set()
+        self.seen: set[cst.CSTNode] = set()
+        self._targets: list[cst.Name] = []
+
+    def is_read_beside(self, seen: set[cst.CSTNode]) -> bool:
+        """Whether anything but ``seen`` reads the scores, other than their shape and type."""
+        return any(
+            use not in seen and not self._asks_form(use) and not self._fills(use)
+            for target in self._targets
+            for use in _reads(self.script, target)
+            if not isinstance(self.script.source.parents[use], cst.AugAssign)
+        )
+
+    def _asks_form(self, use: cst.Name) -> bool:
+        parent = self.script.source.parents[use]
+        if isinstance(parent, cst.Attribute):
+            return parent.attr.value in _FORM
+        call = self.script.source.parents[parent]
+        return isinstance(call, cst.Call) and (self.script.name(call.func) or "").endswith(("_like", "finfo"))
+
+    def _fills(self, use: cst.Name) -> bool:
+        """Whether it is a statement ``scores.masked_fill_(...)``."""
+        match self.script.source.parents[use]:
+            case cst.Attribute(attr=cst.Name("masked_fill_")) as method:
+                call = self.script.source.parents[method]
+                self.masked = True
+                return isinstance(self.script.source.parents[call], cst.Expr)
+        return False
 
     def follow(self, node: cst.BaseExpression, depth: int) -> None:
-        if id(node) in self._seen:
+        if node in self.seen:
             return
-        self._seen.add(id(node))
+        self.seen.add(node)
         if depth > _DEPTH:
             self.is_lost = True
             return
@@ -222,13 +270,21 @@ class _Scores:
         if not bindings:
             self.is_lost = True
         for binding in bindings:
-            if binding.kind is Kind.AUGMENT:
-                self.masked = True
+            if binding.kind is Kind.AUGMENT and isinstance(binding.node, cst.Name):
+                self._augmented(binding.node, depth)
                 continue
             if binding.kind is not Kind.ASSIGN or binding.value is None or binding.path:
                 self.is_lost = True
                 return
+            if isinstance(binding.node, cst.Name):
+                self._targets.append(binding.node)
             self.follow(binding.value, depth + 1)
+
+    def _augmented(self, target: cst.Name, depth: int) -> None:
+        assign = self.script.source.parents[target]
+        if isinstance(assign, cst.AugAssign) and isinstance(assign.operator, (cst.AddAssign, cst.SubtractAssign)):
+            self.masked = True
+        self.follow(target, depth + 1)
 
     def _is_plain(self, node: cst.BaseExpression) -> bool:
         return self.script.constant(node) is not None or not self._is_scores(node)

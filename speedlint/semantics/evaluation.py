@@ -67,6 +67,16 @@ def _trains_itself(script: Script) -> bool:
     return any(script.loops.function_does(function) & _TRAINING for function in script.source.of(cst.FunctionDef))
 
 
+def is_in_forward(script: Script, node: cst.CSTNode) -> bool:
+    """Whether a node stands in a module's ``forward``, in a program that trains: it runs in each step, though the calls on
+    the way to it may be out of sight, as those of blocks in a list are."""
+    function = script.function(node)
+    owner = script.names.owner(function) if function is not None else None
+    if function is None or owner is None or function.name.value != "forward":
+        return False
+    return script.roles.instance(Definition(script, owner)).role is Role.MODULE and trains(script)
+
+
 def is_entry(script: Script) -> bool:
     """Whether the file is run, not imported: it has a ``__main__`` guard."""
     return any(
