@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from speedlint.semantics.model import Role
+from speedlint.semantics.model import Definition, Role
+from speedlint.semantics.steps import training_steps
 from speedlint.semantics.training import passed_through, same_module
 from speedlint.source import last_statement
 
@@ -130,3 +131,24 @@ def _words(condition: str) -> set[str]:
         else:
             todo += node.children
     return found - {"isinstance", "hasattr", "len", "getattr", "torch", "int", "bool"}
+
+
+def is_run_in_training(script: Script, call: cst.Call) -> bool:
+    """Whether the forward pass of a training step of the program runs the module that ``call`` returns."""
+    return any(
+        node is call
+        for place in script.everywhere(b"backward")
+        for step in training_steps(place)
+        for _, node in passed_through(place, step.forward.func)
+    )
+
+
+def is_kept_part(script: Script, call: cst.Call) -> bool:
+    """Whether what ``call`` returns is kept on ``self`` where a module is made."""
+    parent = script.source.parents[call]
+    function = script.function(call)
+    owner = script.names.owner(function) if function is not None else None
+    if owner is None or function is None or function.name.value != "__init__" or not isinstance(parent, cst.Assign):
+        return False
+    on_self = any(isinstance(target.target, cst.Attribute) for target in parent.targets)
+    return on_self and script.roles.instance(Definition(script, owner)).role is Role.MODULE

@@ -1,0 +1,53 @@
+"""Layers that follow each other: what goes straight into a batch normalization, and whether it has a bias."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+if TYPE_CHECKING:
+    from speedlint.semantics.script import Script
+
+_NORMS = tuple(f"torch.nn.{name}" for name in ("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"))
+_BIAS_AT = {
+    **{f"torch.nn.Conv{dims}d": 7 for dims in (1, 2, 3)},
+    **{f"torch.nn.ConvTranspose{dims}d": 7 for dims in (1, 2, 3)},
+    "torch.nn.Linear": 2,
+}
+
+
+def before_norm(script: Script, call: cst.Call) -> tuple[Script, cst.Call] | None:
+    """The construction of the layer whose output goes straight into a batch normalization that ``call`` makes, as the next
+    part of an ``nn.Sequential``, or runs, as in ``self.norm(self.conv(x))``."""
+    if script.is_call_to(call, *_NORMS):
+        return _before_in_sequence(script, call)
+    match call:
+        case cst.Call(func=cst.Attribute() as norm, args=[cst.Arg(value=cst.Call(func=cst.Attribute() as layer))]):
+            norms, layers = list(script.roles.origins(norm)), list(script.roles.origins(layer))
+            if not norms or not all(place.is_call_to(node, *_NORMS) for place, node in norms) or len(layers) != 1:
+                return None
+            place, node = layers[0]
+            return (place, node) if isinstance(node, cst.Call) and place.is_call_to(node, *_BIAS_AT) else None
+    return None
+
+
+def _before_in_sequence(script: Script, norm: cst.Call) -> tuple[Script, cst.Call] | None:
+    arg = script.source.parents[norm]
+    holder = script.source.parents[arg]
+    parts: list[cst.BaseExpression] = []
+    if isinstance(holder, cst.Call) and script.is_call_to(holder, "torch.nn.Sequential"):
+        parts = [each.value for each in holder.args if not each.star]
+    elif isinstance(holder, cst.List):
+        parts = [each.value for each in holder.elements]
+    at = parts.index(norm) if norm in parts else 0
+    before = parts[at - 1] if at else None
+    return (script, before) if isinstance(before, cst.Call) and script.is_call_to(before, *_BIAS_AT) else None
+
+
+def has_bias(script: Script, layer: cst.Call) -> bool:
+    """Whether a layer's construction gives it a bias for certain."""
+    asked = script.argument(layer, "bias", _BIAS_AT.get(script.name(layer.func) or "", 7))
+    if asked is None:
+        return not script.hides_arguments(layer)
+    return isinstance(asked, cst.Name) and asked.value == "True"
