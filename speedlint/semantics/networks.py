@@ -6,6 +6,7 @@ name. What is out of sight is said to be: ``Network.is_known``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import reduce
 
@@ -236,17 +237,20 @@ def _of_definition(definition: Definition) -> Network:
 
 def code_network(script: Script, top: cst.CSTNode) -> Network:
     """What a piece of code holds, with the first-party classes and functions it names."""
-    found = Network()
+    return reduce(Network.__or__, (_own(place, node) for place, node in with_named(script, top)), Network())
+
+
+def with_named(script: Script, top: cst.CSTNode) -> Iterator[tuple[Script, cst.CSTNode]]:
+    """A piece of code, and the first-party classes and functions that it names, and that these name."""
     todo: list[tuple[Script, cst.CSTNode]] = [(script, top)]
     seen = {top}
     while todo:
         place, node = todo.pop()
-        found |= _own(place, node)
+        yield place, node
         for other in _named_definitions(place, node):
             if other.node not in seen and len(seen) < 200:
                 seen.add(other.node)
                 todo.append((other.script, other.node))
-    return found
 
 
 def _named_definitions(script: Script, top: cst.CSTNode) -> list[Definition]:

@@ -1,0 +1,96 @@
+"""The order of an image tensor's dimensions in memory: which networks gain from channels last, and what it would break."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from speedlint.semantics import devices
+from speedlint.semantics.networks import network, with_named
+from speedlint.semantics.precision import names_autocast
+from speedlint.semantics.training import Placement, passed_through, roots
+
+if TYPE_CHECKING:
+    from speedlint.semantics.script import Script
+
+_SAYS = re.compile(rb"channels_last|memory_format")
+_PLANAR = (
+    "torchvision.models.",
+    "timm.",
+    "segmentation_models_pytorch.",
+    "efficientnet_pytorch.",
+    "resnest.",
+    "pretrainedmodels.",
+)
+_NOT_PLANAR = ("torchvision.models.video", "torchvision.models.detection")
+_CONVOLUTIONS = ("torch.nn.Conv2d", "torch.nn.ConvTranspose2d", "torch.nn.functional.conv2d")
+_LINES = ("torch.nn.Conv1d", "torch.nn.ConvTranspose1d", "torch.nn.functional.conv1d")
+_VOLUMES = ("torch.nn.Conv3d", "torch.nn.ConvTranspose3d", "torch.nn.functional.conv3d")
+_UNDONE = ("torch.nn.GroupNorm", "torch.nn.InstanceNorm2d", "torch.nn.functional.group_norm", "torch.nn.LocalResponseNorm")
+_FEW = 3
+_MANY = 6
+"""Convolutions beside which attention is a part of the work, not most of it."""
+_BREAKS = (
+    (re.compile(rb"\.view\(|\.view_as\("), "a `.view()` of the program may merge dimensions that it separates"),
+    (re.compile(rb"LBFGS|parameters_to_vector"), "something in the program views all parameters as one vector, which raises"),
+    (re.compile(rb"as_strided|data_ptr|\.stride\(|set_\("), "the program works with strides"),
+    (re.compile(rb"Conv3d|ConvTranspose3d"), "the program holds three-dimensional convolutions, for which it raises"),
+    (re.compile(rb"autograd\.Function|cpp_extension|Function\):"), "operations of its own may expect the usual layout"),
+    (re.compile(rb"(?<!Distributed)DataParallel"), "whether the copies of `DataParallel` keep it is not known"),
+)
+
+
+def is_decided(script: Script) -> bool:
+    """Whether the program speaks of memory formats."""
+    return script.program.mentions(script, _SAYS)
+
+
+def may_gain(script: Script, module: cst.BaseExpression) -> bool:
+    """Whether a module is in sight and convolves images, several times, with nothing between that needs the usual layout."""
+    made_of = network(script, module)
+    if made_of.convolutions == 0 or made_of.recurrent or made_of.narrow_recurrent:
+        return False
+    origins = roots(script, module)
+    least = _MANY if made_of.attention else _FEW
+    return bool(origins) and all(_is_planar(place, node, least) for place, node in origins)
+
+
+def _is_planar(script: Script, node: cst.CSTNode, least: int) -> bool:
+    if not isinstance(node, cst.Call):
+        return False
+    definition = script.definition(node.func) or script.value(node).definition
+    if definition is None:
+        name = script.name(node.func) or ""
+        return name.startswith(_PLANAR) and not name.startswith(_NOT_PLANAR) and least == _FEW
+    planar = library = lines = 0
+    for place, code in with_named(definition.script, definition.node):
+        for call in place.source.inside(code, cst.Call):
+            name = place.name(call.func) or ""
+            if name in _VOLUMES or name in _UNDONE:
+                return False
+            lines += name in _LINES
+            planar += name in _CONVOLUTIONS
+            library += name.startswith(_PLANAR) and not name.startswith(_NOT_PLANAR)
+    return (library > 0 and least == _FEW) or (planar >= least and planar > lines)
+
+
+def has_tensor_cores(script: Script) -> bool:
+    """Whether some of the program's work is in half precision, where the gain is."""
+    return any(names_autocast(place) for place in script.everywhere(b"autocast", b"NativeScaler", b"use_amp", b".half()"))
+
+
+def why_not(script: Script, placement: Placement) -> str | None:
+    """Why the layout of a placed module is not changed by an edit; None where nothing speaks against it."""
+    if placement.further:
+        return "the model is moved in several branches"
+    if any(isinstance(node, cst.Call) and _is_wrapper(place, node) for place, node in passed_through(script, placement.module)):
+        return "the model is wrapped for several GPUs before"
+    if devices.may_be_mps(script):
+        return "the device may be an Apple GPU"
+    return next((why for mark, why in _BREAKS if script.program.mentions(script, mark)), None)
+
+
+def _is_wrapper(script: Script, call: cst.Call) -> bool:
+    return (script.name(call.func) or "").endswith(("DataParallel", "FullyShardedDataParallel"))
