@@ -1,7 +1,8 @@
 """DistributedDataParallel copies every gradient into its buckets and back.
 
 ## What it does
-Notes `DistributedDataParallel` without `gradient_as_bucket_view=True`. Off unless it is selected.
+Notes `DistributedDataParallel` without `gradient_as_bucket_view=True`, around a module that an optimizer is seen to train. Off
+unless it is selected.
 
 ## Why it is slow
 Gradients are reduced between the processes in buckets. Without the option each gradient is copied into its bucket and, once
@@ -23,7 +24,8 @@ model = torch.nn.parallel.DistributedDataParallel(net, device_ids=[rank], gradie
 
 ## Fix safety
 Shown, never written: gradients are views then, on which `detach_()` raises, as in `zero_grad` of a torch before 2.0 with
-`set_to_none=False`; code that holds on to gradients between steps sees them change.
+`set_to_none=False`; code that holds on to gradients between steps sees them change. Nothing is said where gradients are computed by
+`torch.distributed.autograd`, which keeps them elsewhere.
 
 ## Sources
 PyTorch's documentation of `DistributedDataParallel`: it saves memory of the size of all gradients, and the copies.
@@ -36,7 +38,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.rule import Finding, Level, Rule
-from speedlint.semantics import evaluation
+from speedlint.semantics import evaluation, wrapping
 from speedlint.semantics.script import Script
 
 
@@ -46,7 +48,9 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     asked = script.argument(call, "gradient_as_bucket_view")
     if not call.args or (asked is not None and not (isinstance(asked, cst.Name) and asked.value == "False")):
         return
-    if evaluation.is_test(script) or not evaluation.trains(script):
+    if evaluation.is_test(script) or not evaluation.trains(script) or wrapping.uses_remote_gradients(script):
+        return
+    if not wrapping.is_trained(script, call.args[0].value):
         return
     yield Finding(
         call,

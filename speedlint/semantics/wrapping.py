@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -9,13 +10,14 @@ import libcst as cst
 
 from speedlint.semantics.model import Definition, Role
 from speedlint.semantics.steps import training_steps
-from speedlint.semantics.training import passed_through, same_module
+from speedlint.semantics.training import passed_through, roots, same_module, trained_modules
 from speedlint.source import last_statement
 
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
 
 _UNWRAPS = ("module", "_orig_mod")
+_REMOTE = re.compile(rb"distributed\.autograd|dist_autograd|distributed\.rpc")
 _LEAVES = (cst.Return, cst.Raise, cst.Break, cst.Continue)
 
 
@@ -141,6 +143,17 @@ def is_run_in_training(script: Script, call: cst.Call) -> bool:
         for step in training_steps(place)
         for _, node in passed_through(place, step.forward.func)
     )
+
+
+def uses_remote_gradients(script: Script) -> bool:
+    """Whether the program computes gradients across machines by ``torch.distributed.autograd``."""
+    return script.program.mentions(script, _REMOTE)
+
+
+def is_trained(script: Script, module: cst.BaseExpression) -> bool:
+    """Whether a module is one of those that the program is seen to train; yes where none is seen."""
+    trained = {id(node) for _, node in trained_modules(script)}
+    return not trained or any(id(node) in trained for _, node in roots(script, module))
 
 
 def is_kept_part(script: Script, call: cst.Call) -> bool:
