@@ -50,8 +50,8 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     yield Finding(
         made,
         f"`{script.text(made.func)}` adds a bias that the batch normalization after it subtracts again",
-        advice="pass `bias=False`; not written here, because checkpoints hold the bias and later layers would start with other "
-        "random numbers",
+        advice="pass `bias=False`; not written here, because checkpoints hold the bias and later layers would start with "
+        "other random numbers",
         level=Level.NOTE,
     )
 

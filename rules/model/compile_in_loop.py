@@ -70,7 +70,9 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     if found is None or (not found.sizes and _is_dynamic(script, call)):
         return
     over = f"for {found.script.text(found.loop.target)} in {found.script.text(found.loop.iter)}"
-    what = "makes a model of another size and compiles it anew" if found.sizes else "compiles a model for another size of data"
+    what = "makes a model of another size and compiles it anew"
+    if not found.sizes:
+        what = "compiles a model for another size of data"
     related = (Related(found.script.source, found.loop.iter, "the loop"),)
     yield Finding(
         call,

@@ -1,8 +1,8 @@
 """DistributedDataParallel copies every gradient into its buckets and back.
 
 ## What it does
-Notes `DistributedDataParallel` without `gradient_as_bucket_view=True`, around a module that an optimizer is seen to train. Off
-unless it is selected.
+Notes `DistributedDataParallel` without `gradient_as_bucket_view=True`, around a module that an optimizer is seen to
+train. Off unless it is selected.
 
 ## Why it is slow
 Gradients are reduced between the processes in buckets. Without the option each gradient is copied into its bucket and, once
@@ -24,8 +24,8 @@ model = torch.nn.parallel.DistributedDataParallel(net, device_ids=[rank], gradie
 
 ## Fix safety
 Shown, never written: gradients are views then, on which `detach_()` raises, as in `zero_grad` of a torch before 2.0 with
-`set_to_none=False`; code that holds on to gradients between steps sees them change. Nothing is said where gradients are computed by
-`torch.distributed.autograd`, which keeps them elsewhere.
+`set_to_none=False`; code that holds on to gradients between steps sees them change. Nothing is said where gradients are
+computed by `torch.distributed.autograd`, which keeps them elsewhere.
 
 ## Sources
 PyTorch's documentation of `DistributedDataParallel`: it saves memory of the size of all gradients, and the copies.
@@ -55,8 +55,8 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     yield Finding(
         call,
         f"`{script.text(call.func)}` copies every gradient into its buckets and back",
-        advice="pass `gradient_as_bucket_view=True`; not written here, because gradients are views then, which `detach_()` and "
-        "code that keeps them between steps does not expect",
+        advice="pass `gradient_as_bucket_view=True`; not written here, because gradients are views then, which `detach_()` "
+        "and code that keeps them between steps does not expect",
         level=Level.NOTE,
     )
 

@@ -45,7 +45,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint import edits
-from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import evaluation, layout, training
 from speedlint.semantics.script import Script
 
@@ -66,7 +66,7 @@ def _finding(placement: training.Placement, script: Script) -> Finding:
     code = " ".join(script.text(placement.module).split()).partition("(")[0]
     message = f"`{code}` convolves images with channels first in memory"
     message += ", in half precision too" if half else "; tensor cores read them last"
-    advice = "pass `memory_format=torch.channels_last` when the model is put on its device, and let `speedlint verify` time it"
+    advice = "pass `memory_format=torch.channels_last` when the model is put on its device; let `speedlint verify` time it"
     level = Level.WARNING if half else Level.NOTE
     why = layout.why_not(script, placement)
     if why is None:
@@ -77,7 +77,7 @@ def _finding(placement: training.Placement, script: Script) -> Finding:
     return Finding(placement.call, message, advice=f"{advice}; not written here, because {why}", level=level)
 
 
-def _edits(placement: training.Placement, script: Script) -> tuple[edits.Edit, ...]:
+def _edits(placement: training.Placement, script: Script) -> tuple[Edit, ...]:
     """An argument of `.to(...)`; a line after `.cuda()`, which takes none."""
     name, imports = script.spell("torch.channels_last")
     call = placement.call

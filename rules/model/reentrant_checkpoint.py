@@ -59,8 +59,8 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         yield Finding(
             call,
             f"`{script.text(call.func)}` checkpoints the reentrant way, which computes the whole piece again",
-            advice="pass `use_reentrant=False`, which torch recommends, and let `speedlint verify` time it; not written here, "
-            "because gradients that the reentrant way loses are found then",
+            advice="pass `use_reentrant=False`, which torch recommends, and let `speedlint verify` time it; not written "
+            "here, because gradients that the reentrant way loses are found then",
             level=Level.NOTE,
         )
 

@@ -56,8 +56,8 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         yield Finding(
             call,
             f"`{script.text(call.func)}` makes the model TorchScript, which is deprecated, for training",
-            advice="call `model.compile()` (torch 2.1) instead, and let `speedlint verify` time it; not written here, because "
-            "a compiled module follows branches and modes that TorchScript fixes",
+            advice="call `model.compile()` (torch 2.1) instead, and let `speedlint verify` time it; not written here, "
+            "because a compiled module follows branches and modes that TorchScript fixes",
             level=Level.NOTE,
         )
 

@@ -20,7 +20,9 @@ _SOFTMAX = ("torch.softmax", "torch.nn.functional.softmax")
 _PRODUCTS = ("torch.matmul", "torch.bmm", "torch.mm")
 _PRODUCT_METHODS = ("matmul", "bmm")
 _TRANSPOSES = frozenset("transpose permute swapaxes mT T t movedim".split())
-_KEEPS = frozenset("masked_fill masked_fill_ float half type to contiguous view reshape unsqueeze squeeze div div_ mul add sub".split())
+_KEEPS = frozenset(
+    "masked_fill masked_fill_ float half type to contiguous view reshape unsqueeze squeeze div div_ mul add sub".split()
+)
 _SECOND_DERIVATIVES = re.compile(rb"create_graph|torch\.func\b|functorch|autograd\.functional|\b(?:jvp|hessian)\(")
 _HOOKS = re.compile(rb"register_forward_hook|register_module_forward_hook")
 _DETERMINISTIC = re.compile(rb"use_deterministic_algorithms|deterministic=True")
@@ -42,9 +44,10 @@ def is_layer(script: Script, call: cst.Call) -> bool:
 
 def are_weights_unread(script: Script, call: cst.Call) -> bool:
     """Whether nothing reads the second part of what a call returns."""
-    match script.source.parents[call]:
-        case cst.Subscript() as part if _is_first(part):
-            return True
+    parent = script.source.parents[call]
+    if isinstance(parent, cst.Subscript):
+        return parent.value is call and _is_first(parent)
+    match parent:
         case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as target)]):
             uses = _reads(script, target)
             return bool(uses) and all(
@@ -126,7 +129,8 @@ class Manual:
 def manual(script: Script, softmax: cst.Call) -> Manual | None:
     """The attention that a softmax over the last dimension is the middle of; the first softmax of several, in branches, that
     lead to one product. None where scores or weights are read elsewhere."""
-    return script.once("written out attention", lambda: _all_manual(script), {}).get(softmax)
+    known: dict[cst.Call, Manual] = {}
+    return script.once("written out attention", lambda: _all_manual(script), known).get(softmax)
 
 
 def _all_manual(script: Script) -> dict[cst.Call, Manual]:
@@ -296,7 +300,9 @@ class _Scores:
         names = [node] if isinstance(node, cst.Name) else []
         if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and isinstance(node.func.value, cst.Name):
             names = [node.func.value]
-        values = [binding.value for name in names for binding in self.script.names.reaching(name) if binding.value is not None]
+        values = [
+            binding.value for name in names for binding in self.script.names.reaching(name) if binding.value is not None
+        ]
         return any(
             _factors(self.script, part) is not None
             for value in values
@@ -325,8 +331,10 @@ class _Weights:
         elif isinstance(holder, cst.Call) and isinstance(parent, cst.Arg) and self._drops(holder, parent):
             self.dropped = True
             self.follow(holder, depth + 1)
-        elif isinstance(holder, cst.Call) and isinstance(parent, cst.Attribute) and parent.attr.value in (
-            "to", "type_as", "float", "half", "type", "contiguous"
+        elif (
+            isinstance(holder, cst.Call)
+            and isinstance(parent, cst.Attribute)
+            and parent.attr.value in ("to", "type_as", "float", "half", "type", "contiguous")
         ):
             self.follow(holder, depth + 1)
         elif isinstance(parent, cst.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0].target, cst.Name):

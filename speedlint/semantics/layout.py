@@ -34,7 +34,10 @@ _MANY = 6
 """Convolutions beside which attention is a part of the work, not most of it."""
 _BREAKS = (
     (re.compile(rb"\.view\(|\.view_as\("), "a `.view()` of the program may merge dimensions that it separates"),
-    (re.compile(rb"LBFGS|parameters_to_vector"), "something in the program views all parameters as one vector, which raises"),
+    (
+        re.compile(rb"LBFGS|parameters_to_vector"),
+        "something in the program views all parameters as one vector, which raises",
+    ),
     (re.compile(rb"as_strided|data_ptr|\.stride\(|set_\("), "the program works with strides"),
     (re.compile(rb"Conv3d|ConvTranspose3d"), "the program holds three-dimensional convolutions, for which it raises"),
     (re.compile(rb"autograd\.Function|cpp_extension|Function\):"), "operations of its own may expect the usual layout"),
@@ -85,7 +88,9 @@ def why_not(script: Script, placement: Placement) -> str | None:
     """Why the layout of a placed module is not changed by an edit; None where nothing speaks against it."""
     if placement.further:
         return "the model is moved in several branches"
-    if any(isinstance(node, cst.Call) and _is_wrapper(place, node) for place, node in passed_through(script, placement.module)):
+    if any(
+        isinstance(node, cst.Call) and _is_wrapper(place, node) for place, node in passed_through(script, placement.module)
+    ):
         return "the model is wrapped for several GPUs before"
     if devices.may_be_mps(script):
         return "the device may be an Apple GPU"

@@ -75,9 +75,8 @@ def go_together(first: tuple[Script, cst.Call], second: tuple[Script, cst.Call])
         return False
     mine, theirs = set(_conditions(place, earlier, call)), set(_conditions(script, call, earlier))
     mine, theirs = mine - theirs, theirs - mine
-    return not ({word for text in mine for word in _words(text)} & {word for text in theirs for word in _words(text)}) and not (
-        any("DataParallel" in text or "hasattr" in text and "module" in text for text in theirs)
-    )
+    asked_of_both = {word for text in mine for word in _words(text)} & {word for text in theirs for word in _words(text)}
+    return not asked_of_both and not any("DataParallel" in text or "module" in text for text in theirs)
 
 
 def _is_known_order(first: tuple[Script, cst.Call], second: tuple[Script, cst.Call]) -> bool:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from typing import Any
 
 import pytest
-
-torch = pytest.importorskip("torch")
-
-from torch import nn  # noqa: E402
-from torch.utils import checkpoint  # noqa: E402
+import torch
+from torch import nn
+from torch.utils import checkpoint
 
 
 class Wide(nn.Module):
@@ -19,10 +18,10 @@ class Wide(nn.Module):
         self.layer = nn.Linear(4, width)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.layer(x).relu()
+        return torch.relu(self.layer(x))
 
 
-def _counter() -> object:
+def _counter() -> Any:
     from torch._dynamo.testing import CompileCounter
 
     torch._dynamo.reset()
@@ -59,9 +58,9 @@ def test_dynamic_lengths_are_compiled_once() -> None:
 
 
 def test_replicas_share_the_call_that_was_compiled() -> None:
-    compiled = torch.compile(Wide(8), backend="eager")
+    compiled: Any = torch.compile(Wide(8), backend="eager")
     assert compiled._replicate_for_data_parallel().__dict__["forward"] is compiled.__dict__["forward"]
-    module = Wide(8)
+    module: Any = Wide(8)
     module.compile(backend="eager")
     assert module._replicate_for_data_parallel()._compiled_call_impl is module._compiled_call_impl
 
@@ -95,7 +94,7 @@ def test_fused_attention_is_what_is_written_out() -> None:
     torch.testing.assert_close(weights @ v, nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=seen))
 
 
-def _images() -> nn.Sequential:
+def _images() -> Any:
     return nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3), nn.Conv2d(8, 8, 3))
 
 
@@ -125,7 +124,8 @@ def test_what_channels_last_breaks() -> None:
     with pytest.raises(RuntimeError):
         nn.utils.parameters_to_vector(model.parameters())
     with pytest.raises(RuntimeError):
-        nn.Conv3d(3, 4, 3).to(memory_format=torch.channels_last)
+        volumes: Any = nn.Conv3d(3, 4, 3)
+        volumes.to(memory_format=torch.channels_last)
 
 
 def test_instance_normalization_puts_the_channels_first() -> None:
