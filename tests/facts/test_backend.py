@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
+from typing import Any
 
 import pytest
 import torch
-import torch.distributed as dist
 from torch import nn
 from torch.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
+
+dist: Any = importlib.import_module("torch.distributed")
+deterministic: Any = importlib.import_module("torch.utils.deterministic")
 
 
 def _weights(anomaly: bool) -> list[torch.Tensor]:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Dropout(0.5), nn.Linear(8, 2))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     with set_detect_anomaly(anomaly):
         for _ in range(5):
             loss = model(torch.randn(16, 4)).square().mean()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
+            gradients = torch.autograd.grad(loss, list(model.parameters()))
+            with torch.no_grad():
+                for weight, gradient in zip(model.parameters(), gradients, strict=True):
+                    weight -= 0.1 * gradient
     return [each.detach() for each in model.parameters()]
 
 
@@ -67,7 +71,7 @@ def test_flags_of_cudnn_switch_it_off_unless_told() -> None:
 
 def test_deterministic_algorithms_fill_new_memory() -> None:
     assert list(inspect.signature(torch.use_deterministic_algorithms).parameters) == ["mode", "warn_only"]
-    assert torch.utils.deterministic.fill_uninitialized_memory
+    assert deterministic.fill_uninitialized_memory
     torch.use_deterministic_algorithms(True)
     try:
         assert torch.empty(4).isnan().all()
