@@ -24,7 +24,7 @@ def _weights(anomaly: bool) -> list[torch.Tensor]:
             gradients = torch.autograd.grad(loss, list(model.parameters()))
             with torch.no_grad():
                 for weight, gradient in zip(model.parameters(), gradients, strict=True):
-                    weight -= 0.1 * gradient
+                    weight.sub_(gradient, alpha=0.1)
     return [each.detach() for each in model.parameters()]
 
 
