@@ -71,11 +71,13 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     found = exchanges.gathering(script, call)
     if found is None or evaluation.is_test(script) or not exchanges.is_distributed(script):
         return
+    if not exchanges.is_first(script, call):
+        return
     count = exchanges.known(script, found)
-    number = script.text(found.count) if found.count is not None else ""
-    every = f"every {number} batches" if number else "every few batches"
+    number = f"`{script.text(found.count)}`" if found.count is not None else "few"
+    every = f"every {number} batches"
     if count is not None and count < 2:
-        every = f"every `{number}` batches, {count} if not told otherwise"
+        every += f", {count} if not told otherwise"
     message = f"`{reads.shown(script, call.func)}(...)` exchanges all gradients for each batch; the optimizer steps {every}"
     level = Level.WARNING if count is not None and count > 1 else Level.NOTE
     yield Finding(call, message, advice=_ADVICE, level=level)

@@ -2,9 +2,9 @@
 
 ## What it does
 Finds models for which gradient checkpointing is switched on in every training: `gradient_checkpointing_enable()` and its
-like, or an argument such as `use_checkpoint=True`. A module that always puts a part of itself through
-`torch.utils.checkpoint` is a note. Checkpointing that an option, a check of the memory or an error asks for is left
-alone, and so are programs that quantise or shard their model.
+like, or an argument such as `use_checkpoint=True`. A published model, which may be large, is a note, and so is a module that
+always puts a part of itself through `torch.utils.checkpoint`. Checkpointing that an option, a check of the memory or an
+error asks for is left alone, and so are programs that quantise or shard their model, spread it or train adapters.
 
 ## Why it is slow
 A checkpointed block throws its activations away and computes them again in the backward pass: one more forward pass for
@@ -53,7 +53,8 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         if recomputation.is_unasked(script, call) and _matters(call, script):
             message = f"`{_shown(call, script)}` makes every step compute its forward pass twice"
             advice = f"switch it on only where training runs out of memory without; {_WHY}"
-            yield Finding(call, message, advice=advice, level=Level.WARNING)
+            level = Level.NOTE if recomputation.is_pretrained(script, call) else Level.WARNING
+            yield Finding(call, message, advice=advice, level=level)
     elif recomputation.recomputed(script, call) and _matters(call, script):
         message = f"`{script.text(call.func)}` computes this part of the forward pass twice in every step"
         advice = f"put it behind an option for small memories; {_WHY}"

@@ -48,6 +48,14 @@ def gathering(script: Script, call: cst.Call) -> Gathering | None:
     return _by_a_function(script, call)
 
 
+def is_first(script: Script, call: cst.Call) -> bool:
+    """Whether no other such call stands above in the same loop, as in the other branch of ``if use_amp``."""
+    loop = script.loops.driving_loop(call)
+    above = script.source.inside(loop.body, cst.Call) if loop is not None else iter(())
+    order = script.source.order
+    return not any(order[other] < order[call] and gathering(script, other) is not None for other in above)
+
+
 def _between_guarded_steps(script: Script, loop: Loop, backward: cst.Call) -> Gathering | None:
     """``if (step + 1) % n == 0: optimizer.step()`` beside a backward pass in every turn."""
     counts = [_count_around(script, step, loop, backward) for step in _optimizer_steps(script, loop)]

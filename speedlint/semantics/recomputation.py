@@ -7,6 +7,7 @@ import libcst as cst
 from speedlint.semantics import evaluation
 from speedlint.semantics.model import Role
 from speedlint.semantics.script import Script
+from speedlint.semantics.training import roots
 
 _SWITCHES = frozenset(
     "gradient_checkpointing_enable enable_gradient_checkpointing set_grad_checkpointing use_checkpointing".split()
@@ -25,6 +26,10 @@ _SCARCE = (
     b"FullyShardedDataParallel",
     b"fully_shard",
     b"CPUOffload",
+    b"device_map",
+    b"enable_input_require_grads",
+    b"get_peft_model",
+    b"unsloth",
 )
 """What a program says whose model hardly fits."""
 _DEPTH = 4
@@ -53,6 +58,16 @@ def _makes_module(script: Script, call: cst.Call) -> bool:
     if script.role(call) is not Role.MODULE or (script.name(call.func) or "").startswith("peft."):
         return False
     return script.source.enclosing(call, cst.ClassDef) is None
+
+
+def is_pretrained(script: Script, call: cst.Call) -> bool:
+    """Whether the module that a call switches over is a published one, whose size is not in sight."""
+    if not isinstance(call.func, cst.Attribute):
+        return False
+    return any(
+        isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value == "from_pretrained"
+        for _, node in roots(script, call.func.value)
+    )
 
 
 def recomputed(script: Script, call: cst.Call) -> bool:

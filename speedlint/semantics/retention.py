@@ -41,7 +41,12 @@ def kept_loss(script: Script, node: cst.CSTNode) -> Kept | None:
     loss = _core(script, expression)
     if loss is None or script.frequency(node) is not Frequency.STEP or _is_of_one_step(script, node):
         return None
-    if is_graphless(script, loss) or evaluation.is_grad_off(script, node) or not is_differentiated(script, loss):
+    if (
+        not _may_be_tensor(script, loss)
+        or is_graphless(script, loss)
+        or evaluation.is_grad_off(script, node)
+        or not is_differentiated(script, loss)
+    ):
         return None
     if not _starts_outside(script, store, node) or _may_need_graph(script, store):
         return None
@@ -109,6 +114,15 @@ def _core(script: Script, expression: cst.BaseExpression) -> cst.Name | None:
                 return _core(script, left)
             return _core(script, right) if _is_number(script, left) else None
     return None
+
+
+def _may_be_tensor(script: Script, loss: cst.Name) -> bool:
+    """Whether a variable is a tensor of torch, or may be one in a file that imports torch."""
+    role = script.role(loss)
+    if role is not Role.UNKNOWN:
+        return role is Role.TENSOR
+    bound = (binding.dotted or "" for bindings in script.names.all_bindings() for binding in bindings)
+    return any(dotted.split(".")[0] == "torch" for dotted in bound)
 
 
 def _is_number(script: Script, expression: cst.BaseExpression) -> bool:
