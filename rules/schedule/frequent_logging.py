@@ -2,8 +2,9 @@
 
 ## What it does
 Finds `print` and logging calls, and progress bars written by hand, that every training or evaluation step reaches, and that
-show nothing that is read from the GPU just then. It is off unless it is selected: a line costs little beside a long step.
-Bars of `tqdm`, and boards that collect numbers, are left alone.
+show nothing that is read from the GPU just then; of several in a loop, the first. It is off unless it is selected: a line
+costs little beside a long step. Loops of a thousand steps in all, bars of `tqdm`, and boards that collect numbers, are left
+alone.
 
 ## Why it is slow
 The process waits until a terminal or a notebook has taken the line; a bar drawn by hand is dozens of writes and a flush.
@@ -43,20 +44,25 @@ import libcst as cst
 
 from speedlint.rule import Finding, Related, Rule
 from speedlint.semantics import displays, evaluation, reads, telling
+from speedlint.semantics.model import FREQUENT
 from speedlint.semantics.script import Script
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
-    if not telling.in_every_step(script, call) or evaluation.is_test(script) or telling.waits(script, call):
+def check(loop: cst.For | cst.While, script: Script) -> Iterator[Finding]:
+    if script.loops.kind(loop) not in FREQUENT or evaluation.is_test(script):
         return
-    drawn = None if telling.writes_text(script, call) else telling.draws(script, call)
-    if drawn is None and not telling.writes_text(script, call):
-        return
+    for call in script.source.inside(loop.body, cst.Call):
+        writer = telling.writer(script, call) if telling.in_every_step(script, call, loop) else None
+        if writer is not None and not telling.waits(script, call):
+            yield _finding(call, script, *writer)
+            return
+
+
+def _finding(call: cst.Call, script: Script, place: Script, inner: cst.Call) -> Finding:
     message = f"`{reads.shown(script, call.func)}(...)` writes a line {reads.often(script, call)}"
     advice = f"write it every {displays.PERIOD} steps; not written here, because who reads the lines is not seen"
-    callee = script.callee(call) if drawn is not None else None
-    related = (Related(callee.script.source, drawn, "writes it"),) if callee is not None and drawn is not None else ()
-    yield Finding(call, message, advice=advice, related=related)
+    related = () if inner is call else (Related(place.source, inner, "writes it"),)
+    return Finding(call, message, advice=advice, related=related)
 
 
-RULE = Rule("SPD705", on=cst.Call, check=check, triggers=(b"for ", b"while "), off=True)
+RULE = Rule("SPD705", on=(cst.For, cst.While), check=check, triggers=(b"for ", b"while "), off=True)

@@ -10,6 +10,7 @@ A rule is handed a ``Script`` (``script``), which asks the rooms below. Each roo
   ``devices``, ``compilation``, ``backend``, ``probes``
 - data: ``loaders``, ``loader_settings``, ``datasets``, ``rows``, ``batches``, ``ahead``, ``per_item``, ``arrays``
 - precision: ``precision``, ``halves``, ``scaling``, ``amp_names``, ``amp_dtypes``, ``doubles``, ``tf32``
+- graphs and gradients: ``retention``, ``regraph``, ``recomputation``, ``exchanges``, ``batch_sizes``
 - reads of device tensors: ``reads``, ``accumulators``, ``gathering``, ``displays``, ``deferral``, ``companions``,
-  ``gradients``, ``dtypes``, ``unawaited``
+  ``gradients``, ``dtypes``, ``unawaited``; lines of text: ``telling``
 """

@@ -35,18 +35,15 @@ class Kept:
 def kept_loss(script: Script, node: cst.CSTNode) -> Kept | None:
     """What a sum, ``total += loss``, a list, ``losses.append(loss)``, or a meter keeps of the step's graph, or None."""
     gathered = _gathered(script, node)
-    if gathered is None:
+    loss = _core(script, gathered[1]) if gathered is not None else None
+    if gathered is None or loss is None or script.frequency(node) is not Frequency.STEP:
         return None
-    store, expression = gathered
-    loss = _core(script, expression)
-    if loss is None or script.frequency(node) is not Frequency.STEP or _is_of_one_step(script, node):
+    store = gathered[0]
+    if not _may_be_tensor(script, loss) or not is_differentiated(script, loss) or is_graphless(script, loss):
         return None
-    if (
-        not _may_be_tensor(script, loss)
-        or is_graphless(script, loss)
-        or evaluation.is_grad_off(script, node)
-        or not is_differentiated(script, loss)
-    ):
+    if isinstance(node, cst.Call) and not _is_append(node) and not _sums_up(script, node):
+        return None
+    if _is_of_one_step(script, node) or evaluation.is_grad_off(script, node):
         return None
     if not _starts_outside(script, store, node) or _may_need_graph(script, store):
         return None
@@ -64,17 +61,17 @@ def _gathered(script: Script, node: cst.CSTNode) -> tuple[cst.BaseExpression, cs
             if script.text(left) == script.text(target):
                 return target, right
             return (target, left) if script.text(right) == script.text(target) else None
-        case cst.Call(func=cst.Attribute(value=store, attr=method), args=[cst.Arg(keyword=None, star="") as arg, *others]):
-            if method.value == "append" and not others:
-                return store, arg.value
-            return (store, arg.value) if _sums_up(script, node) else None
+        case cst.Call(func=cst.Attribute(value=store), args=[cst.Arg(keyword=None, star="", value=value), *_]):
+            return (store, value) if isinstance(script.source.parents[node], cst.Expr) else None
     return None
+
+
+def _is_append(call: cst.Call) -> bool:
+    return isinstance(call.func, cst.Attribute) and call.func.attr.value == "append" and len(call.args) == 1
 
 
 def _sums_up(script: Script, call: cst.Call) -> bool:
     """Whether a method of the project adds its first argument, as it is, to a sum or list of its object."""
-    if not isinstance(call.args[0].value, cst.Name | cst.BinaryOperation | cst.Call):
-        return False
     callee = script.callee(call)
     if callee is None or not isinstance(callee.node, cst.FunctionDef) or callee.node.decorators:
         return False

@@ -5,12 +5,13 @@ from __future__ import annotations
 import libcst as cst
 
 from speedlint.semantics.displays import is_display, shown_tensors
-from speedlint.semantics.loops import Does
-from speedlint.semantics.model import FREQUENT
+from speedlint.semantics.loops import Does, Loop
+from speedlint.semantics.model import FREQUENT, Frequency
 from speedlint.semantics.script import Script
 
 _WRITES = ("sys.stdout.write", "sys.stderr.write")
 _TEXT = ("print", "logging.", "loguru.", "tqdm.tqdm.write")
+_FEW = 1000
 _LEVELS = frozenset({"info", "warning", "warn", "error", "critical"})
 
 
@@ -22,8 +23,11 @@ def writes_text(script: Script, call: cst.Call) -> bool:
     return isinstance(call.func, cst.Attribute) and call.func.attr.value in _LEVELS and is_display(script, call)
 
 
-def draws(script: Script, call: cst.Call) -> cst.Call | None:
-    """The call by which a function of the project writes text whenever it is called; None where it does more than that."""
+def writer(script: Script, call: cst.Call) -> tuple[Script, cst.Call] | None:
+    """The call that writes text whenever the given one is made: itself, or one in a function of the project that does no
+    more than that."""
+    if writes_text(script, call):
+        return script, call
     callee = script.callee(call)
     if callee is None or not isinstance(callee.node, cst.FunctionDef):
         return None
@@ -33,21 +37,30 @@ def draws(script: Script, call: cst.Call) -> cst.Call | None:
     for inner in other.source.inside(function.body, cst.Call):
         up = other.source.enclosing(inner, cst.If, cst.IfExp, cst.BooleanOperation, cst.Try, cst.FunctionDef, cst.Lambda)
         if up is function and writes_text(other, inner):
-            return inner
+            return other, inner
     return None
 
 
-def in_every_step(script: Script, call: cst.Call) -> bool:
-    """Whether a call is a statement of its own that every turn of the loop over the steps reaches."""
+def in_every_step(script: Script, call: cst.Call, loop: Loop) -> bool:
+    """Whether a call is a statement of its own that every turn of a loop over the steps reaches."""
     if not isinstance(script.source.parents[call], cst.Expr) or script.frequency(call) not in FREQUENT:
         return False
-    loop = script.loops.driving_loop(call)
-    return loop is not None and script.source.enclosing(call, cst.If, cst.Else, cst.Try, cst.For, cst.While) is loop
+    if script.source.enclosing(call, cst.If, cst.Else, cst.Try, cst.For, cst.While) is not loop:
+        return False
+    return not _is_short(script, loop)
+
+
+def _is_short(script: Script, loop: Loop) -> bool:
+    """Whether all steps of the program are a few, as written: ``for step in range(100)`` that runs once."""
+    match loop:
+        case cst.For(iter=cst.Call(args=[*_, cst.Arg(value=stop)]) as counted) if script.is_call_to(counted, "range"):
+            known = script.constant(stop)
+            few = known is not None and isinstance(known.value, int) and known.value <= _FEW
+            return few and script.frequency(loop) is Frequency.ONCE
+    return False
 
 
 def waits(script: Script, call: cst.Call) -> bool:
     """Whether what is shown is read from the GPU at that: the text is the smaller part then."""
-    reads = (each.func for each in script.source.inside(call, cst.Call))
-    return any(isinstance(func, cst.Attribute) and func.attr.value in ("item", "cpu", "tolist") for func in reads) or any(
-        True for _ in shown_tensors(script, call)
-    )
+    read = (each.attr.value for each in script.source.inside(call, cst.Attribute))
+    return any(name in ("item", "cpu", "tolist", "data") for name in read) or any(True for _ in shown_tensors(script, call))
