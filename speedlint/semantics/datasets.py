@@ -240,9 +240,13 @@ def is_iterable(origin: Origin) -> bool:
     if origin.definition is None:
         return False
     script, node = origin.definition.script, origin.definition.node
-    bases = list(script.roles.calls.foreign_bases(origin.definition))
     shards = any(name.value == "get_worker_info" for name in script.source.inside(node, cst.Name))
-    return any(base in _ITERABLE for base in bases) and not shards
+    return is_iterable_class(origin.definition) and not shards
+
+
+def is_iterable_class(definition: Definition) -> bool:
+    """Whether a first-party class is an IterableDataset."""
+    return any(base in _ITERABLE for base in definition.script.roles.calls.foreign_bases(definition))
 
 
 def worker_hazard(origin: Origin) -> str | None:
@@ -273,7 +277,7 @@ def _class_hazard(owner: Definition, name: str) -> str | None:
     for assign in script.source.inside(owner.node, cst.Assign):
         if _is_on_self(assign.targets[0].target) and is_stuck(script, assign.value):
             return f"`{name}` keeps a lambda, which cannot be sent to worker processes where they are spawned"
-    for function in _item_functions(owner):
+    for function in item_functions(owner.script, owner.node):
         kept = stored(script, function)
         if kept is not None:
             return f"`{name}` changes `{kept}` as it reads items, and each worker would change a copy of its own"
@@ -297,13 +301,12 @@ def _is_on_self(node: cst.CSTNode) -> bool:
     return False
 
 
-def _item_functions(owner: Definition) -> list[cst.FunctionDef]:
-    """``__getitem__`` and the methods it calls on ``self``."""
-    script = owner.script
+def item_functions(script: Script, klass: cst.CSTNode) -> list[cst.FunctionDef]:
+    """``__getitem__`` of a class and the methods it calls on ``self``."""
     methods = {
         function.name.value: function
-        for function in script.source.inside(owner.node, cst.FunctionDef)
-        if script.names.owner(function) is owner.node
+        for function in script.source.inside(klass, cst.FunctionDef)
+        if script.names.owner(function) is klass
     }
     found: list[cst.FunctionDef] = []
     names = ["__getitem__", "__getitems__"]

@@ -1,0 +1,124 @@
+"""A dataset that computes, parses or opens the same thing for an item in every epoch does that work again and again.
+
+## What it does
+Looks into `__getitem__` of the datasets that training reads, and into the project's functions it calls, for heavy work that
+gives the same result each time the item is read: distance maps, segmentations and other heavy functions of scipy, OpenCV,
+scikit-image and librosa; loops of Python over the pixels or slices of an array; tables parsed from text; a whole file read,
+or an HDF5, tar, zip or LMDB file opened, again for every item.
+
+A note tells of what is smaller: a file that is decoded again for each of the items cut from it, `.npz` archives, pictures
+that are decoded and then made smaller, and masks whose classes are renamed one after the other. To decode one picture for
+one item is normal, and nothing is said of it. Nor is anything said where the result hangs on chance or on something out of
+sight, as on a transform that was handed in, and where the dataset keeps what it has read.
+
+## Why it is slow
+What hangs on nothing but the item's index is the same in every epoch. Workers hide the work only as long as they are faster
+than the training steps.
+
+## Example
+```python
+from scipy.ndimage import distance_transform_edt
+from torch.utils.data import Dataset
+
+
+class Outlines(Dataset):
+    def __init__(self, images, masks):
+        self.images, self.masks = images, masks
+
+    def __len__(self):
+        return len(self.images)
+
+    def __getitem__(self, index):
+        return self.images[index], distance_transform_edt(self.masks[index])
+```
+
+## Use instead
+```python
+from scipy.ndimage import distance_transform_edt
+from torch.utils.data import Dataset
+
+
+class Outlines(Dataset):
+    def __init__(self, images, masks):
+        self.images = images
+        self.distances = [distance_transform_edt(mask) for mask in masks]
+
+    def __len__(self):
+        return len(self.images)
+
+    def __getitem__(self, index):
+        return self.images[index], self.distances[index]
+```
+
+## Fix safety
+Never fixed: whether the results fit into memory, or where else to keep them, is not in the script.
+
+## Sources
+Run with numpy 2.4 and torch 2.13 on one thread of a CPU: `fixtures/projects/clothes_bisenet` at 320 pixels takes 12.0 ms an
+item, and 8.9 ms with its distance map kept; a 512 x 512 picture with its label map takes 10.9 ms out of a compressed `.npz`,
+0.6 ms out of an uncompressed one, and 0.2 ms out of two `.npy` files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from speedlint.rule import Finding, Level, Related, Rule
+from speedlint.semantics import item_work
+from speedlint.semantics.item_work import HEAVY, Kind, Work
+from speedlint.semantics.script import Script
+
+_SAYS = {
+    Kind.WHOLE: "`{}` reads the whole file again for each item",
+    Kind.OPENED: "`{}` opens the same file again for each item",
+    Kind.COMPUTED: "`{}` is computed again each time an item is read, with the same result",
+    Kind.WALKED: "`{}` goes over an array in a loop of Python each time an item is read, with the same result",
+    Kind.PARSED: "`{}` parses text again each time an item is read",
+    Kind.SHARED: "`{}` decodes the same data again for each of the items that are cut from it",
+    Kind.ARCHIVE: "`{}` unpacks an archive of arrays each time an item is read",
+    Kind.RESIZED: "`{}` makes the picture smaller, just decoded, each time an item is read",
+    Kind.MAPPED: "`{}` goes over a mask once for each class, each time an item is read, with the same result",
+}
+_CURES = {
+    Kind.WHOLE: "read it once in `__init__`, or open it with `mmap_mode`",
+    Kind.OPENED: "open it once in each worker, when the first item is read, and keep it on `self`",
+    Kind.COMPUTED: "compute it once ahead of training and store it, or keep it in `__init__` if all items fit into memory",
+    Kind.WALKED: "compute it once ahead of training and store it, or write it as operations on whole arrays",
+    Kind.PARSED: "convert the files once to `.npy` or the like",
+    Kind.SHARED: "decode it once and keep it if all of them fit into memory, or store it unpacked as `.npy`",
+    Kind.ARCHIVE: "store the arrays unpacked as `.npy`, which `np.load(..., mmap_mode='r')` reads in part",
+    Kind.RESIZED: "store the pictures in the size that the training uses",
+    Kind.MAPPED: "look the classes up in one table (`table[mask]`), or store the renamed masks",
+}
+
+
+def check(function: cst.FunctionDef, script: Script) -> Iterator[Finding]:
+    if function.name.value != "__getitem__" or not item_work.may_be_item(script, function):
+        return
+    run = item_work.reading(script, function)
+    works = item_work.found(run)
+    if works and not item_work.keeps(run) and item_work.is_trained_on(script, function):
+        yield _finding(script, function, works)
+
+
+def _finding(script: Script, function: cst.FunctionDef, works: list[Work]) -> Finding:
+    first = works[0]
+    advice = f"{_CURES[first.kind]}; not written: where the result is kept is for you to choose"
+    related = tuple(Related(work.script.source, work.node, _short(work)) for work in works[:3])
+    level = Level.WARNING if first.kind in HEAVY else Level.NOTE
+    return Finding(function.name, _SAYS[first.kind].format(_text(first)), advice=advice, level=level, related=related)
+
+
+def _short(work: Work) -> str:
+    return f"this {work.kind.value}"
+
+
+def _text(work: Work) -> str:
+    where, node = work.shown
+    text = where.text(node).split("\n")[0].rstrip()
+    return text.removesuffix(":")
+
+
+RULE = Rule("SPD209", on=cst.FunctionDef, check=check, triggers=(b"__getitem__",))
