@@ -22,26 +22,26 @@ class Kind(enum.Enum):
     """What is done, the heaviest first."""
 
     WHOLE = "reads all of it"
-    OPENED = "opens it"
     COMPUTED = "computes"
     WALKED = "goes over arrays in Python"
     PARSED = "parses text"
+    OPENED = "opens it"
     SHARED = "decodes what several items share"
     ARCHIVE = "unpacks an archive"
     RESIZED = "resizes what it has just decoded"
     MAPPED = "maps a mask class by class"
 
 
-HEAVY = (Kind.WHOLE, Kind.OPENED, Kind.COMPUTED, Kind.WALKED, Kind.PARSED)
+HEAVY = (Kind.WHOLE, Kind.COMPUTED, Kind.WALKED, Kind.PARSED)
 
 _TABLES = frozenset("read_csv read_table read_excel read_fwf".split())
 _WHOLE = frozenset(
     "numpy.load numpy.loadtxt numpy.genfromtxt json.load pickle.load torch.load yaml.load yaml.safe_load scipy.io.loadmat "
     "pandas.read_parquet pandas.read_pickle pandas.read_hdf pandas.read_feather pandas.read_json nibabel.load "
-    "joblib.load".split()
+    "joblib.load tarfile.open".split()
 ) | {f"pandas.{name}" for name in _TABLES}
 _OPENED = frozenset(
-    "h5py.File tarfile.open zipfile.ZipFile lmdb.open tables.open_file netCDF4.Dataset xarray.open_dataset "
+    "h5py.File zipfile.ZipFile lmdb.open tables.open_file netCDF4.Dataset xarray.open_dataset "
     "decord.VideoReader cv2.VideoCapture pyarrow.parquet.ParquetFile".split()
 )
 _PARSED = frozenset({"numpy.loadtxt", "numpy.genfromtxt"}) | {f"pandas.{name}" for name in _TABLES}
@@ -212,12 +212,17 @@ def found(run: Run) -> list[Work]:
     works = [
         work
         for inner, chain in runs(run)
-        if not any(_is_for_want_of_it(script, call) for script, call in chain)
         for work in _own_work(inner, chain)
-        if not _is_for_want_of_it(work.script, work.node) and not inner.is_left_out(work.node)
+        if not any(is_for_want_of_it(*place) for place in (*chain, (work.script, work.node)))
+        and not inner.is_left_out(work.node)
     ]
     order = list(Kind)
     return sorted(works, key=lambda work: order.index(work.kind))
+
+
+def decodes(run: Run) -> bool:
+    """Whether reading an item decodes a picture, a sound or an archive, beside which small work does not count."""
+    return any(inner.script.name(call.func) in _DECODERS for inner, _ in runs(run) for call in inner.calls())
 
 
 def _own_work(run: Run, chain: Chain) -> Iterator[Work]:
@@ -228,7 +233,7 @@ def _own_work(run: Run, chain: Chain) -> Iterator[Work]:
         yield Work(Kind.MAPPED if walk is Walk.MASKS else Kind.WALKED, run.script, loop, chain)
 
 
-def _is_for_want_of_it(script: Script, node: cst.CSTNode) -> bool:
+def is_for_want_of_it(script: Script, node: cst.CSTNode) -> bool:
     """Whether a line runs only where nothing was kept before: ``if self.kept is None``, ``if not path.exists()``."""
     function, child = script.function(node), node
     for up in script.source.ancestors(node):
