@@ -1,0 +1,71 @@
+"""A `DataLoader` with more workers than the machine has cores makes them take turns.
+
+## What it does
+Finds loaders whose `num_workers` is a number above 16, also where it comes from a default of the command line, a constant, a
+dataclass field or a dict. Always a note, since large machines have that many cores to spare.
+
+## Why it is slow
+Workers beyond the cores only switch among them. Each one takes a copy of what the dataset holds, has batches of its own in
+flight, and has to be started, in every process of a distributed training.
+
+## Example
+```python
+from torch.utils.data import DataLoader
+
+loader = DataLoader(dataset, batch_size=64, num_workers=32)
+```
+
+## Use instead
+```python
+import os
+
+from torch.utils.data import DataLoader
+
+loader = DataLoader(dataset, batch_size=64, num_workers=min(8, os.cpu_count() or 1))
+```
+
+## Fix safety
+Never fixed: how many cores the machine has that trains is not in the script. A number worked out from the cores is left
+alone.
+
+## Sources
+Run with torch 2.13: a `DataLoader` with more workers than the process has cores warns that this "might get DataLoader
+running slow or even freeze".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from speedlint.rule import Finding, Level, Related, Rule
+from speedlint.semantics.loader_settings import Setting, places
+from speedlint.semantics.loaders import Loader, loader
+from speedlint.semantics.script import Script
+
+_MOST = 16
+
+
+def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+    found = loader(script, call)
+    if found is None:
+        return
+    workers = found.setting("num_workers")
+    count = workers.value.value if workers.value is not None else None
+    if isinstance(count, int) and count > _MOST and found.matters:
+        yield _finding(found, workers, count)
+
+
+def _finding(found: Loader, workers: Setting, count: int) -> Finding:
+    message = f"this loader has {count} workers: more than the cores, they take turns"
+    advice = "use as many as the machine has cores to spare, and measure with half and twice as many; not written: how many"
+    related = tuple(
+        Related(place.script.source, place.node, "the number of workers is set here")
+        for place in places(found.script, workers)
+        if place.node is not workers.expression
+    )
+    return Finding(found.call, message, advice=f"{advice} that is is not in the script", level=Level.NOTE, related=related)
+
+
+RULE = Rule("SPD213", on=cst.Call, check=check, triggers=(b"Loader",))
