@@ -4,8 +4,8 @@
 Finds loaders that are given `pin_memory_device`, for torch 2.9 and later.
 
 ## Why it is slow
-It costs no time: memory is pinned for the current accelerator, whatever the argument says, and each loader prints a warning.
-It is told of since it reads as if it did something.
+It costs no time: memory is pinned for the current accelerator, whatever the argument says, and each loader that pins warns
+about it. It is told of since it reads as if it did something.
 
 ## Example
 ```python

@@ -7,9 +7,10 @@ scikit-image and librosa; loops of Python over the pixels or slices of an array;
 again for every item.
 
 A note tells of what is smaller: a file that is opened again for every item, or decoded again for each of the items cut from
-it, `.npz` archives, pictures that are decoded and then made smaller, and masks whose classes are renamed one after the other. To decode one picture for
-one item is normal, and nothing is said of it. Nor is anything said where the result hangs on chance or on something out of
-sight, as on a transform that was handed in, and where the dataset keeps what it has read.
+it, `.npz` archives, pictures that are decoded and then resized, and masks whose classes are renamed one after the other.
+
+To decode one picture for one item is normal, and nothing is said of it. Nor is anything said where the result hangs on
+chance or on something out of sight, as on a transform that was handed in, and where the dataset keeps what it has read.
 
 ## Why it is slow
 What hangs on nothing but the item's index is the same in every epoch. Workers hide the work only as long as they are faster
@@ -56,9 +57,11 @@ Never fixed: whether the results fit into memory, or where else to keep them, is
 ## Sources
 Run with numpy 2.4 and torch 2.13 on one thread of a CPU: `fixtures/projects/clothes_bisenet` at 320 pixels takes 12.0 ms an
 item, and 8.9 ms with its distance map kept; a 512 x 512 picture with its label map takes 10.9 ms out of a compressed `.npz`,
-0.6 ms out of an uncompressed one, and 0.2 ms out of two `.npy` files. With pandas 3.1, scipy and h5py 3.16: a row of a table of
-10000 x 20 numbers takes 24 ms where `read_csv` reads it each time; `distance_transform_edt` of 512 x 512 takes 34 ms; an image
-out of an HDF5 file 0.25 ms where the file is opened for it, and 0.12 ms where it is open.
+0.6 ms out of an uncompressed one, and 0.2 ms out of two `.npy` files.
+
+With pandas 3.1, scipy and h5py 3.16: a row of a table of 10000 x 20 numbers takes 24 ms where `read_csv` reads it each time;
+`distance_transform_edt` of 512 x 512 takes 34 ms; an image out of an HDF5 file 0.25 ms where the file is opened for it, and
+0.12 ms where it is open.
 """
 
 from __future__ import annotations
@@ -80,7 +83,7 @@ _SAYS = {
     Kind.PARSED: "`{}` parses text again each time an item is read",
     Kind.SHARED: "`{}` decodes the same data again for each of the items that are cut from it",
     Kind.ARCHIVE: "`{}` unpacks an archive of arrays each time an item is read",
-    Kind.RESIZED: "`{}` makes the picture smaller, just decoded, each time an item is read",
+    Kind.RESIZED: "`{}` resizes what it has just decoded each time an item is read",
     Kind.MAPPED: "`{}` goes over a mask once for each class, each time an item is read, with the same result",
 }
 _CURES = {

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from speedlint.semantics.item_decoding import is_decoded
 from speedlint.semantics.repeats import Hangs, Run
 
 if TYPE_CHECKING:
@@ -58,26 +59,30 @@ def _is_over_pixels(run: Run, outer: cst.For, inner: cst.For) -> bool:
     script = run.script
     if not (isinstance(outer.target, cst.Name) and isinstance(inner.target, cst.Name)):
         return False
-    if not all(_is_over_size(script, loop.iter) for loop in (outer, inner)):
+    if not all(_is_over_size(run, loop.iter) for loop in (outer, inner)):
         return False
     wanted = {outer.target.value, inner.target.value}
     for subscript in script.source.inside(inner.body, cst.Subscript):
         used = {name.value for element in subscript.slice for name in script.source.inside(element, cst.Name)}
-        used |= {each.slice.value.value for each in subscript.slice if isinstance(each.slice, cst.Index)
-                 and isinstance(each.slice.value, cst.Name)}
         if wanted <= used:
             return True
     return False
 
 
-def _is_over_size(script: Script, iterated: cst.BaseExpression) -> bool:
+def _is_over_size(run: Run, iterated: cst.BaseExpression) -> bool:
+    """Whether a loop goes over the rows or columns of a picture: a table of boxes has a shape too, but is small."""
+    script = run.script
     if not isinstance(iterated, cst.Call) or script.name(iterated.func) != "range" or len(iterated.args) != 1:
         return False
     bound = iterated.args[0].value
-    values: list[cst.CSTNode] = [bound]
     if isinstance(bound, cst.Name):
-        values += [binding.value for binding in script.names.reaching(bound) if binding.value is not None]
-    return any(_names_size(script, value) for value in values)
+        values = [binding.value for binding in script.names.reaching(bound) if binding.value is not None and binding.path]
+        return any(_names_size(script, value) for value in values)
+    if isinstance(bound, cst.Attribute):
+        return bound.attr.value in ("height", "width")
+    holder = bound.value if isinstance(bound, cst.Subscript) else None
+    is_shape = isinstance(holder, cst.Attribute) and holder.attr.value in _SIZES
+    return is_shape and isinstance(holder, cst.Attribute) and is_decoded(run, holder.value, 0)
 
 
 def _names_size(script: Script, value: cst.CSTNode) -> bool:
@@ -96,9 +101,12 @@ def _targets(script: Script, loop: cst.For) -> Iterator[cst.Subscript]:
 
 
 def _array_statements(script: Script, loop: cst.For) -> Iterator[cst.Subscript]:
-    """The writes to many elements at once: through a slice, or where a condition holds."""
+    """The writes to many elements at once, through a slice or where a condition holds, and not to one row in each turn."""
+    turn = {name.value for name in script.source.inside(loop.target, cst.Name)}
     for target in _targets(script, loop):
-        if any(isinstance(each.slice, cst.Slice) for each in target.slice) or _selects_by_condition(target):
+        parts = [name.value for each in target.slice for name in script.source.inside(each, cst.Name)]
+        whole = any(isinstance(each.slice, cst.Slice) for each in target.slice) or _selects_by_condition(target)
+        if whole and not turn.intersection(parts):
             yield target
 
 
@@ -131,7 +139,4 @@ def _is_same(run: Run, loop: cst.For) -> bool:
     for assign in source.inside(loop.body, cst.Assign):
         if run.of(assign.value) is Hangs.CHANCE or run.decided(assign) is Hangs.CHANCE:
             return False
-    for target in _targets(run.script, loop):
-        if run.of(target) is Hangs.CHANCE:
-            return False
-    return True
+    return all(run.of(target) is not Hangs.CHANCE for target in _targets(run.script, loop))

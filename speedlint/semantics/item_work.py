@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from speedlint.semantics import array_loops, datasets, evaluation, library, loaders
+from speedlint.semantics import array_loops, datasets, evaluation, item_decoding, library, loaders
 from speedlint.semantics.array_loops import Walk
+from speedlint.semantics.item_decoding import DECODERS
 from speedlint.semantics.model import Definition
 from speedlint.semantics.repeats import Hangs, Run
 
@@ -70,10 +71,8 @@ _COMPUTING = (
     "librosa.effects.",
     "librosa.beat.",
 )
-_DECODERS = frozenset(
-    "PIL.Image.open cv2.imread cv2.imdecode numpy.load skimage.io.imread imageio.imread imageio.v2.imread imageio.v3.imread "
-    "tifffile.imread torchvision.io.read_image torchvision.io.decode_image soundfile.read librosa.load torchaudio.load "
-    "nibabel.load pydicom.dcmread zlib.decompress gzip.decompress lzma.decompress bz2.decompress scipy.io.loadmat".split()
+_CHEAP = frozenset(
+    f"skimage.morphology.{shape}" for shape in "disk ball square rectangle diamond cube octahedron star octagon".split()
 )
 _KEEPS = frozenset(
     "numpy.save numpy.savez numpy.savez_compressed torch.save pickle.dump json.dump joblib.dump cv2.imwrite "
@@ -222,7 +221,7 @@ def found(run: Run) -> list[Work]:
 
 def decodes(run: Run) -> bool:
     """Whether reading an item decodes a picture, a sound or an archive, beside which small work does not count."""
-    return any(inner.script.name(call.func) in _DECODERS for inner, _ in runs(run) for call in inner.calls())
+    return any(inner.script.name(call.func) in DECODERS for inner, _ in runs(run) for call in inner.calls())
 
 
 def _own_work(run: Run, chain: Chain) -> Iterator[Work]:
@@ -247,10 +246,9 @@ def is_for_want_of_it(script: Script, node: cst.CSTNode) -> bool:
 
 def _asks_for_kept(script: Script, test: cst.BaseExpression) -> bool:
     match test:
-        case cst.Comparison(comparisons=[cst.ComparisonTarget(operator=cst.Is() | cst.IsNot(), comparator=cst.Name("None"))]):
-            return True
-        case cst.Comparison(comparisons=[cst.ComparisonTarget(operator=cst.In() | cst.NotIn())]):
-            return True
+        case cst.Comparison(comparisons=[cst.ComparisonTarget(operator=operator, comparator=right)]):
+            is_none = isinstance(right, cst.Name) and right.value == "None"
+            return isinstance(operator, (cst.In, cst.NotIn)) or (is_none and isinstance(operator, (cst.Is, cst.IsNot)))
         case cst.UnaryOperation(operator=cst.Not(), expression=inner):
             return _asks_for_kept(script, inner)
         case cst.BooleanOperation(left=left, right=right):
@@ -263,7 +261,7 @@ def _asks_for_kept(script: Script, test: cst.BaseExpression) -> bool:
 def _kind(run: Run, call: cst.Call) -> Kind | None:
     name = run.script.name(call.func)
     if name is None:
-        return Kind.RESIZED if _resizes(run, call) else None
+        return Kind.RESIZED if item_decoding.resizes(run, call) else None
     hangs = max((run.of(arg.value) for arg in call.args), default=Hangs.NOTHING)
     if hangs is Hangs.CHANCE or not call.args:
         return None
@@ -271,90 +269,12 @@ def _kind(run: Run, call: cst.Call) -> Kind | None:
         return Kind.WHOLE
     if hangs is Hangs.NOTHING and name in _OPENED:
         return Kind.OPENED
-    if name in _COMPUTED or name.startswith(_COMPUTING):
+    if name in _COMPUTED or (name.startswith(_COMPUTING) and name not in _CHEAP):
         return Kind.COMPUTED
     if name in _PARSED:
         return Kind.PARSED
-    if name in _DECODERS and _is_shared(run, call.args[0].value):
+    if name in DECODERS and item_decoding.is_shared(run, call.args[0].value):
         return Kind.SHARED
-    if name == "numpy.load" and _is_archive(run, call):
+    if name == "numpy.load" and item_decoding.is_archive(run, call):
         return Kind.ARCHIVE
-    return Kind.RESIZED if name == "cv2.resize" and _shrinks(run, call) else None
-
-
-def _is_shared(run: Run, expression: cst.CSTNode, depth: int = 0) -> bool:
-    """Whether what is decoded is chosen by a part of the index: ``self.files[index // self.views]``."""
-    if depth > 4:
-        return False
-    for operation in (expression, *run.script.source.inside(expression, cst.BinaryOperation)):
-        if isinstance(operation, cst.BinaryOperation) and isinstance(operation.operator, cst.FloorDivide):
-            return run.of(operation.left) is Hangs.ITEM and run.of(operation.right) is Hangs.NOTHING
-    names = [expression] if isinstance(expression, cst.Name) else run.script.source.inside(expression, cst.Name)
-    for name in names:
-        for binding in run.script.names.reaching(name):
-            if binding.value is not None and run.script.function(binding.node) is run.function and not binding.path:
-                if _is_shared(run, binding.value, depth + 1):
-                    return True
-    return False
-
-
-def _is_archive(run: Run, call: cst.Call) -> bool:
-    """Whether arrays are taken by their names out of what is loaded."""
-    source = run.script.source
-    parent = source.parents[call]
-    held: list[cst.CSTNode] = [call]
-    target: cst.CSTNode | None = None
-    if isinstance(parent, cst.Assign) and len(parent.targets) == 1:
-        target = parent.targets[0].target
-    elif isinstance(parent, cst.WithItem) and parent.asname is not None:
-        target = parent.asname.name
-    if isinstance(target, cst.Name):
-        held += run.script.names.uses(target)
-    return any(_is_taken_by_name(source.parents[each], each) for each in held)
-
-
-def _is_taken_by_name(parent: cst.CSTNode, node: cst.CSTNode) -> bool:
-    if not isinstance(parent, cst.Subscript) or parent.value is not node:
-        return False
-    match parent.slice:
-        case [cst.SubscriptElement(slice=cst.Index(value=cst.SimpleString()))]:
-            return True
-    return False
-
-
-def _resizes(run: Run, call: cst.Call) -> bool:
-    """Whether a picture that was just opened is resized to the same size as all others."""
-    match call.func:
-        case cst.Attribute(value=picture, attr=cst.Name(value="resize" | "thumbnail")) if call.args:
-            is_fixed = all(run.of(arg.value) is Hangs.NOTHING for arg in call.args)
-            return is_fixed and run.of(picture) is Hangs.ITEM and _is_decoded(run, picture, 0)
-    return False
-
-
-def _shrinks(run: Run, call: cst.Call) -> bool:
-    """Whether ``cv2.resize`` brings what was just decoded to the size of all others."""
-    size = run.script.argument(call, "dsize", 1)
-    return size is not None and run.of(size) is Hangs.NOTHING and _is_decoded(run, call.args[0].value, 0)
-
-
-def _is_decoded(run: Run, expression: cst.CSTNode, depth: int) -> bool:
-    """Whether an expression is what a file was just decoded to, as it was or in another format."""
-    if depth > 6:
-        return False
-    match expression:
-        case cst.Name():
-            bindings = run.script.names.reaching(expression)
-            values = [binding.value for binding in bindings if binding.value is not None]
-            own = bool(values) and all(run.script.function(value) is run.function for value in values)
-            return own and all(value is not expression and _is_decoded(run, value, depth + 1) for value in values)
-        case cst.Subscript(value=value):
-            return _is_decoded(run, value, depth + 1)
-        case cst.Call(func=func, args=args):
-            name = run.script.name(func)
-            if name in _DECODERS:
-                return True
-            if name in ("cv2.cvtColor", "numpy.array", "numpy.asarray", "PIL.Image.fromarray") and args:
-                return _is_decoded(run, args[0].value, depth + 1)
-            if name is None and isinstance(func, cst.Attribute) and func.attr.value in ("convert", "astype", "copy"):
-                return _is_decoded(run, func.value, depth + 1)
-    return False
+    return Kind.RESIZED if name == "cv2.resize" and item_decoding.shrinks(run, call) else None

@@ -35,9 +35,9 @@ def epoch_loop(script: Script, call: cst.Call) -> Loop | None:
 def is_same_in_each_turn(script: Script, expression: cst.CSTNode, loop: Loop, maker: cst.CSTNode, depth: int = 0) -> bool:
     """Whether an expression within a loop has the same value in each turn, made of things that nothing changes there."""
     names = [expression] if isinstance(expression, cst.Name) else script.source.inside(expression, cst.Name)
-    return all(
-        _is_part_of_name(script, name) or _is_fixed(script, name, loop, maker, depth) for name in names
-    ) and not any(_draws(script, each) for each in script.source.inside(expression, cst.Call))
+    if any(_draws(script, each) for each in script.source.inside(expression, cst.Call)):
+        return False
+    return all(_is_part_of_name(script, name) or _is_fixed(script, name, loop, maker, depth) for name in names)
 
 
 def _is_part_of_name(script: Script, name: cst.Name) -> bool:
@@ -108,7 +108,7 @@ def _makes_by_chance(definition: Definition) -> bool:
     if init is None or not isinstance(init.node, cst.FunctionDef):
         return True
     params = (*init.node.params.posonly_params, *init.node.params.params, *init.node.params.kwonly_params)
-    return Run(init.script, init.node, {each: Hangs.NOTHING for each in params}).draws()
+    return Run(init.script, init.node, dict.fromkeys(params, Hangs.NOTHING)).draws()
 
 
 def is_made_in_loop(script: Script, expression: cst.CSTNode, loop: Loop) -> cst.Call | None:
@@ -120,4 +120,3 @@ def is_made_in_loop(script: Script, expression: cst.CSTNode, loop: Loop) -> cst.
         if len(bindings) == 1 and bindings[0].value is not None and not bindings[0].path:
             return is_made_in_loop(script, bindings[0].value, loop)
     return None
-

@@ -43,14 +43,14 @@ _RANDOM = (
 )
 _DRAWS = frozenset(
     "random shuffle sample choice choices uniform normal randint integers permutation permuted standard_normal rand randn "
-    "random_sample multinomial bernoulli bernoulli_ normal_ uniform_ exponential_ random_ getrandbits gauss betavariate beta "
-    "triangular randrange next pop popleft popitem".split()
+    "random_sample multinomial bernoulli bernoulli_ normal_ uniform_ exponential_ random_ getrandbits gauss betavariate "
+    "beta triangular randrange next pop popleft popitem".split()
 )
 _TAKES = frozenset(
     "get items keys values copy split strip rstrip lstrip replace lower upper startswith endswith join format index "
     "reshape astype transpose squeeze unsqueeze view clone numpy tolist item long float int iloc loc row read getAnnIds "
-    "loadAnns loadImgs getImgIds annToMask joinpath encode decode tokenize encode_plus batch_encode_plus exists sum mean min "
-    "max".split()
+    "loadAnns loadImgs getImgIds annToMask joinpath encode decode tokenize encode_plus batch_encode_plus exists sum mean "
+    "min max".split()
 )
 _GENERATORS = ("numpy.random.", "random.Random", "random.SystemRandom", "torch.Generator")
 _DEEPEST = 4
@@ -233,7 +233,7 @@ class Run:
         if self.depth >= _DEEPEST or not isinstance(callee.node, cst.FunctionDef) or callee.node is self.function:
             return None
         params = callee.node.params
-        given = {each: Hangs.NOTHING for each in (*params.posonly_params, *params.params, *params.kwonly_params)}
+        given = dict.fromkeys((*params.posonly_params, *params.params, *params.kwonly_params), Hangs.NOTHING)
         for arg in call.args:
             parameter = reach.parameter_of(callee, call, arg) if not arg.star else None
             if parameter is None:
@@ -333,7 +333,8 @@ def _is_counted_up(owner: Definition, name: str) -> bool:
     for klass in owner.script.roles.calls.lineage(owner):
         for augmented in klass.script.source.inside(klass.node, cst.AugAssign):
             target = augmented.target
-            if isinstance(target, cst.Attribute) and target.attr.value == name and not _is_set_up(owner, klass.script, target):
+            is_it = isinstance(target, cst.Attribute) and target.attr.value == name
+            if is_it and not _is_set_up(owner, klass.script, target):
                 return True
     return False
 

@@ -87,7 +87,7 @@ def _last_name(node: cst.BaseExpression) -> str:
 
 
 def mapped_one_by_one(script: Script, call: cst.Call) -> cst.Call | None:
-    """The call of a fast tokenizer that ``dataset.map(function)`` of the ``datasets`` library makes for one text at a time."""
+    """The call of a fast tokenizer that ``map(function)`` of the ``datasets`` library makes for one text at a time."""
     match call.func:
         case cst.Attribute(value=table, attr=cst.Name("map")):
             batched = script.argument(call, "batched")
