@@ -39,6 +39,13 @@ def refuse_module_hazards(script: Script, module: cst.BaseExpression, *, half: b
     _refuse(script, network(script, module), half=half)
 
 
+def refuse_code_hazards(script: Script, code: cst.CSTNode, *, half: bool) -> None:
+    """The same for a class or function, for what is seen of its code."""
+    for hazard in code_network(script, code).hazards:
+        if half or not hazard.half_only:
+            raise CannotEdit(_told(script, hazard))
+
+
 def refuse_known_hazards(script: Script, *, half: bool) -> None:
     """The same for all training steps of a program, for what is seen of their code."""
     for place in script.everywhere(b".backward("):

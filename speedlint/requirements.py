@@ -1,0 +1,121 @@
+"""What a project requires: the lines of its own files that name a package. Nothing of the project is run."""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from speedlint.config import read_toml
+from speedlint.errors import UserError
+
+Release = tuple[int, int]
+
+_PROJECT_ROOTS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
+_BOUND = re.compile(r"(?:===?|>=?|~=)\s*v?(\d+)(?:\.(\d+))?")
+_UPPER = re.compile(r"(===?|<=?|~=)\s*v?(\d+)(?:\.(\d+))?(?:\.(\d+))?")
+_NAMES = {"torch": r"(?:py)?torch"}
+
+
+def of(package: str, start: Path, root: Path) -> Iterator[tuple[Path, str]]:
+    """Every requirement on a package of the project around ``start``, from the innermost folder outwards."""
+    named = re.compile(rf"{_NAMES.get(package, _spelled(package))}\b(?![-_.])", re.IGNORECASE)
+    for folder in _project_folders(start, root):
+        for pattern, read in _READERS.items():
+            for file in sorted(folder.glob(pattern)):
+                yield from ((file, line) for line in _read(file, read, package) if named.match(line))
+
+
+def _spelled(package: str) -> str:
+    """A package's name as requirements may write it."""
+    return re.sub(r"[-_.]+", "[-_.]+", package)
+
+
+def _project_folders(start: Path, root: Path) -> list[Path]:
+    """``start`` and the folders above it up to the project's own; to ``root`` or the current one where none is seen."""
+    folders = [start, *start.parents]
+    for depth, folder in enumerate(folders):
+        if any((folder / name).exists() for name in _PROJECT_ROOTS):
+            return folders[: depth + 1]
+    known = (folders.index(folder) for folder in (start, root, Path.cwd()) if folder in folders)
+    return folders[: max(known) + 1]
+
+
+def _read(file: Path, read: Callable[[Path, str], Iterator[str]], package: str) -> list[str]:
+    """The file's requirements; a file that cannot be read or parsed has none, since it is not speedlint's to judge."""
+    try:
+        word = re.split(r"[-_.]", package)[0].encode()
+        return [line.strip() for line in read(file, package)] if word in file.read_bytes().lower() else []
+    except (OSError, ValueError, SyntaxError, RecursionError, UserError, configparser.Error, AttributeError, TypeError):
+        return []
+
+
+def lower_bound(requirement: str) -> Release | None:
+    """The oldest release that a requirement allows, as far as it says so."""
+    bounds = [(int(major), int(minor or 0)) for major, minor in _BOUND.findall(_specifiers(requirement))]
+    return max(bounds, default=None)
+
+
+def upper_bound(requirement: str) -> Release | None:
+    """The first release that a requirement does not allow any more: ``(5, 0)`` for ``<5``, ``(4, 37)`` for ``==4.36.2``."""
+    return min(map(_above, _UPPER.findall(_specifiers(requirement))), default=None)
+
+
+def _above(specifier: tuple[str, str, str, str]) -> Release:
+    operator, major, minor, patch = specifier
+    if operator == "<" and not int(patch or 0):
+        return int(major), int(minor or 0)
+    if not minor or (operator == "~=" and not patch):
+        return int(major) + 1, 0
+    return int(major), int(minor) + 1
+
+
+def _specifiers(requirement: str) -> str:
+    return re.split(r"\s+(?:#|--)|[;@]", requirement)[0]
+
+
+def _from_text(file: Path, _: str) -> Iterator[str]:
+    yield from file.read_text("utf-8-sig").splitlines()
+
+
+def _from_pyproject(file: Path, package: str) -> Iterator[str]:
+    table = read_toml(file)
+    project: dict[str, Any] = table.get("project", {})
+    yield from project.get("dependencies", [])
+    for group in (*project.get("optional-dependencies", {}).values(), *table.get("dependency-groups", {}).values()):
+        yield from (line for line in group if isinstance(line, str))
+    poetry = table.get("tool", {}).get("poetry", {}).get("dependencies", {}).get(package)
+    if isinstance(poetry, str):
+        yield package + re.sub(r"^[\^~](?!=)|^(?=\d)", ">=", poetry)
+
+
+def _from_setup_cfg(file: Path, _: str) -> Iterator[str]:
+    config = configparser.ConfigParser(interpolation=None)
+    config.read_string(file.read_text("utf-8-sig"))
+    yield from config.get("options", "install_requires", fallback="").splitlines()
+
+
+def _from_setup_py(file: Path, _: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def _from_conda(file: Path, package: str) -> Iterator[str]:
+    name = _NAMES.get(package, _spelled(package))
+    for line in file.read_text("utf-8-sig").splitlines():
+        if match := re.match(rf"\s*-\s*[\"']?(?:pytorch::|conda-forge::)?{name}\s*([<>=!~][^\"'#]*)", line):
+            yield package + re.sub(r"^=(?!=)", "==", match[1]).split("=py")[0].split("=cuda")[0]
+
+
+_READERS: dict[str, Callable[[Path, str], Iterator[str]]] = {
+    "pyproject.toml": _from_pyproject,
+    "setup.cfg": _from_setup_cfg,
+    "setup.py": _from_setup_py,
+    "requirements*.txt": _from_text,
+    "requirements/*.txt": _from_text,
+    "environment*.y*ml": _from_conda,
+}
