@@ -10,11 +10,13 @@ from functools import cached_property
 import libcst as cst
 
 from speedlint.edits import CannotEdit
-from speedlint.semantics import launch, releases
+from speedlint.semantics import datasets, launch, releases
 from speedlint.semantics.halves import refuse_code_hazards, refuse_module_hazards
+from speedlint.semantics.loaders import is_unguarded
 from speedlint.semantics.model import Definition, Role
 from speedlint.semantics.networks import is_small_linear, network
 from speedlint.semantics.script import Script
+from speedlint.semantics.sending import is_stuck
 from speedlint.semantics.training import Root, roots
 from speedlint.semantics.values import returned
 
@@ -47,6 +49,8 @@ _PUBLISHED_IN_FULL = re.compile(
 _FULL_LIBRARIES = ("torch.nn.", "torchvision.models.", "timm.")
 _OVERFLOWS = re.compile(r"t5|pegasus", re.IGNORECASE)
 """Models whose activations leave float16: they were trained in bfloat16."""
+_TRANSFORMS = re.compile(rb"\.(?:set|with)_transform\(|Image\.open|librosa\.load|torchaudio\.load")
+"""What a program says whose items are decoded or transformed each time they are read."""
 _TRIAL = 10
 """Steps up to which a training is only tried out."""
 
@@ -243,3 +247,50 @@ def _checkpoint(script: Script, call: cst.Call) -> str:
     given = script.argument(call, "pretrained_model_name_or_path", 0)
     constant = script.constant(given) if given is not None else None
     return constant.value if constant is not None and isinstance(constant.value, str) else ""
+
+
+# Data
+
+
+def _datasets(one: Training) -> list[datasets.Origin]:
+    given = one.part("train_dataset")
+    return datasets.origins(one.place, given) if given is not None else []
+
+
+def reads_slowly(one: Training) -> bool | None:
+    """Whether taking an item out of its dataset is seen to be work: a class that does more than index, or a transform.
+
+    None where nothing speaks for it: text that is tokenized already, a dataset out of sight.
+    """
+    found = _datasets(one)
+    own = [origin for origin in found if origin.definition is not None]
+    if own:
+        return not any(origin.is_in_memory or datasets.is_iterable(origin) for origin in own)
+    held = any(origin.is_in_memory for origin in found)
+    return True if not held and one.place.program.mentions(one.place, _TRANSFORMS) else None
+
+
+def worker_hazard(one: Training) -> str | None:
+    """Why worker processes cannot be proved to read the same, or None."""
+    found = _datasets(one)
+    if not found or any(origin.definition is None for origin in found):
+        return "the dataset is out of sight"
+    for origin in found:
+        if (hazard := datasets.worker_hazard(origin)) is not None:
+            return hazard
+        if isinstance(origin.node, cst.Call) and any(is_stuck(origin.script, arg.value) for arg in origin.node.args):
+            return "a lambda within its dataset cannot be sent to worker processes where they are spawned"
+    collate = one.part("data_collator")
+    if collate is not None and is_stuck(one.place, collate):
+        return "its `data_collator` cannot be sent to worker processes where they are spawned"
+    if is_unguarded(one.place, one.trainer):
+        return 'without `if __name__ == "__main__":` worker processes run this script again where they are spawned'
+    return None
+
+
+def changes_between_epochs(one: Training) -> str | None:
+    """Why workers that stay alive may read another dataset than workers that are started anew, or None."""
+    for origin in _datasets(one):
+        if origin.definition is not None and "epoch" in origin.definition.script.text(origin.definition.node):
+            return f"`{origin.definition.name}` speaks of epochs, which workers that stay alive would not see change"
+    return None
