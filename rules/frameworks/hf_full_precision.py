@@ -53,7 +53,7 @@ import libcst as cst
 from speedlint import edits
 from speedlint.edits import CannotEdit
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import evaluation, huggingface
+from speedlint.semantics import evaluation, huggingface, launch
 from speedlint.semantics.devices import gpu_is_certain
 from speedlint.semantics.huggingface import Training
 from speedlint.semantics.script import Script
@@ -68,7 +68,7 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         return
     if any(one.option(name) is not None for name in _DECIDES) or one.is_set("deepspeed"):
         return
-    if not huggingface.chooses_precision(one) and not huggingface.is_small(one):
+    if not launch.chooses_precision(script) and not huggingface.is_small(one):
         yield _finding(one)
 
 

@@ -10,7 +10,7 @@ from functools import cached_property
 import libcst as cst
 
 from speedlint.edits import CannotEdit
-from speedlint.semantics import datasets, launch, releases
+from speedlint.semantics import datasets, releases
 from speedlint.semantics.halves import refuse_code_hazards, refuse_module_hazards
 from speedlint.semantics.loaders import is_unguarded
 from speedlint.semantics.model import Definition, Role
@@ -38,10 +38,6 @@ _TRAINERS = (
 _POSITIONS = {"model": 0, "args": 1, "data_collator": 2, "train_dataset": 3}
 _ADAPTERS = ("peft.get_peft_model", "peft.mapping.get_peft_model")
 _OTHER_DEVICES = ("use_cpu", "no_cuda", "use_mps_device", "tpu_num_cores", "use_ipex")
-_HALF = re.compile(
-    rb"float16|\.half\(\)|load_in_[48]bit|BitsAndBytes|quantization_config|torch_dtype|\bdtype\s*=\s*[\"']|GPTQ|fp8"
-)
-"""What a program says that chooses a precision for its model by itself."""
 _PUBLISHED_IN_FULL = re.compile(
     r"(?:google-bert/|FacebookAI/|openai-community/|distilbert/|albert/)?(?:bert-|distilbert-|roberta-|xlm-roberta-|gpt2|distilgpt2|"
     r"distilroberta-|albert-|google/(?:electra|vit|bert)[-_]|microsoft/resnet-)"
@@ -189,11 +185,6 @@ def _bare(script: Script, model: cst.CSTNode) -> Iterator[Root]:
 
 
 # Precision
-
-
-def chooses_precision(one: Training) -> bool:
-    """Whether the program, or how it is launched, chooses a precision that the arguments do not speak of."""
-    return one.script.program.mentions(one.script, _HALF) or launch.chooses_precision(one.script)
 
 
 def is_small(one: Training) -> bool:

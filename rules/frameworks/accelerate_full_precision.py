@@ -1,0 +1,95 @@
+"""Accelerate's `Accelerator` computes in float32 unless it is told a `mixed_precision`.
+
+## What it does
+Finds an `Accelerator` that runs a training loop's backward passes, is given no `mixed_precision`, and is in no file of the
+project launched with one. A note, since `accelerate config` may have chosen one on your machine.
+
+## Why it is slow
+Tensor cores multiply half-precision matrices several times faster than float32 ones, and half the bytes have to be moved.
+Told so, Accelerate does the autocast and the loss scaling by itself.
+
+## Example
+```python
+from accelerate import Accelerator
+
+accelerator = Accelerator()
+model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
+for images, labels in loader:
+    accelerator.backward(criterion(model(images), labels))
+    optimizer.step()
+    optimizer.zero_grad()
+```
+
+## Use instead
+```python
+import torch
+from accelerate import Accelerator
+
+accelerator = Accelerator(mixed_precision="fp16" if torch.cuda.is_available() else "no")
+model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
+for images, labels in loader:
+    accelerator.backward(criterion(model(images), labels))
+    optimizer.step()
+    optimizer.zero_grad()
+```
+
+## Fix safety
+Numeric: rounding changes. The argument goes before what `accelerate launch` says. It is written where the code of the module
+is seen whole and holds nothing that float16 breaks, every optimizer of the program is prepared, and no gradients are clipped
+or read by hand; else it is shown. `fp16` without a GPU raises an error, so the argument asks for one; with `amp = "bf16"` it
+is bfloat16.
+
+## Sources
+Hugging Face, "GPU" training guide: mixed precision; up to 3 times faster on tensor cores (NVIDIA). Read in the sources of
+accelerate 1.15: `mixed_precision=None` takes what the launcher's configuration says, which is `"no"` without one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from speedlint import edits
+from speedlint.edits import CannotEdit, Edit
+from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.semantics import accelerated, evaluation, launch
+from speedlint.semantics.script import Script
+
+_DECIDES = ("mixed_precision", "cpu", "deepspeed_plugin", "deepspeed_plugins", "fsdp_plugin", "fp16", "megatron_lm_plugin")
+
+
+def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+    if not script.is_call_to(call, *accelerated.ACCELERATORS) or script.hides_arguments(call) or evaluation.is_test(script):
+        return
+    if any(_is_set(script, call, name) for name in _DECIDES) or launch.chooses_precision(script):
+        return
+    if accelerated.backwards(script, call):
+        yield _finding(call, script)
+
+
+def _is_set(script: Script, call: cst.Call, name: str) -> bool:
+    given = script.argument(call, name)
+    known = script.constant(given) if given is not None else None
+    return given is not None and (known is None or known.value not in (None, False))
+
+
+def _finding(call: cst.Call, script: Script) -> Finding:
+    half = script.options.amp
+    message = "the `Accelerator` is given no `mixed_precision`, so that it computes in float32 unless it is launched with one"
+    advice = f'pass `mixed_precision="{half}"`, or launch with `--mixed_precision {half}`'
+    try:
+        accelerated.refuse_scaling(script, call, half=half == "fp16")
+        fix = Fix(_edits(call, script, half), Risk.NUMERIC)
+    except CannotEdit as reason:
+        return Finding(call, message, advice=f"{advice}; not written because {reason}", level=Level.NOTE)
+    return Finding(call, message, fix, advice, Level.NOTE)
+
+
+def _edits(call: cst.Call, script: Script, half: str) -> tuple[Edit, ...]:
+    spelled, imports = script.spell("torch.cuda.is_available")
+    value = f'"{half}" if {spelled}() else "no"'
+    return (*imports, edits.set_argument(script.source, call, "mixed_precision", value))
+
+
+RULE = Rule("SPD821", on=cst.Call, check=check, triggers=(b"Accelerator(",))

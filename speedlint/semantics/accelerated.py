@@ -1,0 +1,61 @@
+"""Accelerate: the ``Accelerator`` that a loop trains with, and what it is handed to prepare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from speedlint.edits import CannotEdit
+from speedlint.semantics.halves import refuse_module_hazards
+from speedlint.semantics.model import Role
+from speedlint.semantics.script import Script
+
+ACCELERATORS = ("accelerate.Accelerator", "accelerate.accelerator.Accelerator")
+_CLIPS = ("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_value_", "torch.nn.utils.clip_grad_norm")
+
+
+def backwards(script: Script, accelerator: cst.Call) -> list[tuple[Script, cst.Call]]:
+    """The calls ``accelerator.backward(loss)`` of the object that a call makes."""
+    return [(place, call) for place, call in uses(script, accelerator, "backward") if call.args]
+
+
+def uses(script: Script, accelerator: cst.Call, *methods: str) -> Iterator[tuple[Script, cst.Call]]:
+    """The calls of an accelerator's methods."""
+    for place in script.everywhere(*(f".{method}(".encode() for method in methods)):
+        for call in place.method_calls(*methods):
+            assert isinstance(call.func, cst.Attribute)
+            if any(node is accelerator for _, node in place.roles.origins(call.func.value)):
+                yield place, call
+
+
+def prepared(script: Script, accelerator: cst.Call) -> list[tuple[Script, cst.BaseExpression]]:
+    """What an accelerator is handed to prepare. Raises CannotEdit where that is hidden in ``*args``."""
+    found = []
+    for place, call in uses(script, accelerator, "prepare", "prepare_model", "prepare_optimizer"):
+        for arg in call.args:
+            if arg.star:
+                raise CannotEdit("what it prepares is hidden")
+            found.append((place, arg.value))
+    return found
+
+
+def refuse_scaling(script: Script, accelerator: cst.Call, *, half: bool) -> None:
+    """Raises CannotEdit where half precision may break what is computed, or scaled gradients are met by hand."""
+    handed = prepared(script, accelerator)
+    modules = [(place, value) for place, value in handed if place.role(value) is Role.MODULE]
+    if not modules:
+        raise CannotEdit("the module that it prepares is not seen")
+    for place, module in modules:
+        refuse_module_hazards(place, module, half=half)
+    known = {id(node) for place, value in handed for _, node in place.roles.origins(value)}
+    for place in script.everywhere():
+        if half and (any(True for _ in place.calls(*_CLIPS)) or b".grad" in place.source.data.replace(b".grad_", b"")):
+            raise CannotEdit("gradients are met by hand, which loss scaling changes")
+        for call in place.source.of(cst.Call):
+            if place.role(call) is Role.OPTIMIZER and _is_made(place, call) and id(call) not in known:
+                raise CannotEdit(f"`{place.text(call.func)}` makes an optimizer that it does not prepare")
+
+
+def _is_made(script: Script, call: cst.Call) -> bool:
+    return (script.name(call.func) or "").startswith("torch.optim.")
