@@ -48,7 +48,13 @@ def refuse_scaling(script: Script, accelerator: cst.Call, *, half: bool) -> None
         raise CannotEdit("the module that it prepares is not seen")
     for place, module in modules:
         refuse_module_hazards(place, module, half=half)
-    known = {id(node) for place, value in handed for _, node in place.roles.origins(value)}
+    anywhere = (
+        (place, arg.value)
+        for place in script.everywhere(b".prepare")
+        for call in place.method_calls("prepare", "prepare_optimizer")
+        for arg in call.args
+    )
+    known = {id(node) for place, value in anywhere for _, node in place.roles.origins(value)}
     for place in script.everywhere():
         if half and (any(True for _ in place.calls(*_CLIPS)) or b".grad" in place.source.data.replace(b".grad_", b"")):
             raise CannotEdit("gradients are met by hand, which loss scaling changes")
