@@ -48,13 +48,12 @@ from speedlint.semantics.networks import is_small_linear, network
 from speedlint.semantics.script import Script
 
 _DECIDES = ("precision", "plugins", "amp_backend")
-_NO_GPU = ("cpu", "mps", "tpu", "hpu")
 
 
 def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     if not any(call is each for each in lightning.trainers(script)) or script.hides_arguments(call):
         return
-    if any(script.argument(call, name) is not None for name in _DECIDES) or _is_elsewhere(call, script):
+    if any(script.argument(call, name) is not None for name in _DECIDES) or lightning.is_elsewhere(script, call):
         return
     fits = lightning.fits(script, call)
     if fits and not lightning.decides_precision(script, call) and not all(_is_small(*each) for each in fits):
@@ -64,20 +63,6 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
 def _is_small(script: Script, fit: cst.Call) -> bool:
     module = script.argument(fit, "model", 0)
     return module is not None and is_small_linear(script, module) and network(script, module).linears > 0
-
-
-def _is_elsewhere(call: cst.Call, script: Script) -> bool:
-    """Whether the trainer is told to leave the GPU alone, or to run one batch as a test."""
-    accelerator = script.argument(call, "accelerator")
-    known = script.constant(accelerator) if accelerator is not None else None
-    if known is not None and known.value in _NO_GPU:
-        return True
-    for count in ("gpus", "devices"):
-        asked = script.argument(call, count)
-        if asked is not None and (known := script.constant(asked)) is not None and known.value in (0, None):
-            return True
-    quick = script.argument(call, "fast_dev_run")
-    return quick is not None and script.text(quick) != "False"
 
 
 def _finding(call: cst.Call, script: Script, fits: list[tuple[Script, cst.Call]]) -> Finding:

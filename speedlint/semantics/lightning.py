@@ -20,6 +20,9 @@ _TRAINERS = (
     "pytorch_lightning.trainer.Trainer",
     "pytorch_lightning.trainer.trainer.Trainer",
 )
+_NO_GPU = ("cpu", "mps", "tpu", "hpu")
+_A_HANDFUL = 50
+"""Batches up to which a training is only tried out."""
 _PLAIN = (Role.NUMBER, Role.STRING, Role.NONE, Role.LOADER, Role.DATASET)
 _BY_HAND = (b"automatic_optimization", b"LBFGS", b".half()", b".double()")
 
@@ -70,3 +73,32 @@ def fits(script: Script, trainer: cst.Call) -> list[tuple[Script, cst.Call]]:
             if any(node is trainer for _, node in place.roles.origins(call.func.value)):
                 found.append((place, call))
     return found
+
+
+def is_elsewhere(script: Script, trainer: cst.Call) -> bool:
+    """Whether a trainer is told to leave the GPU alone, or to run a few batches as a test."""
+    accelerator = script.argument(trainer, "accelerator")
+    known = script.constant(accelerator) if accelerator is not None else None
+    if known is not None and known.value in _NO_GPU:
+        return True
+    for count in ("gpus", "devices"):
+        asked = script.argument(trainer, count)
+        if asked is not None and (known := script.constant(asked)) is not None and known.value in (0, None):
+            return True
+    return is_trial(script, trainer)
+
+
+def is_trial(script: Script, trainer: cst.Call) -> bool:
+    """Whether a trainer is, or may be, told to stop after a handful of batches."""
+    quick = script.argument(trainer, "fast_dev_run")
+    if quick is not None and script.text(quick) != "False":
+        return True
+    known = (option(script, trainer, name) for name in ("limit_train_batches", "max_steps", "overfit_batches"))
+    return any(type(value) is int and 0 < value <= _A_HANDFUL for value in known)
+
+
+def option(script: Script, trainer: cst.Call, name: str) -> object:
+    """The value that a trainer is given for an option; None where it is not given or not known."""
+    given = script.argument(trainer, name)
+    constant = script.constant(given) if given is not None else None
+    return constant.value if constant is not None else None

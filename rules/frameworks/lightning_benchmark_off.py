@@ -1,0 +1,72 @@
+"""Lightning's `Trainer` leaves `cudnn.benchmark` off, so cuDNN guesses the algorithm for each convolution.
+
+## What it does
+Finds a `Trainer` that fits a convolutional module on a GPU, with inputs of one shape, and is not told `benchmark=True`, in
+programs that do not turn `torch.backends.cudnn.benchmark` on themselves.
+
+## Why it is slow
+cuDNN has several algorithms for each convolution. By default it chooses by a rule of thumb; in benchmark mode it times them
+once for each shape and keeps the fastest. With shapes that stay the same that costs the first steps only.
+
+## Example
+```python
+import lightning as L
+
+trainer = L.Trainer(max_epochs=10, accelerator="gpu", precision="16-mixed")
+trainer.fit(convolutional_module, loader)
+```
+
+## Use instead
+```python
+import lightning as L
+
+trainer = L.Trainer(max_epochs=10, accelerator="gpu", precision="16-mixed", benchmark=True)
+trainer.fit(convolutional_module, loader)
+```
+
+## Fix safety
+Numeric: another algorithm adds up in another order. Nothing is reported where `benchmark` or `deterministic` is given, where
+the program asks for determinism, or where the shapes vary: a collate function of its own, several scales, boxes, padded
+sequences. A network of one or two convolutions is a note.
+
+## Sources
+PyTorch's Performance Tuning Guide; Lightning's documentation, "benchmark": it often increases speed where input sizes stay
+the same. Read in the sources of pytorch_lightning 1.9 and lightning 2.6: without it the session's value is kept, False if
+nobody has set one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from speedlint import edits
+from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.semantics import backend, evaluation, lightning, training
+from speedlint.semantics.script import Script
+
+_DECIDES = ("benchmark", "deterministic")
+
+
+def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+    if not any(call is each for each in lightning.trainers(script)) or script.hides_arguments(call):
+        return
+    if any(script.argument(call, name) is not None for name in _DECIDES) or lightning.is_elsewhere(script, call):
+        return
+    modules = [(place, place.argument(fit, "model", 0)) for place, fit in lightning.fits(script, call)]
+    known = [(place, module) for place, module in modules if module is not None and training.is_convolutional(place, module)]
+    if known and len(known) == len(modules) and _matters(script):
+        level = Level.NOTE if all(backend.is_shallow(*each) for each in known) else Level.WARNING
+        message = "the module is convolutional and its inputs keep one shape, but the `Trainer` is not told `benchmark=True`"
+        fix = Fix((edits.add_argument(script.source, call, "benchmark=True"),), Risk.NUMERIC)
+        yield Finding(call, message, fix, "pass `benchmark=True`", level)
+
+
+def _matters(script: Script) -> bool:
+    if evaluation.is_test(script) or backend.is_on_in_program(script, "benchmark") or backend.is_settled(script):
+        return False
+    return backend.is_planar(script) and backend.shapes_are_fixed(script)
+
+
+RULE = Rule("SPD813", on=cst.Call, check=check, triggers=(b"Trainer(",))
