@@ -42,7 +42,7 @@ import libcst as cst
 from speedlint import edits
 from speedlint.edits import CannotEdit
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import lightning
+from speedlint.semantics import evaluation, lightning
 from speedlint.semantics.halves import refuse_module_hazards
 from speedlint.semantics.networks import is_small_linear, network
 from speedlint.semantics.script import Script
@@ -52,6 +52,8 @@ _DECIDES = ("precision", "plugins", "amp_backend")
 
 def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     if not any(call is each for each in lightning.trainers(script)) or script.hides_arguments(call):
+        return
+    if evaluation.is_test(script):
         return
     if any(script.argument(call, name) is not None for name in _DECIDES) or lightning.is_elsewhere(script, call):
         return

@@ -85,13 +85,13 @@ def is_elsewhere(script: Script, trainer: cst.Call) -> bool:
         asked = script.argument(trainer, count)
         if asked is not None and (known := script.constant(asked)) is not None and known.value in (0, None):
             return True
-    return is_trial(script, trainer)
+    quick = script.argument(trainer, "fast_dev_run")
+    return (quick is not None and script.text(quick) != "False") or is_trial(script, trainer)
 
 
 def is_trial(script: Script, trainer: cst.Call) -> bool:
-    """Whether a trainer is, or may be, told to stop after a handful of batches."""
-    quick = script.argument(trainer, "fast_dev_run")
-    if quick is not None and script.text(quick) != "False":
+    """Whether a trainer is told to stop after a handful of batches."""
+    if option(script, trainer, "fast_dev_run"):
         return True
     known = (option(script, trainer, name) for name in ("limit_train_batches", "max_steps", "overfit_batches"))
     return any(type(value) is int and 0 < value <= _A_HANDFUL for value in known)
