@@ -37,6 +37,7 @@ _TRAINERS = (
 )
 _POSITIONS = {"model": 0, "args": 1, "data_collator": 2, "train_dataset": 3}
 _ADAPTERS = ("peft.get_peft_model", "peft.mapping.get_peft_model")
+_PEFT = re.compile(rb"(?:from|import)\s+peft\b")
 _OTHER_DEVICES = ("use_cpu", "no_cuda", "use_mps_device", "tpu_num_cores", "use_ipex")
 _PUBLISHED_IN_FULL = re.compile(
     r"(?:google-bert/|FacebookAI/|openai-community/|distilbert/|albert/)?(?:bert-|distilbert-|roberta-|xlm-roberta-|gpt2|distilgpt2|"
@@ -285,3 +286,20 @@ def changes_between_epochs(one: Training) -> str | None:
         if origin.definition is not None and "epoch" in origin.definition.script.text(origin.definition.node):
             return f"`{origin.definition.name}` speaks of epochs, which workers that stay alive would not see change"
     return None
+
+
+# Optimizer
+
+
+def makes_optimizer(one: Training) -> bool:
+    """Whether the trainer is handed an optimizer, or is of a class that makes its own."""
+    if one.part("optimizers") is not None or one.part("optimizer_cls_and_kwargs") is not None:
+        return True
+    own = own_trainer(one.place, one.trainer)
+    made = ("create_optimizer", "create_optimizer_and_scheduler", "get_optimizer_cls_and_kwargs")
+    return own is not None and any(own.script.roles.calls.method(own, name) is not None for name in made)
+
+
+def is_adapter(one: Training) -> bool:
+    """Whether the trainer only trains an adapter, which has few parameters."""
+    return one.part("peft_config") is not None or one.place.program.mentions(one.place, _PEFT)
