@@ -62,7 +62,7 @@ import libcst as cst
 
 from speedlint.edits import CannotEdit
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import displays, reads
+from speedlint.semantics import displays, lightning, reads
 from speedlint.semantics.companions import check_gain, check_gain_of_display
 from speedlint.semantics.deferral import keep_on_device
 from speedlint.semantics.model import Frequency
@@ -71,7 +71,7 @@ from speedlint.semantics.script import Script
 
 def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     tensor = reads.avoidable_scalar(script, call)
-    if tensor is not None:
+    if tensor is not None and lightning.log_around(script, call) is None:
         message = f"`{reads.shown(script, call)}` waits for the GPU {reads.often(script, call)}"
         yield _finding(call, script, tensor, message)
 

@@ -8,7 +8,7 @@ import libcst as cst
 
 from speedlint.edits import CannotEdit
 from speedlint.semantics.halves import refuse_module_hazards
-from speedlint.semantics.model import Role
+from speedlint.semantics.model import Frequency, Role
 from speedlint.semantics.script import Script
 
 ACCELERATORS = ("accelerate.Accelerator", "accelerate.accelerator.Accelerator")
@@ -65,3 +65,16 @@ def refuse_scaling(script: Script, accelerator: cst.Call, *, half: bool) -> None
 
 def _is_made(script: Script, call: cst.Call) -> bool:
     return (script.name(call.func) or "").startswith("torch.optim.")
+
+
+def is_accumulated(script: Script, backward: cst.Call) -> bool:
+    """Whether a backward pass runs in each step of a loop, and the optimizer steps only in every few of them."""
+    loop = script.loops.driving_loop(backward)
+    if loop is None or script.frequency(backward) is not Frequency.STEP:
+        return False
+    steps = [call for call in script.method_calls("step") if script.source.contains(loop.body, call) and _steps(script, call)]
+    return bool(steps) and all(script.frequency(call) is Frequency.THROTTLED for call in steps)
+
+
+def _steps(script: Script, call: cst.Call) -> bool:
+    return isinstance(call.func, cst.Attribute) and script.role(call.func.value) is Role.OPTIMIZER

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.edits import CannotEdit
-from speedlint.semantics.model import Role
+from speedlint.semantics import library
+from speedlint.semantics.model import Definition, Role
 from speedlint.semantics.script import Script
 from speedlint.semantics.training import roots
 
@@ -102,3 +103,25 @@ def option(script: Script, trainer: cst.Call, name: str) -> object:
     given = script.argument(trainer, name)
     constant = script.constant(given) if given is not None else None
     return constant.value if constant is not None else None
+
+
+def log_around(script: Script, read: cst.CSTNode) -> cst.Call | None:
+    """The call of ``self.log`` or ``self.log_dict`` in a module of Lightning's that is handed what an expression reads."""
+    for up in script.source.ancestors(read):
+        match up:
+            case cst.Call(func=cst.Attribute(value=cst.Name("self"), attr=cst.Name("log" | "log_dict"))):
+                return up if _is_of_module(script, up) else None
+            case cst.Arg() | cst.Dict() | cst.DictElement():
+                continue
+            case _:
+                return None
+    return None
+
+
+def _is_of_module(script: Script, node: cst.CSTNode) -> bool:
+    function = script.function(node)
+    owner = script.names.owner(function) if function is not None else None
+    if owner is None:
+        return False
+    bases = script.roles.calls.foreign_bases(Definition(script, owner))
+    return any(base in library.LIGHTNING_MODULES for base in bases)

@@ -42,6 +42,7 @@ class Does(enum.Flag):
 
 
 _STEP_METHODS = frozenset({"training_step", "train_step"})
+_EVAL_STEP_METHODS = frozenset({"validation_step"})
 
 
 class Loops:
@@ -144,7 +145,7 @@ class Loops:
     def _busiest_call(self, function: cst.FunctionDef) -> Frequency:
         return max(
             (script.loops.frequency(call) for script, call in self.script.call_sites(function)),
-            default=Frequency.STEP if self._is_step_method(function) else Frequency.ONCE,
+            default=self._of_step_method(function),
         )
 
     def callers(self, node: cst.CSTNode) -> list[tuple[Script, cst.Call]]:
@@ -155,11 +156,17 @@ class Loops:
         often = self.of_function(function)
         return [(other, call) for other, call in self.script.call_sites(function) if other.loops.frequency(call) is often]
 
-    def _is_step_method(self, function: cst.FunctionDef) -> bool:
-        owner = self.script.names.owner(function)
-        if owner is None or function.name.value not in _STEP_METHODS:
-            return False
-        return self.script.roles.instance(Definition(self.script, owner)).role is Role.MODULE
+    def _of_step_method(self, function: cst.FunctionDef) -> Frequency:
+        """How often a method runs that a framework calls by its name: ``training_step``, Lightning's ``validation_step``."""
+        owner, name = self.script.names.owner(function), function.name.value
+        if owner is None or name not in _STEP_METHODS | _EVAL_STEP_METHODS:
+            return Frequency.ONCE
+        definition = Definition(self.script, owner)
+        if name in _EVAL_STEP_METHODS:
+            bases = self.script.roles.calls.foreign_bases(definition)
+            return Frequency.EVAL_STEP if any(base in library.LIGHTNING_MODULES for base in bases) else Frequency.ONCE
+        is_module = self.script.roles.instance(definition).role is Role.MODULE
+        return Frequency.STEP if is_module else Frequency.ONCE
 
     def driving_loop(self, node: cst.CSTNode) -> Loop | None:
         """The innermost loop around the node, in its own function, that drives steps or evaluation steps."""
