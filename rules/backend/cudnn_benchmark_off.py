@@ -62,7 +62,7 @@ def _is_meant(setting: backend.Setting, script: Script) -> bool:
 
 
 def _matters(script: Script) -> bool:
-    if backend.is_on_in_program(script, "benchmark") or backend.is_settled(script) or training.is_framework_driven(script):
+    if backend.is_on_in_program(script, "benchmark") or backend.is_settled(script) or training.is_loop_of_framework(script):
         return False
     return backend.is_planar(script) and backend.shapes_are_fixed(script)
 

@@ -26,6 +26,7 @@ __all__ = [
     "Placement",
     "is_convolutional",
     "is_framework_driven",
+    "is_loop_of_framework",
     "is_matmul_heavy",
     "is_small_linear",
     "model_placements",
@@ -66,6 +67,10 @@ _FRAMEWORKS = (
     "intel_extension_for_pytorch",
     "habana_frameworks",
 )
+_LOOPS_OF_ONES_OWN = ("accelerate", "apex.amp", "apex.fp16_utils", "deepspeed", "lightning_fabric", "torch.distributed")
+"""Frameworks of ``_FRAMEWORKS`` that leave the loop, and all that it does beside the precision, to the script."""
+_LIGHTNING = ("lightning", "pytorch_lightning")
+_LIGHTNING_LOOP = re.compile(rb"\bTrainer\b|LightningModule|LightningCLI")
 _DEPTH = 12
 
 Root = tuple[Script, cst.CSTNode]
@@ -358,16 +363,31 @@ def _attribute_sources(script: Script, node: cst.Attribute) -> Iterator[tuple[Sc
 def is_framework_driven(script: Script) -> bool:
     """Whether a library that brings its own mixed precision (a trainer, apex, FSDP) drives this script's training, or a
     another's of its program."""
+    return any(True for place in _near_frameworks(script) for _ in _frameworks(place))
+
+
+def is_loop_of_framework(script: Script) -> bool:
+    """Whether a library runs the loop itself, with switches of its own: a loop written with Accelerate or Fabric is none."""
+    return any(_runs_loop(place, name) for place in _near_frameworks(script) for name in _frameworks(place))
+
+
+def _near_frameworks(script: Script) -> Iterator[Script]:
     marks = {name.partition(".")[0].encode() for name in _FRAMEWORKS if not name.startswith("torch.")}
     marks |= {name.rpartition(".")[2].encode() for name in _FRAMEWORKS if name.startswith("torch.")}
-    return any(_imports_framework(place) for place in script.everywhere(*marks))
+    return script.everywhere(*marks)
 
 
-def _imports_framework(script: Script) -> bool:
+def _frameworks(script: Script) -> Iterator[str]:
+    """The frameworks, and what is taken from them, that a script imports."""
     for bindings in script.names.all_bindings():
         for binding in bindings:
             dotted = binding.dotted or ""
             named = any(dotted == name or dotted.startswith(f"{name}.") for name in _FRAMEWORKS)
             if named and script.program.module(script, dotted) is None:
-                return True
-    return False
+                yield dotted
+
+
+def _runs_loop(script: Script, name: str) -> bool:
+    if name.startswith(_LOOPS_OF_ONES_OWN):
+        return False
+    return name.partition(".")[0] not in _LIGHTNING or _LIGHTNING_LOOP.search(script.source.data) is not None
