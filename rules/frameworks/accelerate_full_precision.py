@@ -34,14 +34,15 @@ for images, labels in loader:
 ```
 
 ## Fix safety
-Numeric: rounding changes. The argument goes before what `accelerate launch` says. It is written where the code of the module
-is seen whole and holds nothing that float16 breaks, every optimizer of the program is prepared, and no gradients are clipped
-or read by hand; else it is shown. `fp16` without a GPU raises an error, so the argument asks for one; with `amp = "bf16"` it
-is bfloat16.
+Numeric: rounding changes. The argument goes before what `accelerate launch` says. It is written where the code of the
+module is seen whole and holds nothing that float16 breaks, every optimizer of the program is prepared, and no gradients are
+clipped or read by hand; else it is shown. On Apple's GPU `fp16` raises an error below torch 2.5, and bfloat16 is used on a
+CPU too, so the argument asks for CUDA; with `amp = "bf16"` it is bfloat16.
 
 ## Sources
 Hugging Face, "GPU" training guide: mixed precision; up to 3 times faster on tensor cores (NVIDIA). Read in the sources of
-accelerate 1.15: `mixed_precision=None` takes what the launcher's configuration says, which is `"no"` without one.
+accelerate 0.20 and 1.15: `mixed_precision=None` takes what the launcher's configuration says, which is `"no"` without one;
+`fp16` is left out on a CPU.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint import edits
-from speedlint.edits import CannotEdit, Edit
-from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.edits import CannotEdit
+from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import accelerated, evaluation, launch
 from speedlint.semantics.script import Script
 
@@ -76,7 +77,7 @@ def _is_set(script: Script, call: cst.Call, name: str) -> bool:
 
 def _finding(call: cst.Call, script: Script) -> Finding:
     half = script.options.amp
-    message = "the `Accelerator` is given no `mixed_precision`, so that it computes in float32 unless it is launched with one"
+    message = "the `Accelerator` is given no `mixed_precision`: it computes in float32 unless it is launched with one"
     advice = f'pass `mixed_precision="{half}"`, or launch with `--mixed_precision {half}`'
     try:
         accelerated.refuse_scaling(script, call, half=half == "fp16")

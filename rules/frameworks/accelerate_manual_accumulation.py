@@ -5,8 +5,8 @@ Finds loops that run `accelerator.backward(...)` in each step and step the optim
 `accelerator.accumulate(...)` or `accelerator.no_sync(...)` anywhere in the program.
 
 ## Why it is slow
-With several GPUs, each backward pass sums the gradients of all of them over the network. Only the sum before the optimizer's
-step is needed. `accumulate` leaves the others out. On one GPU there is nothing to exchange, so this is a note.
+With several GPUs, each backward pass sums the gradients of all of them over the network. Only the sum before the
+optimizer's step is needed. `accumulate` leaves the others out. On one GPU there is nothing to exchange, so this is a note.
 
 ## Example
 ```python
@@ -35,8 +35,8 @@ for batch in loader:
 ```
 
 ## Fix safety
-Never written: `accumulate` divides the loss itself, also steps at the end of the data, and everything that counts steps, such
-as the scheduler, has to agree with it.
+Never written: `accumulate` divides the loss itself, also steps at the end of the data, and everything that counts steps,
+such as the scheduler, has to agree with it.
 
 ## Sources
 Accelerate's documentation, "Comparing performance across distributed setups": 2.0 seconds a batch with an exchange in every
@@ -62,7 +62,7 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     for place, backward in accelerated.backwards(script, call):
         if place is script and accelerated.is_accumulated(place, backward):
             message = f"`{place.text(backward.func)}` exchanges gradients in each step, and the optimizer steps in every few"
-            advice = "use `with accelerator.accumulate(model):`; not rewritten, since what divides and counts must agree with it"
+            advice = "use `accelerator.accumulate(model)`; not rewritten, since what divides and counts must agree with it"
             yield Finding(backward, message, advice=advice, level=Level.NOTE)
 
 

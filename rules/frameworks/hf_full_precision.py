@@ -28,8 +28,8 @@ Trainer(model=model, args=args, train_dataset=data).train()
 ```
 
 ## Fix safety
-Numeric: rounding changes. `fp16=True` raises an error where there is no GPU, so the argument asks for one; with
-`amp = "bf16"` it is `bf16`, which needs an Ampere GPU.
+Numeric: rounding changes. Some releases raise an error for `fp16=True` or `bf16=True` where there is no GPU, so the
+argument asks for one; with `amp = "bf16"` it is `bf16`, which needs an Ampere GPU.
 
 A model whose weights are half already must not be trained with `fp16`: unscaling fails. Up to release 4 `from_pretrained`
 makes them float32, since 5 they are what the checkpoint holds. So it is written where the project requires a release below
@@ -40,8 +40,8 @@ reported.
 
 ## Sources
 Hugging Face, "GPU" training guide: mixed precision; up to 3 times faster on tensor cores (NVIDIA). Read in the sources of
-transformers 4.28 to 5.23: `fp16` and `bf16` are False by default and exclude each other; accelerate 1.15: fp16 without a GPU
-raises a ValueError.
+transformers 4.28 to 5.23: `fp16` and `bf16` are False by default and exclude each other; `fp16=True` without a GPU raises a
+ValueError in 4.28 to 4.36, `bf16=True` in 5.23.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ import libcst as cst
 
 from speedlint import edits
 from speedlint.edits import CannotEdit
-from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import evaluation, huggingface, launch
 from speedlint.semantics.devices import gpu_is_certain
 from speedlint.semantics.huggingface import Training
@@ -86,8 +86,8 @@ def _finding(one: Training) -> Finding:
     return Finding(one.arguments, _MESSAGE, fix, advice, Level.WARNING)
 
 
-def _edits(one: Training, half: str) -> tuple[edits.Edit, ...]:
-    value, imports = "True", ()
+def _edits(one: Training, half: str) -> tuple[Edit, ...]:
+    value, imports = "True", tuple[Edit, ...]()
     if not gpu_is_certain(one.script):
         spelled, imports = one.script.spell("torch.cuda.is_available")
         value = f"{spelled}()"

@@ -6,7 +6,8 @@ are made as they are read; and such with workers, several epochs and no `dataloa
 
 ## Why it is slow
 With 0 workers, the default, the training process takes the items out of the dataset, transforms and collates them between
-two steps. Workers do it in other processes while the step runs. Workers that do not persist are started again for each epoch.
+two steps. Workers do it in other processes while the step runs. Workers that do not persist are started again for each
+epoch.
 
 ## Example
 ```python
@@ -29,20 +30,20 @@ Trainer(model=model, args=args, train_dataset=images).train()
 ```
 
 ## Fix safety
-Numeric: the same items in the same order, but random transforms draw from each worker's own stream. It is written where
-the class of the dataset is in sight and sound in another process, and the script has a `__main__` guard, which spawned
-workers need; else it is shown. Classes that decode or transform as they are read are a warning, as are datasets with
-`set_transform` or `with_transform`; a class that only takes items out of memory is a note. Text that is tokenized already is
-left alone: there is little to do between the steps.
+Numeric: the same items in the same order, but random transforms draw from each worker's own stream. It is written where the
+class of the dataset is in sight and sound in another process, and the script has a `__main__` guard, which spawned workers
+need; else it is shown. Classes that decode or transform as they are read are a warning, as are datasets with
+`set_transform` or `with_transform`; a class that only takes items out of memory is a note. Text that is tokenized already
+is left alone: there is little to do between the steps.
 
 `dataloader_persistent_workers=True` is written where the project requires transformers 4.36, the first release that has it.
 Workers that stay alive do not see what is changed in the dataset between the epochs: set in callbacks, it is not seen here,
 so that this fix is written only for classes in sight that do not speak of epochs.
 
 ## Sources
-PyTorch's data-loading tutorial measures 2.7 times the throughput with workers, 1.3 times with persistent ones on short epochs.
-Read in the sources of transformers 4.28 to 5.23: 0 workers by default; `dataloader_persistent_workers`, False by default,
-is in 4.36 and not in 4.35; pinning is on by default.
+PyTorch's data-loading tutorial measures 2.7 times the throughput with workers, 1.3 times with persistent ones on short
+epochs. Read in the sources of transformers 4.28 to 5.23: 0 workers by default; `dataloader_persistent_workers`, False by
+default, is in 4.36 and not in 4.35; pinning is on by default.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ Finds `TrainingArguments` with `optim="adamw_torch"` or `"adamw_hf"`, of a `Trai
 `optim` where the target torch, or the transformers that the project requires, has another default than the fused form.
 
 ## Why it is slow
-`adamw_hf` updates one parameter after another in Python, `adamw_torch` with a kernel over all parameters for each formula of
-the update. The fused form does the whole update in one pass.
+`adamw_hf` updates one parameter after another in Python, `adamw_torch` with a kernel over all parameters for each formula
+of the update. The fused form does the whole update in one pass.
 
 ## Example
 ```python
@@ -25,13 +25,13 @@ args = TrainingArguments(output_dir="out", fp16=True, optim="adamw_torch_fused")
 ## Fix safety
 Numeric: the same formula, rounded in another order. Where torch may be older than 2.4, the first with a fused AdamW for the
 CPU, the argument asks for a GPU. It is shown for `adamw_hf`, which places its epsilon elsewhere, and for sharded models.
-Trainers that are handed an optimizer or make their own, and those of adapters such as LoRA, which have little to update, are
-left alone. Without `optim` it is a note: what is installed may be newer than what is required. Needs torch 2.0.
+Trainers that are handed an optimizer or make their own, and those of adapters such as LoRA, which have little to update,
+are left alone. Without `optim` it is a note: what is installed may be newer than what is required. Needs torch 2.0.
 
 ## Sources
 PyTorch pull request 96755 reports 9% for a whole training step; issue 121857 reports a slower step on one GPU, so let
-`speedlint verify` decide. Read in the sources of transformers: the default is `adamw_hf` in 4.31, `adamw_torch` in 4.35, 4.46 and
-4.53, and in 4.54 and later `adamw_torch_fused` with torch 2.8 or newer.
+`speedlint verify` decide. Read in the sources of transformers: the default is `adamw_hf` in 4.31, `adamw_torch` in 4.35,
+4.46 and 4.53, and in 4.54 and later `adamw_torch_fused` with torch 2.8 or newer.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint import edits
-from speedlint.edits import CannotEdit, Edit
-from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.edits import CannotEdit
+from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import eras, evaluation, huggingface, releases
 from speedlint.semantics.huggingface import Training
 from speedlint.semantics.script import Script
@@ -90,7 +90,7 @@ def _edits(one: Training) -> tuple[Edit, ...]:
     script, given = one.script, one.option("optim")
     if given is not None and not (isinstance(given, cst.SimpleString) and any(a.value is given for a in one.arguments.args)):
         raise CannotEdit("it is set elsewhere")
-    value, imports = '"adamw_torch_fused"', ()
+    value, imports = '"adamw_torch_fused"', tuple[Edit, ...]()
     if (script.options.torch or _SINCE) < _ON_CPU:
         spelled, imports = script.spell("torch.cuda.is_available")
         value = f'{value} if {spelled}() else "adamw_torch"'

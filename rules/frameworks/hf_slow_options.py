@@ -2,13 +2,13 @@
 
 ## What it does
 Finds `TrainingArguments` of a `Trainer` that trains with `skip_memory_metrics=False`, `debug="underflow_overflow"`,
-`full_determinism=True`, an `empty_cache()` every few steps, a full evaluation or a checkpoint every few steps, a log line each
-step, or gradient checkpointing.
+`full_determinism=True`, an `empty_cache()` every few steps, a full evaluation or a checkpoint every few steps, a log line
+each step, or gradient checkpointing.
 
 ## Why it is slow
-Memory metrics have a thread of Python read the process's memory without a pause. The search for overflows looks at the inputs
-and outputs of every module. Emptied caches have to be allocated again. An evaluation reads the whole evaluation set. A log
-line makes the host wait for the GPU. Gradient checkpointing computes the forward pass twice to save memory.
+Memory metrics have a thread of Python read the process's memory without a pause. The search for overflows looks at the
+inputs and outputs of every module. Emptied caches have to be allocated again. An evaluation reads the whole evaluation set.
+A log line makes the host wait for the GPU. Gradient checkpointing computes the forward pass twice to save memory.
 
 ## Example
 ```python
@@ -25,15 +25,16 @@ args = TrainingArguments(output_dir="out", eval_strategy="steps", eval_steps=500
 ```
 
 ## Fix safety
-Never written: what is measured, logged and saved, and how much memory there is, is for you to say. Determinism, logging each
-step and gradient checkpointing are notes: they cost less, or are often needed. A training that stops after a few steps, or so
-soon that it is evaluated or saved only a few times, is left alone; so are options that are decided at run time.
+Never written: what is measured, logged and saved, and how much memory there is, is for you to say. Determinism, logging
+each step and gradient checkpointing are notes: they cost less, or are often needed. A training that stops after a few
+steps, or so soon that it is evaluated or saved only a few times, is left alone; so are options that are decided at run
+time.
 
 ## Sources
-Hugging Face, "GPU" training guide: gradient checkpointing slows training by about 20%, calling `empty_cache()` by about 10%; its
-reference of `TrainingArguments`: memory metrics are skipped by default because they slow down training and evaluation. Read
-in the sources of transformers 4.28 to 5.23: `skip_memory_metrics` is True, `logging_steps`, `eval_steps` and `save_steps` are
-500 by default.
+Hugging Face, "GPU" training guide: gradient checkpointing slows training by about 20%, calling `empty_cache()` by about
+10%; its reference of `TrainingArguments`: memory metrics are skipped by default because they slow down training and
+evaluation. Read in the sources of transformers 4.28 to 5.23: `skip_memory_metrics` is True, `logging_steps`, `eval_steps`
+and `save_steps` are 500 by default.
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         what = "makes torch take slower, deterministic algorithms"
         yield _finding(one, "full_determinism", what, "leave it out where runs need not be repeatable", Level.NOTE)
     if one.known("logging_steps") == 1 and one.known("logging_strategy") in (None, "steps"):
-        yield _finding(one, "logging_steps", "waits for the GPU in each step to log", "log every 10 steps or less", Level.NOTE)
+        what = "waits for the GPU in each step to log"
+        yield _finding(one, "logging_steps", what, "log every 10 steps or less", Level.NOTE)
     for name in ("gradient_checkpointing", "activation_checkpointing"):
         if one.known(name) is True:
             what = "computes the forward pass twice, to save memory"

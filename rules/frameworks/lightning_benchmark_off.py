@@ -25,9 +25,9 @@ trainer.fit(convolutional_module, loader)
 ```
 
 ## Fix safety
-Numeric: another algorithm adds up in another order. Nothing is reported where `benchmark` or `deterministic` is given, where
-the program asks for determinism, or where the shapes vary: a collate function of its own, several scales, boxes, padded
-sequences. A network of one or two convolutions is a note.
+Numeric: another algorithm adds up in another order. Nothing is reported where `benchmark` or `deterministic` is given,
+where the program asks for determinism, or where the shapes vary: a collate function of its own, several scales, boxes,
+padded sequences. A network of one or two convolutions is a note.
 
 ## Sources
 PyTorch's Performance Tuning Guide; Lightning's documentation, "benchmark": it often increases speed where input sizes stay

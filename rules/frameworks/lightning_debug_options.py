@@ -1,12 +1,12 @@
 """Lightning's `Trainer` is left in a mode for debugging.
 
 ## What it does
-Finds a `Trainer` that fits a module and is told `detect_anomaly=True`, to profile, to be deterministic, to log every step, or
-to stop after a batch (`fast_dev_run`).
+Finds a `Trainer` that fits a module and is told `detect_anomaly=True`, to profile, to be deterministic, to log every step,
+or to stop after a batch (`fast_dev_run`).
 
 ## Why it is slow
-Anomaly detection keeps a stack trace for each operation of the forward pass and looks for NaN after each of the backward one.
-The `advanced` profiler runs Python's own around every hook, the `pytorch` one records every operation. Deterministic
+Anomaly detection keeps a stack trace for each operation of the forward pass and looks for NaN after each of the backward
+one. The `advanced` profiler runs Python's own around every hook, the `pytorch` one records every operation. Deterministic
 algorithms are the slower ones. A value that is logged in each step makes the host wait for the GPU each time. A
 `fast_dev_run` trains on almost nothing.
 
@@ -32,9 +32,9 @@ whether a run must be repeatable, or is meant to be measured, is for you to say.
 which only reads a clock, are notes. Options that are decided at run time are left alone.
 
 ## Sources
-A step with anomaly detection took 14.6 times as long, one under the autograd profiler 2.9 times (torch 2.13, CPU). Read in the
-sources of lightning 2.6: `detect_anomaly` is False, `deterministic` and `profiler` are None, `log_every_n_steps` is 50 by
-default.
+A step with anomaly detection took 14.6 times as long, one under the autograd profiler 2.9 times (torch 2.13, CPU). Read in
+the sources of lightning 2.6: `detect_anomaly` is False, `deterministic` and `profiler` are None, `log_every_n_steps` is 50
+by default.
 """
 
 from __future__ import annotations
@@ -108,9 +108,7 @@ def _argument(call: cst.Call, name: str) -> cst.Arg | None:
     return next((arg for arg in call.args if arg.keyword is not None and arg.keyword.value == name), None)
 
 
-def _shown(
-    call: cst.Call, name: str, what: str, instead: str, script: Script, level: Level = Level.NOTE
-) -> Finding:
+def _shown(call: cst.Call, name: str, what: str, instead: str, script: Script, level: Level = Level.NOTE) -> Finding:
     arg = _argument(call, name)
     told = script.text(arg.value) if arg is not None else "..."
     return Finding(arg or call, f"`{name}={told}` {what}", advice=f"{instead}; {_NOT_KNOWN}", level=level)

@@ -1,8 +1,8 @@
 """`self.log(..., loss.item())` waits for the GPU in every step, where Lightning takes the tensor itself.
 
 ## What it does
-Finds reads of one number from a tensor on the GPU, `x.item()`, `float(x)`, that are handed to `self.log` or `self.log_dict` in
-the steps of a `LightningModule`. All other reads in its steps are `item-in-loop`.
+Finds reads of one number from a tensor on the GPU, `x.item()`, `float(x)`, that are handed to `self.log` or `self.log_dict`
+in the steps of a `LightningModule`. All other reads in its steps are `item-in-loop`.
 
 ## Why it is slow
 The GPU works through a queue while Python runs ahead and fills it. To hand over a number, Python stops until the GPU has
@@ -38,12 +38,13 @@ class Classifier(L.LightningModule):
 ```
 
 ## Fix safety
-Never written: a tensor in half precision is logged in half precision, a number is not, and with several GPUs `sync_dist` treats
-both alike only since they are tensors. A value with `prog_bar=True` is a note, since the progress bar reads it anyway.
+Never written: a tensor in half precision is logged in half precision, a number is not, and with several GPUs `sync_dist`
+treats both alike only since they are tensors. A value with `prog_bar=True` is a note, since the progress bar reads it
+anyway.
 
 ## Sources
-Lightning's documentation, "Speed up model training": avoid `.item()` and `.cpu()`, which wait for the GPU. Read in the sources
-of lightning 2.6: `self.log` detaches tensors and keeps them where they are.
+Lightning's documentation, "Speed up model training": avoid `.item()` and `.cpu()`, which wait for the GPU. Read in the
+sources of lightning 2.6: `self.log` detaches tensors and keeps them where they are.
 """
 
 from __future__ import annotations

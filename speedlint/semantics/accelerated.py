@@ -72,7 +72,9 @@ def is_accumulated(script: Script, backward: cst.Call) -> bool:
     loop = script.loops.driving_loop(backward)
     if loop is None or script.frequency(backward) is not Frequency.STEP:
         return False
-    steps = [call for call in script.method_calls("step") if script.source.contains(loop.body, call) and _steps(script, call)]
+    steps = [
+        call for call in script.method_calls("step") if script.source.contains(loop.body, call) and _steps(script, call)
+    ]
     return bool(steps) and all(script.frequency(call) is Frequency.THROTTLED for call in steps)
 
 

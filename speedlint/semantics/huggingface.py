@@ -102,7 +102,7 @@ class Training:
     @property
     def passes(self) -> float:
         """How often the data is read, three times by default; once where only steps are counted."""
-        if self.is_set("max_steps") and not self.known("max_steps") == -1:
+        if self.is_set("max_steps") and self.known("max_steps") != -1:
             return 1
         epochs = self.known("num_train_epochs")
         given = self.option("num_train_epochs")

@@ -21,16 +21,16 @@ _LONGEST = 300_000
 def chooses_precision(script: Script) -> bool:
     """Whether the program chooses a precision for its model by itself, or is launched with one.
 
-    Its own text speaks of half types, quantization or DeepSpeed, or a file beside the script, or above it in its project, of the
-    ``mixed_precision`` that ``accelerate launch`` takes.
+    Its own text speaks of half types, quantization or DeepSpeed, or a file beside the script, or above it in its project,
+    of the ``mixed_precision`` that ``accelerate launch`` takes.
     """
     if script.program.mentions(script, _HALF):
         return True
     return any(b"mixed_precision" in data or b"mixed-precision" in data for data in _texts(script))
 
 
-def _texts(script: Script) -> Iterator[bytes]:
-    return iter(script.once("launch texts", lambda: tuple(_read(script)), ()))
+def _texts(script: Script) -> list[bytes]:
+    return script.once("launch texts", lambda: list(_read(script)), [])
 
 
 def _read(script: Script) -> Iterator[bytes]:

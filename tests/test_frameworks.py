@@ -1,0 +1,98 @@
+"""Rules on frameworks: what a project requires, and how it is launched, decides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from speedlint import requirements
+from speedlint.config import Settings
+from speedlint.diagnostic import Diagnostic
+from speedlint.engine import Engine
+from speedlint.registry import Registry
+
+REGISTRY = Registry.load()
+TRAINS = """\
+from transformers import AutoModelForSequenceClassification, Trainer, TrainingArguments
+
+def main(name, data):
+    model = AutoModelForSequenceClassification.from_pretrained(name)
+    args = TrainingArguments("out"{options})
+    Trainer(model, args, train_dataset=data).train()
+"""
+READS = """\
+from torch.utils.data import Dataset
+from transformers import Trainer, TrainingArguments
+from PIL import Image
+
+class Photos(Dataset):
+    def __getitem__(self, index):
+        return {"pixel_values": Image.open("a.jpg").resize((8, 8))}
+
+def main(model):
+    args = TrainingArguments("out", dataloader_num_workers=4, fp16=True)
+    Trainer(model, args, train_dataset=Photos()).train()
+
+if __name__ == "__main__":
+    main(None)
+"""
+
+
+def _found(folder: Path, text: str, code: str, **files: str) -> list[Diagnostic]:
+    (folder / "train.py").write_text(text)
+    for name, content in files.items():
+        (folder / name.replace("_", ".")).write_text(content)
+    settings = Settings(folder, select=(code,), torch=(2, 2))
+    return list(Engine(settings, REGISTRY).check(folder / "train.py").diagnostics)
+
+
+@pytest.mark.parametrize(
+    ("requirement", "first_not_allowed"),
+    [
+        ("transformers<5", (5, 0)),
+        ("transformers>=4.30,<4.50", (4, 50)),
+        ("transformers==4.36.2", (4, 37)),
+        ("transformers==4.*", (5, 0)),
+        ("transformers~=4.36", (5, 0)),
+        ("transformers~=4.36.1", (4, 37)),
+        ("transformers<=4.40", (4, 41)),
+        ("transformers<4.31.1", (4, 32)),
+        ("transformers>=4.30", None),
+        ("transformers!=4.30", None),
+        ("transformers", None),
+    ],
+)
+def test_upper_bound(requirement: str, first_not_allowed: tuple[int, int] | None) -> None:
+    assert requirements.upper_bound(requirement) == first_not_allowed
+
+
+def test_a_model_is_in_full_precision_where_the_release_makes_it_so(tmp_path: Path) -> None:
+    text = TRAINS.format(options="")
+    assert [each.level.value for each in _found(tmp_path, text, "SPD801")] == ["note"]
+    (found,) = _found(tmp_path, text, "SPD801", requirements_txt="transformers==4.40.0\n")
+    assert found.level.value == "warning"
+    assert found.fix is not None
+
+
+def test_a_launch_with_a_precision_is_no_finding(tmp_path: Path) -> None:
+    launched = "accelerate launch --mixed_precision bf16 train.py\n"
+    assert not _found(tmp_path, TRAINS.format(options=""), "SPD801", run_sh=launched)
+
+
+@pytest.mark.parametrize(("required", "is_written"), [("transformers>=4.40\n", True), ("transformers>=4.30\n", False)])
+def test_workers_persist_where_the_release_knows_them(tmp_path: Path, required: str, is_written: bool) -> None:
+    (found,) = _found(tmp_path, READS, "SPD802", requirements_txt=required)
+    assert (found.fix is not None) is is_written
+
+
+def test_the_default_optimizer_is_that_of_the_release(tmp_path: Path) -> None:
+    (found,) = _found(tmp_path, TRAINS.format(options=""), "SPD803", requirements_txt="transformers==4.40.0\n")
+    assert found.level.value == "note"
+    assert not _found(tmp_path, TRAINS.format(options=', optim="lomo"'), "SPD803")
+
+
+def test_a_trainer_that_benchmarks_is_no_finding(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[1] / "fixtures" / "rules" / "lightning_benchmark_off.py").read_text()
+    text = text.replace("L.Trainer(benchmark=False)", "L.Trainer(benchmark=True)")
+    assert not _found(tmp_path, text, "SPD813")
