@@ -78,7 +78,7 @@ def _finding(one: Training, what: str, level: Level) -> Finding:
     try:
         if one.known("optim") == "adamw_hf":
             raise CannotEdit("`adamw_hf` places its epsilon elsewhere")
-        if one.is_set("fsdp"):
+        if one.is_set("fsdp") or one.is_set("parallelism_config"):
             raise CannotEdit("the model is sharded")
         fix = Fix(_edits(one), Risk.NUMERIC, _SINCE)
         return Finding(one.arguments, message, fix, advice, level)

@@ -91,6 +91,8 @@ class Training:
     @property
     def is_on_gpu(self) -> bool:
         """Whether nothing keeps the trainer from a GPU, which it takes where there is one."""
+        if self.script.program.mentions(self.script, b"torch_xla"):
+            return False
         return not any(self.is_set(name) for name in _OTHER_DEVICES)
 
     @property
@@ -227,7 +229,14 @@ def _is_full(script: Script, node: cst.CSTNode) -> bool:
         return name.startswith(_FULL_LIBRARIES)
     if not name.endswith((".from_pretrained", ".from_config")):
         return True
-    return before or bool(_PUBLISHED_IN_FULL.match(_checkpoint(script, node)))
+    return before or (_is_fixed(script, node) and bool(_PUBLISHED_IN_FULL.match(_checkpoint(script, node))))
+
+
+def _is_fixed(script: Script, call: cst.Call) -> bool:
+    """Whether the checkpoint is written out in the program, and not only the default of an option."""
+    given = script.argument(call, "pretrained_model_name_or_path", 0)
+    made = [node for _, node in script.roles.origins(given)] if given is not None else []
+    return bool(made) and all(isinstance(node, cst.SimpleString) for node in made)
 
 
 def _told(script: Script, call: cst.Call) -> str:
