@@ -48,7 +48,7 @@ _OVERFLOWS = re.compile(r"t5|pegasus", re.IGNORECASE)
 """Models whose activations leave float16: they were trained in bfloat16."""
 _TRANSFORMS = re.compile(rb"\.(?:set|with)_transform\(|Image\.open|librosa\.load|torchaudio\.load")
 """What a program says whose items are decoded or transformed each time they are read."""
-_TRIAL = 10
+_TRIAL = 50
 """Steps up to which a training is only tried out."""
 
 
