@@ -2,8 +2,8 @@
 
 ## What it does
 Finds, at the line that puts it on a GPU, a trained network of several two-dimensional convolutions, in programs that never
-speak of `channels_last`. A warning where the program computes in half precision, else a note: without it the gain depends on
-the GPU. Silent for networks that attend or recur, and where a group or instance normalization between the convolutions would
+speak of `channels_last`. A warning where the program computes in half precision and the network attends nowhere, else a note:
+the gain depends on the GPU then. Silent for networks that mostly attend, or recur, for reinforcement learning, and where a group or instance normalization between the convolutions would
 change the layout back each time.
 
 ## Why it is slow
@@ -46,7 +46,7 @@ import libcst as cst
 
 from speedlint import edits
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import evaluation, layout, training
+from speedlint.semantics import evaluation, layout, steps, training
 from speedlint.semantics.script import Script
 
 
@@ -56,13 +56,15 @@ def check(module: cst.Module, script: Script) -> Iterator[Finding]:
     placed = training.model_placements(script)
     if not placed or layout.is_decided(script) or not evaluation.trains(script):
         return
-    for placement in placed:
+    if steps.is_reinforcement(script):
+        return
+    for placement in layout.in_branches(script, placed):
         if layout.may_gain(script, placement.module):
             yield _finding(placement, script)
 
 
 def _finding(placement: training.Placement, script: Script) -> Finding:
-    half = layout.has_tensor_cores(script)
+    half = layout.surely_gains(script, placement.module)
     code = " ".join(script.text(placement.module).split()).partition("(")[0]
     message = f"`{code}` convolves images with channels first in memory"
     message += ", in half precision too" if half else "; tensor cores read them last"

@@ -60,6 +60,20 @@ def may_gain(script: Script, module: cst.BaseExpression) -> bool:
     return bool(origins) and all(_is_planar(place, node, least) for place, node in origins)
 
 
+def in_branches(script: Script, placed: list[Placement]) -> list[Placement]:
+    """The placements, of those that give one variable its model in several branches the first, which then has the others as
+    its ``further`` ones."""
+    found: dict[object, Placement] = {}
+    for one in placed:
+        parent = script.source.parents[one.call]
+        target = parent.targets[0].target if isinstance(parent, cst.Assign) else None
+        branch = script.source.enclosing(one.call, cst.If)
+        key = (script.function(one.call), script.text(target)) if target is not None and branch is not None else one.call
+        first = found.get(key)
+        found[key] = one if first is None else Placement(first.call, first.module, (*first.further, one.call))
+    return list(found.values())
+
+
 def _is_planar(script: Script, node: cst.CSTNode, least: int) -> bool:
     if not isinstance(node, cst.Call):
         return False
@@ -68,7 +82,7 @@ def _is_planar(script: Script, node: cst.CSTNode, least: int) -> bool:
         name = script.name(node.func) or ""
         return name.startswith(_PLANAR) and not name.startswith(_NOT_PLANAR) and least == _FEW
     planar = library = lines = 0
-    for place, code in with_named(definition.script, definition.node):
+    for place, code in with_named(script, node):
         for call in place.source.inside(code, cst.Call):
             name = place.name(call.func) or ""
             if name in _VOLUMES or name in _UNDONE:
@@ -79,9 +93,9 @@ def _is_planar(script: Script, node: cst.CSTNode, least: int) -> bool:
     return (library > 0 and least == _FEW) or (planar >= least and planar > lines)
 
 
-def has_tensor_cores(script: Script) -> bool:
-    """Whether some of the program's work is in half precision, where the gain is."""
-    return any(names_autocast(place) for place in script.everywhere(b"autocast", b"NativeScaler", b"use_amp", b".half()"))
+def surely_gains(script: Script, module: cst.BaseExpression) -> bool:
+    """Whether the gain is likely: some of the program's work is in half precision, and the module does nothing but convolve."""
+    return not network(script, module).attention and any(names_autocast(place) for place in script.everywhere(b"autocast", b"NativeScaler", b"use_amp", b".half()"))
 
 
 def why_not(script: Script, placement: Placement) -> str | None:
