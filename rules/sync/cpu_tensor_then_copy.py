@@ -4,7 +4,7 @@
 Finds `torch.zeros(...).to(device)` and the like in training and evaluation steps: `zeros`, `ones`, `full`, `eye`, `arange`,
 `linspace`, `rand`, `randn` and others that make a tensor of sizes and numbers alone, also with a few operations between,
 and where a variable that nothing else uses holds it before the copy. What is made once, as in `__init__`, or kept for the
-next step, and what is filled on the host first, is left alone.
+next step, and what is filled on the host first, is left alone. In programs that never train it is a note.
 
 ## Why it is slow
 The copy is taken from ordinary memory, so the host waits until it has ended, and with it all that the GPU has queued: one
@@ -38,7 +38,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.edits import CannotEdit
-from speedlint.rule import Finding, Fix, Related, Risk, Rule
+from speedlint.rule import Finding, Fix, Level, Related, Risk, Rule
 from speedlint.semantics import creation, evaluation, reads
 from speedlint.semantics.model import FREQUENT
 from speedlint.semantics.script import Script
@@ -54,13 +54,14 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     made = reads.shown(script, found.factory.func)
     message = f"`{made}(...)` is made on the host and copied to the GPU {often}"
     advice = f"pass `device=` to `{made}`"
+    level = None if evaluation.trains(script) else Level.NOTE
     related = (Related(script.source, found.factory, "it is made here"),) if found.held is not None else ()
     try:
         fix = Fix(creation.on_device(script, found), Risk.EXACT if found.is_exact else Risk.NUMERIC)
     except CannotEdit as reason:
-        yield Finding(call, message, advice=f"{advice}; not rewritten, since {reason}", related=related)
+        yield Finding(call, message, advice=f"{advice}; not rewritten, since {reason}", level=level, related=related)
     else:
-        yield Finding(call, message, fix, advice)
+        yield Finding(call, message, fix, advice, level)
 
 
 RULE = Rule("SPD308", on=cst.Call, check=check, triggers=(b".to(", b".cuda("))

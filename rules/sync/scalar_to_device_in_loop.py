@@ -3,7 +3,7 @@
 ## What it does
 Finds `torch.tensor(0.5).to(device)`, `torch.tensor([1.0, 2.0], device=device)`, `torch.FloatTensor([...]).cuda()` and the
 like in training and evaluation steps, where what is copied is a number, or a list of constants. Data that is new in each
-step has to be copied and is left alone, as is what is made once and kept.
+step has to be copied and is left alone, as is what is made once and kept. In programs that never train it is a note.
 
 ## Why it is slow
 Also with `device=`, `torch.tensor` first makes the tensor on the host. The copy is taken from ordinary memory, so the host
@@ -37,7 +37,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from speedlint.rule import Finding, Rule
+from speedlint.rule import Finding, Level, Rule
 from speedlint.semantics import creation, evaluation, reads, uploads
 from speedlint.semantics.model import FREQUENT
 from speedlint.semantics.script import Script
@@ -56,7 +56,8 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         cure = f"use the number as it is, or {full}, which copies nothing"
     else:
         cure = "make it once, before the loop or as a buffer of the module"
-    yield Finding(call, message, advice=f"{cure}; not rewritten, since its place is for the author to say")
+    level = None if evaluation.trains(script) else Level.NOTE
+    yield Finding(call, message, advice=f"{cure}; not rewritten, since its place is for the author to say", level=level)
 
 
 RULE = Rule("SPD309", on=cst.Call, check=check, triggers=(b"ensor(",))

@@ -26,6 +26,7 @@ _KEPT_OPERATORS = (cst.Multiply, cst.Add, cst.Subtract)
 _ELSEWHERE = ("torch.set_default_tensor_type", "torch.set_default_device")
 _WIDE = ("int", "int32", "int64", "long", "float", "float32", "float64", "double")
 _NAMED = re.compile(r"dev|gpu|cuda|rank", re.IGNORECASE)
+_EXPORT = re.compile(r"tracing|onnx|export|scripting", re.IGNORECASE)
 _MODES = (b"set_default_tensor_type", b"set_default_device")
 
 
@@ -151,7 +152,10 @@ def _is_number(script: Script, value: cst.BaseExpression) -> bool:
 
 
 def _is_bound_to_host(script: Script, factory: cst.Call) -> bool:
-    """Whether a factory says where or how it makes its tensor, so that it may be meant for the host."""
+    """Whether a factory says where or how it makes its tensor, as for one that is meant for the host, or makes it empty."""
+    match factory.args:
+        case [cst.Arg(value=cst.Integer("0"))]:
+            return True
     said = {arg.keyword.value for arg in factory.args if arg.keyword is not None}
     return bool(said & {"device", "out", "generator", "pin_memory", "layout", "names"}) or any(
         arg.star == "**" for arg in factory.args
@@ -173,16 +177,26 @@ def _has_whole_steps(script: Script, factory: cst.Call) -> bool:
 
 
 def is_kept(script: Script, move: cst.Call) -> bool:
-    """Whether the tensor is made only when it is missing: under a condition on what the branch then sets."""
+    """Whether the tensor is made only when it is missing, under a condition on what the branch then sets, or only while a
+    model is exported."""
     for up in script.source.ancestors(move):
         if isinstance(up, cst.If):
             asked = script.text(up.test)
             targets = (target.target for assign in script.source.inside(up.body, cst.Assign) for target in assign.targets)
-            if any(isinstance(each, (cst.Attribute, cst.Subscript)) and _root(script, each) in asked for each in targets):
+            if _EXPORT.search(asked) or any(_asks_for(script, each, asked) for each in targets):
                 return True
         if isinstance(up, cst.FunctionDef):
             return any("cache" in script.text(each.decorator) for each in up.decorators)
     return False
+
+
+def _asks_for(script: Script, target: cst.CSTNode, asked: str) -> bool:
+    """Whether a condition is about the attribute or the entry that is set, or about a variable that is None."""
+    if isinstance(target, (cst.Attribute, cst.Subscript)):
+        return _root(script, target) in asked
+    if not isinstance(target, cst.Name) or not re.search(rf"\b{target.value} is None", asked):
+        return False
+    return all(binding.kind is not Kind.PARAMETER for binding in _all(script, target))
 
 
 def _root(script: Script, target: cst.Attribute | cst.Subscript) -> str:

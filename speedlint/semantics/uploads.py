@@ -12,6 +12,7 @@ from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
 
 _FROM_DATA = ("torch.tensor", "torch.as_tensor")
+_NUMBERS = (cst.Integer, cst.Float, cst.UnaryOperation)
 _FROM_LISTS = tuple(f"torch.{name}" for name in "Tensor FloatTensor LongTensor IntTensor DoubleTensor BoolTensor".split())
 
 
@@ -71,7 +72,11 @@ def _before_same(script: Script, node: cst.BaseExpression) -> cst.BaseExpression
 
 
 def _is_scalar(script: Script, data: cst.BaseExpression) -> bool:
-    known = script.constant(data)
+    """Whether an expression is a number that is written there, or the one that a variable is given."""
+    if isinstance(data, cst.Name) and data.value not in ("True", "False"):
+        bindings = script.names.reaching(data)
+        return len(bindings) == 1 and bindings[0].kind is Kind.ASSIGN and isinstance(bindings[0].value, _NUMBERS)
+    known = script.constant(data) if not isinstance(data, cst.Attribute) else None
     return known is not None and isinstance(known.value, (int, float))
 
 
