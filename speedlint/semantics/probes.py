@@ -38,6 +38,28 @@ def serves_probe(script: Script, optimizer: cst.Call) -> bool:
     return False
 
 
+def is_in_benchmark(script: Script, node: cst.CSTNode) -> bool:
+    """Whether a node stands in a loop over no loader whose steps feed a module nothing but new tensors."""
+    loop = script.loops.driving_loop(node)
+    if loop is None or script.loops.iterates_loader(loop):
+        return False
+    steps = [step for step in training_steps(script) if script.source.contains(loop, step.backward)]
+    return any(step.forward.args and all(_is_new(script, arg.value) for arg in step.forward.args) for step in steps)
+
+
+def _is_new(script: Script, expression: cst.BaseExpression) -> bool:
+    """Whether an expression is a tensor that a factory has just made, moved or reshaped at most."""
+    match expression:
+        case cst.Name():
+            values = [binding.value for binding in script.names.reaching(expression)]
+            return bool(values) and all(isinstance(value, cst.Call) and _is_new(script, value) for value in values)
+        case cst.Call(func=func) if script.name(func) in _FACTORIES:
+            return True
+        case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=method))) if method in _SAME:
+            return _is_new(script, inner)
+    return False
+
+
 def _is_dropped(step: Step, variable: cst.Name, methods: frozenset[str]) -> bool:
     """Whether a local variable is made in the function of the step and used for nothing that outlasts it."""
     script = step.script
