@@ -10,7 +10,6 @@ import libcst as cst
 from speedlint.semantics import datasets
 from speedlint.semantics.loaders import Loader
 from speedlint.semantics.model import Definition, Frequency
-from speedlint.semantics.training import is_framework_driven
 
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
@@ -18,6 +17,11 @@ if TYPE_CHECKING:
 SAMPLERS = ("torch.utils.data.distributed.DistributedSampler", "torch.utils.data.DistributedSampler")
 _WRAPPERS = ("torch.nn.parallel.DistributedDataParallel", "apex.parallel.DistributedDataParallel")
 _SHARES = re.compile("rank|world|shard|replica|num_gpus|worker_id", re.IGNORECASE)
+_TELLERS = frozenset(
+    "lightning pytorch_lightning lightning_fabric accelerate transformers.Trainer transformers.Seq2SeqTrainer fastai "
+    "mmengine mmcv composer colossalai catalyst torchtune ignite.distributed detectron2 fairseq".split()
+)
+_TELLING_MARKS = tuple({name.partition(".")[0].encode() for name in _TELLERS})
 _SHARING_MARKS = (b"DistributedSampler", b"set_epoch", b"deepspeed", b"horovod", b"accelerate")
 
 
@@ -49,7 +53,13 @@ def shuffles(script: Script, made: cst.Call) -> bool:
 def tells_epoch(script: Script) -> bool:
     """Whether any sampler of the program is told the epoch: by the script, by its framework, by an override of its own."""
     tells = any(other.method_calls("set_epoch") for other in script.everywhere(b".set_epoch("))
-    return tells or any(is_framework_driven(other) for other in script.everywhere(b"Trainer", b"accelerate", b"lightning"))
+    return tells or any(_imports_teller(other) for other in script.everywhere(*_TELLING_MARKS))
+
+
+def _imports_teller(script: Script) -> bool:
+    """Whether a script imports a library that tells the samplers of its loaders the epoch."""
+    named = (binding.dotted or "" for bindings in script.names.all_bindings() for binding in bindings)
+    return any(name in _TELLERS or name.startswith(tuple(f"{each}." for each in _TELLERS)) for name in named)
 
 
 def trains_again(found: Loader) -> bool:
@@ -63,6 +73,8 @@ def trains_again(found: Loader) -> bool:
 
 def wraps(found: Loader) -> tuple[Script, cst.Call] | None:
     """The call that wraps a module for distributed training, in the file that makes or reads the loader."""
+    if not found.script.program.mentions(found.script, b"DistributedDataParallel"):
+        return None
     for script in dict.fromkeys((found.script, *(start.script for start in found.starts))):
         for call in script.calls(*_WRAPPERS):
             return script, call
@@ -75,7 +87,7 @@ def may_share(found: Loader) -> bool:
         return True
     if any(found.parameter(name) is not None for name in ("sampler", "batch_sampler", "worker_init_fn", "generator")):
         return True
-    if any(found.script.program.mentions(found.script, mark) for mark in _SHARING_MARKS):
+    if any(found.script.program.mentions(found.script, mark) for mark in (*_SHARING_MARKS, *_TELLING_MARKS)):
         return True
     return any(_knows_process(origin) for origin in found.origins)
 
