@@ -2,7 +2,8 @@
 
 ## What it does
 Finds shuffling `DistributedSampler`s of loaders that training reads in several epochs, in programs that call `set_epoch`
-nowhere; and loaders without a sampler in training that `DistributedDataParallel` runs in several processes.
+nowhere; and loaders without a sampler in training that `DistributedDataParallel` or `FullyShardedDataParallel` runs in
+several processes.
 
 ## Why it is slow
 The sampler draws its order from its seed and the number of the epoch. Where the number stays 0, every epoch has the same

@@ -15,14 +15,18 @@ if TYPE_CHECKING:
     from speedlint.semantics.script import Script
 
 SAMPLERS = ("torch.utils.data.distributed.DistributedSampler", "torch.utils.data.DistributedSampler")
-_WRAPPERS = ("torch.nn.parallel.DistributedDataParallel", "apex.parallel.DistributedDataParallel")
+_WRAPPERS = (
+    "torch.nn.parallel.DistributedDataParallel",
+    "apex.parallel.DistributedDataParallel",
+    "torch.distributed.fsdp.FullyShardedDataParallel",
+)
 _SHARES = re.compile("rank|world|shard|replica|num_gpus|worker_id", re.IGNORECASE)
 _TELLERS = frozenset(
     "lightning pytorch_lightning lightning_fabric accelerate transformers.Trainer transformers.Seq2SeqTrainer fastai "
     "mmengine mmcv composer colossalai catalyst torchtune ignite.distributed detectron2 fairseq".split()
 )
 _TELLING_MARKS = tuple({name.partition(".")[0].encode() for name in _TELLERS})
-_SHARING_MARKS = (b"DistributedSampler", b"set_epoch", b"deepspeed", b"horovod", b"accelerate")
+_SHARING_MARKS = (b"DistributedSampler", b"set_epoch", b"deepspeed", b"horovod", b"evice_mesh", b"DeviceMesh")
 
 
 def sampler(found: Loader) -> tuple[Script, cst.Call] | None:
@@ -72,13 +76,14 @@ def trains_again(found: Loader) -> bool:
 
 
 def wraps(found: Loader) -> tuple[Script, cst.Call] | None:
-    """The call that wraps a module for distributed training, in the file that makes or reads the loader."""
-    if not found.script.program.mentions(found.script, b"DistributedDataParallel"):
+    """The call that wraps a module for distributed training, in the file that makes or reads the loader: where it can be, in
+    the function that reads it."""
+    if not any(found.script.program.mentions(found.script, mark) for mark in (b"DistributedData", b"FullyShardedData")):
         return None
-    for script in dict.fromkeys((found.script, *(start.script for start in found.starts))):
-        for call in script.calls(*_WRAPPERS):
-            return script, call
-    return None
+    places = dict.fromkeys((found.script, *(start.script for start in found.starts)))
+    calls = [(script, call) for script in places for call in script.calls(*_WRAPPERS)]
+    readers = [start.script.function(start.node) for start in found.starts]
+    return min(calls, key=lambda each: each[0].function(each[1]) not in readers, default=None)
 
 
 def may_share(found: Loader) -> bool:
