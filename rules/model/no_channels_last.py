@@ -2,9 +2,9 @@
 
 ## What it does
 Finds, at the line that puts it on a GPU, a trained network of several two-dimensional convolutions, in programs that never
-speak of `channels_last`. A warning where the program computes in half precision and the network attends nowhere, else a note:
-the gain depends on the GPU then. Silent for networks that mostly attend, or recur, for reinforcement learning, and where a group or instance normalization between the convolutions would
-change the layout back each time.
+speak of `channels_last`. A warning where the program computes in half precision and the network attends nowhere, else a
+note: the gain depends on the GPU then. Silent for networks that mostly attend, or recur, for reinforcement learning, and
+where a group or instance normalization between the convolutions would change the layout back each time.
 
 ## Why it is slow
 Tensor cores read the channels of one pixel side by side. With channels first, cuDNN has to reorder the input of each
@@ -59,7 +59,7 @@ def check(module: cst.Module, script: Script) -> Iterator[Finding]:
     if steps.is_reinforcement(script):
         return
     for placement in layout.in_branches(script, placed):
-        if layout.may_gain(script, placement.module):
+        if layout.may_gain(script, placement.module) and not layout.is_placed_before(script, placement):
             yield _finding(placement, script)
 
 

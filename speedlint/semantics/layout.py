@@ -10,7 +10,7 @@ import libcst as cst
 from speedlint.semantics import devices
 from speedlint.semantics.networks import network, with_named
 from speedlint.semantics.precision import names_autocast
-from speedlint.semantics.training import Placement, passed_through, roots
+from speedlint.semantics.training import Placement, model_placements, passed_through, roots
 
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
@@ -60,6 +60,16 @@ def may_gain(script: Script, module: cst.BaseExpression) -> bool:
     return bool(origins) and all(_is_planar(place, node, least) for place, node in origins)
 
 
+def is_placed_before(script: Script, placement: Placement) -> bool:
+    """Whether another script, where the model is made, puts it on its device already."""
+    origins = roots(script, placement.module)
+    makers = {place for place, _ in origins if place is not script}
+    made = {id(node) for _, node in origins}
+    return any(
+        id(node) in made for place in makers for other in model_placements(place) for _, node in roots(place, other.module)
+    )
+
+
 def in_branches(script: Script, placed: list[Placement]) -> list[Placement]:
     """The placements, of those that give one variable its model in several branches the first, which then has the others as
     its ``further`` ones."""
@@ -94,8 +104,10 @@ def _is_planar(script: Script, node: cst.CSTNode, least: int) -> bool:
 
 
 def surely_gains(script: Script, module: cst.BaseExpression) -> bool:
-    """Whether the gain is likely: some of the program's work is in half precision, and the module does nothing but convolve."""
-    return not network(script, module).attention and any(names_autocast(place) for place in script.everywhere(b"autocast", b"NativeScaler", b"use_amp", b".half()"))
+    """Whether the gain is likely: some of the program's work is in half precision, and the module attends nowhere."""
+    return not network(script, module).attention and any(
+        names_autocast(place) for place in script.everywhere(b"autocast", b"NativeScaler", b"use_amp", b".half()")
+    )
 
 
 def why_not(script: Script, placement: Placement) -> str | None:
