@@ -55,12 +55,13 @@ class Outlines(Dataset):
 Never fixed: whether the results fit into memory, or where else to keep them, is not in the script.
 
 ## Sources
-Run with numpy 2.4 and torch 2.13 on one thread of a CPU: `fixtures/projects/clothes_bisenet` at 320 pixels takes 12.0 ms an
-item, and 8.9 ms with its distance map kept; a 512 x 512 picture with its label map takes 10.9 ms out of a compressed `.npz`,
-0.6 ms out of an uncompressed one, and 0.2 ms out of two `.npy` files.
+Run with numpy 2.4 and torch 2.13 on one thread of a shared CPU, each the best of several runs:
+`fixtures/projects/clothes_bisenet` at 320 pixels takes 10.0 ms an item, and 7.5 ms with its distance map kept; a 512 x
+512 picture with its label map takes 10.9 ms out of a compressed `.npz`, 0.6 ms out of an uncompressed one, and 0.2 ms out of
+two `.npy` files.
 
-With pandas 3.1, scipy and h5py 3.16: a row of a table of 10000 x 20 numbers takes 24 ms where `read_csv` reads it each time;
-`distance_transform_edt` of 512 x 512 takes 34 ms; an image out of an HDF5 file 0.25 ms where the file is opened for it, and
+With pandas 3.1, scipy and h5py 3.16: a row of a table of 10000 x 20 numbers takes 18 ms where `read_csv` reads it each time;
+`distance_transform_edt` of 512 x 512 takes 21 ms; an image out of an HDF5 file 0.25 ms where the file is opened for it, and
 0.12 ms where it is open.
 """
 
