@@ -61,9 +61,9 @@ def may_gain(script: Script, module: cst.BaseExpression) -> bool:
 
 
 def is_placed_before(script: Script, placement: Placement) -> bool:
-    """Whether another script, where the model is made, puts it on its device already."""
+    """Whether another script, where the model is made and which is asked for too, puts it on its device already."""
     origins = roots(script, placement.module)
-    makers = {place for place, _ in origins if place is not script}
+    makers = {place for place, _ in origins if place is not script and script.is_reported(place)}
     made = {id(node) for _, node in origins}
     return any(
         id(node) in made for place in makers for other in model_placements(place) for _, node in roots(place, other.module)
@@ -92,7 +92,8 @@ def _is_planar(script: Script, node: cst.CSTNode, least: int) -> bool:
         name = script.name(node.func) or ""
         return name.startswith(_PLANAR) and not name.startswith(_NOT_PLANAR) and least == _FEW
     planar = library = lines = 0
-    for place, code in with_named(script, node):
+    parts = {code: place for place, code in (*with_named(definition.script, definition.node), *with_named(script, node))}
+    for code, place in parts.items():
         for call in place.source.inside(code, cst.Call):
             name = place.name(call.func) or ""
             if name in _VOLUMES or name in _UNDONE:
