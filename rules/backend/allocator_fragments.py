@@ -44,7 +44,7 @@ from speedlint.semantics.intent import Intent
 from speedlint.semantics.script import Script
 
 _NAMES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
-_PADS = ("torch.nn.utils.rnn.pad_sequence", "torch.nn.utils.rnn.pack_padded_sequence")
+_PADS = ("torch.nn.utils.rnn.pad_sequence",)
 _WHY = "not rewritten, since only a run shows whether it helps; it needs torch 2.1, and to be set before CUDA starts"
 
 
@@ -74,6 +74,6 @@ RULE = Rule(
     "SPD410",
     on=cst.Module,
     check=check,
-    triggers=(b"ALLOC_CONF", b"pad_sequence", b"pack_padded_sequence"),
+    triggers=(b"ALLOC_CONF", b"pad_sequence"),
     off=True,
 )

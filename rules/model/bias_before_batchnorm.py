@@ -45,7 +45,7 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     if layer is None or evaluation.is_test(script):
         return
     place, made = layer
-    if place is not script or not layers.has_bias(script, made):
+    if place is not script or not layers.has_bias(script, made) or layers.fills_biases(script):
         return
     yield Finding(
         made,

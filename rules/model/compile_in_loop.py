@@ -69,6 +69,8 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     found = recompilation.repeated(script, call, module)
     if found is None or (not found.sizes and _is_dynamic(script, call)):
         return
+    if recompilation.begins_with_recurrence(script, module):
+        return
     over = f"for {found.script.text(found.loop.target)} in {found.script.text(found.loop.iter)}"
     what = "makes a model of another size and compiles it anew"
     if not found.sizes:

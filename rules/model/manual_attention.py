@@ -60,7 +60,8 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         call,
         f"attention written out: `{code}` reads a matrix of weights that one fused kernel would not write",
         advice=f"use `F.scaled_dot_product_attention({arguments})`, whose scale is `1 / sqrt(query.size(-1))` unless it is "
-        "given; not written here, because mask, scale and dropout have to be passed the way it expects them",
+        "given, and whose fused kernels take four dimensions; not written here, because mask, scale and dropout have to be "
+        "passed the way it expects them",
         level=Level.WARNING if evaluation.is_in_forward(script, call) else None,
     )
 

@@ -39,7 +39,7 @@ import libcst as cst
 
 from speedlint.edits import CannotEdit
 from speedlint.rule import Finding, Fix, Level, Related, Risk, Rule
-from speedlint.semantics import creation, evaluation, probes, reads
+from speedlint.semantics import conditions, creation, evaluation, probes, reads
 from speedlint.semantics.model import FREQUENT
 from speedlint.semantics.script import Script
 
@@ -49,7 +49,12 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     if found is None or script.frequency(call) not in FREQUENT or not script.on_gpu or evaluation.is_test(script):
         return
     often = reads.often(script, call)
-    if often is None or creation.is_kept(script, call) or probes.is_in_benchmark(script, call):
+    if (
+        often is None
+        or conditions.depends_on_data(script, call)
+        or creation.is_kept(script, call)
+        or probes.is_in_benchmark(script, call)
+    ):
         return
     made = reads.shown(script, found.factory.func)
     message = f"`{made}(...)` is made on the host and copied to the GPU {often}"

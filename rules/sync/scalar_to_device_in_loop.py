@@ -38,7 +38,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.rule import Finding, Level, Rule
-from speedlint.semantics import creation, evaluation, reads, uploads
+from speedlint.semantics import conditions, creation, evaluation, reads, uploads
 from speedlint.semantics.model import FREQUENT
 from speedlint.semantics.script import Script
 
@@ -48,7 +48,7 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     if found is None or script.frequency(call) not in FREQUENT or not script.on_gpu or evaluation.is_test(script):
         return
     often = reads.often(script, call)
-    if often is None or creation.is_kept(script, call):
+    if often is None or conditions.depends_on_data(script, call) or creation.is_kept(script, call):
         return
     message = f"`{reads.shown(script, call)}` copies a constant to the GPU {often}"
     if found.is_number:

@@ -140,9 +140,9 @@ def is_settled(script: Script) -> bool:
     )
 
 
-def is_conditional(script: Script, assign: cst.Assign) -> bool:
-    """Whether an assignment stands under an ``if`` that is no ``__main__`` guard, within its function."""
-    for up in script.source.ancestors(assign):
+def is_conditional(script: Script, node: cst.CSTNode) -> bool:
+    """Whether a node stands under an ``if`` that is no ``__main__`` guard, within its function."""
+    for up in script.source.ancestors(node):
         if isinstance(up, cst.FunctionDef):
             return False
         if isinstance(up, cst.If) and "__name__" not in script.text(up.test):

@@ -94,6 +94,33 @@ def ends_loop(node: Conditional) -> bool:
     return isinstance(node, cst.If) and isinstance(last_statement(node.body), cst.Break)
 
 
+def depends_on_data(script: Script, node: cst.CSTNode) -> bool:
+    """Whether a line runs only for some data: under a condition, within its function, on a tensor or on its shape."""
+    child: cst.CSTNode = node
+    for up in script.source.ancestors(node):
+        if isinstance(up, cst.FunctionDef):
+            return False
+        if isinstance(up, (cst.If, cst.IfExp)) and child is not up.test and _is_of_tensors(script, up.test):
+            return True
+        child = up
+    return False
+
+
+def _is_of_tensors(script: Script, test: cst.BaseExpression) -> bool:
+    names = (each for each in script.source.inside(test, cst.Name) if _is_looked_into(script, each))
+    return any(script.role(each) in (Role.TENSOR, Role.BATCH) for each in names)
+
+
+def _is_looked_into(script: Script, name: cst.Name) -> bool:
+    """Whether a name stands for a value that a test looks at: no attribute's, and not only to see whether it is None."""
+    match script.source.parents[name]:
+        case cst.Attribute(attr=attr):
+            return attr is not name
+        case cst.Comparison(comparisons=[cst.ComparisonTarget(operator=cst.Is() | cst.IsNot())]):
+            return False
+    return True
+
+
 def is_sanity_check(script: Script, test: cst.CSTNode) -> bool:
     """Whether a condition asks for values that are not finite."""
     return any(

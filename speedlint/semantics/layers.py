@@ -45,6 +45,26 @@ def _before_in_sequence(script: Script, norm: cst.Call) -> tuple[Script, cst.Cal
     return (script, before) if isinstance(before, cst.Call) and script.is_call_to(before, *_BIAS_AT) else None
 
 
+def fills_biases(script: Script) -> bool:
+    """Whether the program initializes the bias of layers without asking whether they have one."""
+    return any(
+        (place.name(call.func) or "").startswith("torch.nn.init.")
+        and any(isinstance(arg.value, cst.Attribute) and arg.value.attr.value == "bias" for arg in call.args)
+        and not _asks_for_bias(place, call)
+        for place in script.everywhere(b"init.")
+        for call in place.source.of(cst.Call)
+    )
+
+
+def _asks_for_bias(script: Script, call: cst.Call) -> bool:
+    for up in script.source.ancestors(call):
+        if isinstance(up, cst.FunctionDef):
+            return False
+        if isinstance(up, cst.If) and "bias" in script.text(up.test):
+            return True
+    return False
+
+
 def has_bias(script: Script, layer: cst.Call) -> bool:
     """Whether a layer's construction gives it a bias for certain."""
     asked = script.argument(layer, "bias", _BIAS_AT.get(script.name(layer.func) or "", 7))

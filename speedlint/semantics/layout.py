@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import enum
 import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from speedlint.semantics import devices
+from speedlint.semantics import devices, intent
+from speedlint.semantics.intent import Intent
 from speedlint.semantics.networks import network, with_named
-from speedlint.semantics.precision import names_autocast
+from speedlint.semantics.per_item import is_per_item
+from speedlint.semantics.precision import halvings
 from speedlint.semantics.training import Placement, model_placements, passed_through, roots
 
 if TYPE_CHECKING:
@@ -24,6 +27,7 @@ _PLANAR = (
     "resnest.",
     "pretrainedmodels.",
 )
+_CHANNELS_TO_SECOND = ["0", "3", "1", "2"]
 _NOT_PLANAR = ("torchvision.models.video", "torchvision.models.detection")
 _CONVOLUTIONS = ("torch.nn.Conv2d", "torch.nn.ConvTranspose2d", "torch.nn.functional.conv2d")
 _LINES = ("torch.nn.Conv1d", "torch.nn.ConvTranspose1d", "torch.nn.functional.conv1d")
@@ -38,6 +42,10 @@ _BREAKS = (
         re.compile(rb"LBFGS|parameters_to_vector"),
         "something in the program views all parameters as one vector, which raises",
     ),
+    (
+        re.compile(rb"[dD]ropout\(|rand_like|randn_like|bernoulli"),
+        "dropout draws its mask in the order of memory, so that other values would be dropped",
+    ),
     (re.compile(rb"as_strided|data_ptr|\.stride\(|set_\("), "the program works with strides"),
     (re.compile(rb"Conv3d|ConvTranspose3d"), "the program holds three-dimensional convolutions, for which it raises"),
     (re.compile(rb"autograd\.Function|cpp_extension|Function\):"), "operations of its own may expect the usual layout"),
@@ -46,8 +54,16 @@ _BREAKS = (
 
 
 def is_decided(script: Script) -> bool:
-    """Whether the program speaks of memory formats."""
-    return script.program.mentions(script, _SAYS)
+    """Whether the program speaks of memory formats, or turns batches so that their channels lie last already."""
+    return script.program.mentions(script, _SAYS) or any(_turns_batches(place) for place in script.everywhere(b".permute("))
+
+
+def _turns_batches(script: Script) -> bool:
+    """Whether a collate function hands out images whose channels lie last and are only counted as the second dimension."""
+    return any(
+        [script.text(arg.value) for arg in call.args] == _CHANNELS_TO_SECOND and is_per_item(script, call)
+        for call in script.method_calls("permute")
+    )
 
 
 def may_gain(script: Script, module: cst.BaseExpression) -> bool:
@@ -104,11 +120,28 @@ def _is_planar(script: Script, node: cst.CSTNode, least: int) -> bool:
     return (library > 0 and least == _FEW) or (planar >= least and planar > lines)
 
 
-def surely_gains(script: Script, module: cst.BaseExpression) -> bool:
-    """Whether the gain is likely: some of the program's work is in half precision, and the module attends nowhere."""
-    return not network(script, module).attention and any(
-        names_autocast(place) for place in script.everywhere(b"autocast", b"NativeScaler", b"use_amp", b".half()")
-    )
+class Half(enum.IntEnum):
+    """Whether a training computes in half precision, in which tensor cores gain most from channels last."""
+
+    NEVER = 0
+    CHOSEN = 1
+    """Where an option or a condition asks for it."""
+    ALWAYS = 2
+
+
+def half(script: Script, module: cst.BaseExpression) -> Half:
+    """Whether the program's work, that of a module without attention, is in half precision."""
+    if network(script, module).attention:
+        return Half.NEVER
+    marked = script.everywhere(b"autocast", b"NativeScaler", b"use_amp", b".half()")
+    return max((_half_at(place, node) for place in marked for node in halvings(place)), default=Half.NEVER)
+
+
+def _half_at(script: Script, node: cst.CSTNode) -> Half:
+    call = script.source.enclosing(node, cst.Call)
+    asked = script.argument(call, "enabled") if isinstance(call, cst.Call) else None
+    is_on = asked is None or (isinstance(asked, cst.Name) and asked.value == "True")
+    return Half(min(intent.of(script, node), Intent.ALWAYS if is_on else Intent.CHOSEN))
 
 
 def why_not(script: Script, placement: Placement) -> str | None:

@@ -67,7 +67,7 @@ _NO_NETWORKS = (
     "omegaconf.",
 )
 _PLAIN_MODULES = "torch.nn."
-_RECURRENT_LAYERS = frozenset(f"torch.nn.{name}" for name in ("LSTM", "GRU", "RNN", "LSTMCell", "GRUCell", "RNNCell"))
+RECURRENT_LAYERS = frozenset(f"torch.nn.{name}" for name in ("LSTM", "GRU", "RNN", "LSTMCell", "GRUCell", "RNNCell"))
 _SMALL_WIDTH = 1024
 _NARROW = 256
 """Hidden units up to which a step of a recurrent layer is bound by the launch of its kernels."""
@@ -292,7 +292,7 @@ def _own(script: Script, top: cst.CSTNode) -> Network:
             convolutions += 1
         elif name.startswith(_ATTENTION):
             attention = True
-        elif name in _RECURRENT_LAYERS:
+        elif name in RECURRENT_LAYERS:
             hidden = script.constant(given) if (given := script.argument(call, "hidden_size", 1)) is not None else None
             is_narrow = hidden is not None and isinstance(hidden.value, int) and hidden.value <= _NARROW
             narrow_recurrent, recurrent = narrow_recurrent or is_narrow, recurrent or not is_narrow

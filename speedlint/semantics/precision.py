@@ -19,7 +19,7 @@ def uses_autocast(step: Step) -> bool:
     script = step.script
     if any(names_autocast(other) for other in script.program.others(script, *_AUTOCAST_MARKS)):
         return True
-    return _is_in_reach(step, _autocasts(script))
+    return _is_in_reach(step, halvings(script))
 
 
 def _is_in_reach(step: Step, nodes: list[cst.CSTNode]) -> bool:
@@ -46,15 +46,15 @@ def is_sharded_in_half(script: Script) -> bool:
 def names_autocast(script: Script) -> bool:
     """Whether a script names autocast outside of its imports, or computes in half precision by hand."""
     data = script.source.data
-    return any(mark in data for mark in _AUTOCAST_MARKS) and any(True for _ in _autocasts(script))
+    return any(mark in data for mark in _AUTOCAST_MARKS) and any(True for _ in halvings(script))
 
 
-def _autocasts(script: Script) -> list[cst.CSTNode]:
+def halvings(script: Script) -> list[cst.CSTNode]:
     """The places that name autocast, imports left out, and those that turn a module or batch to half precision."""
-    return script.once("autocasts", lambda: _find_autocasts(script), [])
+    return script.once("autocasts", lambda: _find_halvings(script), [])
 
 
-def _find_autocasts(script: Script) -> list[cst.CSTNode]:
+def _find_halvings(script: Script) -> list[cst.CSTNode]:
     found: list[cst.CSTNode] = []
     for name in script.source.of(cst.Name):
         parent = script.source.parents[name]

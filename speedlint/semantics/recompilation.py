@@ -11,6 +11,7 @@ import libcst as cst
 
 from speedlint.semantics.model import Role
 from speedlint.semantics.names import Kind
+from speedlint.semantics.networks import RECURRENT_LAYERS
 from speedlint.semantics.training import passed_through
 
 if TYPE_CHECKING:
@@ -66,6 +67,35 @@ def _constructs(script: Script, node: cst.CSTNode) -> bool:
     return (script.name(node.func) or "").startswith("torch.nn.") and not script.is_call_to(
         node, "torch.nn.DataParallel", "torch.nn.parallel.DistributedDataParallel"
     )
+
+
+def begins_with_recurrence(script: Script, module: cst.BaseExpression) -> bool:
+    """Whether the first thing that a compiled module's ``forward`` does is to run an LSTM, GRU or RNN: the compiler refuses
+    these and, with nothing before them in its graph, leaves the whole ``forward`` uncompiled."""
+    made = [(place, node) for place, node in passed_through(script, module) if isinstance(node, cst.Call)]
+    return any(_runs_recurrence_first(place, node) for place, node in made)
+
+
+def _runs_recurrence_first(script: Script, made: cst.Call) -> bool:
+    definition = script.definition(made.func) or script.value(made.func).definition
+    forward = definition.script.roles.calls.method(definition, "forward") if definition is not None else None
+    if forward is None:
+        return False
+    place = forward.script
+    calls = [call for call in place.source.inside(forward.node, cst.Call) if _computes(place, call)]
+    first = next(
+        (call for call in calls if not any(call is not other and place.source.contains(call, other) for other in calls)),
+        None,
+    )
+    return first is not None and any(
+        other.is_call_to(node, *RECURRENT_LAYERS) for other, node in place.roles.origins(first.func)
+    )
+
+
+def _computes(script: Script, call: cst.Call) -> bool:
+    """Whether a call computes with tensors, and does not only ask for a size."""
+    name = script.name(call.func) or ""
+    return name.startswith("torch.") or script.role(call.func) is Role.MODULE
 
 
 def _loops_around(

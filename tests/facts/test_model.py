@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -165,3 +166,32 @@ def test_batch_normalization_takes_a_bias_away() -> None:
     torch.manual_seed(0)
     norm, x, bias = nn.BatchNorm2d(4), torch.randn(8, 4, 3, 3), torch.randn(1, 4, 1, 1)
     torch.testing.assert_close(norm(x), norm(x + bias), rtol=1e-4, atol=1e-4)
+
+
+def test_dropout_draws_its_mask_in_the_order_of_memory() -> None:
+    images = torch.ones(2, 3, 4, 5)
+    masks = []
+    for layout in (torch.contiguous_format, torch.channels_last):
+        torch.manual_seed(0)
+        masks.append(torch.nn.functional.dropout(images.to(memory_format=layout), 0.5))
+    assert not torch.equal(*masks)
+
+
+def test_a_forward_that_begins_with_an_lstm_is_not_compiled() -> None:
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lstm, self.head = torch.nn.LSTM(2, 3, batch_first=True), torch.nn.Linear(3, 1)
+
+        def forward(self, rows: torch.Tensor) -> torch.Tensor:
+            found: torch.Tensor = self.head(self.lstm(rows)[0])
+            return found
+
+    compiled: list[object] = []
+
+    def backend(graph: torch.fx.GraphModule, _inputs: list[torch.Tensor]) -> Callable[..., Any]:
+        compiled.append(graph)
+        return graph.forward
+
+    torch.compile(Net(), backend=backend)(torch.ones(1, 4, 2))
+    assert not compiled
