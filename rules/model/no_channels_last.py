@@ -46,8 +46,7 @@ import libcst as cst
 
 from speedlint import edits
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import evaluation, intent, layout, steps, training
-from speedlint.semantics.intent import Intent
+from speedlint.semantics import evaluation, layout, steps, training
 from speedlint.semantics.script import Script
 
 
@@ -60,9 +59,7 @@ def check(module: cst.Module, script: Script) -> Iterator[Finding]:
     if steps.is_reinforcement(script):
         return
     for placement in layout.in_branches(script, placed):
-        if intent.of(script, placement.call) is Intent.NEVER or layout.is_placed_before(script, placement):
-            continue
-        if layout.may_gain(script, placement.module):
+        if layout.may_gain(script, placement.module) and not layout.is_placed_before(script, placement):
             yield _finding(placement, script)
 
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from speedlint.semantics import devices, intent
+from speedlint.semantics import devices, intent, loaders
 from speedlint.semantics.intent import Intent
 from speedlint.semantics.networks import network, with_named
-from speedlint.semantics.per_item import is_per_item
 from speedlint.semantics.precision import halvings
 from speedlint.semantics.training import Placement, model_placements, passed_through, roots
 
@@ -55,14 +54,19 @@ _BREAKS = (
 
 def is_decided(script: Script) -> bool:
     """Whether the program speaks of memory formats, or turns batches so that their channels lie last already."""
-    return script.program.mentions(script, _SAYS) or any(_turns_batches(place) for place in script.everywhere(b".permute("))
+    return script.program.mentions(script, _SAYS) or _collates_channels_last(script)
 
 
-def _turns_batches(script: Script) -> bool:
+def _collates_channels_last(script: Script) -> bool:
     """Whether a collate function hands out images whose channels lie last and are only counted as the second dimension."""
+    if not script.program.mentions(script, b".permute("):
+        return False
     return any(
-        [script.text(arg.value) for arg in call.args] == _CHANNELS_TO_SECOND and is_per_item(script, call)
-        for call in script.method_calls("permute")
+        [place.text(arg.value) for arg in call.args] == _CHANNELS_TO_SECOND
+        for found in loaders.near(script)
+        for place, function in found.collate
+        for call in place.source.inside(function, cst.Call)
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value == "permute"
     )
 
 
@@ -90,7 +94,7 @@ def in_branches(script: Script, placed: list[Placement]) -> list[Placement]:
     """The placements, of those that give one variable its model in several branches the first, which then has the others as
     its ``further`` ones."""
     found: dict[object, Placement] = {}
-    for one in placed:
+    for one in (each for placement in placed for each in _that_run(script, placement)):
         parent = script.source.parents[one.call]
         target = parent.targets[0].target if isinstance(parent, cst.Assign) else None
         branch = script.source.enclosing(one.call, cst.If)
@@ -98,6 +102,12 @@ def in_branches(script: Script, placed: list[Placement]) -> list[Placement]:
         first = found.get(key)
         found[key] = one if first is None else Placement(first.call, first.module, (*first.further, one.call))
     return list(found.values())
+
+
+def _that_run(script: Script, placement: Placement) -> list[Placement]:
+    """A placement without those of its calls that stand under a condition which is false."""
+    calls = [call for call in (placement.call, *placement.further) if intent.of(script, call) is not Intent.NEVER]
+    return [Placement(calls[0], placement.module, tuple(calls[1:]))] if calls else []
 
 
 def _is_planar(script: Script, node: cst.CSTNode, least: int) -> bool:
