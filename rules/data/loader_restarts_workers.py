@@ -95,6 +95,8 @@ def _edit(found: Loader, workers: Setting) -> Edit:
 def _condition(script: Script, workers: Setting) -> str:
     """``True`` where there are workers for certain, else a comparison of the very expression that sets their number."""
     assert workers.expression is not None
+    if isinstance(workers.holder, cst.Name) and script.values.is_changed(workers.holder):
+        return f'{workers.holder.value}.get("num_workers", 0) > 0'
     if is_surely_positive(script, workers.expression):
         return "True"
     if workers.holder is not None:

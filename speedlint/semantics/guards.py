@@ -164,6 +164,30 @@ class Guards:
                 return True
         return False
 
+    def runs_on_gpu(self, node: cst.CSTNode) -> bool:
+        """Whether a line surely runs once its function does, where there is a GPU: no other condition and no loop is around
+        it."""
+        child: cst.CSTNode = node
+        for up in self.script.source.ancestors(node):
+            if isinstance(up, cst.FunctionDef):
+                return True
+            if isinstance(up, (cst.For, cst.While, cst.Try, cst.Else)):
+                return False
+            if isinstance(up, cst.If) and (child is not up.body or not self._is_true_on_gpu(up.test)):
+                return False
+            child = up
+        return True
+
+    def _is_true_on_gpu(self, test: cst.BaseExpression) -> bool:
+        """Whether a test asks for a GPU, and for nothing else but that no option forbids it."""
+        return any(self._finds_gpu(script, value) for script, value in self.script.roles.origins(test))
+
+    def _finds_gpu(self, script: Script, test: cst.BaseExpression) -> bool:
+        match test:
+            case cst.BooleanOperation(left=left, operator=cst.And(), right=right):
+                return self._finds_gpu(script, left) or self._finds_gpu(script, right)
+        return script.is_call_to(test, "torch.cuda.is_available", "torch.accelerator.is_available")
+
     def _asks_for_gpu(self, test: cst.BaseExpression) -> bool:
         return any(script.is_call_to(value, "torch.cuda.is_available") for script, value in self.script.roles.origins(test))
 

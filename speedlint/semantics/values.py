@@ -193,21 +193,26 @@ class Values:
         return any(arg.star == "*" or (arg.star == "**" and self.entries(arg.value) is None) for arg in call.args)
 
     def entries(self, expression: cst.BaseExpression) -> dict[str, cst.BaseExpression] | None:
-        """The entries of a dict whose keys are all known and which nothing changes after it is made."""
-        node: cst.CSTNode = expression
+        """The entries of a dict whose keys are all known and which nothing changes after it is made but ``update`` with
+        known entries, in every run or where there is a GPU: on a CPU those may be absent."""
         if isinstance(expression, cst.Subscript):
             match expression.slice:
                 case [cst.SubscriptElement(slice=cst.Index(value=cst.SimpleString() as key))]:
                     held = (self.entries(expression.value) or {}).get(str(key.evaluated_value))
                     return self.entries(held) if isinstance(held, (cst.Dict, cst.Call)) else None
             return None
-        if isinstance(expression, cst.Name):
-            bindings = self.script.names.reaching(expression)
-            if len(bindings) != 1 or bindings[0].kind is not Kind.ASSIGN or bindings[0].path or bindings[0].value is None:
-                return None
-            if self._is_changed(expression):
-                return None
-            node = bindings[0].value
+        if not isinstance(expression, cst.Name):
+            return self._written(expression)
+        bindings = self.script.names.reaching(expression)
+        if len(bindings) != 1 or bindings[0].kind is not Kind.ASSIGN or bindings[0].path or bindings[0].value is None:
+            return None
+        found = self._written(bindings[0].value)
+        for added in self._updates(expression) if found is not None else ():
+            found = {**found, **added} if found is not None and added is not None else None
+        return found
+
+    def _written(self, node: cst.CSTNode) -> dict[str, cst.BaseExpression] | None:
+        """The entries of ``{"a": 1}`` and ``dict(a=1)``."""
         if isinstance(node, cst.Dict):
             found = {}
             for element in node.elements:
@@ -219,14 +224,37 @@ class Values:
             return {arg.keyword.value: arg.value for arg in node.args if arg.keyword}
         return None
 
-    def _is_changed(self, name: cst.Name) -> bool:
+    def _updates(self, name: cst.Name) -> Iterator[dict[str, cst.BaseExpression] | None]:
+        """What is added to a dict, in order; None for a change of which not all is known."""
+        source = self.script.source
+        for change in self._changes(name):
+            match change, source.parents[change]:
+                case cst.Attribute(attr=cst.Name("update")), cst.Call(args=args) as call if (
+                    isinstance(source.parents[call], cst.Expr)
+                    and source.order[call] < source.order[name]
+                    and self.script.function(call) is self.script.function(name)
+                    and self.script.loops.guards.runs_on_gpu(call)
+                ):
+                    yield from (
+                        self.entries(arg.value) if arg.keyword is None and not arg.star else None
+                        for arg in args
+                        if arg.keyword is None
+                    )
+                    yield {arg.keyword.value: arg.value for arg in args if arg.keyword is not None}
+                case _:
+                    yield None
+
+    def is_changed(self, name: cst.Name) -> bool:
+        """Whether something is added to a dict or taken out of it after it is made."""
+        return any(True for _ in self._changes(name))
+
+    def _changes(self, name: cst.Name) -> Iterator[cst.Attribute | cst.Subscript]:
         for use in self.script.names.uses(name):
             parent = self.script.source.parents[use]
             if isinstance(parent, cst.Attribute) and parent.attr.value in ("update", "setdefault", "pop"):
-                return True
+                yield parent
             if isinstance(parent, cst.Subscript) and isinstance(self.script.source.parents[parent], cst.AssignTarget):
-                return True
-        return False
+                yield parent
 
     # Configuration objects
 
@@ -238,7 +266,7 @@ class Values:
         held = self.constant(base)
         if held is None or not isinstance(held.value, Entry):
             return None
-        if self.script.values.is_assigned(key) or (isinstance(base, cst.Name) and self._is_changed(base)):
+        if self.script.values.is_assigned(key) or (isinstance(base, cst.Name) and self.is_changed(base)):
             return None
         return held.script.values._entry(held.value.at(key), held.node)
 
