@@ -52,6 +52,8 @@ def test_a_rule_writes_what_the_target_release_has(rule: Rule, tmp_path: Path) -
         report = Engine(settings, REGISTRY, options=options, cache=cache).check(path)
         assert not report.problems
         fixable = tuple(each for each in report.diagnostics if stages.fixable(each, Risk.BEHAVIOR))
+        if not fixable:
+            continue
         if fixable not in known:
             staged = stages.fix((path,), settings, REGISTRY, options)
             assert not staged.problems
