@@ -367,6 +367,11 @@ def _syntax_problem(text: str, line: int) -> tuple[int, str]:
     return line, f"syntax error{words}; correct or exclude it"
 
 
+def is_none(node: cst.CSTNode | None) -> bool:
+    """Whether an expression is the name ``None``."""
+    return isinstance(node, cst.Name) and node.value == "None"
+
+
 def last_statement(body: cst.BaseSuite) -> cst.CSTNode | None:
     """The last small statement of a body, or its last compound statement."""
     last = body.body[-1] if body.body else None

@@ -12,6 +12,7 @@ import pytest
 from speedlint.semantics.entry import first_edit
 from speedlint.semantics.loaders import loader
 from speedlint.semantics.model import Frequency, Place, Role
+from speedlint.semantics.per_item import is_per_item
 from speedlint.semantics.program import Program
 from speedlint.semantics.script import Options, Script
 
@@ -552,3 +553,20 @@ def test_a_loader_of_a_demonstration_does_not_matter(project: Write) -> None:
     found = loader(script, last_call(script, "torch.utils.data.DataLoader(dataset)"))
     assert found is not None
     assert found.matters is False
+
+
+def test_a_collate_function_is_known_from_the_loader_of_another_file(project: Write) -> None:
+    script = project(
+        data="def joined(items):\n    probe(items)\n\n\ndef other(items):\n    probe(len(items))\n",
+        train="""
+        from torch.utils.data import DataLoader
+
+        from data import joined, other
+
+        loader = DataLoader([], collate_fn=joined)
+        for batch in loader:
+            other(batch)
+        """,
+    )
+    assert is_per_item(script, last_call(script, "probe(items)"))
+    assert not is_per_item(script, last_call(script, "probe(len(items))"))

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from speedlint.source import is_none
+
 if TYPE_CHECKING:
     from speedlint.semantics.loaders import Loader, Start
     from speedlint.semantics.script import Script
@@ -28,7 +30,7 @@ def changes_nothing(found: Loader) -> bool:
     generator = found.parameter("generator")
     if generator is None and found.setting("persistent_workers").is_off:
         return True
-    if generator is not None and not isinstance(generator, cst.Call) and not _is_none(generator):
+    if generator is not None and not isinstance(generator, cst.Call) and not is_none(generator):
         return False
     return found.is_followed and bool(found.starts) and all(_runs_to_its_end(start) for start in found.starts)
 
@@ -38,13 +40,9 @@ def _is_true(script: Script, expression: cst.BaseExpression) -> bool:
     return known is not None and known.value is True
 
 
-def _is_none(expression: cst.BaseExpression) -> bool:
-    return isinstance(expression, cst.Name) and expression.value == "None"
-
-
 def _is_own(script: Script, sampler: cst.BaseExpression | None) -> bool:
     """Whether a sampler is absent, or certainly one of torch's."""
-    if sampler is None or _is_none(sampler):
+    if sampler is None or is_none(sampler):
         return True
     found = list(script.roles.origins(sampler))
     return bool(found) and all(_is_made_by_torch(place, node) for place, node in found)
@@ -54,7 +52,7 @@ def _is_made_by_torch(script: Script, node: cst.BaseExpression) -> bool:
     if isinstance(node, cst.IfExp):
         return _is_own(script, node.body) and _is_own(script, node.orelse)
     if not isinstance(node, cst.Call) or not (script.name(node.func) or "").startswith("torch.utils.data."):
-        return _is_none(node)
+        return is_none(node)
     is_batches = (script.name(node.func) or "").endswith(".BatchSampler")
     return not is_batches or _is_own(script, script.argument(node, "sampler", 0))
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from speedlint.semantics import library
+from speedlint.source import is_none
 
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
@@ -163,7 +164,7 @@ def shapes_are_fixed(script: Script) -> bool:
 def _is_uneven(script: Script, call: cst.Call) -> bool:
     """Whether a loader may hand out batches of several shapes: its own collating, or samples one by one."""
     collate, size = script.argument(call, "collate_fn"), script.argument(call, "batch_size", 1)
-    if collate is not None and not (isinstance(collate, cst.Name) and collate.value == "None"):
+    if collate is not None and not is_none(collate):
         return True
     return (script.hides_arguments(call) and size is None) or (isinstance(size, cst.Integer) and size.value == "1")
 

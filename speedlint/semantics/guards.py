@@ -8,7 +8,7 @@ import libcst as cst
 
 from speedlint.semantics.model import Frequency, Role
 from speedlint.semantics.names import Kind
-from speedlint.source import last_statement
+from speedlint.source import is_none, last_statement
 
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
@@ -76,7 +76,7 @@ class Guards:
                 return Frequency.EPOCH
             case cst.Equal() if self._is_last(left, right) or self._is_last(right, left):
                 return Frequency.EPOCH
-            case cst.Is() if isinstance(right, cst.Name) and right.value == "None" and self._is_lazily_made(left):
+            case cst.Is() if is_none(right) and self._is_lazily_made(left):
                 return Frequency.EPOCH
             case cst.LessThan() | cst.LessThanEqual() if self._is_among_first(left, right):
                 return Frequency.EPOCH

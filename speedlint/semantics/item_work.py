@@ -14,6 +14,7 @@ from speedlint.semantics.array_loops import Walk
 from speedlint.semantics.item_decoding import DECODERS
 from speedlint.semantics.model import Definition
 from speedlint.semantics.repeats import Hangs, Run
+from speedlint.source import is_none
 
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
@@ -247,8 +248,9 @@ def is_for_want_of_it(script: Script, node: cst.CSTNode) -> bool:
 def _asks_for_kept(script: Script, test: cst.BaseExpression) -> bool:
     match test:
         case cst.Comparison(comparisons=[cst.ComparisonTarget(operator=operator, comparator=right)]):
-            is_none = isinstance(right, cst.Name) and right.value == "None"
-            return isinstance(operator, (cst.In, cst.NotIn)) or (is_none and isinstance(operator, (cst.Is, cst.IsNot)))
+            return isinstance(operator, (cst.In, cst.NotIn)) or (
+                is_none(right) and isinstance(operator, (cst.Is, cst.IsNot))
+            )
         case cst.UnaryOperation(operator=cst.Not(), expression=inner):
             return _asks_for_kept(script, inner)
         case cst.BooleanOperation(left=left, right=right):

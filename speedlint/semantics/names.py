@@ -10,7 +10,7 @@ from functools import cached_property
 
 import libcst as cst
 
-from speedlint.source import Source
+from speedlint.source import Source, is_none
 
 _SCOPES = (cst.Module, cst.FunctionDef, cst.ClassDef, cst.Lambda)
 _COMPREHENSIONS = (cst.ListComp, cst.SetComp, cst.GeneratorExp, cst.DictComp)
@@ -393,7 +393,7 @@ class Names:
             return None if base is None or base in _BUILTINS else f"{base}.{expression.attr.value}"
         if not isinstance(expression, cst.Name) or depth > 5:
             return None
-        bindings = [b for b in self.reaching(expression) if not _is_none(b.value)]
+        bindings = [b for b in self.reaching(expression) if not is_none(b.value)]
         if not bindings:
             return self._unbound(expression)
         names = {self._dotted_binding(binding, depth) for binding in bindings}
@@ -425,10 +425,6 @@ class Names:
                 elif dotted.startswith(full + "."):
                     spellings.append(name + dotted[len(full) :])
         return min(spellings, key=lambda spelling: (spelling.count("."), len(spelling), spelling), default=None)
-
-
-def _is_none(value: cst.BaseExpression | None) -> bool:
-    return isinstance(value, cst.Name) and value.value == "None"
 
 
 def _dotted_text(node: cst.BaseExpression) -> str:

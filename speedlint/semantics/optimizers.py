@@ -15,6 +15,7 @@ from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.training import roots, taken_apart
 from speedlint.semantics.values import returned
+from speedlint.source import is_none
 
 Move = tuple[Script, cst.Call]
 
@@ -91,10 +92,10 @@ def _expects_none(script: Script, gradient: cst.Attribute) -> bool:
     source = script.source
     parent = source.parents[gradient]
     if isinstance(parent, cst.Comparison):
-        return any(_is_none(target.comparator) for target in parent.comparisons)
+        return any(is_none(target.comparator) for target in parent.comparisons)
     if isinstance(parent, cst.AssignTarget):
         assign = source.parents[parent]
-        return isinstance(assign, cst.Assign) and _is_none(assign.value)
+        return isinstance(assign, cst.Assign) and is_none(assign.value)
     while isinstance(parent, cst.Attribute):
         name, parent = parent.attr.value, source.parents[parent]
         if name in ("zero_", "detach_"):
@@ -106,13 +107,9 @@ def _is_none_asked(script: Script, test: cst.BaseExpression) -> bool:
     return any(
         isinstance(each.left, cst.Attribute)
         and each.left.attr.value == "grad"
-        and any(_is_none(t.comparator) for t in each.comparisons)
+        and any(is_none(t.comparator) for t in each.comparisons)
         for each in script.source.inside(test, cst.Comparison)
     )
-
-
-def _is_none(node: cst.BaseExpression) -> bool:
-    return isinstance(node, cst.Name) and node.value == "None"
 
 
 # Where the parameters are

@@ -20,6 +20,7 @@ from speedlint.semantics.networks import (
 )
 from speedlint.semantics.script import Script
 from speedlint.semantics.values import returned
+from speedlint.source import is_none
 
 __all__ = [
     "Network",
@@ -313,7 +314,7 @@ def _binding_sources(script: Script, binding: Binding) -> Iterator[tuple[Script,
         taken = list(taken_apart(script, binding.value, binding.path))
         if not taken:
             yield script, binding.node
-        yield from ((place, value) for place, value in taken if not (isinstance(value, cst.Name) and value.value == "None"))
+        yield from ((place, value) for place, value in taken if not is_none(value))
     elif binding.kind is not Kind.AUGMENT:
         yield script, binding.node
 

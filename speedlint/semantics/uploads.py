@@ -10,6 +10,7 @@ from speedlint.semantics import creation
 from speedlint.semantics.model import Place
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
+from speedlint.source import is_none
 
 _FROM_DATA = ("torch.tensor", "torch.as_tensor")
 _NUMBERS = (cst.Integer, cst.Float, cst.UnaryOperation)
@@ -42,7 +43,7 @@ def _made(script: Script, call: cst.Call) -> cst.Call | None:
     """The call that makes the tensor of data, where ``call`` is the one that puts it on the GPU."""
     if script.name(call.func) in _FROM_DATA:
         device = script.argument(call, "device", 2)
-        if device is None or _is_none(device) or script.roles.calls.device_of(device) is Place.HOST:
+        if device is None or is_none(device) or script.roles.calls.device_of(device) is Place.HOST:
             return None
         return call
     if not isinstance(call.func, cst.Attribute) or call.func.attr.value not in ("to", "cuda"):
@@ -56,10 +57,6 @@ def _made(script: Script, call: cst.Call) -> cst.Call | None:
 
 def _asks_for_gradient(arg: cst.Arg) -> bool:
     return arg.keyword is not None and arg.keyword.value == "requires_grad"
-
-
-def _is_none(node: cst.BaseExpression) -> bool:
-    return isinstance(node, cst.Name) and node.value == "None"
 
 
 def _before_same(script: Script, node: cst.BaseExpression) -> cst.BaseExpression:
