@@ -378,6 +378,11 @@ def last_statement(body: cst.BaseSuite) -> cst.CSTNode | None:
     return last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last
 
 
+def leaves(body: cst.BaseSuite) -> bool:
+    """Whether a body ends with a statement that goes elsewhere: nothing after its block runs next."""
+    return isinstance(last_statement(body), (cst.Return, cst.Raise, cst.Break, cst.Continue))
+
+
 _SEQUENCES = (tuple, list)
 _PLAIN = (type(None), str, bool, cst.MaybeSentinel)
 _fields_of: dict[type, tuple[str, ...]] = {}

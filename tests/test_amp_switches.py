@@ -108,3 +108,40 @@ def test_it_is_shown_where_turning_it_on_would_break(tmp_path: Path, more: str, 
     (diagnostic,) = run.merge(run.check([path], settings(tmp_path), REGISTRY)).diagnostics
     assert diagnostic.fix is None
     assert why in diagnostic.advice
+
+
+ACCELERATED = """
+import torch
+from accelerate import Accelerator
+
+class Trainer:
+    def __init__(self, model, fp16=False):
+        self.accelerator = Accelerator(mixed_precision={precision})
+        self.model = self.accelerator.prepare(model)
+
+    def train(self, loader):
+        for x in loader:
+            self.accelerator.backward(self.model(x).mean())
+
+Trainer(torch.nn.Linear(8, 8)).train(range(8))
+"""
+
+
+@pytest.mark.parametrize(("precision", "is_found"), [("'fp16' if fp16 else 'no'", True), ("'bf16'", False), ("None", False)])
+def test_the_switch_of_an_accelerator_is_shown(tmp_path: Path, precision: str, is_found: bool) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(ACCELERATED.format(precision=precision))
+    found = run.merge(run.check([path], settings(tmp_path), REGISTRY)).diagnostics
+    assert [each.fix for each in found] == [None] * is_found
+
+
+def test_the_switch_of_apex_is_shown(tmp_path: Path) -> None:
+    path = written(tmp_path, "loss = model(x).mean()")
+    apex = "    if has_apex and args.use_amp:\n        model, optimizer = amp.initialize(model, optimizer)\n    for x"
+    text = path.read_text().replace("    for x", apex)
+    path.write_text(
+        f"try:\n    from apex import amp\n    has_apex = True\nexcept ImportError:\n    has_apex = False\n{text}"
+    )
+    (found,) = run.merge(run.check([path], settings(tmp_path), REGISTRY)).diagnostics
+    assert found.fix is None
+    assert "torch.autocast" in found.advice

@@ -96,3 +96,28 @@ def test_a_trainer_that_benchmarks_is_no_finding(tmp_path: Path) -> None:
     text = (Path(__file__).parents[1] / "fixtures" / "rules" / "lightning_benchmark_off.py").read_text()
     text = text.replace("L.Trainer(benchmark=False)", "L.Trainer(benchmark=True)")
     assert not _found(tmp_path, text, "SPD813")
+
+
+APEX = """\
+import torch
+from apex import amp
+from torch import nn
+
+def main(loader):
+    model = nn.Sequential(nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)).cuda()
+    optimizer = torch.optim.Adam(model.parameters())
+    model, optimizer = amp.initialize(model, optimizer, opt_level="O1")
+    for rows, labels in loader:
+        loss = nn.functional.cross_entropy(model(rows.cuda()), labels.cuda())
+        with amp.scale_loss(loss, optimizer) as scaled:
+            scaled.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+
+
+def test_an_optimizer_beside_apex_is_shown(tmp_path: Path) -> None:
+    (found,) = _found(tmp_path, APEX, "SPD502")
+    assert found.fix is None
+    assert "apex" in found.advice
+    assert not _found(tmp_path, f"import deepspeed\n{APEX}", "SPD502")

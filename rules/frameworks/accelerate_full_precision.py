@@ -65,7 +65,7 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         return
     if any(_is_set(script, call, name) for name in _DECIDES) or launch.chooses_precision(script):
         return
-    if accelerated.backwards(script, call):
+    if any(True for _ in script.calls_on(call, "backward")):
         yield _finding(call, script)
 
 

@@ -57,9 +57,9 @@ from speedlint.semantics.script import Script
 def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     if not script.is_call_to(call, *accelerated.ACCELERATORS) or evaluation.is_test(script):
         return
-    if any(True for _ in accelerated.uses(script, call, "accumulate", "no_sync")):
+    if any(True for _ in script.calls_on(call, "accumulate", "no_sync")):
         return
-    for place, backward in accelerated.backwards(script, call):
+    for place, backward in script.calls_on(call, "backward"):
         if place is script and accelerated.is_accumulated(place, backward):
             message = f"`{place.text(backward.func)}` exchanges gradients in each step, and the optimizer steps in every few"
             advice = "use `accelerator.accumulate(model)`; not rewritten, since what divides and counts must agree with it"

@@ -1,7 +1,8 @@
-"""Lightning's `Trainer` computes in float32 unless it is told a precision.
+"""Lightning's `Trainer` and `Fabric` compute in float32 unless they are told a precision.
 
 ## What it does
-Finds a `Trainer` that fits a module on a GPU and is given no `precision`.
+Finds a `Trainer` that fits a module on a GPU and is given no `precision`. A `Fabric` whose loop runs backward passes is a
+note, since `fabric run --precision` may give it one.
 
 ## Why it is slow
 Tensor cores multiply half-precision matrices several times faster than float32 ones, and half the bytes have to be moved.
@@ -48,18 +49,31 @@ from speedlint.semantics.networks import is_small_linear, network
 from speedlint.semantics.script import Script
 
 _DECIDES = ("precision", "plugins", "amp_backend")
+_FABRIC = 'pass `precision="{}-mixed"`, or run it by `fabric run --precision={}-mixed`'
 
 
 def check(call: cst.Call, script: Script) -> Iterator[Finding]:
-    if not any(call is each for each in lightning.trainers(script)) or script.hides_arguments(call):
+    is_fabric = script.is_call_to(call, *lightning.FABRICS)
+    if not is_fabric and not any(call is each for each in lightning.trainers(script)):
         return
-    if evaluation.is_test(script):
+    if script.hides_arguments(call) or evaluation.is_test(script):
         return
     if any(script.argument(call, name) is not None for name in _DECIDES) or lightning.is_elsewhere(script, call):
+        return
+    if is_fabric:
+        if not lightning.decides_precision(script, call) and any(True for _ in script.calls_on(call, "backward")):
+            yield _of_fabric(call, script)
         return
     fits = lightning.fits(script, call)
     if fits and not lightning.decides_precision(script, call) and not all(_is_small(*each) for each in fits):
         yield _finding(call, script, fits)
+
+
+def _of_fabric(call: cst.Call, script: Script) -> Finding:
+    half = "bf16" if script.options.amp == "bf16" else "16"
+    message = "the `Fabric` is given no `precision`: it computes in float32 unless it is run with one"
+    advice = f"{_FABRIC.format(half, half)}; not written, since gradients may be clipped or read by hand"
+    return Finding(call, message, advice=advice, level=Level.NOTE)
 
 
 def _is_small(script: Script, fit: cst.Call) -> bool:
@@ -85,4 +99,4 @@ def _finding(call: cst.Call, script: Script, fits: list[tuple[Script, cst.Call]]
     return Finding(call, message, fix, advice, Level.WARNING)
 
 
-RULE = Rule("SPD811", on=cst.Call, check=check, triggers=(b"Trainer(",))
+RULE = Rule("SPD811", on=cst.Call, check=check, triggers=(b"Trainer(", b"Fabric("))

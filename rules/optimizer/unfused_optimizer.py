@@ -87,7 +87,9 @@ def _is_worth_it(call: cst.Call, name: str, script: Script) -> bool:
         or any(script.argument(call, clash) for clash in _CLASHES)
     ):
         return False
-    if evaluation.is_test(script) or not evaluation.trains(script) or training.is_framework_driven(script):
+    if evaluation.is_test(script) or not evaluation.trains(script):
+        return False
+    if training.is_framework_driven(script) and not training.is_apex_driven(script):
         return False
     if optimizers.has_sparse_gradients(script) or optimizers.is_remote(script) or probes.serves_probe(script, call):
         return False
@@ -119,6 +121,8 @@ def _value(call: cst.Call, script: Script) -> tuple[str | None, str]:
     """What to write for ``fused``; None and the reason where nothing is safe."""
     if optimizers.is_sharded(script):
         return None, "not written here, because the model is sharded"
+    if training.is_apex_driven(script):
+        return None, "not written here, because apex takes part in the optimizer's step"
     if optimizers.has_momentum(Made(script, call)) and optimizers.may_be_scaled(script):
         return None, _UNSET_MOMENTUM
     held = optimizers.parameters(script, call)

@@ -71,7 +71,7 @@ def _finding(switch: switches.Switch) -> Finding:
     advice = "make it the default"
     try:
         refuse_known_hazards(setting.script, half=True)
-        fix = Fix(switches.turned_on(setting), Risk.NUMERIC)
+        fix = Fix(switches.turned_on(switch), Risk.NUMERIC)
     except CannotEdit as reason:
         advice = f"{advice}; not rewritten, since {reason}"
         return Finding(setting.node, message, advice=advice, level=Level.WARNING, related=related)

@@ -3,12 +3,14 @@
 ## What it does
 Finds loops over the rows of a tensor or array, `for i in range(x.shape[0])` with `x[i]`, or `for row in x`, that run a
 network once for each row, in training or evaluation and in the functions they call; such a loop in a file that is not
-checked is reported at the call. Loops over the rows of a tensor on the GPU that run no network are notes: boxes and ragged
-data need them. Loops over time whose turns hang on the one before are left alone.
+checked is reported at the call. Rows that are gathered one by one, `torch.stack([x[i] for i in rows])`, are found too. Loops
+over the rows of a tensor on the GPU that run no network are notes: boxes and ragged data need them. Loops over time whose
+turns hang on the one before are left alone.
 
 ## Why it is slow
 Each turn launches its own kernels on a batch of one, which leaves most of the GPU idle; the launches cost more than the
-work. One call on all rows does the same in one go.
+work. One call on all rows does the same in one go. An index that is a single number on the GPU is read by the host besides:
+`x[i]` waits for it.
 
 ## Example
 ```python
@@ -57,6 +59,7 @@ _WHY = "not rewritten, since memory and the code around decide how many rows may
 
 def check(node: cst.For | cst.Call, script: Script) -> Iterator[Finding]:
     if isinstance(node, cst.Call):
+        yield from _gathered(node, script)
         yield from _hidden(node, script)
         return
     found = batchwise.row_loop(script, node)
@@ -71,6 +74,17 @@ def check(node: cst.For | cst.Call, script: Script) -> Iterator[Finding]:
         message = f"the loop goes over the rows of `{rows}` one by one in every training step"
         advice = f"use operations on all rows, with a mask where they differ; {_WHY}"
         yield Finding(node.iter, message, advice=advice, level=Level.NOTE)
+
+
+def _gathered(call: cst.Call, script: Script) -> Iterator[Finding]:
+    found = batchwise.row_gather(script, call)
+    often = reads.often(script, call) if found is not None else None
+    if found is not None and often is not None:
+        taken, rows = (reads.shown(script, each) for each in found)
+        message = f"the list takes the rows of `{taken}` one by one {often}"
+        advice = f"`{taken}[{rows}]` takes them all at once, with no wait for an index"
+        advice = f"{advice}; not rewritten, since it means something else where `{rows}` is a mask"
+        yield Finding(call, message, advice=advice)
 
 
 def _hidden(call: cst.Call, script: Script) -> Iterator[Finding]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import libcst as cst
 
 from speedlint.edits import CannotEdit
@@ -15,24 +13,10 @@ ACCELERATORS = ("accelerate.Accelerator", "accelerate.accelerator.Accelerator")
 _CLIPS = ("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_value_", "torch.nn.utils.clip_grad_norm")
 
 
-def backwards(script: Script, accelerator: cst.Call) -> list[tuple[Script, cst.Call]]:
-    """The calls ``accelerator.backward(loss)`` of the object that a call makes."""
-    return [(place, call) for place, call in uses(script, accelerator, "backward") if call.args]
-
-
-def uses(script: Script, accelerator: cst.Call, *methods: str) -> Iterator[tuple[Script, cst.Call]]:
-    """The calls of an accelerator's methods."""
-    for place in script.everywhere(*(f".{method}(".encode() for method in methods)):
-        for call in place.method_calls(*methods):
-            assert isinstance(call.func, cst.Attribute)
-            if any(node is accelerator for _, node in place.roles.origins(call.func.value)):
-                yield place, call
-
-
 def prepared(script: Script, accelerator: cst.Call) -> list[tuple[Script, cst.BaseExpression]]:
     """What an accelerator is handed to prepare. Raises CannotEdit where that is hidden in ``*args``."""
     found = []
-    for place, call in uses(script, accelerator, "prepare", "prepare_model", "prepare_optimizer"):
+    for place, call in script.calls_on(accelerator, "prepare", "prepare_model", "prepare_optimizer"):
         for arg in call.args:
             if arg.star:
                 raise CannotEdit("what it prepares is hidden")

@@ -56,6 +56,24 @@ def within(script: Script, function: cst.FunctionDef) -> list[RowLoop]:
     return [each for each in found if each is not None and each.network is not None]
 
 
+def row_gather(script: Script, call: cst.Call) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
+    """``x`` and ``rows`` of ``torch.stack([x[i] for i in rows])``, both on the device: ``x[rows]``, taken row by row.
+
+    Where ``rows`` has one dimension each index is read on the host: torch turns a single integer into a position.
+    """
+    if not script.is_call_to(call, "torch.stack") or not call.args:
+        return None
+    dim = script.argument(call, "dim", 1)
+    match call.args[0].value:
+        case cst.ListComp(
+            elt=cst.Subscript(value=taken, slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Name(value=index)))]),
+            for_in=cst.CompFor(target=cst.Name(value=target), iter=rows, ifs=[], inner_for_in=None),
+        ) if index == target and (dim is None or script.text(dim) == "0"):
+            both = all(script.role(each) is Role.TENSOR and script.is_device_tensor(each) for each in (taken, rows))
+            return (taken, rows) if both else None
+    return None
+
+
 def _walked(script: Script, loop: cst.For) -> cst.BaseExpression | None:
     """``x`` of ``for row in x``."""
     return loop.iter if script.role(loop.iter) in _ROWS else None

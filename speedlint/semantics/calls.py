@@ -319,6 +319,8 @@ class Calls:
                 return base
             case Role.UNKNOWN if name == "cpu" or (name == "to" and self.place_of_move(call, Place.EITHER) is Place.HOST):
                 return at(UNKNOWN, Place.HOST)
+            case Role.UNKNOWN if name in library.NEW_TENSORS:
+                return at(TENSOR, self._device_argument(call, Place.EITHER))
             case Role.UNKNOWN if name in ("prepare", "setup_dataloaders", "prepare_data_loader"):
                 return self._prepared(call)
             case Role.UNKNOWN if name in ("log_every",):

@@ -21,6 +21,7 @@ _TRAINERS = (
     "pytorch_lightning.trainer.Trainer",
     "pytorch_lightning.trainer.trainer.Trainer",
 )
+FABRICS = ("lightning.Fabric", "lightning.fabric.Fabric", "lightning.fabric.fabric.Fabric", "lightning_fabric.Fabric")
 _NO_GPU = ("cpu", "mps", "tpu", "hpu")
 _A_HANDFUL = 50
 """Batches up to which a training is only tried out."""
@@ -67,13 +68,7 @@ def refuse_manual(script: Script, module: cst.BaseExpression) -> None:
 
 def fits(script: Script, trainer: cst.Call) -> list[tuple[Script, cst.Call]]:
     """The calls ``trainer.fit(...)`` of a trainer that a call makes."""
-    found = []
-    for place in script.everywhere(b".fit("):
-        for call in place.method_calls("fit"):
-            assert isinstance(call.func, cst.Attribute)
-            if any(node is trainer for _, node in place.roles.origins(call.func.value)):
-                found.append((place, call))
-    return found
+    return list(script.calls_on(trainer, "fit"))
 
 
 def is_elsewhere(script: Script, trainer: cst.Call) -> bool:

@@ -139,7 +139,8 @@ def join(values: Iterable[Value | None]) -> Value | None:
     """What holds of a value that is one of ``values``: a role holds only if all agree.
 
     None (nothing known yet, inside a cycle) and the literal None do not count beside others, nor does a literal number
-    beside a tensor: ``total = 0`` before ``total += loss``.
+    beside a tensor: ``total = 0`` before ``total += loss``. What a module returns counts as a tensor though it may be a dict
+    of them; beside a dict of tensors it is one.
     """
     known = list(dict.fromkeys(value for value in values if value is not None))
     if len(known) > 1:
@@ -147,6 +148,9 @@ def join(values: Iterable[Value | None]) -> Value | None:
     if any(value.role is Role.TENSOR for value in known):
         known = [value for value in known if not (value.role is Role.NUMBER and value.literal)]
         known = [replace(value, role=Role.TENSOR) if value.role is Role.BATCH else value for value in known]
+        mappings = [value for value in known if value.role is Role.MAPPING]
+        if mappings and all(value.element is not None and value.element.role is Role.TENSOR for value in mappings):
+            known = [Value(Role.MAPPING, element=value) if value.role is Role.TENSOR else value for value in known]
     if not known:
         return None
     first = known[0]

@@ -10,7 +10,7 @@ from functools import cached_property
 
 import libcst as cst
 
-from speedlint.source import Source, is_none
+from speedlint.source import Source, is_none, leaves
 
 _SCOPES = (cst.Module, cst.FunctionDef, cst.ClassDef, cst.Lambda)
 _COMPREHENSIONS = (cst.ListComp, cst.SetComp, cst.GeneratorExp, cst.DictComp)
@@ -323,15 +323,21 @@ class Names:
         return False
 
     def _settles(self, binding: Binding, around: set[int], covered: set[int]) -> bool:
-        """Whether nothing before the binding can reach the use: it always runs, or each branch of its if binds."""
+        """Whether nothing before the binding can reach the use: it always runs, or each branch of its if or try binds."""
         region = binding.region
         while region is not None and id(region) not in around:
             parent = self.source.parents[region]
-            if not isinstance(parent, cst.If):
-                return False
             covered.add(id(region))
-            branches = [parent.body, parent.orelse]
-            if not all(branch is not None and id(branch) in covered for branch in branches):
+            match parent:
+                case cst.If(body=body, orelse=orelse):
+                    settled = id(body) in covered and id(orelse) in covered
+                case cst.Try(body=body, handlers=handlers, orelse=orelse) if id(parent) not in around:
+                    settled = (id(body) in covered or id(orelse) in covered) and all(
+                        id(handler) in covered or leaves(handler.body) for handler in handlers
+                    )
+                case _:
+                    settled = False
+            if not settled:
                 return False
             region = self.region(parent)
         return True

@@ -15,7 +15,7 @@ from speedlint.semantics import library
 from speedlint.semantics.conditions import is_sanity_check
 from speedlint.semantics.model import FREQUENT, Frequency, Place, Role
 from speedlint.semantics.script import Script
-from speedlint.source import last_statement
+from speedlint.source import leaves
 
 _CONVERSIONS = ("float", "int", "bool")
 _HOST_VIEWS = frozenset({"cpu", "numpy", "detach", "to", "squeeze", "flatten", "reshape", "view"})
@@ -52,7 +52,6 @@ _SIZES = frozenset(
     "reshape new_zeros pad chunk split".split()
 )
 _PASSED_ON = frozenset("abs round float int list tuple sorted zip enumerate max min sum set reversed map dict".split())
-_LEAVES = (cst.Break, cst.Return, cst.Raise, cst.Continue)
 _MOST = 300
 _DEPTH = 3
 
@@ -164,7 +163,7 @@ def _need(script: Script, child: cst.CSTNode, parent: cst.CSTNode) -> Need | Non
     match parent:
         case cst.While():
             return Need.END
-        case cst.If(test=test, body=body) if child is test and isinstance(last_statement(body), _LEAVES):
+        case cst.If(test=test, body=body) if child is test and leaves(body):
             return None if is_sanity_check(script, test) else Need.END
         case cst.Index() | cst.Slice():
             return Need.SIZE

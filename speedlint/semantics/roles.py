@@ -311,9 +311,13 @@ class Roles:
         if owner is not None and self._is_self(function, parameter):
             return self.instance(Definition(script, owner))
         if parameter is function.params.star_arg:
-            return Value(Role.SEQUENCE, element=self._any_of(script.values.passed_beyond(function)))
+            beyond = script.values.passed_beyond(function)
+            unnamed = (place.roles.evaluate(each) for place, given in beyond for each in given)
+            return Value(Role.SEQUENCE, element=_any_of(unnamed))
         if parameter is function.params.star_kwarg:
-            return Value(Role.MAPPING, element=self._any_of(script.values.passed_by_name(function)))
+            calls = script.call_sites(function)
+            named = (each for place, call in calls for each in place.roles.by_name(function, call))
+            return Value(Role.MAPPING, element=_any_of(named))
         if parameter.default is None and owner is not None and self._is_forward(function, owner):
             return self._input(function, parameter)
         if owner is not None and self._is_batch(function, parameter, owner):
@@ -339,11 +343,14 @@ class Roles:
         place = Place.GPU if tensors and all(value.place is Place.GPU for value in tensors) else Place.EITHER
         return replace(TENSOR, place=place, assumed=not tensors or all(value.assumed for value in tensors))
 
-    def _any_of(self, passed: Iterable[tuple[Script, list[cst.BaseExpression]]]) -> Value | None:
-        """What one element of ``*args`` or ``**kwargs`` may be: a tensor where a call passes one, on the GPU if any is."""
-        given = [other.roles.evaluate(value) for other, values in passed for value in values]
-        tensors = [value for value in given if value is not None and value.role is Role.TENSOR]
-        return next((value for value in tensors if value.place is Place.GPU), next(iter(tensors), None)) or join(given)
+    def by_name(self, function: cst.FunctionDef, call: cst.Call) -> list[Value | None]:
+        """What a call in this script passes for the ``**kwargs`` of a function, also out of a dict that is handed on."""
+        params = function.params
+        named = {each.name.value for each in (*params.params, *params.kwonly_params)}
+        plain = (arg.value for arg in call.args if arg.keyword is not None and arg.keyword.value not in named)
+        dicts = (self.evaluate(arg.value) for arg in call.args if arg.star == "**")
+        held = [value.element if value.role is Role.MAPPING else value for value in dicts if value is not None]
+        return [*map(self.evaluate, plain), *held]
 
     def _is_batch(self, function: cst.FunctionDef, parameter: cst.Param, owner: cst.ClassDef) -> bool:
         """Whether a parameter is the batch that Lightning hands to a step of its module, on the module's device."""
@@ -726,6 +733,13 @@ def combined_place(values: list[Value]) -> Place:
     """Where the result of an operation on these tensors is: torch allows a host scalar beside device tensors."""
     places = {value.place for value in values}
     return Place.GPU if Place.GPU in places else join_places(places)
+
+
+def _any_of(given: Iterable[Value | None]) -> Value | None:
+    """What one element of ``*args`` or ``**kwargs`` may be: a tensor where a call passes one, on the GPU if any is."""
+    given = list(given)
+    tensors = [value for value in given if value is not None and value.role is Role.TENSOR]
+    return next((value for value in tensors if value.place is Place.GPU), next(iter(tensors), None)) or join(given)
 
 
 def _is_property(decorator: cst.Decorator) -> bool:

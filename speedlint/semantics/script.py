@@ -271,6 +271,14 @@ class Script:
         for script in self.everywhere(*{name.rpartition(".")[2].encode() for name in names}):
             yield from ((script, call) for call in script.calls(*names))
 
+    def calls_on(self, made: cst.Call, *methods: str) -> Iterator[tuple[Script, cst.Call]]:
+        """The calls of methods, in the program's scripts, on the object that a call makes."""
+        for place in self.everywhere(*(f".{method}(".encode() for method in methods)):
+            for call in place.method_calls(*methods):
+                assert isinstance(call.func, cst.Attribute)
+                if any(node is made for _, node in place.roles.origins(call.func.value)):
+                    yield place, call
+
     @cached_property
     def imports(self) -> list[Script]:
         """The first-party modules this script imports directly."""

@@ -181,19 +181,25 @@ class _Origin:
                     self.follow(arg.value)
 
     def _attribute(self, attribute: cst.Attribute) -> None:
-        """Assignments to the same attribute in this turn, as in ``self.loss = ...``."""
+        """Assignments to the same attribute in this turn, as in ``self.loss = ...`` and ``output, self.loss = ...``."""
         source, text = self.script.source, self.script.text(attribute)
-        for target in source.inside(self.turn, cst.AssignTarget):
-            assign = source.parents[target]
-            if (
-                isinstance(target.target, cst.Attribute)
-                and target.target.attr.value == attribute.attr.value
-                and isinstance(assign, cst.Assign)
-                and source.order[assign] < source.order[self.backward]
-                and self.script.text(target.target) == text
+        for assign in source.inside(self.turn, cst.Assign):
+            if source.order[assign] < source.order[self.backward] and any(
+                target.attr.value == attribute.attr.value and self.script.text(target) == text
+                for target in _attributes_set(assign)
             ):
                 self.statements.append(_line(self.script, assign))
                 self.follow(assign.value)
+
+
+def _attributes_set(assign: cst.Assign) -> Iterator[cst.Attribute]:
+    targets: list[cst.BaseExpression] = [target.target for target in assign.targets]
+    while targets:
+        target = targets.pop()
+        if isinstance(target, (cst.Tuple, cst.List)):
+            targets += [element.value for element in target.elements]
+        elif isinstance(target, cst.Attribute):
+            yield target
 
 
 def _line(script: Script, node: cst.CSTNode) -> cst.CSTNode:

@@ -12,13 +12,15 @@ from speedlint import edits
 from speedlint.edits import CannotEdit
 from speedlint.rule import Edit
 from speedlint.semantics import library
+from speedlint.semantics.accelerated import ACCELERATORS
 from speedlint.semantics.loader_settings import label
 from speedlint.semantics.model import Constant
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
 
 _AMP = re.compile(r"amp|fp_?16|bf_?16|half|mixed|autocast", re.IGNORECASE)
-_ENABLED = {"torch.autocast": 2, "torch.amp.autocast": 2, "torch.cuda.amp.autocast": 0}
+_APEX = "apex.amp.initialize"
+_ENABLED = {_APEX: 2, "torch.autocast": 2, "torch.amp.autocast": 2, "torch.cuda.amp.autocast": 0}
 _TRUE = {"False": "True", "0": "1"}
 
 
@@ -27,7 +29,7 @@ class Switch:
     """A switch that is off.
 
     Attributes:
-        script: the script that would enter autocast.
+        script: the script that would compute in half precision: by autocast, Accelerate or apex.
         call: the call that does.
         setting: the default, where it is written.
     """
@@ -43,8 +45,10 @@ def amp_off(script: Script) -> Iterator[Switch]:
     The setting has to be named for mixed precision: an option, field, key, parameter or variable.
     """
     found: dict[cst.CSTNode, Switch] = {}
-    for place in script.everywhere(b"autocast"):
-        for call in place.calls(*library.AUTOCASTS):
+    for place in script.everywhere(b"autocast", b"mixed_precision", b"apex"):
+        for call in place.calls(*library.AUTOCASTS, *ACCELERATORS, _APEX):
+            if place.is_call_to(call, *ACCELERATORS) and place.argument(call, "mixed_precision") is None:
+                continue
             condition = _condition(place, call)
             if condition is None:
                 return
@@ -65,6 +69,8 @@ def _called(setting: Constant) -> str:
 
 def _condition(script: Script, call: cst.Call) -> cst.BaseExpression | None:
     """What a call takes effect under: its ``enabled``, or the condition around it; None where it always does."""
+    if script.is_call_to(call, *ACCELERATORS):
+        return _asked_for(script, call)
     enabled = script.argument(call, "enabled", _ENABLED.get(script.name(call.func) or ""))
     if enabled is not None and script.text(enabled) != "True":
         return enabled
@@ -77,6 +83,14 @@ def _condition(script: Script, call: cst.Call) -> cst.BaseExpression | None:
         if isinstance(up, cst.FunctionDef):
             return None
         child = up
+    return None
+
+
+def _asked_for(script: Script, accelerator: cst.Call) -> cst.BaseExpression | None:
+    """``half`` of ``Accelerator(mixed_precision="fp16" if half else "no")``."""
+    match script.argument(accelerator, "mixed_precision"):
+        case cst.IfExp(test=test, orelse=cst.SimpleString() as otherwise) if otherwise.evaluated_value == "no":
+            return test
     return None
 
 
@@ -109,8 +123,13 @@ def _deciding(script: Script, test: cst.BaseExpression) -> list[Constant]:
     return [known] if known is not None and known.node is not test else []
 
 
-def turned_on(setting: Constant) -> tuple[Edit, ...]:
+def turned_on(switch: Switch) -> tuple[Edit, ...]:
     """Makes a default that is off one that is on. Raises CannotEdit."""
+    if switch.script.is_call_to(switch.call, _APEX):
+        raise CannotEdit("apex may not be there; `torch.autocast` and a `GradScaler` do the same without it")
+    if switch.script.is_call_to(switch.call, *ACCELERATORS):
+        raise CannotEdit("what Accelerate's loss scaling meets is not followed through this switch")
+    setting = switch.setting
     script, node = setting.script, setting.node
     if setting.entry is not None:
         raise CannotEdit(f"it is set in {setting.entry.path.name}, line {setting.entry.line}: write `true` there")

@@ -25,6 +25,7 @@ from speedlint.source import is_none
 __all__ = [
     "Network",
     "Placement",
+    "is_apex_driven",
     "is_convolutional",
     "is_framework_driven",
     "is_loop_of_framework",
@@ -365,6 +366,12 @@ def is_framework_driven(script: Script) -> bool:
     """Whether a library that brings its own mixed precision (a trainer, apex, FSDP) drives this script's training, or a
     another's of its program."""
     return any(True for place in _near_frameworks(script) for _ in _frameworks(place))
+
+
+def is_apex_driven(script: Script) -> bool:
+    """Whether apex is all that drives a program's training: it changes what is computed, and leaves the optimizer alone."""
+    found = {name for place in _near_frameworks(script) for name in _frameworks(place)}
+    return bool(found) and all(name.startswith("apex.") for name in found)
 
 
 def is_loop_of_framework(script: Script) -> bool:

@@ -162,17 +162,6 @@ class Values:
             if not any(arg.star for arg in plain):
                 yield script, [arg.value for arg in plain[named:]]
 
-    def passed_by_name(self, function: cst.FunctionDef) -> Iterator[tuple[Script, list[cst.BaseExpression]]]:
-        """What each known call of the function passes for its ``**kwargs``."""
-        for script, call in self.script.call_sites(function):
-            yield script, self.given_by_name(function, call)
-
-    def given_by_name(self, function: cst.FunctionDef, call: cst.Call) -> list[cst.BaseExpression]:
-        """What one call passes for the ``**kwargs`` of a function, those of a dict that is handed on left out."""
-        params = function.params
-        named = {each.name.value for each in (*params.params, *params.kwonly_params)}
-        return [arg.value for arg in call.args if arg.keyword is not None and arg.keyword.value not in named]
-
     # Arguments
 
     def argument(self, call: cst.Call, keyword: str, position: int | None) -> cst.BaseExpression | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from speedlint.semantics import conditions, displays, reads, shapes
+from speedlint.semantics import batchwise, conditions, displays, reads, shapes
 from speedlint.semantics.accumulators import may_be_overwritten
 from speedlint.semantics.model import FREQUENT, Place, Role, Value
 from speedlint.semantics.script import Script
@@ -60,7 +60,7 @@ def _holder(expression: cst.BaseExpression) -> cst.Name | None:
 
 def _hands_host(script: Script, function: cst.FunctionDef, parameter: cst.Param, caller: Script, call: cst.Call) -> bool:
     if parameter is function.params.star_kwarg:
-        given = [caller.value(each) for each in script.values.given_by_name(function, call)]
+        given = [value for value in caller.roles.by_name(function, call) if value is not None]
         return bool(given) and not any(value.role in (Role.TENSOR, Role.BATCH, Role.SEQUENCE) for value in given)
     value = script.values.given(function, parameter, caller, call)
     return value is not None and _is_host(caller.value(value))
@@ -94,6 +94,9 @@ def _candidates(script: Script, block: cst.CSTNode) -> Iterator[tuple[cst.BaseEx
         tensor = reads.avoidable_copy(script, call)
         if tensor is not None and not may_be_overwritten(script, tensor):
             yield reads.chain(script, call), tensor
+        gathered = batchwise.row_gather(script, call)
+        if gathered is not None:
+            yield call, gathered[1]
         if displays.is_display(script, call) and script.on_gpu:
             yield from ((shown, shown) for shown in displays.shown_tensors(script, call))
         if shapes.sized_by_values(script, call) is not None and shapes.is_only_reduced(script, call):

@@ -11,14 +11,13 @@ import libcst as cst
 from speedlint.semantics.model import Definition, Role
 from speedlint.semantics.steps import training_steps
 from speedlint.semantics.training import passed_through, roots, same_module, trained_modules
-from speedlint.source import last_statement
+from speedlint.source import leaves
 
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
 
 _UNWRAPS = ("module", "_orig_mod")
 _REMOTE = re.compile(rb"distributed\.autograd|dist_autograd|distributed\.rpc")
-_LEAVES = (cst.Return, cst.Raise, cst.Break, cst.Continue)
 
 
 def operand(script: Script, call: cst.Call) -> cst.BaseExpression | None:
@@ -95,7 +94,7 @@ def _leaves(script: Script, first: cst.Call, second: cst.Call) -> bool:
     for up in script.source.ancestors(first):
         if isinstance(up, cst.FunctionDef) or script.source.contains(up, second):
             return False
-        if isinstance(up, (cst.IndentedBlock, cst.SimpleStatementSuite)) and isinstance(last_statement(up), _LEAVES):
+        if isinstance(up, (cst.IndentedBlock, cst.SimpleStatementSuite)) and leaves(up):
             return True
     return False
 

@@ -63,3 +63,14 @@ def test_an_empty_cache_is_no_state_of_training() -> None:
 def test_caches_are_emptied_under_these_names() -> None:
     for module in (torch.cuda, torch.cuda.memory, torch.xpu, torch.mps, torch.accelerator):
         assert callable(module.empty_cache)
+
+
+def test_a_single_number_as_an_index_is_read_on_the_host() -> None:
+    table, chosen = torch.arange(6).reshape(3, 2), torch.tensor([2, 0])
+    with torch.profiler.profile() as one_by_one:
+        stacked = torch.stack([table[each] for each in chosen])
+    with torch.profiler.profile() as at_once:
+        gathered = table[chosen]
+    reads = [sum(event.name == "aten::_local_scalar_dense" for event in run.events()) for run in (one_by_one, at_once)]
+    assert reads == [2, 0]
+    assert torch.equal(stacked, gathered)
