@@ -121,3 +121,52 @@ def test_an_optimizer_beside_apex_is_shown(tmp_path: Path) -> None:
     assert found.fix is None
     assert "apex" in found.advice
     assert not _found(tmp_path, f"import deepspeed\n{APEX}", "SPD502")
+
+
+PREPARED = """\
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+{imports}
+
+def main(name):
+    {made}
+    model = {model}
+    optimizer = torch.optim.Adam(model.parameters())
+    model, optimizer = {call}(model, optimizer)
+    images = TensorDataset(torch.rand(1000, 3, 32, 32), torch.randint(0, 10, (1000,)))
+    for rows, labels in DataLoader(images, batch_size=100, num_workers=2):
+        loss = nn.functional.cross_entropy(model(rows.to(model.device)), labels.to(model.device))
+        optimizer.zero_grad()
+        {backward}(loss)
+        optimizer.step()
+
+main("a")
+"""
+FABRIC = {
+    "imports": "import lightning as L",
+    "made": 'fabric = L.Fabric(accelerator="cuda")',
+    "call": "fabric.setup",
+    "backward": "fabric.backward",
+}
+ACCELERATE = {
+    "imports": "from accelerate import Accelerator",
+    "made": "accelerator = Accelerator()",
+    "call": "accelerator.prepare",
+    "backward": "accelerator.backward",
+}
+CONVOLUTIONS = "nn.Sequential(*[nn.Conv2d(3, 3, 3, padding=1) for _ in range(20)], nn.Flatten(), nn.Linear(3072, 10))"
+PRODUCTS = "nn.Sequential(nn.Flatten(), nn.Linear(3072, 4096), nn.ReLU(), nn.Linear(4096, 10))"
+
+
+@pytest.mark.parametrize("framework", [FABRIC, ACCELERATE])
+def test_a_prepared_module_is_on_the_device(tmp_path: Path, framework: dict[str, str]) -> None:
+    (found,) = _found(tmp_path, PREPARED.format(model=CONVOLUTIONS, **framework), "SPD402")
+    assert found.fix is not None
+    (found,) = _found(tmp_path, PREPARED.format(model=PRODUCTS, **framework), "SPD105")
+    assert found.level.value == "note"
+    trains = PREPARED.format(model=CONVOLUTIONS, **framework).replace("import torch\n", f"import torch\n{BENCHMARK}", 1)
+    assert not _found(tmp_path, trains, "SPD402")
+
+
+BENCHMARK = "torch.backends.cudnn.benchmark = True\n"

@@ -40,14 +40,15 @@ import libcst as cst
 
 from speedlint import edits
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import backend, evaluation, training
+from speedlint.semantics import accelerated, backend, evaluation, training
 from speedlint.semantics.script import Script
 
 
 def check(module: cst.Module, script: Script) -> Iterator[Finding]:
     if not script.on_gpu or evaluation.is_test(script):
         return
-    placed = [one for one in training.model_placements(script) if training.is_convolutional(script, one.module)]
+    all_placed = [*training.model_placements(script), *accelerated.placements(script)]
+    placed = [one for one in all_placed if training.is_convolutional(script, one.module)]
     off = [one for one in backend.settings(script, "benchmark") if one.value is False and not _is_meant(one, script)]
     if not (placed or off) or not _matters(script):
         return
@@ -93,4 +94,4 @@ def _missing(placement: training.Placement, script: Script) -> Finding:
     return Finding(placement.call, message, Fix((line, *imports), Risk.NUMERIC), advice, level)
 
 
-RULE = Rule("SPD402", on=cst.Module, check=check, triggers=(b".to(", b".cuda(", b"benchmark"))
+RULE = Rule("SPD402", on=cst.Module, check=check, triggers=(b".to(", b".cuda(", b"benchmark", b".setup", b".prepare"))

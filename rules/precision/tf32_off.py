@@ -38,7 +38,7 @@ import libcst as cst
 
 from speedlint.edits import CannotEdit
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import eras
+from speedlint.semantics import accelerated, eras
 from speedlint.semantics.entry import first_edit, starts
 from speedlint.semantics.precision import names_autocast, sets_matmul_precision
 from speedlint.semantics.script import Script
@@ -57,12 +57,15 @@ def check(module: cst.Module, script: Script) -> Iterator[Finding]:
     entries = starts(script) if heavy is not None else []
     if heavy is None or not entries or any(_first_heavy(entry) for entry in entries if entry is not script):
         return
-    covered = any(names_autocast(place) for place in script.everywhere(b"autocast", b"NativeScaler", b"use_amp"))
     moved = " ".join(script.text(heavy.call).split())
-    message = f"`{moved}` trains a model of matrix products in full float32: TF32 is not enabled anywhere in the program"
-    if covered:
+    level = Level.NOTE
+    if heavy in accelerated.placements(script):
+        message = f"TF32 is not enabled for what runs in float32 of the module that `{moved}` prepares"
+    elif any(names_autocast(place) for place in script.everywhere(b"autocast", b"NativeScaler", b"use_amp")):
         message = f"TF32 is not enabled for what autocast leaves in float32 of `{moved}`"
-    level = Level.NOTE if covered else Level.WARNING
+    else:
+        message = f"`{moved}` trains a model of matrix products in full float32: TF32 is not enabled anywhere in the program"
+        level = Level.WARNING
     try:
         fix = Fix(first_edit(script, "torch.set_float32_matmul_precision", '("high")', heavy.call), Risk.NUMERIC, _SINCE)
     except CannotEdit as why:
@@ -72,7 +75,9 @@ def check(module: cst.Module, script: Script) -> Iterator[Finding]:
 
 
 def _first_heavy(script: Script) -> Placement | None:
-    return next((found for found in model_placements(script) if is_matmul_heavy(script, found.module)), None)
+    prepared = [] if accelerated.is_told_precision(script) else accelerated.placements(script)
+    placed = (*model_placements(script), *prepared)
+    return next((found for found in placed if is_matmul_heavy(script, found.module)), None)
 
 
-RULE = Rule("SPD105", on=cst.Module, check=check, triggers=(b".to(", b".cuda("))
+RULE = Rule("SPD105", on=cst.Module, check=check, triggers=(b".to(", b".cuda(", b".setup", b".prepare"))

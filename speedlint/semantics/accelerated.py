@@ -1,16 +1,42 @@
-"""Accelerate: the ``Accelerator`` that a loop trains with, and what it is handed to prepare."""
+"""Accelerate and Fabric: the object that a loop of one's own trains with, and what it is handed to prepare."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import libcst as cst
 
 from speedlint.edits import CannotEdit
+from speedlint.semantics import launch
 from speedlint.semantics.halves import refuse_module_hazards
+from speedlint.semantics.lightning import FABRICS
 from speedlint.semantics.model import Frequency, Role
 from speedlint.semantics.script import Script
+from speedlint.semantics.training import Placement, roots, trained_modules
 
 ACCELERATORS = ("accelerate.Accelerator", "accelerate.accelerator.Accelerator")
 _CLIPS = ("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_value_", "torch.nn.utils.clip_grad_norm")
+
+
+def placements(script: Script) -> list[Placement]:
+    """Where this script hands the modules it trains to an ``Accelerator`` or a ``Fabric``, which put them on the device."""
+    return script.once("prepared modules", lambda: list(_placements(script)), [])
+
+
+def _placements(script: Script) -> Iterator[Placement]:
+    trained = {id(node) for _, node in trained_modules(script)}
+    for place, made in script.calls_everywhere(*ACCELERATORS, *FABRICS):
+        for other, call in place.calls_on(made, "prepare", "prepare_model", "setup", "setup_module"):
+            for arg in call.args if other is script else ():
+                if script.role(arg.value) is Role.MODULE and trained & {id(node) for _, node in roots(script, arg.value)}:
+                    yield Placement(call, arg.value)
+
+
+def is_told_precision(script: Script) -> bool:
+    """Whether an ``Accelerator`` or ``Fabric`` of the program, or what launches it, is told what to compute in."""
+    made = script.calls_everywhere(*ACCELERATORS, *FABRICS)
+    told = any(place.argument(call, name) is not None for place, call in made for name in ("mixed_precision", "precision"))
+    return told or launch.chooses_precision(script)
 
 
 def prepared(script: Script, accelerator: cst.Call) -> list[tuple[Script, cst.BaseExpression]]:
