@@ -170,3 +170,19 @@ def test_a_prepared_module_is_on_the_device(tmp_path: Path, framework: dict[str,
 
 
 BENCHMARK = "torch.backends.cudnn.benchmark = True\n"
+
+
+ON_HOST = """\
+from transformers import AutoModelForSequenceClassification, Trainer, TrainingArguments
+
+model = AutoModelForSequenceClassification.from_pretrained("bert-base-cased")
+device = "{device}"
+model.to(device)
+args = TrainingArguments("out")
+Trainer(model, args, train_dataset=[]).train()
+"""
+
+
+def test_a_model_put_on_the_host_is_meant_to_stay_there(tmp_path: Path) -> None:
+    assert not _found(tmp_path, ON_HOST.format(device="cpu"), "SPD801")
+    assert _found(tmp_path, ON_HOST.format(device="cuda"), "SPD801")

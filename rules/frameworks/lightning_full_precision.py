@@ -47,6 +47,7 @@ from speedlint.semantics import evaluation, lightning
 from speedlint.semantics.halves import refuse_module_hazards
 from speedlint.semantics.networks import is_small_linear, network
 from speedlint.semantics.script import Script
+from speedlint.semantics.steps import is_reinforcement
 
 _DECIDES = ("precision", "plugins", "amp_backend")
 _FABRIC = 'pass `precision="{}-mixed"`, or run it by `fabric run --precision={}-mixed`'
@@ -61,7 +62,8 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     if any(script.argument(call, name) is not None for name in _DECIDES) or lightning.is_elsewhere(script, call):
         return
     if is_fabric:
-        if not lightning.decides_precision(script, call) and any(True for _ in script.calls_on(call, "backward")):
+        decided = lightning.decides_precision(script, call) or is_reinforcement(script)
+        if not decided and any(True for _ in script.calls_on(call, "backward")):
             yield _of_fabric(call, script)
         return
     fits = lightning.fits(script, call)

@@ -47,7 +47,7 @@ import libcst as cst
 
 from speedlint.edits import CannotEdit, delete_statement
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import clocks, evaluation, memory, reads, streams
+from speedlint.semantics import clocks, evaluation, memory, probes, reads, streams
 from speedlint.semantics.model import FREQUENT
 from speedlint.semantics.script import Script
 
@@ -60,7 +60,7 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     often, statement = reads.often(script, call), script.source.parents[call]
     if often is None or reads.frequency(script, call) not in FREQUENT or not isinstance(statement, cst.Expr):
         return
-    if evaluation.is_test(script) or memory.has_other_reason(script, call):
+    if evaluation.is_test(script) or memory.has_other_reason(script, call) or probes.is_in_benchmark(script, call):
         return
     what = "walks all objects" if script.is_call_to(call, *memory.COLLECT) else "gives the cached memory back"
     message = f"`{reads.shown(script, call)}` {what} {often}"

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import libcst as cst
 
 from speedlint.edits import CannotEdit
-from speedlint.semantics import launch
+from speedlint.semantics import exchanges, launch
 from speedlint.semantics.halves import refuse_module_hazards
 from speedlint.semantics.lightning import FABRICS
-from speedlint.semantics.model import Frequency, Role
+from speedlint.semantics.model import Role
 from speedlint.semantics.script import Script
 from speedlint.semantics.training import Placement, roots, trained_modules
 
 ACCELERATORS = ("accelerate.Accelerator", "accelerate.accelerator.Accelerator")
+_GRADIENT = re.compile(rb"\.grad\b")
 _CLIPS = ("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_value_", "torch.nn.utils.clip_grad_norm")
 
 
@@ -66,7 +68,7 @@ def refuse_scaling(script: Script, accelerator: cst.Call, *, half: bool) -> None
     )
     known = {id(node) for place, value in anywhere for _, node in place.roles.origins(value)}
     for place in script.everywhere():
-        if half and (any(True for _ in place.calls(*_CLIPS)) or b".grad" in place.source.data.replace(b".grad_", b"")):
+        if half and (any(True for _ in place.calls(*_CLIPS)) or _GRADIENT.search(place.source.data)):
             raise CannotEdit("gradients are met by hand, which loss scaling changes")
         for call in place.source.of(cst.Call):
             if place.role(call) is Role.OPTIMIZER and _is_made(place, call) and id(call) not in known:
@@ -79,14 +81,5 @@ def _is_made(script: Script, call: cst.Call) -> bool:
 
 def is_accumulated(script: Script, backward: cst.Call) -> bool:
     """Whether a backward pass runs in each step of a loop, and the optimizer steps only in every few of them."""
-    loop = script.loops.driving_loop(backward)
-    if loop is None or script.frequency(backward) is not Frequency.STEP:
-        return False
-    steps = [
-        call for call in script.method_calls("step") if script.source.contains(loop.body, call) and _steps(script, call)
-    ]
-    return bool(steps) and all(script.frequency(call) is Frequency.THROTTLED for call in steps)
-
-
-def _steps(script: Script, call: cst.Call) -> bool:
-    return isinstance(call.func, cst.Attribute) and script.role(call.func.value) is Role.OPTIMIZER
+    found = exchanges.gathering(script, backward)
+    return found is not None and not exchanges.may_be_each(script, found)

@@ -353,6 +353,8 @@ class Calls:
             return replace(base, role=Role.TENSOR, place=place, assumed=False)
         if base.role is Role.BATCH and name in ("items", "values", "keys"):
             return Value(Role.SEQUENCE, element=Value(Role.SEQUENCE, items=(STRING, base)) if name == "items" else base)
+        if name.startswith(("num_", "number_of_")):
+            return NUMBER
         return torch_method(name, base, bool(call.args))
 
     def _of_module_method(self, call: cst.Call, base: Value, name: str) -> Value | None:

@@ -12,6 +12,7 @@ from speedlint.rule import Edit
 from speedlint.semantics.model import Place, Role
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
+from speedlint.source import is_none
 
 _EXACT = frozenset(f"torch.{name}" for name in "zeros ones full arange range eye empty tril_indices triu_indices".split())
 _ROUNDED = frozenset(f"torch.{name}" for name in "linspace logspace".split())
@@ -196,7 +197,15 @@ def _asks_for(script: Script, target: cst.CSTNode, asked: str) -> bool:
         return _root(script, target) in asked
     if not isinstance(target, cst.Name) or not re.search(rf"\b{target.value} is None", asked):
         return False
-    return all(binding.kind is not Kind.PARAMETER for binding in _all(script, target))
+    parameters = [binding.node for binding in _all(script, target) if binding.kind is Kind.PARAMETER]
+    return all(_is_handed(script, each) for each in parameters if isinstance(each, cst.Param))
+
+
+def _is_handed(script: Script, parameter: cst.Param) -> bool:
+    """Whether a call hands over something for a parameter, so that it may never be None."""
+    function = script.source.enclosing(parameter, cst.FunctionDef)
+    passed = script.values.passed(function, parameter) if isinstance(function, cst.FunctionDef) else ()
+    return any(value is not None and not is_none(value) for _, value in passed)
 
 
 def _root(script: Script, target: cst.Attribute | cst.Subscript) -> str:

@@ -12,7 +12,7 @@ from speedlint.semantics.loops import Does, Loop
 from speedlint.semantics.model import Frequency, Role
 from speedlint.semantics.script import Script
 
-_WRAPPERS = ("torch.nn.parallel.DistributedDataParallel", "apex.parallel.DistributedDataParallel")
+_WRAPPERS = ("torch.nn.parallel.DistributedDataParallel",)
 _CARES = (b"no_sync", b"require_backward_grad_sync", b"delay_allreduce", b"accelerate", b"deepspeed")
 
 
@@ -124,3 +124,12 @@ def known(script: Script, found: Gathering) -> int | None:
     """How many backward passes one step takes, where that is known."""
     constant = script.constant(found.count) if found.count is not None else None
     return constant.value if constant is not None and isinstance(constant.value, int) else None
+
+
+def may_be_each(script: Script, found: Gathering) -> bool:
+    """Whether the count is 1, or 1 where nothing else is said: the optimizer then steps after each backward pass."""
+    if found.count is None:
+        return False
+    made = [(script, found.count), *script.roles.origins(found.count)]
+    known = [constant.value for place, value in made if (constant := place.constant(value)) is not None]
+    return any(isinstance(number, int) and number < 2 for number in known)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from speedlint.semantics.model import Frequency, Role
+from speedlint.semantics.model import Constant, Frequency, Role
 from speedlint.semantics.names import Kind
 from speedlint.source import is_none, last_statement
 
@@ -103,18 +103,30 @@ class Guards:
         return Frequency.STEP
 
     def _is_never(self, test: cst.BaseExpression) -> bool:
-        """Whether a condition is a constant that is false, and no option that the user may set."""
-        if not isinstance(test, (cst.Name, cst.Attribute)):
-            return False
-        known = self.script.constant(test)
-        if known is None or known.value or known.entry is not None:
-            return False
+        """Whether a condition is a constant that is false, or compares two texts that differ, and hangs on no option."""
+        match test:
+            case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=cst.Equal(), comparator=right)]):
+                texts = [each for side in (left, right) if (each := self._fixed(side)) is not None]
+                return (
+                    len(texts) == 2 and all(isinstance(each.value, str) for each in texts) and not texts[0].equals(texts[1])
+                )
+            case cst.Name() | cst.Attribute():
+                known = self._fixed(test)
+                return known is not None and not known.value
+        return False
+
+    def _fixed(self, expression: cst.BaseExpression) -> Constant | None:
+        """The value of an expression where it is known, and no option that the user may set."""
+        known = self.script.constant(expression)
+        if known is None or known.entry is not None:
+            return None
         option = known.node if isinstance(known.node, cst.Call) else known.script.source.enclosing(known.node, cst.Call)
-        return not (
+        is_option = (
             isinstance(option, cst.Call)
             and isinstance(option.func, cst.Attribute)
             and option.func.attr.value in ("add_argument", "option", "set_defaults")
         )
+        return None if is_option else known
 
     def _asks_for_training(self, test: cst.BaseExpression) -> bool | None:
         """Whether a condition is ``self.training`` of a module, True, or its negation, False; None for any other."""

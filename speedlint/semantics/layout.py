@@ -156,6 +156,9 @@ def _half_at(script: Script, node: cst.CSTNode) -> Half:
 
 def why_not(script: Script, placement: Placement) -> str | None:
     """Why the layout of a placed module is not changed by an edit; None where nothing speaks against it."""
+    breaks = next((why for mark, why in _BREAKS if script.program.mentions(script, mark)), None)
+    if breaks is not None:
+        return breaks
     if placement.further:
         return "the model is moved in several branches"
     if any(
@@ -164,7 +167,7 @@ def why_not(script: Script, placement: Placement) -> str | None:
         return "the model is wrapped for several GPUs before"
     if devices.may_be_mps(script):
         return "the device may be an Apple GPU"
-    return next((why for mark, why in _BREAKS if script.program.mentions(script, mark)), None)
+    return None
 
 
 def _is_wrapper(script: Script, call: cst.Call) -> bool:

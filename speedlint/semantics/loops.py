@@ -8,6 +8,7 @@ call.
 from __future__ import annotations
 
 import enum
+import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,10 @@ class Does(enum.Flag):
     """Makes an optimizer, and so begins a training."""
 
 
+_UPDATES = re.compile(
+    rb"\.step\w*\(|\bstep\w*\(|\.minimize\(|\boptim\.\w+\(|Optimizer\(|Trainer\(|-=[^\n]*grad|\.(?:sub|add|copy)_?\([^\n]*grad"
+)
+"""What a program says that updates parameters: by an optimizer, by a framework, or by hand."""
 _STEP_METHODS = frozenset({"training_step", "train_step"})
 _EVAL_STEP_METHODS = frozenset({"validation_step"})
 
@@ -309,15 +314,14 @@ class Loops:
     def _own(self) -> dict[cst.Call, Does]:
         """The calls that are themselves a backward pass or an optimizer's step."""
         found: dict[cst.Call, Does] = {}
-        for call in self.script.method_calls("backward", "manual_backward"):
-            found[call] = Does.BACKWARD
+        backward = [*self.script.method_calls("backward", "manual_backward"), *self.script.calls("torch.autograd.backward")]
+        if backward and self.script.program.mentions(self.script, _UPDATES):
+            found.update(dict.fromkeys(backward, Does.BACKWARD))
         for call in self.script.method_calls("step"):
             assert isinstance(call.func, cst.Attribute)
             role = self.script.role(call.func.value)
             if role is Role.OPTIMIZER or (role is Role.SCALER and call.args):
                 found[call] = Does.OPTIMIZER_STEP
-        for call in self.script.calls("torch.autograd.backward"):
-            found[call] = Does.BACKWARD
         for call in self.script.source.of(cst.Call):
             if library.makes_optimizer(self.script.name(call.func) or ""):
                 found[call] = Does.MAKES_OPTIMIZER

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import libcst as cst
 
+from speedlint.semantics.loops import Loop
 from speedlint.semantics.model import Role
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.steps import Step, training_steps
+from speedlint.source import last_statement
 
 _FACTORIES = tuple(f"torch.{name}" for name in "empty full normal ones rand randint randn randperm zeros".split())
 _SAME = frozenset(
@@ -17,6 +19,8 @@ _SAME = frozenset(
 _MODEL_METHODS = frozenset("to cuda train half float double bfloat16 zero_grad parameters".split())
 _OPTIMIZER_METHODS = frozenset(("step", "zero_grad"))
 _DEPTH = 12
+_FEW_TURNS = 50
+"""Turns after which a loop that ends there has only tried something out."""
 
 
 def is_probe(step: Step) -> bool:
@@ -39,12 +43,37 @@ def serves_probe(script: Script, optimizer: cst.Call) -> bool:
 
 
 def is_in_benchmark(script: Script, node: cst.CSTNode) -> bool:
-    """Whether a node stands in a loop over no loader whose steps feed a module nothing but new tensors."""
+    """Whether a node stands in a loop that is left after a few turns, or in one over no loader whose steps feed a module
+    nothing but new tensors."""
     loop = script.loops.driving_loop(node)
+    if loop is not None and _is_left_early(script, loop):
+        return True
     if loop is None or script.loops.iterates_loader(loop):
         return False
     steps = [step for step in training_steps(script) if script.source.contains(loop, step.backward)]
     return any(step.forward.args and all(_is_new(script, arg.value) for arg in step.forward.args) for step in steps)
+
+
+def _is_left_early(script: Script, loop: Loop) -> bool:
+    """Whether a loop counts its turns and ends after a few: ``if i >= 10: break``."""
+    for statement in loop.body.body:
+        match statement:
+            case cst.If(
+                test=cst.Comparison(
+                    left=cst.Name(value=counter),
+                    comparisons=[
+                        cst.ComparisonTarget(
+                            operator=cst.GreaterThan() | cst.GreaterThanEqual() | cst.Equal(),
+                            comparator=cst.Integer() as most,
+                        )
+                    ],
+                ),
+                body=body,
+            ) if isinstance(last_statement(body), cst.Break) and isinstance(loop, cst.For):
+                targets = {name.value for name in script.source.inside(loop.target, cst.Name)}
+                if int(most.value, 0) <= _FEW_TURNS and counter in targets and script.is_call_to(loop.iter, "enumerate"):
+                    return True
+    return False
 
 
 def _is_new(script: Script, expression: cst.BaseExpression) -> bool:

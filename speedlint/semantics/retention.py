@@ -11,7 +11,7 @@ import libcst as cst
 from speedlint.semantics import evaluation
 from speedlint.semantics.accumulators import is_empty_list, is_zero, written
 from speedlint.semantics.gradients import is_graphless
-from speedlint.semantics.loops import Loop
+from speedlint.semantics.loops import Does, Loop
 from speedlint.semantics.model import Definition, Frequency, Role
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
@@ -251,7 +251,15 @@ def _variable_starts_outside(script: Script, store: cst.Name, node: cst.CSTNode)
     loops: list[Loop] = [up for up in script.source.ancestors(node) if isinstance(up, cst.For | cst.While)]
     around = [loop for loop in loops if script.loops.kind(loop) is Frequency.STEP]
     inside = [one for one in starts if any(script.source.contains(loop.body, one.node) for loop in around)]
+    if any(_goes_with_step(script, one) for one in inside):
+        return False
     return bool(begun) and bool(around) and all(script.frequency(one.node) < Frequency.EVAL_STEP for one in inside)
+
+
+def _goes_with_step(script: Script, start: Binding) -> bool:
+    """Whether a variable begins anew in a branch in which the optimizer steps: it holds the batches of one step."""
+    branch = script.source.enclosing(start.node, cst.If, cst.For, cst.While, cst.FunctionDef)
+    return isinstance(branch, cst.If) and bool(script.loops.does(branch.body) & Does.OPTIMIZER_STEP)
 
 
 def _adds(script: Script, binding: Binding) -> bool:

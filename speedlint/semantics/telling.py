@@ -52,12 +52,24 @@ def in_every_step(script: Script, call: cst.Call, loop: Loop) -> bool:
 
 def _is_short(script: Script, loop: Loop) -> bool:
     """Whether all steps of the program are a few, as written: ``for step in range(100)`` that runs once."""
+    turns, outside = _turns(script, loop), script.source.enclosing(loop, cst.For, cst.While)
+    while turns is not None and isinstance(outside, (cst.For, cst.While)):
+        more = _turns(script, outside)
+        turns, outside = None if more is None else turns * more, script.source.enclosing(outside, cst.For, cst.While)
+    function = script.function(loop)
+    runs_once = function is None or script.frequency(function.body) is Frequency.ONCE
+    return turns is not None and turns <= _FEW and runs_once
+
+
+def _turns(script: Script, loop: Loop) -> int | None:
+    """How many turns a loop over a range takes at most; None where that is not written."""
     match loop:
-        case cst.For(iter=cst.Call(args=[*_, cst.Arg(value=stop)]) as counted) if script.is_call_to(counted, "range"):
-            known = script.constant(stop)
-            few = known is not None and isinstance(known.value, int) and known.value <= _FEW
-            return few and script.frequency(loop) is Frequency.ONCE
-    return False
+        case cst.For(iter=cst.Call(args=[*_]) as counted) if script.is_call_to(counted, "range"):
+            known = [script.constant(arg.value) for arg in counted.args]
+            numbers = [each.value for each in known if each is not None and isinstance(each.value, int)]
+            if len(numbers) == len(known) and (len(numbers) < 3 or numbers[2]):
+                return len(range(*numbers))
+    return None
 
 
 def waits(script: Script, call: cst.Call) -> bool:
