@@ -77,6 +77,58 @@ def test_global_at_the_top_of_a_module_says_nothing(project: Write) -> None:
     assert script.name(expression(script, "maker")) == "torch.zeros"
 
 
+def test_a_comprehension_in_a_function_sees_what_its_module_binds_further_down(project: Write) -> None:
+    script = project(
+        train="""
+        def use(values):
+            return [later(value) for value in values], [COUNT for _ in values]
+
+        COUNT = 1
+
+        def later(value):
+            return value
+
+        COUNT = 2
+        """
+    )
+    callee = script.callee(last_call(script, "later(value)"))
+    assert callee is not None
+    assert callee.name == "later"
+    (count,) = [name for name in script.source.of(cst.Name) if name.value == "COUNT" and script.function(name) is not None]
+    assert script.constant(count) is None
+
+
+def test_a_try_whose_branches_all_bind_hides_what_was_before(project: Write) -> None:
+    script = project(
+        train="""
+        def use(batches, again):
+            batch = 0
+            while True:
+                try:
+                    batch = next(batches)
+                except StopIteration:
+                    batch = next(again)
+                except OSError:
+                    break
+                print(batch)
+                batch = 1
+            try:
+                batch = next(batches)
+            except OSError:
+                print("none")
+            return str(batch)
+        """
+    )
+    shown, returned = (last_call(script, text).args[0].value for text in ("print(batch)", "str(batch)"))
+    assert isinstance(shown, cst.Name)
+    assert isinstance(returned, cst.Name)
+    assert [script.text(one.value) for one in script.names.reaching(shown) if one.value is not None] == [
+        "next(again)",
+        "next(batches)",
+    ]
+    assert len(script.names.reaching(returned)) == 5
+
+
 def test_a_parameter_shadows_only_its_function(project: Write) -> None:
     script = project(train="import torch\n\n\ndef f(torch):\n    pass\n\n\nprobe(torch.zeros)\n")
     assert script.name(expression(script, "torch.zeros")) == "torch.zeros"

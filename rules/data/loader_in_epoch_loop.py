@@ -56,14 +56,14 @@ _ADVICE = "not written: whether nothing changes the data between two epochs is f
 
 def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     found = loader(script, call)
-    if found is None or found.hides_arguments or (loop := remade.epoch_loop(script, call)) is None:
+    if found is None or found.hides_arguments or (turn := remade.epoch_turn(script, call)) is None:
         return
-    if found.is_read_again or not found.matters or not _is_read_within(found, loop):
+    if found.is_read_again or not found.matters or not _is_read_within(found, turn.region):
         return
-    if not all(remade.is_same_in_each_turn(script, arg.value, loop, call) for arg in call.args):
+    if not all(remade.is_same_in_each_turn(script, arg.value, turn, call) for arg in call.args):
         return
     dataset = found.parameter("dataset")
-    made = remade.is_made_in_loop(script, dataset, loop) if dataset is not None else None
+    made = remade.is_made_in_turn(script, dataset, turn) if dataset is not None else None
     workers = found.setting("num_workers")
     if made is not None and _may_be_slow(script, made):
         related = (Related(script.source, made, "the dataset is made here"),)
@@ -76,11 +76,11 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         yield Finding(call, message, advice=advice, level=level)
 
 
-def _is_read_within(found: Loader, loop: cst.For | cst.While) -> bool:
+def _is_read_within(found: Loader, region: cst.CSTNode) -> bool:
     """Whether each place that reads the loader stands in the turn that makes it, as far as is seen."""
     starts = found.starts
     return found.is_followed and all(
-        start.script is not found.script or found.script.source.contains(loop, start.node) or _is_called(found, start.node)
+        start.script is not found.script or found.script.source.contains(region, start.node) or _is_called(found, start.node)
         for start in starts
     )
 

@@ -80,7 +80,7 @@ def _within_steps(found: schedule.Validation, script: Script) -> Iterator[Findin
 
 def _each_epoch(found: schedule.Validation, script: Script) -> Iterator[Finding]:
     code = script.text(found.call.func)
-    inner = schedule.scales(found)
+    inner = schedule.scales(found.callee)
     option = schedule.unused_interval(script)
     advice = f"validate every few epochs {_WHY}"
     if inner is not None:

@@ -66,7 +66,7 @@ import libcst as cst
 
 from speedlint.rule import Finding, Level, Related, Rule
 from speedlint.semantics import evaluation, schedule
-from speedlint.semantics.model import Frequency
+from speedlint.semantics.model import Definition, Frequency
 from speedlint.semantics.script import Script
 
 _ADVICE = (
@@ -79,14 +79,13 @@ def check(loop: cst.For, script: Script) -> Iterator[Finding]:
     function = script.function(loop)
     if function is None or script.loops.kind(loop) is Frequency.STEP or evaluation.is_test(script):
         return
-    for other, call in script.call_sites(function):
-        one = schedule.validation(other, call)
-        if one is not None and schedule.scales(one) is loop and other.frequency(call) >= Frequency.EPOCH:
-            scales = _count(loop, script)
-            message = f"each validation during training runs the network {scales} times on every batch"
-            related = (Related(other.source, call, "run here"),)
-            yield Finding(loop, message, advice=_ADVICE, level=Level.WARNING, related=related)
-            return
+    if schedule.scales(Definition(script, function)) is not loop:
+        return
+    run = schedule.during_training(script, function)
+    if run is not None:
+        message = f"each validation during training runs the network {_count(loop, script)} times on every batch"
+        related = (Related(run[0].source, run[1], "run here"),)
+        yield Finding(loop, message, advice=_ADVICE, level=Level.WARNING, related=related)
 
 
 def _count(loop: cst.For, script: Script) -> str:

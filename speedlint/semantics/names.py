@@ -290,7 +290,10 @@ class Names:
         if owner is None:
             return []
         bindings = owner.bindings[name.value]
-        if isinstance(owner.node, cst.CompFor) or (owner is not scope and not isinstance(scope.node, cst.CompFor)):
+        around: Scope | None = scope
+        while around is not None and around is not owner and isinstance(around.node, cst.CompFor):
+            around = around.parent
+        if isinstance(owner.node, cst.CompFor) or owner is not around:
             return list(reversed(bindings))
         return self._reaching_at(name, bindings)
 

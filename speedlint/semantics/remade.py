@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from speedlint.semantics.model import Definition, Frequency
-from speedlint.semantics.names import Kind
+from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.repeats import Hangs, Run
 from speedlint.semantics.schedule import scheduled
+from speedlint.semantics.values import PARSERS
 
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
@@ -21,23 +24,42 @@ _DEPTH = 3
 Loop = cst.For | cst.While
 
 
-def epoch_loop(script: Script, call: cst.Call) -> Loop | None:
-    """The loop over the epochs of one training that stands around a call in its own function, and makes it each time."""
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What runs once in each epoch of one training.
+
+    Attributes:
+        region: the loop over the epochs, or a function that it calls in each turn.
+        site: where the function is called, and the turn that the call stands in; None for a loop.
+    """
+
+    region: Loop | cst.FunctionDef
+    site: tuple[Script, cst.Call, Turn] | None = None
+
+
+def epoch_turn(script: Script, call: cst.Call) -> Turn | None:
+    """The turn of the loop over the epochs of one training that makes a call each time, itself or by a function."""
     if script.frequency(call) is not Frequency.EPOCH:
         return None
+    around = script.source.enclosing(
+        call, cst.For, cst.While, cst.If, cst.Try, cst.Lambda, cst.ListComp, cst.DictComp, cst.FunctionDef
+    )
+    if isinstance(around, cst.FunctionDef):
+        sites = script.call_sites(around)
+        turn = epoch_turn(*sites[0]) if len(sites) == 1 else None
+        return Turn(around, (*sites[0], turn)) if turn is not None else None
     found = scheduled(script, call)
-    if found is None or script.loops.kind(found.loop) is not Frequency.EPOCH:
+    if found is None or around is not found.loop or script.loops.kind(found.loop) is not Frequency.EPOCH:
         return None
-    between = script.source.enclosing(call, cst.For, cst.While, cst.If, cst.Try, cst.Lambda, cst.ListComp, cst.DictComp)
-    return found.loop if between is found.loop else None
+    return Turn(found.loop)
 
 
-def is_same_in_each_turn(script: Script, expression: cst.CSTNode, loop: Loop, maker: cst.CSTNode, depth: int = 0) -> bool:
-    """Whether an expression within a loop has the same value in each turn, made of things that nothing changes there."""
+def is_same_in_each_turn(script: Script, expression: cst.CSTNode, turn: Turn, maker: cst.CSTNode, depth: int = 0) -> bool:
+    """Whether an expression has the same value in each turn, made of things that nothing changes there."""
     names = [expression] if isinstance(expression, cst.Name) else script.source.inside(expression, cst.Name)
     if any(_draws(script, each) for each in script.source.inside(expression, cst.Call)):
         return False
-    return all(_is_part_of_name(script, name) or _is_fixed(script, name, loop, maker, depth) for name in names)
+    return all(_is_part_of_name(script, name) or _is_fixed(script, name, turn, maker, depth) for name in names)
 
 
 def _is_part_of_name(script: Script, name: cst.Name) -> bool:
@@ -48,17 +70,49 @@ def _is_part_of_name(script: Script, name: cst.Name) -> bool:
     )
 
 
-def _is_fixed(script: Script, name: cst.Name, loop: Loop, maker: cst.CSTNode, depth: int) -> bool:
+def _is_fixed(script: Script, name: cst.Name, turn: Turn, maker: cst.CSTNode, depth: int) -> bool:
+    loop = turn.region
     for binding in script.names.reaching(name):
         inside = script.source.contains(loop, binding.node)
-        if not inside:
+        if not inside or _is_handed_the_same(script, binding, turn):
             continue
+        if binding.kind is Kind.PARAMETER:
+            return False
         value = binding.value
         if binding.kind is not Kind.ASSIGN or binding.path or value is None or depth >= _DEPTH:
             return False
-        if not is_same_in_each_turn(script, value, loop, maker, depth + 1):
+        if not is_same_in_each_turn(script, value, turn, maker, depth + 1):
             return False
+    if _is_option(script, name):
+        return True
     return not any(_may_change(script, use, maker) for use in script.names.uses(name) if script.source.contains(loop, use))
+
+
+def _is_option(script: Script, name: cst.Name) -> bool:
+    """Whether a name stands for the options of the command line in ``args.size``, which nothing in the file sets anew."""
+    option = script.source.parents[name]
+    if not isinstance(option, cst.Attribute) or option.value is not name:
+        return False
+    if any(isinstance(each.target, cst.Attribute) and each.target.attr.value == option.attr.value for each in _set(script)):
+        return False
+    made = (node.func for _, node in script.roles.origins(name) if isinstance(node, cst.Call))
+    return any(isinstance(func, cst.Attribute) and func.attr.value in PARSERS for func in made)
+
+
+def _set(script: Script) -> Iterator[cst.AssignTarget | cst.AugAssign]:
+    yield from script.source.of(cst.AssignTarget)
+    yield from script.source.of(cst.AugAssign)
+
+
+def _is_handed_the_same(script: Script, binding: Binding, turn: Turn) -> bool:
+    """Whether a binding is a parameter for which the one call of the function passes the same in each turn."""
+    if turn.site is None or not isinstance(binding.node, cst.Param) or not isinstance(turn.region, cst.FunctionDef):
+        return False
+    other, call, outer = turn.site
+    passed = script.values.given(turn.region, binding.node, other, call)
+    if passed is None:
+        return binding.node.default is not None and not other.hides_arguments(call)
+    return is_same_in_each_turn(other, passed, outer, call)
 
 
 def _may_change(script: Script, use: cst.Name, maker: cst.CSTNode) -> bool:
@@ -111,12 +165,12 @@ def _makes_by_chance(definition: Definition) -> bool:
     return Run(init.script, init.node, dict.fromkeys(params, Hangs.NOTHING)).draws()
 
 
-def is_made_in_loop(script: Script, expression: cst.CSTNode, loop: Loop) -> cst.Call | None:
-    """The call within the loop that makes the object an expression stands for, if one does."""
-    if isinstance(expression, cst.Call) and script.source.contains(loop, expression):
+def is_made_in_turn(script: Script, expression: cst.CSTNode, turn: Turn) -> cst.Call | None:
+    """The call within the turn that makes the object an expression stands for, if one does."""
+    if isinstance(expression, cst.Call) and script.source.contains(turn.region, expression):
         return expression
     if isinstance(expression, cst.Name):
         bindings = script.names.reaching(expression)
         if len(bindings) == 1 and bindings[0].value is not None and not bindings[0].path:
-            return is_made_in_loop(script, bindings[0].value, loop)
+            return is_made_in_turn(script, bindings[0].value, turn)
     return None

@@ -23,6 +23,7 @@ _INTERVAL = re.compile(
     r"(?:val|eval|test)\w*_(?:interval|freq|frequency|every|period|step|steps|epoch|epochs)$|^(?:interval|freq)_(?:val|eval)"
 )
 _OFTEN = 200
+_DEPTH = 3
 EPOCHS = 10
 """How many epochs a metric or figure that few read each time may wait."""
 
@@ -218,10 +219,21 @@ def _is_set(script: Script, loop: cst.For, names: set[str]) -> bool:
     return any(name.value in names for name in targets)
 
 
-def scales(one: Validation) -> cst.For | None:
-    """The loop within the pass that runs the network again on each batch: at several scales, or flipped."""
-    script = one.callee.script
-    for outer in full_passes(one.callee):
+def during_training(script: Script, function: cst.FunctionDef, depth: int = _DEPTH) -> tuple[Script, cst.Call] | None:
+    """The call in the loop over steps or epochs of a training by which a function runs, itself or through others."""
+    for other, call in script.call_sites(function):
+        if other.frequency(call) >= Frequency.EPOCH and scheduled(other, call) is not None:
+            return other, call
+        caller = other.function(call)
+        if caller is not None and depth and (found := during_training(other, caller, depth - 1)) is not None:
+            return found
+    return None
+
+
+def scales(callee: Definition) -> cst.For | None:
+    """The loop within a full pass that runs the network again on each batch: at several scales, or flipped."""
+    script = callee.script
+    for outer in full_passes(callee):
         for inner in script.source.inside(outer.body, cst.For):
             role = script.role(inner.iter)
             forward = any(is_network(script, call) for call in script.source.inside(inner.body, cst.Call))
