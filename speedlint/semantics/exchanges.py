@@ -130,6 +130,17 @@ def may_be_each(script: Script, found: Gathering) -> bool:
     """Whether the count is 1, or 1 where nothing else is said: the optimizer then steps after each backward pass."""
     if found.count is None:
         return False
-    made = [(script, found.count), *script.roles.origins(found.count)]
+    made = [(script, found.count), *script.roles.origins(found.count), *_defaults(script, found.count)]
     known = [constant.value for place, value in made if (constant := place.constant(value)) is not None]
     return any(isinstance(number, int) and number < 2 for number in known)
+
+
+def _defaults(script: Script, count: cst.BaseExpression) -> Iterator[tuple[Script, cst.BaseExpression]]:
+    """The defaults of the parameters that a count is, or that ``__init__`` keeps as the attribute it is."""
+    held = [(script, count)]
+    if isinstance(count, cst.Attribute) and (kept_by := script.value(count.value).definition) is not None:
+        held += script.roles.self_assignments(kept_by, count.attr.value)
+    for place, value in held:
+        for binding in place.names.reaching(value) if isinstance(value, cst.Name) else ():
+            if isinstance(binding.node, cst.Param) and binding.node.default is not None:
+                yield place, binding.node.default
