@@ -186,3 +186,29 @@ Trainer(model, args, train_dataset=[]).train()
 def test_a_model_put_on_the_host_is_meant_to_stay_there(tmp_path: Path) -> None:
     assert not _found(tmp_path, ON_HOST.format(device="cpu"), "SPD801")
     assert _found(tmp_path, ON_HOST.format(device="cuda"), "SPD801")
+
+
+BY_CLI = """\
+import lightning as L
+import torch
+from lightning.pytorch.cli import LightningCLI
+from torch.utils.data import DataLoader
+from torchvision import datasets
+
+class Net(L.LightningModule):
+    def train_dataloader(self):
+        return DataLoader(datasets.CIFAR10("data"), batch_size=64, num_workers=4)
+
+    def training_step(self, batch, index):
+        return self.layer(batch[0]).mean()
+
+LightningCLI(Net{options})
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "is_found"),
+    [("", True), (', trainer_defaults={"accelerator": "gpu"}', True), (', trainer_defaults={"accelerator": "cpu"}', False)],
+)
+def test_a_command_line_of_lightning_trains_on_the_gpu(tmp_path: Path, options: str, is_found: bool) -> None:
+    assert bool(_found(tmp_path, BY_CLI.replace("{options}", options), "SPD202")) is is_found

@@ -47,22 +47,17 @@ def losses(lines: list[str]) -> list[float]:
 
 
 @each_project
-def test_exact_fixes_leave_every_printed_loss_as_it_was(original: Path, tmp_path: Path) -> None:
+def test_exact_fixes_print_the_same_losses_and_numeric_ones_settle_near_the_first(original: Path, tmp_path: Path) -> None:
     before = train(copied(original, tmp_path / "before"))
-    after = copied(original, tmp_path / "after")
-    fix(after, "exact")
-    assert train(after) == before
-
-
-@each_project
-def test_numeric_fixes_keep_the_first_loss_and_settle(original: Path, tmp_path: Path) -> None:
-    before = train(copied(original, tmp_path / "before"))
-    after = copied(original, tmp_path / "after")
-    fix(after, "numeric")
-    settled = {path: path.read_bytes() for path in after.rglob("*.py")}
-    assert losses(train(after))[0] == pytest.approx(losses(before)[0], rel=1e-5)
-    fix(after, "numeric")
-    assert {path: path.read_bytes() for path in after.rglob("*.py")} == settled
+    exact = copied(original, tmp_path / "exact")
+    fix(exact, "exact")
+    assert train(exact) == before
+    numeric = copied(original, tmp_path / "numeric")
+    fix(numeric, "numeric")
+    settled = {path: path.read_bytes() for path in numeric.rglob("*.py")}
+    assert losses(train(numeric))[0] == pytest.approx(losses(before)[0], rel=1e-5)
+    fix(numeric, "numeric")
+    assert {path: path.read_bytes() for path in numeric.rglob("*.py")} == settled
 
 
 @pytest.mark.slow

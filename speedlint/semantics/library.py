@@ -202,13 +202,15 @@ ON_GPU_BY_DEFAULT = frozenset(
         "lightning.fabric.Fabric",
         "lightning.Trainer",
         "lightning.pytorch.Trainer",
+        "lightning.pytorch.cli.LightningCLI",
         "pytorch_lightning.Trainer",
+        "pytorch_lightning.cli.LightningCLI",
         "torch.accelerator.current_accelerator",
         "transformers.Trainer",
         "transformers.Seq2SeqTrainer",
     }
 )
-GPU_MARKS = (b"cuda", b".to(", b"Accelerator", b"Fabric", b"Trainer", b"current_accelerator")
+GPU_MARKS = (b"cuda", b".to(", b"Accelerator", b"Fabric", b"Trainer", b"LightningCLI", b"current_accelerator")
 """What a file holds in which something shows a GPU."""
 DTYPES = frozenset(
     f"torch.{name}"

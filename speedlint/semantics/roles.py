@@ -724,7 +724,9 @@ class Roles:
 
     def _asks_for_cpu(self, call: cst.Call) -> bool:
         """Whether ``Trainer(accelerator="cpu")`` and the like keep a library from taking the GPU."""
-        asked = self.script.argument(call, "accelerator")
+        defaults = self.script.argument(call, "trainer_defaults")
+        entries = self.script.values.entries(defaults) if defaults is not None else None
+        asked = self.script.argument(call, "accelerator") or (entries or {}).get("accelerator")
         known = self.script.constant(asked) if asked is not None else None
         return known is not None and known.value == "cpu"
 
