@@ -20,6 +20,8 @@ _TRAINERS = (
     "pytorch_lightning.Trainer",
     "lightning.Trainer",
     "lightning.pytorch.Trainer",
+    "lightning.pytorch.cli.LightningCLI",
+    "pytorch_lightning.cli.LightningCLI",
     "transformers.Trainer",
     "transformers.Seq2SeqTrainer",
     "accelerate.Accelerator",
