@@ -260,9 +260,20 @@ class Loader:
         return self.script.names.owner(function) is None and not self.script.call_sites(function)
 
     @property
+    def _gives_one_batch(self) -> bool:
+        """Whether it is made for ``next(iter(DataLoader(...)))`` alone."""
+        parents = self.script.source.parents
+        call = parents.get(parents[self.call])
+        return (
+            isinstance(call, cst.Call)
+            and self.script.is_call_to(call, "iter")
+            and _reads_one_batch(Start(self.script, call, repeated=False))
+        )
+
+    @property
     def matters(self) -> bool | None:
         """Whether training waits for it: True where it is read again and again, False where once, None where never."""
-        if not evaluation.trains(self.script):
+        if not evaluation.trains(self.script) or self._gives_one_batch:
             return None
         if not self.is_in_sight and (self._is_never_made or self._is_thrown_away):
             return None
