@@ -1,8 +1,8 @@
 """A `DataLoader` made anew in every epoch starts its workers anew, and a dataset made with it is read anew.
 
 ## What it does
-Finds loaders with workers that are made within the loop over the epochs, out of a dataset and of arguments that are the same
-in each epoch; and loaders whose dataset is made there, again of the same.
+Finds loaders with workers that are made within the loop over the epochs, or in a function that it calls in each turn, out of
+a dataset and of arguments that are the same in each epoch; and loaders whose dataset is made there, again of the same.
 
 Loaders are left alone where their dataset, sampler or any argument may change from epoch to epoch, where they are made under
 a condition, and where a whole training runs in each turn of the loop, as over folds.

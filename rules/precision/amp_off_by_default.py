@@ -3,7 +3,8 @@
 ## What it does
 Follows what decides whether autocast takes effect, `enabled=...` or the condition around it, through parameters,
 configuration classes and command-line options of the whole program, to the default that is written down; reports defaults
-that are off, are named for mixed precision, and leave no autocast on.
+that are off, are named for mixed precision, and leave no autocast on. Switches of apex, and of what an `Accelerator` is
+given as `mixed_precision`, are shown.
 
 ## Why it is slow
 All that mixed precision needs is there, tried by the author, and runs only when somebody knows the switch. Without it the

@@ -43,7 +43,7 @@ class Does(enum.Flag):
 
 
 _UPDATES = re.compile(
-    rb"\.step\w*\(|\bstep\w*\(|\.minimize\(|\boptim\.\w+\(|Optimizer\(|Trainer\(|-=[^\n]*grad|\.(?:sub|add|copy)_?\([^\n]*grad"
+    rb"\bstep\w*\(|\.minimize\(|\boptim\.\w+\(|Optimizer\(|Trainer\(|-=[^\n]{0,200}grad|\.(?:sub|add|copy)_?\([^\n]{0,200}grad"
 )
 """What a program says that updates parameters: by an optimizer, by a framework, or by hand."""
 _STEP_METHODS = frozenset({"training_step", "train_step"})
