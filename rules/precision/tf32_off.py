@@ -8,8 +8,8 @@ files. The call is written into the script that starts the program.
 Ampere and newer GPUs multiply float32 matrices on tensor cores when they may round the factors to TF32: up to 3
 times faster.
 torch allows that to convolutions and recurrent layers of cuDNN by default, not to matrix products. Models that only convolve
-gain nothing and are left alone; where autocast covers the step only what it leaves in float32 gains, which is a note. So is a
-model that Accelerate or Fabric prepares without being told a precision: what launches it may say one.
+gain nothing and are left alone; where autocast covers the step only what it leaves in float32 gains, which is a note. So is
+a model that Accelerate or Fabric prepares without being told a precision: what launches it may say one.
 
 ## Example
 ```python
