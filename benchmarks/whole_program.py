@@ -5,7 +5,8 @@
 ROOT holds repositories as OWNER__NAME folders; the list names the training files of each. For every repository three
 processes of one worker each check its files: where they stand; each copied into an empty folder, so that nothing is around
 it; and where they stand again. The first and the last are averaged, so that a machine that changes its speed does not favour
-one. It prints the seconds, their ratio, and the peak memory of the largest process.
+one. It prints the CPU seconds, in which other work on the machine has little part, their ratio, and the peak memory of the
+largest process.
 """
 
 from __future__ import annotations
@@ -18,19 +19,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
 
 def measured(folder: Path, files: list[str]) -> tuple[float, float]:
-    """The seconds and the peak memory in megabytes of one check, on one core so that it is one process."""
+    """The CPU seconds and the peak memory in megabytes of one check, on one core so that it is one process."""
     command = [sys.executable, "-m", "speedlint", "check", "--format", "json", "--notes", *files]
-    began = time.perf_counter()
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         _, _, usage = os.wait4(process.pid, 0)
         process.returncode = 0
-    return time.perf_counter() - began, usage.ru_maxrss / 1024
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
 def alone(repository: Path, files: list[str], folder: Path) -> list[str]:
