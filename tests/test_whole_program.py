@@ -411,3 +411,38 @@ def test_products_used_tf32_by_default_before_there_was_a_function_for_it(tmp_pa
     for release, expected in (((1, 11), 0), ((1, 12), 1)):
         settings = Settings(tmp_path, select=("SPD105",), torch=release)
         assert len(run.merge(run.check([tmp_path / "trainer.py"], settings, REGISTRY)).diagnostics) == expected
+
+
+SPECTRUM = """
+import torch
+
+def spectrum(wave):
+    if torch.min(wave) < -1.0:
+        print("min", torch.min(wave))
+    if torch.max(wave) > 1.0:
+        print("max", torch.max(wave))
+    return torch.fft.rfft(wave).abs()
+"""
+USES_SPECTRUM = """
+import torch
+from torch import nn
+from spectra import spectrum
+
+def main(loader):
+    net = nn.Conv1d(1, 1, 3).cuda()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for wave in loader:
+        loss = spectrum(net(wave.cuda())).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+main(torch.utils.data.DataLoader([]))
+"""
+
+
+def test_what_runs_for_some_values_alone_is_not_counted(tmp_path: Path) -> None:
+    written(tmp_path, train=USES_SPECTRUM, spectra=SPECTRUM)
+    settings = Settings(tmp_path, select=("SPD311",), torch=(2, 13))
+    (told,) = run.merge(run.check([tmp_path / "train.py"], settings, REGISTRY)).diagnostics
+    assert "waits for the GPU 2 times" in told.message

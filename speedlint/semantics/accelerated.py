@@ -80,6 +80,8 @@ def _is_made(script: Script, call: cst.Call) -> bool:
 
 
 def is_accumulated(script: Script, backward: cst.Call) -> bool:
-    """Whether a backward pass runs in each step of a loop, and the optimizer steps only in every few of them."""
-    found = exchanges.gathering(script, backward)
-    return found is not None and not exchanges.may_be_each(script, found)
+    """Whether a backward pass runs in each step of a loop, which exchanges gradients, and the optimizer steps only in every
+    few of them."""
+    found, loop = exchanges.gathering(script, backward), script.loops.driving_loop(backward)
+    held_back = loop is not None and any(each.attr.value == "no_sync" for each in script.source.inside(loop, cst.Attribute))
+    return found is not None and not held_back and not exchanges.may_be_each(script, found)

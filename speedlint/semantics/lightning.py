@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import libcst as cst
 
@@ -23,6 +24,14 @@ _TRAINERS = (
 )
 FABRICS = ("lightning.Fabric", "lightning.fabric.Fabric", "lightning.fabric.fabric.Fabric", "lightning_fabric.Fabric")
 _NO_GPU = ("cpu", "mps", "tpu", "hpu")
+_DEVICES = ("gpus", "devices", "tpu_cores", "auto_select_gpus")
+_ONLY_OF_ONE = (
+    "checkpoint_callback",
+    "progress_bar_refresh_rate",
+    "weights_summary",
+    "process_position",
+    "truncated_bptt_steps",
+)
 _A_HANDFUL = 50
 """Batches up to which a training is only tried out."""
 _PLAIN = (Role.NUMBER, Role.STRING, Role.NONE, Role.LOADER, Role.DATASET)
@@ -77,12 +86,19 @@ def is_elsewhere(script: Script, trainer: cst.Call) -> bool:
     known = script.constant(accelerator) if accelerator is not None else None
     if known is not None and known.value in _NO_GPU:
         return True
+    if accelerator is None and _is_of_one(script, trainer) and not any(map(partial(script.argument, trainer), _DEVICES)):
+        return True
     for count in ("gpus", "devices"):
         asked = script.argument(trainer, count)
         if asked is not None and (known := script.constant(asked)) is not None and known.value in (0, None):
             return True
     quick = script.argument(trainer, "fast_dev_run")
     return (quick is not None and script.text(quick) != "False") or is_trial(script, trainer)
+
+
+def _is_of_one(script: Script, trainer: cst.Call) -> bool:
+    """Whether a trainer is told what only Lightning 1 knows, which stays on the CPU unless it is told to leave it."""
+    return any(script.argument(trainer, name) is not None for name in _ONLY_OF_ONE)
 
 
 def is_trial(script: Script, trainer: cst.Call) -> bool:

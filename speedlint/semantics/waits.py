@@ -81,6 +81,8 @@ def within(script: Script, function: cst.FunctionDef) -> list[Wait]:
 def _find(script: Script, function: cst.FunctionDef) -> list[Wait]:
     found: dict[cst.BaseExpression, Wait] = {}
     for node, tensor in _candidates(script, function.body):
+        if conditions.depends_on_data(script, node):
+            continue
         if reads.frequency(script, node) in FREQUENT and script.function(node) is function:
             found.setdefault(node, Wait(script, node, tensor))
     return sorted(found.values(), key=lambda wait: script.source.order[wait.node])
