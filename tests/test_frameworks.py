@@ -172,22 +172,6 @@ def test_a_prepared_module_is_on_the_device(tmp_path: Path, framework: dict[str,
 BENCHMARK = "torch.backends.cudnn.benchmark = True\n"
 
 
-ON_HOST = """\
-from transformers import AutoModelForSequenceClassification, Trainer, TrainingArguments
-
-model = AutoModelForSequenceClassification.from_pretrained("bert-base-cased")
-device = "{device}"
-model.to(device)
-args = TrainingArguments("out")
-Trainer(model, args, train_dataset=[]).train()
-"""
-
-
-def test_a_model_put_on_the_host_is_meant_to_stay_there(tmp_path: Path) -> None:
-    assert not _found(tmp_path, ON_HOST.format(device="cpu"), "SPD801")
-    assert _found(tmp_path, ON_HOST.format(device="cuda"), "SPD801")
-
-
 BY_CLI = """\
 import lightning as L
 import torch
@@ -212,3 +196,68 @@ LightningCLI(Net{options})
 )
 def test_a_command_line_of_lightning_trains_on_the_gpu(tmp_path: Path, options: str, is_found: bool) -> None:
     assert bool(_found(tmp_path, BY_CLI.replace("{options}", options), "SPD202")) is is_found
+
+
+@pytest.mark.parametrize(
+    ("made", "is_found"),
+    [
+        ("L.Fabric()", True),
+        ('L.Fabric("cuda", devices=2)', True),
+        ('L.Fabric("cpu")', False),
+        ('L.Fabric(accelerator="mps")', False),
+        ('L.Fabric("cuda", "ddp", 2, 1, "bf16-mixed")', False),
+        ('L.Fabric(precision="16-mixed")', False),
+    ],
+)
+def test_a_fabric_without_a_precision_is_noted(tmp_path: Path, made: str, is_found: bool) -> None:
+    text = PREPARED.format(model=CONVOLUTIONS, **{**FABRIC, "made": f"fabric = {made}"})
+    assert [each.level.value for each in _found(tmp_path, text, "SPD811")] == ["note"] * is_found
+    in_half = text.replace("        optimizer.zero_grad", "        model.bfloat16()\n        optimizer.zero_grad")
+    assert not _found(tmp_path, in_half, "SPD811")
+
+
+REMADE = """\
+import argparse
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+from torchvision import datasets
+
+def train(model, loader, optimizer):
+    for x, y in loader:
+        loss = nn.functional.cross_entropy(model(x.cuda()), y.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+def report(settings):
+    {report}
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--root")
+    args = parser.parse_args()
+    model = nn.Conv2d(3, 10, 3).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(10):
+        data = datasets.ImageFolder(args.root)
+        train(model, DataLoader(data, batch_size=64, num_workers=4), optimizer)
+        report(args)
+
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("report", "is_found"),
+    [
+        ("print(settings.root)", True),
+        ('settings.root = "b"', False),
+        ('settings.root: str = "b"', False),
+        ('settings.root, rest = "b", 1', False),
+        ('setattr(settings, "root", "b")', False),
+        ('vars(settings).update(root="b")', False),
+    ],
+)
+def test_an_option_that_something_sets_is_not_the_same_in_each_epoch(tmp_path: Path, report: str, is_found: bool) -> None:
+    assert bool(_found(tmp_path, REMADE.replace("{report}", report), "SPD211")) is is_found

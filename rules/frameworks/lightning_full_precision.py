@@ -62,7 +62,7 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     if any(script.argument(call, name) is not None for name in _DECIDES) or lightning.is_elsewhere(script, call):
         return
     if is_fabric:
-        decided = lightning.decides_precision(script, call) or is_reinforcement(script)
+        decided = lightning.is_fabric_decided(script, call) or is_reinforcement(script)
         if not decided and any(True for _ in script.calls_on(call, "backward")):
             yield _of_fabric(call, script)
         return

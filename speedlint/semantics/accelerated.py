@@ -37,7 +37,10 @@ def _placements(script: Script) -> Iterator[Placement]:
 def is_told_precision(script: Script) -> bool:
     """Whether an ``Accelerator`` or ``Fabric`` of the program, or what launches it, is told what to compute in."""
     made = script.calls_everywhere(*ACCELERATORS, *FABRICS)
-    told = any(place.argument(call, name) is not None for place, call in made for name in ("mixed_precision", "precision"))
+    told = any(
+        place.argument(call, "mixed_precision") is not None or place.argument(call, "precision", 4) is not None
+        for place, call in made
+    )
     return told or launch.chooses_precision(script)
 
 

@@ -69,8 +69,10 @@ def row_gather(script: Script, call: cst.Call) -> tuple[cst.BaseExpression, cst.
             elt=cst.Subscript(value=taken, slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Name(value=index)))]),
             for_in=cst.CompFor(target=cst.Name(value=target), iter=rows, ifs=[], inner_for_in=None),
         ) if index == target and (dim is None or script.text(dim) == "0"):
-            both = all(script.role(each) is Role.TENSOR and script.is_device_tensor(each) for each in (taken, rows))
-            return (taken, rows) if both else None
+            made = [node for _, node in script.roles.origins(rows)]
+            is_mask = any(True for node in made for _ in script.source.inside(node, cst.Comparison))
+            both = all(script.is_device_tensor(each) and not script.value(each).assumed for each in (taken, rows))
+            return (taken, rows) if both and not is_mask else None
     return None
 
 

@@ -105,7 +105,9 @@ class Guards:
     def _is_never(self, test: cst.BaseExpression) -> bool:
         """Whether a condition is a constant that is false, or compares two texts that differ, and hangs on no option."""
         match test:
-            case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=cst.Equal(), comparator=right)]):
+            case cst.Comparison(
+                left=cst.Name() as left, comparisons=[cst.ComparisonTarget(operator=cst.Equal(), comparator=right)]
+            ) if self._is_of_function(left):
                 texts = [each for side in (left, right) if (each := self._fixed(side)) is not None]
                 return (
                     len(texts) == 2 and all(isinstance(each.value, str) for each in texts) and not texts[0].equals(texts[1])
@@ -114,6 +116,11 @@ class Guards:
                 known = self._fixed(test)
                 return known is not None and not known.value
         return False
+
+    def _is_of_function(self, name: cst.Name) -> bool:
+        """Whether a function binds a name, so that nothing elsewhere can."""
+        scope = self.script.names.scope(name).lookup(name.value)
+        return scope is not None and isinstance(scope.node, cst.FunctionDef)
 
     def _fixed(self, expression: cst.BaseExpression) -> Constant | None:
         """The value of an expression where it is known, and no option that the user may set."""

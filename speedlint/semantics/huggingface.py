@@ -13,7 +13,7 @@ from speedlint.edits import CannotEdit
 from speedlint.semantics import datasets, releases
 from speedlint.semantics.halves import refuse_code_hazards, refuse_module_hazards
 from speedlint.semantics.loaders import is_unguarded
-from speedlint.semantics.model import Definition, Place, Role
+from speedlint.semantics.model import Definition, Role
 from speedlint.semantics.networks import is_small_linear, network
 from speedlint.semantics.script import Script
 from speedlint.semantics.sending import is_stuck
@@ -93,20 +93,7 @@ class Training:
         """Whether nothing keeps the trainer from a GPU, which it takes where there is one."""
         if self.script.program.mentions(self.script, b"torch_xla"):
             return False
-        return not any(self.is_set(name) for name in _OTHER_DEVICES) and not self._is_put_on_host
-
-    @property
-    def _is_put_on_host(self) -> bool:
-        """Whether the script itself puts the model on the CPU before the trainer takes it, and speaks of no GPU."""
-        if self.place.program.mentions(self.place, b"cuda"):
-            return False
-        models = {id(node) for _, node in self.models}
-        return any(
-            isinstance(call.func, cst.Attribute)
-            and self.place.roles.calls.place_of_move(call, Place.EITHER) is Place.HOST
-            and models & {id(node) for _, node in roots(self.place, call.func.value)}
-            for call in self.place.method_calls("to")
-        )
+        return not any(self.is_set(name) for name in _OTHER_DEVICES)
 
     @property
     def is_trial(self) -> bool:

@@ -210,6 +210,8 @@ ON_GPU_BY_DEFAULT = frozenset(
         "transformers.Seq2SeqTrainer",
     }
 )
+NOT_CUDA = frozenset({"cpu", "mps", "tpu", "hpu"})
+"""Accelerators of Lightning's that are no GPU of CUDA's."""
 GPU_MARKS = (b"cuda", b".to(", b"Accelerator", b"Fabric", b"Trainer", b"LightningCLI", b"current_accelerator")
 """What a file holds in which something shows a GPU."""
 DTYPES = frozenset(

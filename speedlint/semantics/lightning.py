@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import partial
 
@@ -23,6 +24,7 @@ _TRAINERS = (
     "pytorch_lightning.trainer.trainer.Trainer",
 )
 FABRICS = ("lightning.Fabric", "lightning.fabric.Fabric", "lightning.fabric.fabric.Fabric", "lightning_fabric.Fabric")
+_IN_HALF = re.compile(rb"autocast|bfloat16|float16|\.half\(|set_default_dtype")
 _NO_GPU = ("cpu", "mps", "tpu", "hpu")
 _DEVICES = ("gpus", "devices", "tpu_cores", "auto_select_gpus")
 _ONLY_OF_ONE = (
@@ -48,6 +50,15 @@ def is_new(script: Script, trainer: cst.Call) -> bool:
     return (script.name(trainer.func) or "").startswith("lightning.")
 
 
+def is_fabric_decided(script: Script, fabric: cst.Call) -> bool:
+    """Whether a ``Fabric`` stays off CUDA's GPUs, or it, its strategy or the code around it says what to compute in."""
+    accelerator = script.argument(fabric, "accelerator", 0)
+    known = script.constant(accelerator) if accelerator is not None else None
+    if (known is not None and known.value in _NO_GPU) or script.argument(fabric, "precision", 4) is not None:
+        return True
+    return decides_precision(script, fabric) or script.program.mentions(script, _IN_HALF)
+
+
 def decides_precision(script: Script, trainer: cst.Call) -> bool:
     """Whether the strategy of a trainer leaves the precision to the module, or is told one of its own."""
     strategy = script.argument(trainer, "strategy")
@@ -55,7 +66,9 @@ def decides_precision(script: Script, trainer: cst.Call) -> bool:
         ((place, node) for place, node in script.roles.origins(strategy) if isinstance(node, cst.Call)) if strategy else ()
     )
     return any(
-        (place.name(call.func) or "").endswith(".ModelParallelStrategy") or place.argument(call, "mixed_precision")
+        (place.name(call.func) or "").endswith(".ModelParallelStrategy")
+        or place.argument(call, "mixed_precision")
+        or place.argument(call, "precision")
         for place, call in made
     )
 

@@ -43,9 +43,10 @@ class Does(enum.Flag):
 
 
 _UPDATES = re.compile(
-    rb"\bstep\w*\(|\.minimize\(|\boptim\.\w+\(|Optimizer\(|Trainer\(|-=[^\n]{0,200}grad|\.(?:sub|add|copy)_?\([^\n]{0,200}grad"
+    rb"(?i)optim|step|sgd|adam\b|adam\w*\(|minimi[sz]e|trainer|updat|learning_rate|\blr\b|(?<!utils)\.data\b|_foreach_|-=|no_grad"
+    rb"|\b(?:sub|add|addcdiv|addcmul|mul|lerp|copy)_\("
 )
-"""What a program says that updates parameters: by an optimizer, by a framework, or by hand."""
+"""What a program says somewhere that may update parameters: by an optimizer, by a framework, or by hand."""
 _STEP_METHODS = frozenset({"training_step", "train_step"})
 _EVAL_STEP_METHODS = frozenset({"validation_step"})
 

@@ -55,7 +55,12 @@ def is_in_benchmark(script: Script, node: cst.CSTNode) -> bool:
 
 
 def _is_left_early(script: Script, loop: Loop) -> bool:
-    """Whether a loop counts its turns and ends after a few: ``if i >= 10: break``."""
+    """Whether a loop that runs once counts its turns and ends after a few: ``if i >= 10: break``."""
+    if isinstance(script.source.enclosing(loop, cst.For, cst.While, cst.FunctionDef), (cst.For, cst.While)):
+        return False
+    function = script.function(loop)
+    if function is not None and script.call_sites(function) and not script.loops.runs_once_a_training(loop):
+        return False
     for statement in loop.body.body:
         match statement:
             case cst.If(
@@ -70,8 +75,9 @@ def _is_left_early(script: Script, loop: Loop) -> bool:
                 ),
                 body=body,
             ) if isinstance(last_statement(body), cst.Break) and isinstance(loop, cst.For):
-                targets = {name.value for name in script.source.inside(loop.target, cst.Name)}
-                if int(most.value, 0) <= _FEW_TURNS and counter in targets and script.is_call_to(loop.iter, "enumerate"):
+                targets = loop.target.elements if isinstance(loop.target, cst.Tuple) else ()
+                is_counter = bool(targets) and isinstance(targets[0].value, cst.Name) and targets[0].value.value == counter
+                if int(most.value, 0) <= _FEW_TURNS and is_counter and script.is_call_to(loop.iter, "enumerate"):
                     return True
     return False
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _LOOKS = frozenset({"len", "print", "isinstance", "range", "min", "max", "str", "int", "float", "type", "id"})
 _KEEPS = frozenset("__len__ keys values items get shape size format split join".split())
+_SETS_ANY = re.compile(rb"\bsetattr\(|\bvars\(|__dict__")
 _DEPTH = 3
 
 Loop = cst.For | cst.While
@@ -89,19 +90,15 @@ def _is_fixed(script: Script, name: cst.Name, turn: Turn, maker: cst.CSTNode, de
 
 
 def _is_option(script: Script, name: cst.Name) -> bool:
-    """Whether a name stands for the options of the command line in ``args.size``, which nothing in the file sets anew."""
+    """Whether a name stands for the options of the command line in ``args.size``, which nothing in the program sets anew."""
     option = script.source.parents[name]
     if not isinstance(option, cst.Attribute) or option.value is not name:
         return False
-    if any(isinstance(each.target, cst.Attribute) and each.target.attr.value == option.attr.value for each in _set(script)):
+    is_set = rb"\.%s\b\s{0,9}(?:[:,][^=\n]{0,80})?=(?!=)" % re.escape(option.attr.value.encode())
+    if script.program.mentions(script, re.compile(is_set)) or script.program.mentions(script, _SETS_ANY):
         return False
     made = (node.func for _, node in script.roles.origins(name) if isinstance(node, cst.Call))
     return any(isinstance(func, cst.Attribute) and func.attr.value in PARSERS for func in made)
-
-
-def _set(script: Script) -> Iterator[cst.AssignTarget | cst.AugAssign]:
-    yield from script.source.of(cst.AssignTarget)
-    yield from script.source.of(cst.AugAssign)
 
 
 def _is_handed_the_same(script: Script, binding: Binding, turn: Turn) -> bool:

@@ -349,7 +349,9 @@ class Roles:
         named = {each.name.value for each in (*params.params, *params.kwonly_params)}
         plain = (arg.value for arg in call.args if arg.keyword is not None and arg.keyword.value not in named)
         dicts = (self.evaluate(arg.value) for arg in call.args if arg.star == "**")
-        held = [value.element if value.role is Role.MAPPING else value for value in dicts if value is not None]
+        held = [
+            value.element if value.role is Role.MAPPING else value for value in dicts if value and _holds_one_kind(value)
+        ]
         return [*map(self.evaluate, plain), *held]
 
     def _is_batch(self, function: cst.FunctionDef, parameter: cst.Param, owner: cst.ClassDef) -> bool:
@@ -723,12 +725,15 @@ class Roles:
         return any(self.calls.place_of_move(call, Place.HOST) is not Place.HOST for call in self.script.method_calls("to"))
 
     def _asks_for_cpu(self, call: cst.Call) -> bool:
-        """Whether ``Trainer(accelerator="cpu")`` and the like keep a library from taking the GPU."""
-        defaults = self.script.argument(call, "trainer_defaults")
+        """Whether ``Trainer(accelerator="cpu")`` and the like keep a library from taking CUDA's GPU, or a file may."""
+        defaults, parser = (self.script.argument(call, name) for name in ("trainer_defaults", "parser_kwargs"))
         entries = self.script.values.entries(defaults) if defaults is not None else None
-        asked = self.script.argument(call, "accelerator") or (entries or {}).get("accelerator")
+        position = 0 if (self.script.name(call.func) or "").endswith(".Fabric") else None
+        asked = self.script.argument(call, "accelerator", position) or (entries or {}).get("accelerator")
         known = self.script.constant(asked) if asked is not None else None
-        return known is not None and known.value == "cpu"
+        on_cpu = self.script.argument(call, "cpu")
+        is_on_cpu = on_cpu is not None and self.script.text(on_cpu) == "True"
+        return is_on_cpu or parser is not None or (known is not None and known.value in library.NOT_CUDA)
 
 
 def combined_place(values: list[Value]) -> Place:
@@ -742,6 +747,11 @@ def _any_of(given: Iterable[Value | None]) -> Value | None:
     given = list(given)
     tensors = [value for value in given if value is not None and value.role is Role.TENSOR]
     return next((value for value in tensors if value.place is Place.GPU), next(iter(tensors), None)) or join(given)
+
+
+def _holds_one_kind(value: Value) -> bool:
+    """Whether all entries of a dict that are written out are tensors, or none is: which one a name takes is not followed."""
+    return len({entry.role in (Role.TENSOR, Role.BATCH) for _, entry in value.keys}) < 2
 
 
 def _is_property(decorator: cst.Decorator) -> bool:

@@ -224,8 +224,12 @@ def during_training(script: Script, function: cst.FunctionDef, depth: int = _DEP
     for other, call in script.call_sites(function):
         if other.frequency(call) >= Frequency.EPOCH and scheduled(other, call) is not None:
             return other, call
-        caller = other.function(call)
-        if caller is not None and depth and (found := during_training(other, caller, depth - 1)) is not None:
+        caller = other.source.enclosing(call, cst.FunctionDef, cst.If, cst.IfExp, cst.BooleanOperation, cst.Try)
+        if (
+            isinstance(caller, cst.FunctionDef)
+            and depth
+            and (found := during_training(other, caller, depth - 1)) is not None
+        ):
             return found
     return None
 

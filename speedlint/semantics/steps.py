@@ -186,13 +186,14 @@ class _Origin:
         for assign in source.inside(self.turn, cst.Assign):
             if source.order[assign] < source.order[self.backward] and any(
                 target.attr.value == attribute.attr.value and self.script.text(target) == text
-                for target in _attributes_set(assign)
+                for target in attributes_set(assign)
             ):
                 self.statements.append(_line(self.script, assign))
                 self.follow(assign.value)
 
 
-def _attributes_set(assign: cst.Assign) -> Iterator[cst.Attribute]:
+def attributes_set(assign: cst.Assign) -> Iterator[cst.Attribute]:
+    """The attributes that an assignment gives a value, also those in a tuple of targets."""
     targets: list[cst.BaseExpression] = [target.target for target in assign.targets]
     while targets:
         target = targets.pop()

@@ -49,6 +49,8 @@ def amp_off(script: Script) -> Iterator[Switch]:
         for call in place.calls(*library.AUTOCASTS, *ACCELERATORS, _APEX):
             if place.is_call_to(call, *ACCELERATORS) and place.argument(call, "mixed_precision") is None:
                 continue
+            if not place.is_call_to(call, *library.AUTOCASTS) and script.program.mentions(script, b"bfloat16("):
+                return
             condition = _condition(place, call)
             if condition is None:
                 return

@@ -67,8 +67,9 @@ def _turns(script: Script, loop: Loop) -> int | None:
         case cst.For(iter=cst.Call(args=[*_]) as counted) if script.is_call_to(counted, "range"):
             known = [script.constant(arg.value) for arg in counted.args]
             numbers = [each.value for each in known if each is not None and isinstance(each.value, int)]
-            if len(numbers) == len(known) and (len(numbers) < 3 or numbers[2]):
-                return len(range(*numbers))
+            if len(numbers) == len(known) and 0 < len(numbers) < 4:
+                start, stop, step = (*([0] if len(numbers) == 1 else []), *numbers, 1)[:3]
+                return max(0, (stop - start + step - 1) // step) if step > 0 else None
     return None
 
 
