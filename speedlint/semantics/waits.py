@@ -81,11 +81,23 @@ def within(script: Script, function: cst.FunctionDef) -> list[Wait]:
 def _find(script: Script, function: cst.FunctionDef) -> list[Wait]:
     found: dict[cst.BaseExpression, Wait] = {}
     for node, tensor in _candidates(script, function.body):
-        if conditions.depends_on_data(script, node):
+        if _hangs_on_wait(script, node):
             continue
         if reads.frequency(script, node) in FREQUENT and script.function(node) is function:
             found.setdefault(node, Wait(script, node, tensor))
     return sorted(found.values(), key=lambda wait: script.source.order[wait.node])
+
+
+def _hangs_on_wait(script: Script, node: cst.CSTNode) -> bool:
+    """Whether a node runs for some values of a device tensor alone: in a branch for which the host has waited already."""
+    child = node
+    for up in script.source.ancestors(node):
+        if isinstance(up, cst.FunctionDef):
+            return False
+        if isinstance(up, cst.If) and child is not up.test and any(True for _ in conditions.asked(script, up)):
+            return True
+        child = up
+    return False
 
 
 def _candidates(script: Script, block: cst.CSTNode) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
