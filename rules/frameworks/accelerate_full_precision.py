@@ -54,23 +54,24 @@ import libcst as cst
 from speedlint import edits
 from speedlint.edits import CannotEdit
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import accelerated, evaluation, launch
+from speedlint.semantics import accelerated, evaluation, launch, library
 from speedlint.semantics.script import Script
 
-_DECIDES = ("mixed_precision", "cpu", "deepspeed_plugin", "deepspeed_plugins", "fsdp_plugin", "fp16", "megatron_lm_plugin")
+_DECIDES = ("cpu", "deepspeed_plugin", "deepspeed_plugins", "fsdp_plugin", "fp16", "megatron_lm_plugin")
 
 
 def check(call: cst.Call, script: Script) -> Iterator[Finding]:
-    if not script.is_call_to(call, *accelerated.ACCELERATORS) or script.hides_arguments(call) or evaluation.is_test(script):
+    if not script.is_call_to(call, *library.ACCELERATORS) or script.hides_arguments(call) or evaluation.is_test(script):
         return
-    if any(_is_set(script, call, name) for name in _DECIDES) or launch.chooses_precision(script):
+    if any(_is_set(script, script.argument(call, name)) for name in _DECIDES) or launch.chooses_precision(script):
+        return
+    if _is_set(script, accelerated.asked_for(script, call)):
         return
     if any(True for _ in script.calls_on(call, "backward")):
         yield _finding(call, script)
 
 
-def _is_set(script: Script, call: cst.Call, name: str) -> bool:
-    given = script.argument(call, name)
+def _is_set(script: Script, given: cst.BaseExpression | None) -> bool:
     known = script.constant(given) if given is not None else None
     return given is not None and (known is None or known.value not in (None, False))
 

@@ -50,12 +50,12 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.rule import Finding, Level, Rule
-from speedlint.semantics import accelerated, evaluation
+from speedlint.semantics import accelerated, evaluation, library
 from speedlint.semantics.script import Script
 
 
 def check(call: cst.Call, script: Script) -> Iterator[Finding]:
-    if not script.is_call_to(call, *accelerated.ACCELERATORS) or evaluation.is_test(script):
+    if not script.is_call_to(call, *library.ACCELERATORS) or evaluation.is_test(script):
         return
     if any(True for _ in script.calls_on(call, "accumulate", "no_sync")):
         return

@@ -43,7 +43,7 @@ import libcst as cst
 from speedlint import edits
 from speedlint.edits import CannotEdit
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import evaluation, lightning
+from speedlint.semantics import evaluation, library, lightning
 from speedlint.semantics.halves import refuse_module_hazards
 from speedlint.semantics.networks import is_small_linear, network
 from speedlint.semantics.script import Script
@@ -54,7 +54,7 @@ _FABRIC = 'pass `precision="{}-mixed"`, or run it by `fabric run --precision={}-
 
 
 def check(call: cst.Call, script: Script) -> Iterator[Finding]:
-    is_fabric = script.is_call_to(call, *lightning.FABRICS)
+    is_fabric = script.is_call_to(call, *library.FABRICS)
     if not is_fabric and not any(call is each for each in lightning.trainers(script)):
         return
     if script.hides_arguments(call) or evaluation.is_test(script):

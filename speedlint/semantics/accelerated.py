@@ -8,14 +8,12 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.edits import CannotEdit
-from speedlint.semantics import exchanges, launch
+from speedlint.semantics import exchanges, launch, library, lightning
 from speedlint.semantics.halves import refuse_module_hazards
-from speedlint.semantics.lightning import FABRICS
 from speedlint.semantics.model import Role
 from speedlint.semantics.script import Script
 from speedlint.semantics.training import Placement, roots, trained_modules
 
-ACCELERATORS = ("accelerate.Accelerator", "accelerate.accelerator.Accelerator")
 _GRADIENT = re.compile(rb"\.grad\b")
 _CLIPS = ("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_value_", "torch.nn.utils.clip_grad_norm")
 
@@ -27,7 +25,7 @@ def placements(script: Script) -> list[Placement]:
 
 def _placements(script: Script) -> Iterator[Placement]:
     trained = {id(node) for _, node in trained_modules(script)}
-    for place, made in script.calls_everywhere(*ACCELERATORS, *FABRICS):
+    for place, made in script.calls_everywhere(*library.ACCELERATORS, *library.FABRICS):
         for other, call in place.calls_on(made, "prepare", "prepare_model", "setup", "setup_module"):
             for arg in call.args if other is script else ():
                 if script.role(arg.value) is Role.MODULE and trained & {id(node) for _, node in roots(script, arg.value)}:
@@ -36,12 +34,14 @@ def _placements(script: Script) -> Iterator[Placement]:
 
 def is_told_precision(script: Script) -> bool:
     """Whether an ``Accelerator`` or ``Fabric`` of the program, or what launches it, is told what to compute in."""
-    made = script.calls_everywhere(*ACCELERATORS, *FABRICS)
-    told = any(
-        place.argument(call, "mixed_precision") is not None or place.argument(call, "precision", 4) is not None
-        for place, call in made
-    )
+    made = script.calls_everywhere(*library.ACCELERATORS, *library.FABRICS)
+    told = any(asked_for(place, call) or lightning.asked_for(place, call, "precision") for place, call in made)
     return told or launch.chooses_precision(script)
+
+
+def asked_for(script: Script, accelerator: cst.Call) -> cst.BaseExpression | None:
+    """The ``mixed_precision`` that an ``Accelerator`` is given."""
+    return script.argument(accelerator, "mixed_precision", 2)
 
 
 def prepared(script: Script, accelerator: cst.Call) -> list[tuple[Script, cst.BaseExpression]]:

@@ -29,7 +29,7 @@ _LOADER_MARKS = tuple({name.rpartition(".")[2].encode() for name in library.LOAD
 _CUDNN = "torch.backends.cudnn"
 _REPRODUCIBLE = ("seed", "determin", "reproduc", "repeatab")
 _SEEDERS = ("torch.manual_seed", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all", "random.seed", "numpy.random.seed")
-_TRAINERS = ("pytorch_lightning.Trainer", "lightning.Trainer", "lightning.pytorch.Trainer", "dict")
+_TAKE_SWITCHES = (f"{_CUDNN}.flags", f"{_CUDNN}.set_flags", *sorted(library.LIGHTNING_TRAINERS), "dict")
 _KEYWORDS = {"benchmark": ("cudnn_benchmark", "benchmark"), "deterministic": ("deterministic",)}
 
 
@@ -78,8 +78,7 @@ def may_be_on(script: Script, switch: str) -> bool:
         return True
     return any(
         arg.keyword is not None and arg.keyword.value in _KEYWORDS[switch] and not _is_off(script, arg.value)
-        for name in (f"{_CUDNN}.flags", f"{_CUDNN}.set_flags", *_TRAINERS)
-        for call in script.calls(name)
+        for call in script.calls(*_TAKE_SWITCHES)
         for arg in call.args
     )
 

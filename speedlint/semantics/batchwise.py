@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from speedlint.semantics import passes
+from speedlint.semantics.dtypes import is_mask
 from speedlint.semantics.evaluation import is_network
 from speedlint.semantics.model import FREQUENT, Role
 from speedlint.semantics.names import Kind
@@ -69,11 +70,20 @@ def row_gather(script: Script, call: cst.Call) -> tuple[cst.BaseExpression, cst.
             elt=cst.Subscript(value=taken, slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Name(value=index)))]),
             for_in=cst.CompFor(target=cst.Name(value=target), iter=rows, ifs=[], inner_for_in=None),
         ) if index == target and (dim is None or script.text(dim) == "0"):
-            made = [node for _, node in script.roles.origins(rows)]
-            is_mask = any(True for node in made for _ in script.source.inside(node, cst.Comparison))
             both = all(script.is_device_tensor(each) and not script.value(each).assumed for each in (taken, rows))
-            return (taken, rows) if both and not is_mask else None
+            return (taken, rows) if both and not _may_be_keys(script, taken, rows) else None
     return None
+
+
+def _may_be_keys(script: Script, taken: cst.BaseExpression, rows: cst.BaseExpression) -> bool:
+    """Whether rows are chosen by a mask, or may be the keys of a dict: what is indexed itself, or sorted."""
+    of_taken = [node for _, node in script.roles.origins(taken)]
+    for place, node in script.roles.origins(rows):
+        if any(node is each for each in of_taken) or place.is_call_to(node, "sorted"):
+            return True
+        if isinstance(node, cst.BaseExpression) and is_mask(place, node):
+            return True
+    return False
 
 
 def _walked(script: Script, loop: cst.For) -> cst.BaseExpression | None:

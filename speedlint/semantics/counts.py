@@ -25,6 +25,15 @@ def times(script: Script, node: cst.CSTNode, block: cst.CSTNode, frame: Frame | 
         return None
 
 
+def turns(script: Script, loop: cst.For | cst.While) -> int | None:
+    """How many turns a loop takes at most, where what it goes over is known."""
+    try:
+        elements = Folding().elements(Frame(script), loop.iter) if isinstance(loop, cst.For) else None
+    except UnfoldableError:
+        return None
+    return len(elements) if elements is not None else None
+
+
 def is_in_loop(script: Script, node: cst.CSTNode, block: cst.CSTNode) -> bool:
     """Whether a loop or comprehension within ``block`` runs ``node`` several times."""
     for up in script.source.ancestors(node):

@@ -22,9 +22,9 @@ _FRACTIONS = frozenset(
     "mean std var softmax log_softmax sigmoid exp log sqrt norm float double half cross_entropy mse_loss".split()
 )
 _DEPTH = 4
-_HALF_MARKS = (b"autocast", b"mixed_precision", b"float16", b".half()", b"apex", b"accelerate", b"lightning", b"deepspeed")
-_HALF = re.compile(
-    rb"autocast|mixed_precision|b?float16|\.half\(\)|(?:import|from)\s+(?:apex|accelerate|lightning|pytorch_lightning|deepspeed)\b"
+_NAMES_HALF = re.compile(rb"autocast|float16|\.half\(|set_default_dtype")
+_MAY_CHOOSE_HALF = re.compile(
+    rb"mixed_precision|(?:import|from)\s+(?:apex|accelerate|lightning|pytorch_lightning|deepspeed)\b"
 )
 
 
@@ -63,6 +63,8 @@ def _is_boolean(script: Script, node: cst.BaseExpression, depth: int) -> bool:
             return True
         case cst.Call(func=cst.Attribute(attr=cst.Name(value="to")), args=[cst.Arg(value=kind, keyword=None)]):
             return script.name(kind) == "torch.bool"
+        case cst.Call(args=[cst.Arg(value=cst.ListComp(elt=part)), *_]) if script.is_call_to(node, "torch.stack"):
+            return _is_boolean(script, part, depth)
         case cst.BinaryOperation(left=left, operator=cst.BitAnd() | cst.BitOr(), right=right):
             return _is_boolean(script, left, depth) and _is_boolean(script, right, depth)
         case cst.UnaryOperation(operator=cst.BitInvert(), expression=inner) | cst.Subscript(value=inner):
@@ -161,9 +163,10 @@ def _is_differentiated(script: Script, name: cst.Name) -> bool:
 
 
 def may_be_half(script: Script) -> bool:
-    """Whether the program computes in half precision: a sum of many such numbers goes wrong."""
-    return any(_shows_half(each) for each in script.everywhere(*_HALF_MARKS))
+    """Whether the program may compute in half precision: a sum of many such numbers goes wrong."""
+    return names_half(script) or script.program.mentions(script, _MAY_CHOOSE_HALF)
 
 
-def _shows_half(script: Script) -> bool:
-    return _HALF.search(script.source.data) is not None
+def names_half(script: Script) -> bool:
+    """Whether the program's own text chooses a half precision, or what tensors hold by default."""
+    return script.program.mentions(script, _NAMES_HALF)

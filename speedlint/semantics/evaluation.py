@@ -16,16 +16,7 @@ from speedlint.semantics.training import roots
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
 
-_TRAINERS = (
-    "pytorch_lightning.Trainer",
-    "lightning.Trainer",
-    "lightning.pytorch.Trainer",
-    "lightning.pytorch.cli.LightningCLI",
-    "pytorch_lightning.cli.LightningCLI",
-    "transformers.Trainer",
-    "transformers.Seq2SeqTrainer",
-    "accelerate.Accelerator",
-)
+_TRAINERS = library.TRAINERS | library.ACCELERATORS
 _ALSO_OFF = ("torch.enable_grad", "torch.autograd.enable_grad", "torch._C._set_grad_enabled")
 _OFF_WORDS = ("no_grad", "inference_mode", "set_grad_enabled")
 _SETTERS = ("torch.set_grad_enabled", "torch.autograd.set_grad_enabled", "torch._C._set_grad_enabled")

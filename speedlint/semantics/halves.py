@@ -21,7 +21,6 @@ from speedlint.semantics.training import model_placements
 
 _DOUBLES = ("torch.float64", "torch.double", "torch.DoubleTensor", "torch.cuda.DoubleTensor")
 _LOOPS = (cst.For, cst.While)
-_DEPTH = 3
 _SUITES = (cst.IndentedBlock, cst.Module)
 _ALLOWED = (cst.SimpleStatementLine, cst.If, cst.With, cst.For)
 _LEAVES = (cst.Return, cst.Yield, cst.Raise, cst.Break, cst.Continue, cst.Del, cst.Await, cst.FunctionDef, cst.ClassDef)
@@ -38,8 +37,6 @@ def refuse_hazards(step: Step, *, half: bool) -> None:
     for statement in step.statements:
         for assign in script.source.inside(statement, cst.Assign):
             _refuse_kept_outputs(script, assign, step.loss)
-        for call in script.source.inside(statement, cst.Call):
-            _refuse_helper_hazards(script, call, half=half, depth=_DEPTH)
 
 
 def _refuse_kept_outputs(script: Script, assign: cst.Assign, loss: cst.BaseExpression) -> None:
@@ -47,15 +44,6 @@ def _refuse_kept_outputs(script: Script, assign: cst.Assign, loss: cst.BaseExpre
     if len(kept) > 1 or (kept and isinstance(assign.targets[0].target, cst.Tuple) and script.text(loss) not in kept):
         other = next((text for text in kept if text != script.text(loss)), kept[0])
         raise CannotEdit(f"`{other}` keeps what the model gives, which may be read outside autocast")
-
-
-def _refuse_helper_hazards(script: Script, call: cst.Call, *, half: bool, depth: int) -> None:
-    callee = script.callee(call)
-    if callee is None or not isinstance(callee.node, cst.FunctionDef) or not depth:
-        return
-    refuse_code_hazards(callee.script, callee.node, half=half)
-    for inner in callee.script.source.inside(callee.node, cst.Call):
-        _refuse_helper_hazards(callee.script, inner, half=half, depth=depth - 1)
 
 
 def refuse_module_hazards(script: Script, module: cst.BaseExpression, *, half: bool) -> None:

@@ -10,7 +10,7 @@ from functools import cached_property
 import libcst as cst
 
 from speedlint.edits import CannotEdit
-from speedlint.semantics import datasets, releases
+from speedlint.semantics import datasets, library, releases
 from speedlint.semantics.halves import refuse_code_hazards, refuse_module_hazards
 from speedlint.semantics.loaders import is_unguarded
 from speedlint.semantics.model import Definition, Role
@@ -28,13 +28,6 @@ _ARGUMENTS = (
     "transformers.trainer.TrainingArguments",
 )
 _CONFIGS = tuple(f"trl.{name}Config" for name in ("SFT", "DPO", "ORPO", "KTO", "CPO", "Reward"))
-_TRAINERS = (
-    "transformers.Trainer",
-    "transformers.Seq2SeqTrainer",
-    "transformers.trainer.Trainer",
-    "transformers.trainer_seq2seq.Seq2SeqTrainer",
-    *(f"trl.{name}Trainer" for name in ("SFT", "DPO", "ORPO", "KTO", "CPO", "Reward")),
-)
 _POSITIONS = {"model": 0, "args": 1, "data_collator": 2, "train_dataset": 3}
 _ADAPTERS = ("peft.get_peft_model", "peft.mapping.get_peft_model")
 _PEFT = re.compile(rb"(?:from|import)\s+peft\b")
@@ -167,7 +160,7 @@ def _running(script: Script) -> Iterator[tuple[Script, cst.Call]]:
 
 
 def _is_trainer(script: Script, call: cst.Call) -> bool:
-    return script.name(call.func) in _TRAINERS or own_trainer(script, call) is not None
+    return script.name(call.func) in library.HUGGING_FACE_TRAINERS or own_trainer(script, call) is not None
 
 
 def own_trainer(script: Script, call: cst.Call) -> Definition | None:
@@ -176,7 +169,7 @@ def own_trainer(script: Script, call: cst.Call) -> Definition | None:
     if definition is None or not isinstance(definition.node, cst.ClassDef):
         return None
     bases = definition.script.roles.calls.foreign_bases(definition)
-    return definition if any(base in _TRAINERS for base in bases) else None
+    return definition if any(base in library.HUGGING_FACE_TRAINERS for base in bases) else None
 
 
 def _bare(script: Script, model: cst.CSTNode) -> Iterator[Root]:

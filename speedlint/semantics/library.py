@@ -195,21 +195,36 @@ LIGHTNING_MODULES = frozenset(
 SPAWNERS = frozenset(
     {"torch.multiprocessing.spawn", "multiprocessing.spawn", "torch.multiprocessing.Process", "multiprocessing.Process"}
 )
-ON_GPU_BY_DEFAULT = frozenset(
+LIGHTNING_TRAINERS = frozenset(
     {
-        "accelerate.Accelerator",
-        "lightning.Fabric",
-        "lightning.fabric.Fabric",
         "lightning.Trainer",
         "lightning.pytorch.Trainer",
-        "lightning.pytorch.cli.LightningCLI",
+        "lightning.pytorch.trainer.Trainer",
+        "lightning.pytorch.trainer.trainer.Trainer",
         "pytorch_lightning.Trainer",
-        "pytorch_lightning.cli.LightningCLI",
-        "torch.accelerator.current_accelerator",
-        "transformers.Trainer",
-        "transformers.Seq2SeqTrainer",
+        "pytorch_lightning.trainer.Trainer",
+        "pytorch_lightning.trainer.trainer.Trainer",
     }
 )
+LIGHTNING_CLIS = frozenset({"lightning.pytorch.cli.LightningCLI", "pytorch_lightning.cli.LightningCLI"})
+FABRICS = frozenset(
+    {"lightning.Fabric", "lightning.fabric.Fabric", "lightning.fabric.fabric.Fabric", "lightning_fabric.Fabric"}
+)
+FABRIC_PARAMETERS = ("accelerator", "strategy", "devices", "num_nodes", "precision")
+"""What ``Fabric`` takes by position; ``Trainer`` takes everything by keyword."""
+ACCELERATORS = frozenset({"accelerate.Accelerator", "accelerate.accelerator.Accelerator"})
+HUGGING_FACE_TRAINERS = frozenset(
+    {
+        "transformers.Trainer",
+        "transformers.Seq2SeqTrainer",
+        "transformers.trainer.Trainer",
+        "transformers.trainer_seq2seq.Seq2SeqTrainer",
+        *(f"trl.{name}Trainer" for name in ("SFT", "DPO", "ORPO", "KTO", "CPO", "Reward")),
+    }
+)
+TRAINERS = LIGHTNING_TRAINERS | LIGHTNING_CLIS | HUGGING_FACE_TRAINERS
+"""What trains when it is told to, in a loop of its own."""
+ON_GPU_BY_DEFAULT = TRAINERS | FABRICS | ACCELERATORS | {"torch.accelerator.current_accelerator"}
 NOT_CUDA = frozenset({"cpu", "mps", "tpu", "hpu"})
 """Accelerators of Lightning's that are no GPU of CUDA's."""
 GPU_MARKS = (b"cuda", b".to(", b"Accelerator", b"Fabric", b"Trainer", b"LightningCLI", b"current_accelerator")

@@ -2,38 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import partial
 
 import libcst as cst
 
 from speedlint.edits import CannotEdit
-from speedlint.semantics import library
+from speedlint.semantics import dtypes, library
 from speedlint.semantics.model import Definition, Role
 from speedlint.semantics.script import Script
 from speedlint.semantics.training import roots
 
-_TRAINERS = (
-    "lightning.Trainer",
-    "lightning.pytorch.Trainer",
-    "lightning.pytorch.trainer.Trainer",
-    "lightning.pytorch.trainer.trainer.Trainer",
-    "pytorch_lightning.Trainer",
-    "pytorch_lightning.trainer.Trainer",
-    "pytorch_lightning.trainer.trainer.Trainer",
-)
-FABRICS = ("lightning.Fabric", "lightning.fabric.Fabric", "lightning.fabric.fabric.Fabric", "lightning_fabric.Fabric")
-_IN_HALF = re.compile(rb"autocast|bfloat16|float16|\.half\(|set_default_dtype")
-_NO_GPU = ("cpu", "mps", "tpu", "hpu")
 _DEVICES = ("gpus", "devices", "tpu_cores", "auto_select_gpus")
-_ONLY_OF_ONE = (
+_REMOVED = (
     "checkpoint_callback",
     "progress_bar_refresh_rate",
     "weights_summary",
     "process_position",
     "truncated_bptt_steps",
 )
+"""Options that Lightning 2 knows no more."""
 _A_HANDFUL = 50
 """Batches up to which a training is only tried out."""
 _PLAIN = (Role.NUMBER, Role.STRING, Role.NONE, Role.LOADER, Role.DATASET)
@@ -42,7 +30,13 @@ _BY_HAND = (b"automatic_optimization", b"LBFGS", b".half()", b".double()")
 
 def trainers(script: Script) -> Iterator[cst.Call]:
     """The calls that make a ``Trainer``."""
-    return script.calls(*_TRAINERS)
+    return script.calls(*library.LIGHTNING_TRAINERS)
+
+
+def asked_for(script: Script, trainer: cst.Call, name: str) -> cst.BaseExpression | None:
+    """What a ``Trainer`` or ``Fabric`` is given for a parameter."""
+    by_position = script.is_call_to(trainer, *library.FABRICS) and name in library.FABRIC_PARAMETERS
+    return script.argument(trainer, name, library.FABRIC_PARAMETERS.index(name) if by_position else None)
 
 
 def is_new(script: Script, trainer: cst.Call) -> bool:
@@ -51,17 +45,14 @@ def is_new(script: Script, trainer: cst.Call) -> bool:
 
 
 def is_fabric_decided(script: Script, fabric: cst.Call) -> bool:
-    """Whether a ``Fabric`` stays off CUDA's GPUs, or it, its strategy or the code around it says what to compute in."""
-    accelerator = script.argument(fabric, "accelerator", 0)
-    known = script.constant(accelerator) if accelerator is not None else None
-    if (known is not None and known.value in _NO_GPU) or script.argument(fabric, "precision", 4) is not None:
-        return True
-    return decides_precision(script, fabric) or script.program.mentions(script, _IN_HALF)
+    """Whether a ``Fabric``, its strategy or the code around it says what to compute in."""
+    is_told = asked_for(script, fabric, "precision") is not None
+    return is_told or decides_precision(script, fabric) or dtypes.names_half(script)
 
 
 def decides_precision(script: Script, trainer: cst.Call) -> bool:
     """Whether the strategy of a trainer leaves the precision to the module, or is told one of its own."""
-    strategy = script.argument(trainer, "strategy")
+    strategy = asked_for(script, trainer, "strategy")
     made = (
         ((place, node) for place, node in script.roles.origins(strategy) if isinstance(node, cst.Call)) if strategy else ()
     )
@@ -95,23 +86,23 @@ def fits(script: Script, trainer: cst.Call) -> list[tuple[Script, cst.Call]]:
 
 def is_elsewhere(script: Script, trainer: cst.Call) -> bool:
     """Whether a trainer is told to leave the GPU alone, or to run a few batches as a test."""
-    accelerator = script.argument(trainer, "accelerator")
+    accelerator = asked_for(script, trainer, "accelerator")
     known = script.constant(accelerator) if accelerator is not None else None
-    if known is not None and known.value in _NO_GPU:
+    if known is not None and known.value in library.NOT_CUDA:
         return True
-    if accelerator is None and _is_of_one(script, trainer) and not any(map(partial(script.argument, trainer), _DEVICES)):
+    if accelerator is None and _is_old(script, trainer) and not any(map(partial(script.argument, trainer), _DEVICES)):
         return True
     for count in ("gpus", "devices"):
-        asked = script.argument(trainer, count)
+        asked = asked_for(script, trainer, count)
         if asked is not None and (known := script.constant(asked)) is not None and known.value in (0, None):
             return True
     quick = script.argument(trainer, "fast_dev_run")
     return (quick is not None and script.text(quick) != "False") or is_trial(script, trainer)
 
 
-def _is_of_one(script: Script, trainer: cst.Call) -> bool:
+def _is_old(script: Script, trainer: cst.Call) -> bool:
     """Whether a trainer is told what only Lightning 1 knows, which stays on the CPU unless it is told to leave it."""
-    return any(script.argument(trainer, name) is not None for name in _ONLY_OF_ONE)
+    return any(script.argument(trainer, name) is not None for name in _REMOVED)
 
 
 def is_trial(script: Script, trainer: cst.Call) -> bool:

@@ -269,7 +269,21 @@ def _named_definitions(script: Script, top: cst.CSTNode) -> list[Definition]:
         definition = script.definition(node)
         if definition is not None:
             found.setdefault(definition.node, definition)
+    for method in _called_methods(script, top):
+        found.setdefault(method.node, method)
     return list(found.values())
+
+
+def _called_methods(script: Script, top: cst.CSTNode) -> Iterator[Definition]:
+    """The first-party methods that a piece of code calls on objects; a class has its own in sight, and modules are followed
+    to their class."""
+    if isinstance(top, cst.ClassDef):
+        return
+    for call in script.source.inside(top, cst.Call):
+        if isinstance(call.func, cst.Attribute) and script.role(call.func) is not Role.MODULE:
+            callee = script.callee(call)
+            if callee is not None:
+                yield callee
 
 
 def _own(script: Script, top: cst.CSTNode) -> Network:

@@ -728,7 +728,7 @@ class Roles:
         """Whether ``Trainer(accelerator="cpu")`` and the like keep a library from taking CUDA's GPU, or a file may."""
         defaults, parser = (self.script.argument(call, name) for name in ("trainer_defaults", "parser_kwargs"))
         entries = self.script.values.entries(defaults) if defaults is not None else None
-        position = 0 if (self.script.name(call.func) or "").endswith(".Fabric") else None
+        position = library.FABRIC_PARAMETERS.index("accelerator") if self.script.is_call_to(call, *library.FABRICS) else None
         asked = self.script.argument(call, "accelerator", position) or (entries or {}).get("accelerator")
         known = self.script.constant(asked) if asked is not None else None
         on_cpu = self.script.argument(call, "cpu")

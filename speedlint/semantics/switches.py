@@ -11,8 +11,7 @@ import libcst as cst
 from speedlint import edits
 from speedlint.edits import CannotEdit
 from speedlint.rule import Edit
-from speedlint.semantics import library
-from speedlint.semantics.accelerated import ACCELERATORS
+from speedlint.semantics import accelerated, library
 from speedlint.semantics.loader_settings import label
 from speedlint.semantics.model import Constant
 from speedlint.semantics.names import Kind
@@ -46,10 +45,10 @@ def amp_off(script: Script) -> Iterator[Switch]:
     """
     found: dict[cst.CSTNode, Switch] = {}
     for place in script.everywhere(b"autocast", b"mixed_precision", b"apex"):
-        for call in place.calls(*library.AUTOCASTS, *ACCELERATORS, _APEX):
-            if place.is_call_to(call, *ACCELERATORS) and place.argument(call, "mixed_precision") is None:
+        for call in place.calls(*library.AUTOCASTS, *library.ACCELERATORS, _APEX):
+            if place.is_call_to(call, *library.ACCELERATORS) and accelerated.asked_for(place, call) is None:
                 continue
-            if not place.is_call_to(call, *library.AUTOCASTS) and script.program.mentions(script, b"bfloat16("):
+            if not place.is_call_to(call, *library.AUTOCASTS) and _is_cast(script):
                 return
             condition = _condition(place, call)
             if condition is None:
@@ -58,6 +57,11 @@ def amp_off(script: Script) -> Iterator[Switch]:
                 if setting.value in (False, 0) and _AMP.search(_called(setting)):
                     found.setdefault(setting.node, Switch(place, call, setting))
     yield from found.values()
+
+
+def _is_cast(script: Script) -> bool:
+    """Whether a program casts modules or tensors to bfloat16 by hand."""
+    return any(place.method_calls("bfloat16") for place in script.everywhere(b".bfloat16("))
 
 
 def _called(setting: Constant) -> str:
@@ -71,7 +75,7 @@ def _called(setting: Constant) -> str:
 
 def _condition(script: Script, call: cst.Call) -> cst.BaseExpression | None:
     """What a call takes effect under: its ``enabled``, or the condition around it; None where it always does."""
-    if script.is_call_to(call, *ACCELERATORS):
+    if script.is_call_to(call, *library.ACCELERATORS):
         return _asked_for(script, call)
     enabled = script.argument(call, "enabled", _ENABLED.get(script.name(call.func) or ""))
     if enabled is not None and script.text(enabled) != "True":
@@ -90,7 +94,7 @@ def _condition(script: Script, call: cst.Call) -> cst.BaseExpression | None:
 
 def _asked_for(script: Script, accelerator: cst.Call) -> cst.BaseExpression | None:
     """``half`` of ``Accelerator(mixed_precision="fp16" if half else "no")``."""
-    match script.argument(accelerator, "mixed_precision"):
+    match accelerated.asked_for(script, accelerator):
         case cst.IfExp(test=test, orelse=cst.SimpleString() as otherwise) if otherwise.evaluated_value == "no":
             return test
     return None
@@ -129,7 +133,7 @@ def turned_on(switch: Switch) -> tuple[Edit, ...]:
     """Makes a default that is off one that is on. Raises CannotEdit."""
     if switch.script.is_call_to(switch.call, _APEX):
         raise CannotEdit("apex may not be there; `torch.autocast` and a `GradScaler` do the same without it")
-    if switch.script.is_call_to(switch.call, *ACCELERATORS):
+    if switch.script.is_call_to(switch.call, *library.ACCELERATORS):
         raise CannotEdit("what Accelerate's loss scaling meets is not followed through this switch")
     setting = switch.setting
     script, node = setting.script, setting.node

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from speedlint.semantics.counts import turns
 from speedlint.semantics.displays import is_display, shown_tensors
 from speedlint.semantics.loops import Does, Loop
 from speedlint.semantics.model import FREQUENT, Frequency
@@ -52,25 +53,16 @@ def in_every_step(script: Script, call: cst.Call, loop: Loop) -> bool:
 
 def _is_short(script: Script, loop: Loop) -> bool:
     """Whether all steps of the program are a few, as written: ``for step in range(100)`` that runs once."""
-    turns, outside = _turns(script, loop), script.source.enclosing(loop, cst.For, cst.While)
-    while turns is not None and isinstance(outside, (cst.For, cst.While)):
-        more = _turns(script, outside)
-        turns, outside = None if more is None else turns * more, script.source.enclosing(outside, cst.For, cst.While)
-    function = script.function(loop)
-    runs_once = function is None or script.frequency(function.body) is Frequency.ONCE
-    return turns is not None and turns <= _FEW and runs_once
-
-
-def _turns(script: Script, loop: Loop) -> int | None:
-    """How many turns a loop over a range takes at most; None where that is not written."""
-    match loop:
-        case cst.For(iter=cst.Call(args=[*_]) as counted) if script.is_call_to(counted, "range"):
-            known = [script.constant(arg.value) for arg in counted.args]
-            numbers = [each.value for each in known if each is not None and isinstance(each.value, int)]
-            if len(numbers) == len(known) and 0 < len(numbers) < 4:
-                start, stop, step = (*([0] if len(numbers) == 1 else []), *numbers, 1)[:3]
-                return max(0, (stop - start + step - 1) // step) if step > 0 else None
-    return None
+    function, steps = script.function(loop), 1
+    if function is not None and script.frequency(function.body) is not Frequency.ONCE:
+        return False
+    around: cst.CSTNode | None = loop
+    while isinstance(around, (cst.For, cst.While)):
+        most = turns(script, around)
+        if most is None:
+            return False
+        steps, around = steps * most, script.source.enclosing(around, cst.For, cst.While, cst.FunctionDef)
+    return steps <= _FEW
 
 
 def waits(script: Script, call: cst.Call) -> bool:
