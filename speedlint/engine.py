@@ -18,9 +18,9 @@ from speedlint.fixer import Read
 from speedlint.registry import Registry, covers
 from speedlint.rule import Finding, Fix, Level, Related, Rule
 from speedlint.semantics import entry, eras
-from speedlint.semantics.model import FREQUENT, Frequency
 from speedlint.semantics.program import Cache, Program
 from speedlint.semantics.script import Options, Script
+from speedlint.semantics.terms import FREQUENT, Frequency
 from speedlint.source import SourceError
 from speedlint.suppress import Suppressions
 

@@ -8,8 +8,8 @@ import libcst as cst
 import pytest
 
 from speedlint.edits import CannotEdit
-from speedlint.semantics import environment, intent
-from speedlint.semantics.intent import Intent
+from speedlint.semantics.backend import environment, intent
+from speedlint.semantics.backend.intent import Intent
 from speedlint.semantics.program import Program
 from speedlint.semantics.script import Options, Script
 

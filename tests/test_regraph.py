@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from speedlint.semantics import regraph
+from speedlint.semantics.optimizer import regraph
 from speedlint.semantics.program import Program
 from speedlint.semantics.script import Options
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import libcst as cst
 import pytest
 
+from speedlint.semantics.data.loaders import loader
+from speedlint.semantics.data.per_item import is_per_item
 from speedlint.semantics.entry import first_edit
-from speedlint.semantics.loaders import loader
-from speedlint.semantics.model import Frequency, Place, Role
-from speedlint.semantics.per_item import is_per_item
 from speedlint.semantics.program import Program
 from speedlint.semantics.script import Options, Script
+from speedlint.semantics.terms import Frequency, Place, Role
 
 Write = Callable[..., Script]
 

@@ -10,12 +10,12 @@ import libcst as cst
 import pytest
 
 from speedlint.edits import CannotEdit
-from speedlint.semantics import displays, gathering, reads
-from speedlint.semantics.companions import check_gain
-from speedlint.semantics.deferral import keep_on_device
-from speedlint.semantics.model import Frequency
 from speedlint.semantics.program import Program
 from speedlint.semantics.script import Options, Script
+from speedlint.semantics.sync import displays, gathering, reads
+from speedlint.semantics.sync.companions import check_gain
+from speedlint.semantics.sync.deferral import keep_on_device
+from speedlint.semantics.terms import Frequency
 
 LOOP = """
 import math, torch

@@ -39,9 +39,11 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.rule import Finding, Level, Rule
-from speedlint.semantics import environment, eras, evaluation, intent, reads
-from speedlint.semantics.intent import Intent
+from speedlint.semantics import eras, evaluation
+from speedlint.semantics.backend import environment, intent
+from speedlint.semantics.backend.intent import Intent
 from speedlint.semantics.script import Script
+from speedlint.semantics.sync import reads
 
 _NAMES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 _PADS = ("torch.nn.utils.rnn.pad_sequence",)

@@ -39,9 +39,11 @@ import libcst as cst
 
 from speedlint import edits
 from speedlint.rule import Edit, Finding, Fix, Level, Related, Risk, Rule
-from speedlint.semantics import debugging, evaluation, intent, reads, streams
-from speedlint.semantics.intent import Intent
+from speedlint.semantics import evaluation
+from speedlint.semantics.backend import debugging, intent
+from speedlint.semantics.backend.intent import Intent
 from speedlint.semantics.script import Script
+from speedlint.semantics.sync import reads, streams
 
 _SET = "torch.autograd.set_detect_anomaly"
 _ADVICE = "switch it on only while looking for a NaN"

@@ -40,7 +40,9 @@ import libcst as cst
 
 from speedlint import edits
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import accelerated, backend, evaluation, training
+from speedlint.semantics import evaluation, training
+from speedlint.semantics.backend import cudnn
+from speedlint.semantics.frameworks import accelerated
 from speedlint.semantics.script import Script
 
 
@@ -49,7 +51,7 @@ def check(module: cst.Module, script: Script) -> Iterator[Finding]:
         return
     all_placed = [*training.model_placements(script), *accelerated.placements(script)]
     placed = [one for one in all_placed if training.is_convolutional(script, one.module)]
-    off = [one for one in backend.settings(script, "benchmark") if one.value is False and not _is_meant(one, script)]
+    off = [one for one in cudnn.settings(script, "benchmark") if one.value is False and not _is_meant(one, script)]
     if not (placed or off) or not _matters(script):
         return
     if off and (placed or evaluation.trains(script)):
@@ -58,24 +60,24 @@ def check(module: cst.Module, script: Script) -> Iterator[Finding]:
         yield _missing(placed[0], script)
 
 
-def _is_meant(setting: backend.Setting, script: Script) -> bool:
-    return backend.is_for_reproducibility(script, setting.assign) or backend.is_conditional(script, setting.assign)
+def _is_meant(setting: cudnn.Setting, script: Script) -> bool:
+    return cudnn.is_for_reproducibility(script, setting.assign) or cudnn.is_conditional(script, setting.assign)
 
 
 def _matters(script: Script) -> bool:
-    if backend.is_on_in_program(script, "benchmark") or backend.is_settled(script) or training.is_loop_of_framework(script):
+    if cudnn.is_on_in_program(script, "benchmark") or cudnn.is_settled(script) or training.is_loop_of_framework(script):
         return False
-    return backend.is_planar(script) and backend.shapes_are_fixed(script)
+    return cudnn.is_planar(script) and cudnn.shapes_are_fixed(script)
 
 
-def _turned(setting: backend.Setting, script: Script) -> Finding:
+def _turned(setting: cudnn.Setting, script: Script) -> Finding:
     message = f"`{script.text(setting.assign)}` makes cuDNN guess the algorithm for each convolution"
     fix = Fix((edits.replace(script.source, setting.assign.value, "True"),), Risk.NUMERIC)
     return Finding(setting.assign, message, fix, "set it to True: the input shapes stay the same", Level.WARNING)
 
 
 def _missing(placement: training.Placement, script: Script) -> Finding:
-    level = Level.NOTE if backend.is_shallow(script, placement.module) else Level.WARNING
+    level = Level.NOTE if cudnn.is_shallow(script, placement.module) else Level.WARNING
     code = (
         script.text(placement.module)
         if isinstance(placement.module, cst.Name)
@@ -83,12 +85,12 @@ def _missing(placement: training.Placement, script: Script) -> Finding:
     )
     message = f"`{code}` is convolutional and its inputs keep one shape, but `cudnn.benchmark` is never set"
     advice = "set `torch.backends.cudnn.benchmark = True` once, before training"
-    if any(True for one in script.everywhere(b"benchmark") for _ in backend.settings(one, "benchmark")):
+    if any(True for one in script.everywhere(b"benchmark") for _ in cudnn.settings(one, "benchmark")):
         why = "not written here, because a branch for reproducible runs sets it to False; put it in the other branch"
         return Finding(placement.call, message, advice=f"{advice}; {why}", level=level)
     try:
         name, imports = script.spell("torch.backends.cudnn.benchmark")
-        line = edits.insert_before(script.source, backend.outermost(script, placement.call), [f"{name} = True"])
+        line = edits.insert_before(script.source, cudnn.outermost(script, placement.call), [f"{name} = True"])
     except edits.CannotEdit as error:
         return Finding(placement.call, message, advice=f"{advice}; not written here, because {error}", level=level)
     return Finding(placement.call, message, Fix((line, *imports), Risk.NUMERIC), advice, level)

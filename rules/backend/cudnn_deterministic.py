@@ -39,9 +39,10 @@ import libcst as cst
 
 from speedlint import edits
 from speedlint.rule import Finding, Fix, Level, Related, Risk, Rule
-from speedlint.semantics import backend, evaluation
-from speedlint.semantics.model import Constant
+from speedlint.semantics import evaluation
+from speedlint.semantics.backend import cudnn
 from speedlint.semantics.script import Script
+from speedlint.semantics.terms import Constant
 
 
 def check(assign: cst.Assign, script: Script) -> Iterator[Finding]:
@@ -51,7 +52,7 @@ def check(assign: cst.Assign, script: Script) -> Iterator[Finding]:
                 return
             if isinstance(value, (cst.Name, cst.Integer)) and script.text(value) in ("True", "1"):
                 yield _finding(assign, script)
-            elif (default := script.constant(value)) is not None and default.value is True and backend.is_planar(script):
+            elif (default := script.constant(value)) is not None and default.value is True and cudnn.is_planar(script):
                 yield _by_default(assign, default, script)
 
 
@@ -63,7 +64,7 @@ def _by_default(assign: cst.Assign, default: Constant, script: Script) -> Findin
 
 
 def _matters(assign: cst.Assign, script: Script) -> bool:
-    if evaluation.is_test(script) or backend.is_undone(script, assign, "deterministic"):
+    if evaluation.is_test(script) or cudnn.is_undone(script, assign, "deterministic"):
         return False
     return evaluation.trains(script)
 
@@ -74,7 +75,7 @@ def _finding(assign: cst.Assign, script: Script) -> Finding:
     if _contradicts(assign, script):
         message = f"`{code}` leaves `benchmark = True` beside it only the slower algorithms to choose from"
         return Finding(assign, message, fix, "set it to False; the seeds stay as they are", Level.WARNING)
-    if backend.is_for_reproducibility(script, assign):
+    if cudnn.is_for_reproducibility(script, assign):
         message = f"`{code}` makes runs reproducible and convolutions slower"
         return Finding(assign, message, fix, "set it to False when runs need not repeat bit for bit", Level.NOTE)
     return Finding(
@@ -91,9 +92,9 @@ def _contradicts(assign: cst.Assign, script: Script) -> bool:
     block = script.source.parents[script.source.statement(assign)]
     beside = any(
         setting.value and script.source.parents[script.source.statement(setting.assign)] is block
-        for setting in backend.settings(script, "benchmark")
+        for setting in cudnn.settings(script, "benchmark")
     )
-    return beside and not backend.is_named_for_reproducibility(script, assign)
+    return beside and not cudnn.is_named_for_reproducibility(script, assign)
 
 
 RULE = Rule("SPD401", on=cst.Assign, check=check, triggers=(b"deterministic",))

@@ -40,9 +40,11 @@ import libcst as cst
 
 from speedlint import edits
 from speedlint.rule import Edit, Finding, Fix, Level, Related, Risk, Rule
-from speedlint.semantics import backend, debugging, evaluation, intent, reads
-from speedlint.semantics.intent import Intent
+from speedlint.semantics import evaluation
+from speedlint.semantics.backend import cudnn, debugging, intent
+from speedlint.semantics.backend.intent import Intent
 from speedlint.semantics.script import Script
+from speedlint.semantics.sync import reads
 
 _FLAGS = "torch.backends.cudnn.flags"
 _RECURRENT = re.compile(rb"\b(?:LSTM|GRU|RNN)\(")
@@ -63,9 +65,9 @@ _Found = tuple[cst.Assign | cst.Call, Edit | None, tuple[Related, ...]]
 
 
 def _assigned(script: Script) -> Iterator[_Found]:
-    for setting in backend.settings(script, "enabled"):
+    for setting in cudnn.settings(script, "enabled"):
         assign = setting.assign
-        if setting.value is False and not backend.is_undone(script, assign, "enabled"):
+        if setting.value is False and not cudnn.is_undone(script, assign, "enabled"):
             yield assign, *_turned(script, assign.value)
 
 
@@ -96,7 +98,7 @@ def _finding(
     asked = intent.of(script, node)
     if asked is Intent.NEVER:
         return
-    meant = isinstance(node, cst.Assign) and backend.is_for_reproducibility(script, node)
+    meant = isinstance(node, cst.Assign) and cudnn.is_for_reproducibility(script, node)
     message = f"`{reads.shown(script, node)}` keeps convolutions and recurrent layers from cuDNN's kernels"
     level = Level.NOTE if meant or edit is None or asked is Intent.CHOSEN else Level.WARNING
     if edit is None or (asked is Intent.CHOSEN and not meant):

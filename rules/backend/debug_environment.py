@@ -40,9 +40,11 @@ import libcst as cst
 
 from speedlint.edits import CannotEdit
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import environment, eras, evaluation, reads
-from speedlint.semantics.intent import Intent
+from speedlint.semantics import eras, evaluation
+from speedlint.semantics.backend import environment
+from speedlint.semantics.backend.intent import Intent
 from speedlint.semantics.script import Script
+from speedlint.semantics.sync import reads
 
 
 class _Switch(NamedTuple):

@@ -38,9 +38,11 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.rule import Finding, Level, Related, Rule
-from speedlint.semantics import backend, debugging, evaluation, intent, reads
-from speedlint.semantics.intent import Intent
+from speedlint.semantics import evaluation
+from speedlint.semantics.backend import cudnn, debugging, intent
+from speedlint.semantics.backend.intent import Intent
 from speedlint.semantics.script import Script
+from speedlint.semantics.sync import reads
 
 _USE = "torch.use_deterministic_algorithms"
 _MODE = "torch.set_deterministic_debug_mode"
@@ -55,7 +57,7 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     value = script.constant(mode) if mode is not None else None
     if value is None or value.value in _OFF or not script.on_gpu or debugging.is_undone(script, call, (_USE,)):
         return
-    if intent.of(script, call) is not Intent.NEVER and not backend.is_conditional(script, call):
+    if intent.of(script, call) is not Intent.NEVER and not cudnn.is_conditional(script, call):
         message = f"`{reads.shown(script, call)}` makes runs repeatable, and scattered additions and convolutions slower"
         related = (Related(value.script.source, value.node, "the default is set here"),) if value.node is not mode else ()
         advice = "switch it on only for runs that have to repeat bit for bit; not rewritten, since only the author knows"

@@ -43,10 +43,12 @@ import libcst as cst
 
 from speedlint.edits import CannotEdit, delete_statement
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import evaluation, intent, reads
-from speedlint.semantics.intent import Intent
-from speedlint.semantics.model import FREQUENT, Frequency
+from speedlint.semantics import evaluation
+from speedlint.semantics.backend import intent
+from speedlint.semantics.backend.intent import Intent
 from speedlint.semantics.script import Script
+from speedlint.semantics.sync import reads
+from speedlint.semantics.terms import FREQUENT, Frequency
 
 _CHECKS = tuple(f"torch.autograd.{module}{name}" for module in ("", "gradcheck.") for name in ("gradcheck", "gradgradcheck"))
 _ADVICE = "check it once before training, or in a test"

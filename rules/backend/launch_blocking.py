@@ -37,9 +37,11 @@ import libcst as cst
 
 from speedlint.edits import CannotEdit
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import environment, evaluation, reads
-from speedlint.semantics.intent import Intent
+from speedlint.semantics import evaluation
+from speedlint.semantics.backend import environment
+from speedlint.semantics.backend.intent import Intent
 from speedlint.semantics.script import Script
+from speedlint.semantics.sync import reads
 
 _NAME = "CUDA_LAUNCH_BLOCKING"
 _ADVICE = "set it in the shell while looking for a fault, not in the script"

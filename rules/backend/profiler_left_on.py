@@ -44,9 +44,11 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.rule import Finding, Level, Rule
-from speedlint.semantics import debugging, evaluation, intent, reads
-from speedlint.semantics.intent import Intent
+from speedlint.semantics import evaluation
+from speedlint.semantics.backend import debugging, intent
+from speedlint.semantics.backend.intent import Intent
 from speedlint.semantics.script import Script
+from speedlint.semantics.sync import reads
 
 _ADVICE = "profile a few steps, with `schedule=torch.profiler.schedule(...)` and `prof.step()`, or only when asked"
 

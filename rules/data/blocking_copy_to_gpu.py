@@ -41,9 +41,9 @@ import libcst as cst
 
 from speedlint import edits
 from speedlint.rule import Finding, Fix, Level, Related, Risk, Rule
-from speedlint.semantics.batches import are_few, blocks, hazard, is_awaited, is_on_gpu_already, moved, source_loader
-from speedlint.semantics.model import Frequency
+from speedlint.semantics.data.batches import are_few, blocks, hazard, is_awaited, is_on_gpu_already, moved, source_loader
 from speedlint.semantics.script import Script
+from speedlint.semantics.terms import Frequency
 
 _WHEN = {
     Frequency.STEP: "on each training step",

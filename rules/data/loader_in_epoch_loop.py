@@ -47,8 +47,8 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.rule import Finding, Level, Related, Rule
-from speedlint.semantics import remade
-from speedlint.semantics.loaders import Loader, loader
+from speedlint.semantics.data import remade
+from speedlint.semantics.data.loaders import Loader, loader
 from speedlint.semantics.script import Script
 
 _ADVICE = "not written: whether nothing changes the data between two epochs is for you to say"

@@ -48,8 +48,8 @@ import libcst as cst
 
 from speedlint import edits
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
-from speedlint.semantics.loader_settings import Setting, is_surely_positive
-from speedlint.semantics.loaders import Loader, loader
+from speedlint.semantics.data.loader_settings import Setting, is_surely_positive
+from speedlint.semantics.data.loaders import Loader, loader
 from speedlint.semantics.script import Script
 
 _SINCE = (1, 7)

@@ -43,10 +43,10 @@ import libcst as cst
 
 from speedlint import edits
 from speedlint.rule import Edit, Finding, Fix, Level, Related, Risk, Rule
-from speedlint.semantics.batches import is_copied
+from speedlint.semantics.data.batches import is_copied
+from speedlint.semantics.data.loader_settings import Setting, places, set_where_set
+from speedlint.semantics.data.loaders import Loader, loader
 from speedlint.semantics.devices import gpu_condition, gpu_is_certain
-from speedlint.semantics.loader_settings import Setting, places, set_where_set
-from speedlint.semantics.loaders import Loader, loader
 from speedlint.semantics.script import Script
 from speedlint.semantics.training import is_framework_driven
 

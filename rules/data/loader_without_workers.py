@@ -45,8 +45,8 @@ import libcst as cst
 
 from speedlint import edits
 from speedlint.rule import Edit, Finding, Fix, Level, Related, Risk, Rule
-from speedlint.semantics.loader_settings import Setting, places, set_where_set
-from speedlint.semantics.loaders import Loader, loader
+from speedlint.semantics.data.loader_settings import Setting, places, set_where_set
+from speedlint.semantics.data.loaders import Loader, loader
 from speedlint.semantics.script import Script
 
 _WRITE = "pass `num_workers=min(8, os.cpu_count() or 1)`"

@@ -37,7 +37,7 @@ import libcst as cst
 
 from speedlint import edits
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics.loaders import loader
+from speedlint.semantics.data.loaders import loader
 from speedlint.semantics.script import Script
 
 _IGNORED = (2, 9)

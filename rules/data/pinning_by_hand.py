@@ -43,10 +43,10 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.rule import Finding, Level, Related, Rule
-from speedlint.semantics import reads
-from speedlint.semantics.batches import source_loader
-from speedlint.semantics.model import FREQUENT, Place, Role
+from speedlint.semantics.data.batches import source_loader
 from speedlint.semantics.script import Script
+from speedlint.semantics.sync import reads
+from speedlint.semantics.terms import FREQUENT, Place, Role
 
 _PIN = "pass `pin_memory=True` to the loader, and drop the call"
 _REASON = "not written, since both must change together"

@@ -50,8 +50,8 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.rule import Finding, Level, Related, Rule
-from speedlint.semantics import sharing
-from speedlint.semantics.loaders import Loader, loader
+from speedlint.semantics.data import sharing
+from speedlint.semantics.data.loaders import Loader, loader
 from speedlint.semantics.script import Script
 
 _TELL = "call `sampler.set_epoch(epoch)` at the start of each epoch; not written: it changes what each step trains on"

@@ -72,8 +72,8 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.rule import Finding, Level, Related, Rule
-from speedlint.semantics import item_work
-from speedlint.semantics.item_work import HEAVY, Kind, Work
+from speedlint.semantics.data import item_work
+from speedlint.semantics.data.item_work import HEAVY, Kind, Work
 from speedlint.semantics.script import Script
 
 _SAYS = {

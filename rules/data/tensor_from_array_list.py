@@ -47,10 +47,10 @@ import libcst as cst
 
 from speedlint import edits
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics.arrays import ArrayList, array_list, numbers_of
-from speedlint.semantics.model import FREQUENT
-from speedlint.semantics.per_item import is_per_item
+from speedlint.semantics.data.arrays import ArrayList, array_list, numbers_of
+from speedlint.semantics.data.per_item import is_per_item
 from speedlint.semantics.script import Script
+from speedlint.semantics.terms import FREQUENT
 
 _TYPED = tuple(f"torch.{kind}Tensor" for kind in ("Float", "Double", "Half", "Long", "Int", "Short", "Byte", "Bool"))
 _ANY = ("torch.tensor", "torch.as_tensor")

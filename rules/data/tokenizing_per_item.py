@@ -66,12 +66,12 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.rule import Finding, Level, Related, Rule
-from speedlint.semantics import item_work, tokenizing
-from speedlint.semantics.item_work import Chain
-from speedlint.semantics.loaders import Loader, loader
-from speedlint.semantics.model import Definition
-from speedlint.semantics.repeats import Hangs, Run
+from speedlint.semantics.data import item_work, tokenizing
+from speedlint.semantics.data.item_work import Chain
+from speedlint.semantics.data.loaders import Loader, loader
+from speedlint.semantics.data.repeats import Hangs, Run
 from speedlint.semantics.script import Script
+from speedlint.semantics.terms import Definition
 
 _AHEAD = "tokenize all texts once before training, many at a time, and index the tokens"
 _WHY = "not written: where the tokens are kept is for you to choose"

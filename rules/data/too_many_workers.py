@@ -40,8 +40,8 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.rule import Finding, Level, Related, Rule
-from speedlint.semantics.loader_settings import Setting, places
-from speedlint.semantics.loaders import Loader, loader
+from speedlint.semantics.data.loader_settings import Setting, places
+from speedlint.semantics.data.loaders import Loader, loader
 from speedlint.semantics.script import Script
 
 _MOST = 16

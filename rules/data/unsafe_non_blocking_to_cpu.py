@@ -42,9 +42,9 @@ import libcst as cst
 
 from speedlint.edits import remove_argument
 from speedlint.rule import Finding, Fix, Level, Related, Risk, Rule
-from speedlint.semantics import reads
+from speedlint.semantics.data.unawaited import copied_to_host, first_read
 from speedlint.semantics.script import Script
-from speedlint.semantics.unawaited import copied_to_host, first_read
+from speedlint.semantics.sync import reads
 
 _ADVICE = "drop `non_blocking=True`, or call `torch.cuda.synchronize()` before the first read"
 

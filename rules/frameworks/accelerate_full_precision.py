@@ -54,7 +54,8 @@ import libcst as cst
 from speedlint import edits
 from speedlint.edits import CannotEdit
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import accelerated, evaluation, launch, library
+from speedlint.semantics import evaluation, library
+from speedlint.semantics.frameworks import accelerated, launch
 from speedlint.semantics.script import Script
 
 _DECIDES = ("cpu", "deepspeed_plugin", "deepspeed_plugins", "fsdp_plugin", "fp16", "megatron_lm_plugin")

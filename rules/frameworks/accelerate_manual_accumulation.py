@@ -50,7 +50,8 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.rule import Finding, Level, Rule
-from speedlint.semantics import accelerated, evaluation, library
+from speedlint.semantics import evaluation, library
+from speedlint.semantics.frameworks import accelerated
 from speedlint.semantics.script import Script
 
 

@@ -53,9 +53,10 @@ import libcst as cst
 from speedlint import edits
 from speedlint.edits import CannotEdit
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import evaluation, huggingface, launch
+from speedlint.semantics import evaluation
 from speedlint.semantics.devices import gpu_is_certain
-from speedlint.semantics.huggingface import Training
+from speedlint.semantics.frameworks import huggingface, launch
+from speedlint.semantics.frameworks.huggingface import Training
 from speedlint.semantics.script import Script
 
 _DECIDES = ("fp16", "bf16", "half_precision_backend", "fp16_backend", "mixed_precision")

@@ -55,8 +55,9 @@ import libcst as cst
 from speedlint import edits
 from speedlint.edits import CannotEdit
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import evaluation, huggingface, releases
-from speedlint.semantics.huggingface import Training
+from speedlint.semantics import evaluation
+from speedlint.semantics.frameworks import huggingface, releases
+from speedlint.semantics.frameworks.huggingface import Training
 from speedlint.semantics.script import Script
 
 _WORKERS = "dataloader_num_workers"

@@ -43,8 +43,9 @@ import libcst as cst
 from speedlint import edits
 from speedlint.edits import CannotEdit
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import eras, evaluation, huggingface, releases
-from speedlint.semantics.huggingface import Training
+from speedlint.semantics import eras, evaluation
+from speedlint.semantics.frameworks import huggingface, releases
+from speedlint.semantics.frameworks.huggingface import Training
 from speedlint.semantics.script import Script
 
 _SINCE = (2, 0)

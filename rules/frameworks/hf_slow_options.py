@@ -44,8 +44,9 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.rule import Finding, Level, Rule
-from speedlint.semantics import evaluation, huggingface
-from speedlint.semantics.huggingface import Training
+from speedlint.semantics import evaluation
+from speedlint.semantics.frameworks import huggingface
+from speedlint.semantics.frameworks.huggingface import Training
 from speedlint.semantics.script import Script
 
 _OFTEN = 20

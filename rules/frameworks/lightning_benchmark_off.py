@@ -43,7 +43,9 @@ import libcst as cst
 
 from speedlint import edits
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import backend, evaluation, lightning, training
+from speedlint.semantics import evaluation, training
+from speedlint.semantics.backend import cudnn
+from speedlint.semantics.frameworks import lightning
 from speedlint.semantics.script import Script
 
 _DECIDES = ("benchmark", "deterministic")
@@ -57,16 +59,16 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     modules = [(place, place.argument(fit, "model", 0)) for place, fit in lightning.fits(script, call)]
     known = [(place, module) for place, module in modules if module is not None and training.is_convolutional(place, module)]
     if known and len(known) == len(modules) and _matters(script):
-        level = Level.NOTE if all(backend.is_shallow(*each) for each in known) else Level.WARNING
+        level = Level.NOTE if all(cudnn.is_shallow(*each) for each in known) else Level.WARNING
         message = "the module is convolutional and its inputs keep one shape, but the `Trainer` is not told `benchmark=True`"
         fix = Fix((edits.add_argument(script.source, call, "benchmark=True"),), Risk.NUMERIC)
         yield Finding(call, message, fix, "pass `benchmark=True`", level)
 
 
 def _matters(script: Script) -> bool:
-    if evaluation.is_test(script) or backend.is_on_in_program(script, "benchmark") or backend.is_settled(script):
+    if evaluation.is_test(script) or cudnn.is_on_in_program(script, "benchmark") or cudnn.is_settled(script):
         return False
-    return backend.is_planar(script) and backend.shapes_are_fixed(script)
+    return cudnn.is_planar(script) and cudnn.shapes_are_fixed(script)
 
 
 RULE = Rule("SPD813", on=cst.Call, check=check, triggers=(b"Trainer(",))

@@ -45,7 +45,8 @@ import libcst as cst
 
 from speedlint import edits
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import evaluation, lightning
+from speedlint.semantics import evaluation
+from speedlint.semantics.frameworks import lightning
 from speedlint.semantics.script import Script
 
 _PROFILERS = ("advanced", "pytorch")

@@ -43,9 +43,10 @@ import libcst as cst
 from speedlint import edits
 from speedlint.edits import CannotEdit
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import evaluation, library, lightning
-from speedlint.semantics.halves import refuse_module_hazards
-from speedlint.semantics.networks import is_small_linear, network
+from speedlint.semantics import evaluation, library
+from speedlint.semantics.frameworks import lightning
+from speedlint.semantics.model.networks import is_small_linear, network
+from speedlint.semantics.precision.halves import refuse_module_hazards
 from speedlint.semantics.script import Script
 from speedlint.semantics.steps import is_reinforcement
 

@@ -54,8 +54,9 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.rule import Finding, Level, Rule
-from speedlint.semantics import lightning, reads
+from speedlint.semantics.frameworks import lightning
 from speedlint.semantics.script import Script
+from speedlint.semantics.sync import reads
 
 
 def check(call: cst.Call, script: Script) -> Iterator[Finding]:

@@ -36,7 +36,8 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.rule import Finding, Level, Rule
-from speedlint.semantics import evaluation, layers
+from speedlint.semantics import evaluation
+from speedlint.semantics.model import layers
 from speedlint.semantics.script import Script
 
 

@@ -48,7 +48,8 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.rule import Finding, Level, Related, Rule
-from speedlint.semantics import evaluation, recompilation, wrapping
+from speedlint.semantics import evaluation
+from speedlint.semantics.model import recompilation, wrapping
 from speedlint.semantics.script import Script
 
 _WIDTHS = (

@@ -50,7 +50,8 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.rule import Finding, Level, Related, Rule
-from speedlint.semantics import evaluation, wrapping
+from speedlint.semantics import evaluation
+from speedlint.semantics.model import wrapping
 from speedlint.semantics.script import Script
 
 _ADVICE = (

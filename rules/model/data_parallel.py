@@ -44,14 +44,15 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.rule import Finding, Level, Rule
-from speedlint.semantics import backend, evaluation
+from speedlint.semantics import evaluation
+from speedlint.semantics.backend import cudnn
 from speedlint.semantics.script import Script
 
 
 def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     if not call.args or not script.is_call_to(call, "torch.nn.DataParallel"):
         return
-    if backend.is_without_gpu(script, call) or evaluation.is_test(script) or not evaluation.trains(script):
+    if cudnn.is_without_gpu(script, call) or evaluation.is_test(script) or not evaluation.trains(script):
         return
     yield Finding(
         call,

@@ -40,7 +40,8 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.rule import Finding, Level, Rule
-from speedlint.semantics import attention, eras, evaluation
+from speedlint.semantics import eras, evaluation
+from speedlint.semantics.model import attention
 from speedlint.semantics.script import Script
 
 _SINCE = (2, 0)

@@ -44,7 +44,9 @@ import libcst as cst
 
 from speedlint import edits
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import compilation, evaluation, optimizers, training
+from speedlint.semantics import evaluation, training
+from speedlint.semantics.model import compilation
+from speedlint.semantics.optimizer import optimizers
 from speedlint.semantics.script import Script
 
 _SINCE = (2, 1)

@@ -46,7 +46,8 @@ import libcst as cst
 
 from speedlint import edits
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import evaluation, layout, steps, training
+from speedlint.semantics import evaluation, steps, training
+from speedlint.semantics.model import layout
 from speedlint.semantics.script import Script
 
 

@@ -40,9 +40,10 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.rule import Finding, Level, Rule
-from speedlint.semantics import eras, evaluation, wrapping
-from speedlint.semantics.model import Role
+from speedlint.semantics import eras, evaluation
+from speedlint.semantics.model import wrapping
 from speedlint.semantics.script import Script
+from speedlint.semantics.terms import Role
 
 _SINCE = (2, 1)
 

@@ -44,7 +44,8 @@ import libcst as cst
 
 from speedlint import edits
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import attention, eras, evaluation
+from speedlint.semantics import eras, evaluation
+from speedlint.semantics.model import attention
 from speedlint.semantics.script import Script
 
 _SINCE = (2, 0)

@@ -56,8 +56,10 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.rule import Finding, Level, Rule
-from speedlint.semantics import evaluation, exchanges, reads
+from speedlint.semantics import evaluation
+from speedlint.semantics.optimizer import exchanges
 from speedlint.semantics.script import Script
+from speedlint.semantics.sync import reads
 
 _ADVICE = (
     "run the forward and backward passes of all batches but the last before a step under `model.no_sync()`; not written "

@@ -42,7 +42,8 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.rule import Finding, Level, Rule
-from speedlint.semantics import entry, evaluation, recomputation
+from speedlint.semantics import entry, evaluation
+from speedlint.semantics.optimizer import recomputation
 from speedlint.semantics.script import Script
 
 _WHY = "not written here, because whether the memory suffices without it is not seen; `speedlint verify` measures both"

@@ -43,7 +43,8 @@ import libcst as cst
 
 from speedlint import edits
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import eras, evaluation, optimizers
+from speedlint.semantics import eras, evaluation
+from speedlint.semantics.optimizer import optimizers
 from speedlint.semantics.script import Script
 
 _SINCE = (2, 0)

@@ -46,7 +46,8 @@ import libcst as cst
 
 from speedlint import edits
 from speedlint.rule import Finding, Fix, Risk, Rule
-from speedlint.semantics import evaluation, regraph
+from speedlint.semantics import evaluation
+from speedlint.semantics.optimizer import regraph
 from speedlint.semantics.script import Script
 
 

@@ -55,7 +55,8 @@ import libcst as cst
 
 from speedlint import edits
 from speedlint.rule import Finding, Fix, Risk, Rule
-from speedlint.semantics import evaluation, retention
+from speedlint.semantics import evaluation
+from speedlint.semantics.optimizer import retention
 from speedlint.semantics.script import Script
 
 

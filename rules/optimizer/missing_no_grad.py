@@ -52,8 +52,8 @@ import libcst as cst
 from speedlint import edits
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import evaluation
-from speedlint.semantics.model import Frequency
 from speedlint.semantics.script import Script
+from speedlint.semantics.terms import Frequency
 
 
 def check(node: cst.For | cst.Call, script: Script) -> Iterator[Finding]:

@@ -52,8 +52,9 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.rule import Finding, Level, Related, Rule
-from speedlint.semantics import batch_sizes, evaluation, probes
-from speedlint.semantics.loaders import loader
+from speedlint.semantics import evaluation, probes
+from speedlint.semantics.data.loaders import loader
+from speedlint.semantics.optimizer import batch_sizes
 from speedlint.semantics.script import Script
 
 _SMALL = 16

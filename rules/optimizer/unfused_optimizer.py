@@ -48,10 +48,11 @@ import libcst as cst
 
 from speedlint import edits
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import devices, eras, evaluation, optimizers, probes, training
-from speedlint.semantics.model import Made
-from speedlint.semantics.optimizers import Where
+from speedlint.semantics import devices, eras, evaluation, probes, training
+from speedlint.semantics.optimizer import optimizers
+from speedlint.semantics.optimizer.optimizers import Where
 from speedlint.semantics.script import Script
+from speedlint.semantics.terms import Made
 
 _SINCE = {"Adam": (2, 0), "AdamW": (2, 0), "SGD": (2, 3), "Adagrad": (2, 9)}
 _FUSED = {f"torch.optim.{name}": since for name, since in _SINCE.items()}

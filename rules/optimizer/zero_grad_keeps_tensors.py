@@ -42,9 +42,10 @@ import libcst as cst
 
 from speedlint import edits
 from speedlint.rule import Edit, Finding, Fix, Risk, Rule
-from speedlint.semantics import evaluation, optimizers
-from speedlint.semantics.model import Frequency, Role
+from speedlint.semantics import evaluation
+from speedlint.semantics.optimizer import optimizers
 from speedlint.semantics.script import Script
+from speedlint.semantics.terms import Frequency, Role
 
 _SINCE = (1, 7)
 """The release that brought ``set_to_none``."""

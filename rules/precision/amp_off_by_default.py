@@ -52,9 +52,10 @@ import libcst as cst
 
 from speedlint.edits import CannotEdit
 from speedlint.rule import Finding, Fix, Level, Related, Risk, Rule
-from speedlint.semantics import reads, switches
-from speedlint.semantics.halves import refuse_known_hazards
+from speedlint.semantics.precision import switches
+from speedlint.semantics.precision.halves import refuse_known_hazards
 from speedlint.semantics.script import Script
+from speedlint.semantics.sync import reads
 
 
 def check(module: cst.Module, script: Script) -> Iterator[Finding]:

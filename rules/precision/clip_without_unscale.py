@@ -41,7 +41,7 @@ import libcst as cst
 
 from speedlint.edits import CannotEdit
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics.scaling import scaled_clips, unscale_edits
+from speedlint.semantics.precision.scaling import scaled_clips, unscale_edits
 from speedlint.semantics.script import Script
 
 _ADVICE = "unscale the gradients of the optimizer first: `scaler.unscale_(optimizer)`"

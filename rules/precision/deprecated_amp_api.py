@@ -41,7 +41,7 @@ import libcst as cst
 
 from speedlint.edits import CannotEdit
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics.amp_names import deprecated_name, is_fallback, modern_edits, modern_text
+from speedlint.semantics.precision.amp_names import deprecated_name, is_fallback, modern_edits, modern_text
 from speedlint.semantics.script import Script
 
 _DEPRECATED_SINCE = (2, 4)

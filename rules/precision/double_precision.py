@@ -39,9 +39,9 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.rule import Finding, Level, Rule
-from speedlint.semantics import reads
-from speedlint.semantics.doubles import makes_default_double, makes_module_double, may_be_needed
+from speedlint.semantics.precision.doubles import makes_default_double, makes_module_double, may_be_needed
 from speedlint.semantics.script import Script
+from speedlint.semantics.sync import reads
 
 _ADVICE = (
     "convert the data to float32 where it is read, as by `torch.from_numpy(x).float()`, and keep the network as it is made; "

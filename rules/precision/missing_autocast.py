@@ -54,10 +54,10 @@ import libcst as cst
 from speedlint.edits import CannotEdit
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import eras
-from speedlint.semantics.halves import autocast_edits, gpu_condition, refuse_hazards
-from speedlint.semantics.precision import is_sharded_in_half, uses_autocast
+from speedlint.semantics.precision.autocast import is_sharded_in_half, uses_autocast
+from speedlint.semantics.precision.halves import autocast_edits, gpu_condition, refuse_hazards
+from speedlint.semantics.precision.scaling import scaling, spelled_constructor
 from speedlint.semantics.probes import is_probe
-from speedlint.semantics.scaling import scaling, spelled_constructor
 from speedlint.semantics.script import Script
 from speedlint.semantics.steps import Step, is_light, is_reinforcement, training_steps, updates
 from speedlint.semantics.training import is_framework_driven

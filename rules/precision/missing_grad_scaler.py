@@ -41,8 +41,8 @@ import libcst as cst
 
 from speedlint.edits import CannotEdit
 from speedlint.rule import Finding, Fix, Risk, Rule
-from speedlint.semantics.precision import half_autocast, uses_scaler
-from speedlint.semantics.scaling import scaling, spelled_constructor
+from speedlint.semantics.precision.autocast import half_autocast, uses_scaler
+from speedlint.semantics.precision.scaling import scaling, spelled_constructor
 from speedlint.semantics.script import Script
 from speedlint.semantics.steps import training_steps
 from speedlint.semantics.training import is_framework_driven

@@ -43,9 +43,9 @@ import libcst as cst
 
 from speedlint.edits import CannotEdit, delete_statement
 from speedlint.rule import Edit, Finding, Fix, Level, Related, Risk, Rule
-from speedlint.semantics import reads
+from speedlint.semantics.precision.tf32 import Setting, is_beside, may_exclude, new_setting, old_reads, old_settings
 from speedlint.semantics.script import Script
-from speedlint.semantics.tf32 import Setting, is_beside, may_exclude, new_setting, old_reads, old_settings
+from speedlint.semantics.sync import reads
 
 _ADVICE = "use one of the two: the older runs on every release, the newer needs 2.9"
 

@@ -54,9 +54,10 @@ import libcst as cst
 
 from speedlint import edits
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import library, reads
-from speedlint.semantics.amp_dtypes import BFLOAT16, FLOAT16, asks_for_dtype, enabled, may_be_on, of_program
+from speedlint.semantics import library
+from speedlint.semantics.precision.amp_dtypes import BFLOAT16, FLOAT16, asks_for_dtype, enabled, may_be_on, of_program
 from speedlint.semantics.script import Script
+from speedlint.semantics.sync import reads
 
 _WHEN_BOTH = "enable it only where it is needed: `enabled=dtype == torch.float16`"
 

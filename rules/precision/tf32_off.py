@@ -39,9 +39,10 @@ import libcst as cst
 
 from speedlint.edits import CannotEdit
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import accelerated, eras
+from speedlint.semantics import eras
 from speedlint.semantics.entry import first_edit, starts
-from speedlint.semantics.precision import names_autocast, sets_matmul_precision
+from speedlint.semantics.frameworks import accelerated
+from speedlint.semantics.precision.autocast import names_autocast, sets_matmul_precision
 from speedlint.semantics.script import Script
 from speedlint.semantics.training import Placement, is_matmul_heavy, model_placements
 

@@ -49,10 +49,12 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.rule import Finding, Level, Related, Rule
-from speedlint.semantics import costs, evaluation, reads, schedule
-from speedlint.semantics.costs import Kind
-from speedlint.semantics.model import Frequency
+from speedlint.semantics import evaluation
+from speedlint.semantics.schedule import costs, periods
+from speedlint.semantics.schedule.costs import Kind
 from speedlint.semantics.script import Script
+from speedlint.semantics.sync import reads
+from speedlint.semantics.terms import Frequency
 
 _OFTEN = 50
 _ADVICE = (
@@ -62,7 +64,7 @@ _ADVICE = (
 
 
 def check(call: cst.Call, script: Script) -> Iterator[Finding]:
-    one = schedule.scheduled(script, call)
+    one = periods.scheduled(script, call)
     if one is None or script.loops.kind(one.loop) is not Frequency.STEP or evaluation.is_test(script):
         return
     written = next((cost for cost in costs.of_call(script, call) if _is_certain(cost, call, script)), None)
@@ -84,10 +86,10 @@ def _is_certain(cost: costs.Cost, call: cst.Call, script: Script) -> bool:
     return inner is callee.node
 
 
-def _often(call: cst.Call, script: Script, one: schedule.Scheduled) -> str:
+def _often(call: cst.Call, script: Script, one: periods.Scheduled) -> str:
     if script.frequency(call) is Frequency.STEP:
-        return "" if schedule.is_conditional(script, one) else "every training step"
-    steps = schedule.period(script, one) if script.frequency(call) is Frequency.THROTTLED else None
+        return "" if periods.is_conditional(script, one) else "every training step"
+    steps = periods.period(script, one) if script.frequency(call) is Frequency.THROTTLED else None
     if steps is None or not isinstance(steps.value, int) or not 1 < steps.value <= _OFTEN:
         return ""
     return f"every {steps.value} steps"

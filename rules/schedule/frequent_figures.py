@@ -47,16 +47,18 @@ import libcst as cst
 
 from speedlint.edits import CannotEdit
 from speedlint.rule import Edit, Finding, Fix, Level, Related, Risk, Rule
-from speedlint.semantics import costs, displays, evaluation, reads, schedule
-from speedlint.semantics.costs import Kind
-from speedlint.semantics.model import Frequency
+from speedlint.semantics import evaluation
+from speedlint.semantics.schedule import costs, periods
+from speedlint.semantics.schedule.costs import Kind
 from speedlint.semantics.script import Script
+from speedlint.semantics.sync import displays, reads
+from speedlint.semantics.terms import Frequency
 
 _DRAWN = (Kind.HISTOGRAMS, Kind.CLOUD, Kind.FIGURE)
 
 
 def check(call: cst.Call, script: Script) -> Iterator[Finding]:
-    one = schedule.scheduled(script, call)
+    one = periods.scheduled(script, call)
     if one is None or evaluation.is_test(script):
         return
     drawn = next((cost for kind in _DRAWN for cost in costs.of_call(script, call) if cost.kind is kind), None)
@@ -66,32 +68,30 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         often = _often_in_steps(call, script, one, drawn)
         if often:
             yield _finding(call, script, one, drawn, often, Level.WARNING)
-    elif script.frequency(call) is Frequency.EPOCH and not schedule.is_conditional(script, one):
+    elif script.frequency(call) is Frequency.EPOCH and not periods.is_conditional(script, one):
         yield _finding(call, script, one, drawn, "every epoch", Level.WARNING if drawn.kind is Kind.CLOUD else Level.NOTE)
 
 
-def _often_in_steps(call: cst.Call, script: Script, one: schedule.Scheduled, drawn: costs.Cost) -> str:
+def _often_in_steps(call: cst.Call, script: Script, one: periods.Scheduled, drawn: costs.Cost) -> str:
     if script.frequency(call) is Frequency.STEP:
-        return "" if schedule.is_conditional(script, one) else "every training step"
+        return "" if periods.is_conditional(script, one) else "every training step"
     if drawn.kind is not Kind.HISTOGRAMS or script.frequency(call) is not Frequency.THROTTLED:
         return ""
-    steps = schedule.period(script, one)
-    if steps is not None and schedule.is_often(steps):
+    steps = periods.period(script, one)
+    if steps is not None and periods.is_often(steps):
         return f"every {steps.value} steps"
-    return "several times an epoch" if steps is None and schedule.is_part_of_epoch(script, one) else ""
+    return "several times an epoch" if steps is None and periods.is_part_of_epoch(script, one) else ""
 
 
-def _finding(
-    call: cst.Call, script: Script, one: schedule.Scheduled, drawn: costs.Cost, often: str, level: Level
-) -> Finding:
+def _finding(call: cst.Call, script: Script, one: periods.Scheduled, drawn: costs.Cost, often: str, level: Level) -> Finding:
     message = f"`{reads.shown(script, call.func)}(...)` makes {drawn.kind.value} {often}"
-    advice = f"make it every {schedule.EPOCHS} epochs" if often == "every epoch" else "make it once an epoch or less"
+    advice = f"make it every {periods.EPOCHS} epochs" if often == "every epoch" else "make it once an epoch or less"
     related = () if drawn.node is call else (Related(drawn.script.source, drawn.node, f"makes {drawn.kind.value}"),)
     try:
         if drawn.node is not call:
             raise CannotEdit(f"what else `{reads.shown(script, call.func)}` does is not followed")
         if often == "every epoch":
-            edits = schedule.every_few_epochs(script, one)
+            edits = periods.every_few_epochs(script, one)
         elif often == "every training step":
             edits = _throttled(call, script, drawn)
         else:
@@ -104,7 +104,7 @@ def _finding(
 def _throttled(call: cst.Call, script: Script, drawn: costs.Cost) -> tuple[Edit, ...]:
     loop = costs.parameter_loop(script, call) if drawn.kind is Kind.HISTOGRAMS else None
     if loop is None:
-        return displays.every_few_steps(script, schedule.alone(script, call))
+        return displays.every_few_steps(script, periods.alone(script, call))
     if not costs.only_makes_histograms(script, loop):
         raise CannotEdit("the loop over the parameters does other things too")
     return displays.every_few_steps(script, loop)

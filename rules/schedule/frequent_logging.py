@@ -43,9 +43,11 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.rule import Finding, Related, Rule
-from speedlint.semantics import displays, evaluation, reads, telling
-from speedlint.semantics.model import FREQUENT
+from speedlint.semantics import evaluation
+from speedlint.semantics.schedule import telling
 from speedlint.semantics.script import Script
+from speedlint.semantics.sync import displays, reads
+from speedlint.semantics.terms import FREQUENT
 
 
 def check(loop: cst.For | cst.While, script: Script) -> Iterator[Finding]:

@@ -56,14 +56,16 @@ import libcst as cst
 
 from speedlint.edits import CannotEdit
 from speedlint.rule import Finding, Fix, Level, Related, Risk, Rule
-from speedlint.semantics import costs, displays, evaluation, reads, schedule
-from speedlint.semantics.costs import Kind
-from speedlint.semantics.model import Frequency
+from speedlint.semantics import evaluation
+from speedlint.semantics.schedule import costs, periods
+from speedlint.semantics.schedule.costs import Kind
 from speedlint.semantics.script import Script
+from speedlint.semantics.sync import displays, reads
+from speedlint.semantics.terms import Frequency
 
 
 def check(call: cst.Call, script: Script) -> Iterator[Finding]:
-    one = schedule.scheduled(script, call)
+    one = periods.scheduled(script, call)
     if one is None or evaluation.is_test(script):
         return
     in_steps = script.loops.kind(one.loop) is Frequency.STEP
@@ -71,13 +73,13 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     if script.frequency(call) is not (Frequency.STEP if in_steps else Frequency.EPOCH):
         return
     cost = next((cost for cost in costs.of_call(script, call) if cost.kind in wanted), None)
-    if cost is not None and not schedule.is_conditional(script, one):
+    if cost is not None and not periods.is_conditional(script, one):
         yield _finding(call, script, one, cost, in_steps=in_steps)
 
 
-def _finding(call: cst.Call, script: Script, one: schedule.Scheduled, cost: costs.Cost, *, in_steps: bool) -> Finding:
+def _finding(call: cst.Call, script: Script, one: periods.Scheduled, cost: costs.Cost, *, in_steps: bool) -> Finding:
     often = "training step" if in_steps else "epoch"
-    period = f"{displays.PERIOD} steps" if in_steps else f"{schedule.EPOCHS} epochs"
+    period = f"{displays.PERIOD} steps" if in_steps else f"{periods.EPOCHS} epochs"
     message = f"`{reads.shown(script, call.func)}(...)` computes {cost.kind.value} in every {often}"
     advice = f"compute it every {period}, and after the last"
     related = () if cost.node is call else (Related(cost.script.source, cost.node, f"computes {cost.kind.value}"),)
@@ -85,9 +87,9 @@ def _finding(call: cst.Call, script: Script, one: schedule.Scheduled, cost: cost
         if cost.node is not call:
             raise CannotEdit(f"what else `{reads.shown(script, call.func)}` does is not followed")
         if in_steps:
-            edits = displays.every_few_steps(script, schedule.alone(script, call))
+            edits = displays.every_few_steps(script, periods.alone(script, call))
         else:
-            edits = schedule.every_few_epochs(script, one)
+            edits = periods.every_few_epochs(script, one)
     except CannotEdit as reason:
         return Finding(
             call, message, advice=f"{advice}; not rewritten, since {reason}", level=Level.WARNING, related=related

@@ -45,9 +45,10 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.rule import Finding, Level, Related, Rule
-from speedlint.semantics import evaluation, schedule
-from speedlint.semantics.model import Frequency
+from speedlint.semantics import evaluation
+from speedlint.semantics.schedule import periods
 from speedlint.semantics.script import Script
+from speedlint.semantics.terms import Frequency
 
 _WHY = "and after the last one; not written here, because what reads the result moves with it"
 
@@ -55,22 +56,22 @@ _WHY = "and after the last one; not written here, because what reads the result 
 def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     if script.frequency(call) < Frequency.EPOCH or evaluation.is_test(script):
         return
-    found = schedule.validation(script, call)
+    found = periods.validation(script, call)
     if found is None:
         return
     if script.loops.kind(found.loop) is Frequency.STEP:
         yield from _within_steps(found, script)
-    elif script.frequency(call) is Frequency.EPOCH and not schedule.is_thinned(script, found):
+    elif script.frequency(call) is Frequency.EPOCH and not periods.is_thinned(script, found):
         yield from _each_epoch(found, script)
 
 
-def _within_steps(found: schedule.Validation, script: Script) -> Iterator[Finding]:
+def _within_steps(found: periods.Validation, script: Script) -> Iterator[Finding]:
     code = script.text(found.call.func)
-    steps = schedule.period(script, found)
-    if steps is not None and schedule.is_often(steps):
+    steps = periods.period(script, found)
+    if steps is not None and periods.is_often(steps):
         every = "every step" if steps.value == 1 else f"every {steps.value} steps"
         message = f"`{code}` runs a full validation pass {every}"
-    elif steps is None and schedule.is_part_of_epoch(script, found):
+    elif steps is None and periods.is_part_of_epoch(script, found):
         message = f"`{code}` runs a full validation pass several times an epoch"
     else:
         return
@@ -78,10 +79,10 @@ def _within_steps(found: schedule.Validation, script: Script) -> Iterator[Findin
     yield Finding(found.call, message, advice=advice, level=Level.WARNING)
 
 
-def _each_epoch(found: schedule.Validation, script: Script) -> Iterator[Finding]:
+def _each_epoch(found: periods.Validation, script: Script) -> Iterator[Finding]:
     code = script.text(found.call.func)
-    inner = schedule.scales(found.callee)
-    option = schedule.unused_interval(script)
+    inner = periods.scales(found.callee)
+    option = periods.unused_interval(script)
     advice = f"validate every few epochs {_WHY}"
     if inner is not None:
         other = found.callee.script

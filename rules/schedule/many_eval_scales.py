@@ -65,9 +65,10 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.rule import Finding, Level, Related, Rule
-from speedlint.semantics import evaluation, schedule
-from speedlint.semantics.model import Definition, Frequency
+from speedlint.semantics import evaluation
+from speedlint.semantics.schedule import periods
 from speedlint.semantics.script import Script
+from speedlint.semantics.terms import Definition, Frequency
 
 _ADVICE = (
     "evaluate at one scale while training, and at all of them when it is done; not written here, because the results of the "
@@ -79,9 +80,9 @@ def check(loop: cst.For, script: Script) -> Iterator[Finding]:
     function = script.function(loop)
     if function is None or script.loops.kind(loop) is Frequency.STEP or evaluation.is_test(script):
         return
-    if schedule.scales(Definition(script, function)) is not loop:
+    if periods.scales(Definition(script, function)) is not loop:
         return
-    run = schedule.during_training(script, function)
+    run = periods.during_training(script, function)
     if run is not None:
         message = f"each validation during training runs the network {_count(loop, script)} times on every batch"
         related = (Related(run[0].source, run[1], "run here"),)

@@ -39,9 +39,10 @@ import libcst as cst
 
 from speedlint.edits import CannotEdit
 from speedlint.rule import Finding, Fix, Level, Related, Risk, Rule
-from speedlint.semantics import conditions, creation, evaluation, probes, reads
-from speedlint.semantics.model import FREQUENT
+from speedlint.semantics import evaluation, probes
 from speedlint.semantics.script import Script
+from speedlint.semantics.sync import conditions, creation, reads
+from speedlint.semantics.terms import FREQUENT
 
 
 def check(call: cst.Call, script: Script) -> Iterator[Finding]:

@@ -60,9 +60,9 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.rule import Finding, Level, Rule
-from speedlint.semantics import reads, shapes
-from speedlint.semantics.model import Frequency
 from speedlint.semantics.script import Script
+from speedlint.semantics.sync import reads, shapes
+from speedlint.semantics.terms import Frequency
 
 _WEIGHT = "weigh with the mask: `(x * mask).sum() / mask.sum()`, or let the loss ignore what is masked"
 _NEEDED = "keep it if the elements themselves are needed; `torch.where(mask, x, other)` keeps the shape where they are not"

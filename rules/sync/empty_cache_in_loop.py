@@ -47,9 +47,10 @@ import libcst as cst
 
 from speedlint.edits import CannotEdit, delete_statement
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import clocks, evaluation, memory, probes, reads, streams
-from speedlint.semantics.model import FREQUENT
+from speedlint.semantics import evaluation, probes
 from speedlint.semantics.script import Script
+from speedlint.semantics.sync import clocks, memory, reads, streams
+from speedlint.semantics.terms import FREQUENT
 
 _ADVICE = "drop it, or call it once an epoch"
 

@@ -73,13 +73,14 @@ import libcst as cst
 
 from speedlint.edits import CannotEdit
 from speedlint.rule import Edit, Finding, Fix, Related, Risk, Rule
-from speedlint.semantics import counts, hidden, reads, waits
-from speedlint.semantics.companions import check_gain
-from speedlint.semantics.deferral import keep_on_device
-from speedlint.semantics.hidden import Hidden
-from speedlint.semantics.model import FREQUENT, Frequency
+from speedlint.semantics import counts
 from speedlint.semantics.script import Script
-from speedlint.semantics.waits import Wait
+from speedlint.semantics.sync import hidden, reads, waits
+from speedlint.semantics.sync.companions import check_gain
+from speedlint.semantics.sync.deferral import keep_on_device
+from speedlint.semantics.sync.hidden import Hidden
+from speedlint.semantics.sync.waits import Wait
+from speedlint.semantics.terms import FREQUENT, Frequency
 
 
 def check(call: cst.Call, script: Script) -> Iterator[Finding]:

@@ -53,12 +53,12 @@ import libcst as cst
 
 from speedlint.edits import CannotEdit
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import reads
-from speedlint.semantics.accumulators import may_be_overwritten
-from speedlint.semantics.companions import check_gain
-from speedlint.semantics.gathering import copy_once
-from speedlint.semantics.model import Frequency
 from speedlint.semantics.script import Script
+from speedlint.semantics.sync import reads
+from speedlint.semantics.sync.accumulators import may_be_overwritten
+from speedlint.semantics.sync.companions import check_gain
+from speedlint.semantics.sync.gathering import copy_once
+from speedlint.semantics.terms import Frequency
 
 
 def check(call: cst.Call, script: Script) -> Iterator[Finding]:

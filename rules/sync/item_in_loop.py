@@ -62,11 +62,12 @@ import libcst as cst
 
 from speedlint.edits import CannotEdit
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import displays, lightning, reads
-from speedlint.semantics.companions import check_gain, check_gain_of_display
-from speedlint.semantics.deferral import keep_on_device
-from speedlint.semantics.model import Frequency
+from speedlint.semantics.frameworks import lightning
 from speedlint.semantics.script import Script
+from speedlint.semantics.sync import displays, reads
+from speedlint.semantics.sync.companions import check_gain, check_gain_of_display
+from speedlint.semantics.sync.deferral import keep_on_device
+from speedlint.semantics.terms import Frequency
 
 
 def check(call: cst.Call, script: Script) -> Iterator[Finding]:

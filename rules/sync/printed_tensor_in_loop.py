@@ -53,10 +53,10 @@ import libcst as cst
 
 from speedlint.edits import CannotEdit
 from speedlint.rule import Finding, Fix, Risk, Rule
-from speedlint.semantics import displays, reads
-from speedlint.semantics.companions import check_gain_of_display
-from speedlint.semantics.model import Frequency
 from speedlint.semantics.script import Script
+from speedlint.semantics.sync import displays, reads
+from speedlint.semantics.sync.companions import check_gain_of_display
+from speedlint.semantics.terms import Frequency
 
 _ADVICE = f"show it every {displays.PERIOD} steps"
 

@@ -50,9 +50,9 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.rule import Finding, Level, Related, Rule
-from speedlint.semantics import batchwise, hidden, reads
-from speedlint.semantics.model import Frequency
 from speedlint.semantics.script import Script
+from speedlint.semantics.sync import batchwise, hidden, reads
+from speedlint.semantics.terms import Frequency
 
 _WHY = "not rewritten, since memory and the code around decide how many rows may go together"
 

@@ -38,9 +38,10 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.rule import Finding, Level, Rule
-from speedlint.semantics import conditions, creation, evaluation, reads, uploads
-from speedlint.semantics.model import FREQUENT
+from speedlint.semantics import evaluation
 from speedlint.semantics.script import Script
+from speedlint.semantics.sync import conditions, creation, reads, uploads
+from speedlint.semantics.terms import FREQUENT
 
 
 def check(call: cst.Call, script: Script) -> Iterator[Finding]:

@@ -55,9 +55,9 @@ import libcst as cst
 
 from speedlint.edits import CannotEdit, delete_statement
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import clocks, reads, streams
-from speedlint.semantics.model import Frequency
 from speedlint.semantics.script import Script
+from speedlint.semantics.sync import clocks, reads, streams
+from speedlint.semantics.terms import Frequency
 
 _ADVICE = "drop it: operations on the GPU run in order, and what reads a value waits by itself"
 

@@ -9,7 +9,7 @@ import libcst as cst
 
 from speedlint.doctor.facts import Loading
 from speedlint.files import Problem
-from speedlint.semantics.loaders import loader
+from speedlint.semantics.data.loaders import loader
 from speedlint.semantics.program import Program
 from speedlint.semantics.script import Options
 from speedlint.source import SourceError

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from speedlint.semantics import library
-from speedlint.semantics.model import (
+from speedlint.semantics.names import Binding, Kind
+from speedlint.semantics.terms import (
     ARRAY,
     NONE,
     NUMBER,
@@ -26,7 +27,6 @@ from speedlint.semantics.model import (
     join,
     join_places,
 )
-from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.values import returned
 
 if TYPE_CHECKING:

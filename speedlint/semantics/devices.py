@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from speedlint.semantics.model import Place, Role
 from speedlint.semantics.names import Binding, Kind, Scope
+from speedlint.semantics.terms import Place, Role
 
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script

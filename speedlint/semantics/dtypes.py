@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import libcst as cst
 
-from speedlint.semantics.model import Role
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
+from speedlint.semantics.terms import Role
 from speedlint.semantics.values import returned
 
 _BOOLEAN = frozenset(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from speedlint.semantics.model import Role
+from speedlint.semantics.terms import Role
 
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script

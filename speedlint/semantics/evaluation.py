@@ -10,7 +10,7 @@ import libcst as cst
 
 from speedlint.semantics import library, passes
 from speedlint.semantics.loops import Does
-from speedlint.semantics.model import Definition, Frequency, Role
+from speedlint.semantics.terms import Definition, Frequency, Role
 from speedlint.semantics.training import roots
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from typing import Any
 
 import libcst as cst
 
-from speedlint.semantics.model import Definition, Made, Role
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.pure import ARITHMETIC, COMPARISONS, LEAVE_ALONE, NOTHING, UNKNOWN, Budget, UnfoldableError
 from speedlint.semantics.script import Script
+from speedlint.semantics.terms import Definition, Made, Role
 from speedlint.semantics.values import is_static, returned
 
 _BUDGET = 20_000

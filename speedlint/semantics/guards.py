@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from speedlint.semantics.model import Constant, Frequency, Role
 from speedlint.semantics.names import Kind
+from speedlint.semantics.terms import Constant, Frequency, Role
 from speedlint.source import is_none, last_statement
 
 if TYPE_CHECKING:

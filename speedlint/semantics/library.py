@@ -5,7 +5,7 @@ Checked against torch 2.13; names that older releases lack do no harm here.
 
 from __future__ import annotations
 
-from speedlint.semantics.model import Role
+from speedlint.semantics.terms import Role
 
 CANONICAL = {
     "torch.utils.data.dataloader.DataLoader": "torch.utils.data.DataLoader",

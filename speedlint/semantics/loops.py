@@ -16,7 +16,7 @@ import libcst as cst
 
 from speedlint.semantics import library, passes
 from speedlint.semantics.guards import Guards
-from speedlint.semantics.model import Definition, Frequency, Role
+from speedlint.semantics.terms import Definition, Frequency, Role
 
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from speedlint.semantics import library
-from speedlint.semantics.model import Role
+from speedlint.semantics.terms import Role
 
 if TYPE_CHECKING:
     from speedlint.semantics.loops import Loop

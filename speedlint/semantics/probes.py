@@ -5,10 +5,10 @@ from __future__ import annotations
 import libcst as cst
 
 from speedlint.semantics.loops import Loop
-from speedlint.semantics.model import Role
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.steps import Step, training_steps
+from speedlint.semantics.terms import Role
 from speedlint.source import last_statement
 
 _FACTORIES = tuple(f"torch.{name}" for name in "empty full normal ones rand randint randn randperm zeros".split())

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from speedlint.semantics import configs
 from speedlint.semantics.imports import Imports, Known, absolute, is_readable
-from speedlint.semantics.model import Flow
 from speedlint.semantics.names import Names
 from speedlint.semantics.script import Options, Script
+from speedlint.semantics.terms import Flow
 from speedlint.source import Source, SourceError
 
 Mark = bytes | re.Pattern[bytes]

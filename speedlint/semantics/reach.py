@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from speedlint.semantics import library
-from speedlint.semantics.model import Definition, Frequency, Role
 from speedlint.semantics.names import Kind
+from speedlint.semantics.terms import Definition, Frequency, Role
 from speedlint.semantics.values import is_static
 
 if TYPE_CHECKING:

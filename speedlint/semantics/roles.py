@@ -16,7 +16,8 @@ import libcst as cst
 
 from speedlint.semantics import library
 from speedlint.semantics.calls import Calls
-from speedlint.semantics.model import (
+from speedlint.semantics.names import Binding, Kind
+from speedlint.semantics.terms import (
     ARRAY,
     NONE,
     NUMBER,
@@ -31,7 +32,6 @@ from speedlint.semantics.model import (
     join,
     join_places,
 )
-from speedlint.semantics.names import Binding, Kind
 
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script

@@ -14,9 +14,9 @@ from speedlint.edits import CannotEdit, imports_edit
 from speedlint.rule import Edit
 from speedlint.semantics import library
 from speedlint.semantics.loops import Loops
-from speedlint.semantics.model import Answer, Constant, Definition, Frequency, Place, Role, Value
 from speedlint.semantics.names import Binding, Kind, Names
 from speedlint.semantics.roles import Roles
+from speedlint.semantics.terms import Answer, Constant, Definition, Frequency, Place, Role, Value
 from speedlint.semantics.values import Values
 from speedlint.source import Source
 

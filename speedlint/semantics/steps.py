@@ -10,10 +10,10 @@ import libcst as cst
 
 from speedlint.semantics import library
 from speedlint.semantics.loops import Does
-from speedlint.semantics.model import Definition, Frequency, Role
+from speedlint.semantics.model.networks import Network, code_network, is_small, network, root_network
 from speedlint.semantics.names import Kind
-from speedlint.semantics.networks import Network, code_network, is_small, network, root_network
 from speedlint.semantics.script import Script
+from speedlint.semantics.terms import Definition, Frequency, Role
 from speedlint.semantics.training import Root, roots, trained_modules
 
 CLIPS = (

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 import libcst as cst
 
 from speedlint.semantics import library
-from speedlint.semantics.model import Definition, Place, Role
-from speedlint.semantics.names import Binding, Kind
-from speedlint.semantics.networks import (
+from speedlint.semantics.model.networks import (
     Network,
     is_convolutional,
     is_matmul_heavy,
     is_small_linear,
     network,
 )
+from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
+from speedlint.semantics.terms import Definition, Place, Role
 from speedlint.semantics.values import returned
 from speedlint.source import is_none
 

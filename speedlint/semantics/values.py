@@ -12,8 +12,8 @@ import libcst as cst
 
 from speedlint.semantics import configs
 from speedlint.semantics.configs import Entry
-from speedlint.semantics.model import Constant, Definition
 from speedlint.semantics.names import Binding, Kind
+from speedlint.semantics.terms import Constant, Definition
 
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script

@@ -1,0 +1,161 @@
+"""The environment that a program sets for itself: which variables, to what, and how to take that away again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from speedlint.edits import CannotEdit, delete_statement
+from speedlint.rule import Edit
+from speedlint.semantics.backend import intent
+from speedlint.semantics.backend.intent import Intent
+from speedlint.semantics.script import Script
+from speedlint.semantics.sync import streams
+
+_ENVIRON = "os.environ"
+_SETTERS = (f"{_ENVIRON}.setdefault", f"{_ENVIRON}.__setitem__", "os.putenv")
+_UPDATE = f"{_ENVIRON}.update"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One place that sets a variable.
+
+    Attributes:
+        node: the assignment, the call, or the entry of a dict.
+        key: the node that names the variable, where it is an expression.
+        value: what it is set to; None where that is not known before the run.
+        is_written: whether the value is written there, not taken from an option or a variable.
+    """
+
+    script: Script
+    node: cst.Assign | cst.Call | cst.DictElement | cst.Arg
+    key: cst.BaseExpression | None
+    name: str
+    value: str | None
+    is_written: bool
+
+
+def settings(script: Script, *names: str) -> Iterator[Setting]:
+    """Where this file sets one of the variables, in source order of each form: assignments, calls, updates."""
+    for assign in script.source.of(cst.Assign):
+        for target in assign.targets:
+            key = _key_of(script, target.target)
+            if key is not None:
+                yield from _setting(script, assign, key, assign.value, names)
+    for call in script.calls(*_SETTERS):
+        if len(call.args) == 2:
+            yield from _setting(script, call, call.args[0].value, call.args[1].value, names)
+    for entry, key, value in _updates(script):
+        yield from _setting(script, entry, key, value, names)
+
+
+def _updates(
+    script: Script,
+) -> Iterator[tuple[cst.DictElement | cst.Arg, cst.BaseExpression | None, cst.BaseExpression]]:
+    """The entries of ``os.environ.update(...)`` and of ``os.environ |= {...}``."""
+    given = [arg for call in script.calls(_UPDATE) for arg in call.args]
+    for arg in given:
+        if arg.keyword is not None:
+            yield arg, None, arg.value
+    dicts = [arg.value for arg in given if arg.keyword is None]
+    dicts += [each.value for each in script.source.of(cst.AugAssign) if script.name(each.target) == _ENVIRON]
+    for written in dicts:
+        for _, value in script.roles.origins(written):
+            for element in value.elements if isinstance(value, cst.Dict) and value in script.source.parents else ():
+                if isinstance(element, cst.DictElement):
+                    yield element, element.key, element.value
+
+
+def _key_of(script: Script, target: cst.CSTNode) -> cst.BaseExpression | None:
+    match target:
+        case cst.Subscript(value=base, slice=[cst.SubscriptElement(slice=cst.Index(value=key))]):
+            return key if script.name(base) == _ENVIRON else None
+    return None
+
+
+def _setting(
+    script: Script,
+    node: cst.Assign | cst.Call | cst.DictElement | cst.Arg,
+    key: cst.BaseExpression | None,
+    value: cst.BaseExpression,
+    names: tuple[str, ...],
+) -> Iterator[Setting]:
+    said = script.constant(key) if key is not None else None
+    name = said.value if said is not None else node.keyword.value if isinstance(node, cst.Arg) and node.keyword else None
+    if isinstance(name, str) and name in names:
+        known = script.constant(value)
+        text = str(known.value) if known is not None else None
+        is_written = known is not None and known.script is script and script.source.contains(node, known.node)
+        yield Setting(script, node, key, name, text, is_written)
+
+
+def intent_of(setting: Setting) -> Intent:
+    """When a variable is set, and set so: what an option decides is chosen."""
+    found = intent.of(setting.script, setting.node)
+    return found if setting.is_written else min(found, Intent.CHOSEN)
+
+
+def is_undone(setting: Setting) -> bool:
+    """Whether a line further down that surely runs as well sets the variable to something else, or takes it away."""
+    script, source = setting.script, setting.script.source
+    function = script.function(setting.node)
+    again = (other.node for other in settings(script, setting.name) if other.value != setting.value)
+    return any(
+        source.order[node] > source.order[setting.node]
+        and script.function(node) is function
+        and source.contains(source.parents[source.statement(node)], setting.node)
+        for node in (*again, *_removals(script, setting.name))
+    )
+
+
+def _removals(script: Script, name: str) -> Iterator[cst.CSTNode]:
+    for call in script.calls(f"{_ENVIRON}.pop", "os.unsetenv"):
+        if call.args and _says(script, call.args[0].value, name):
+            yield call
+    for statement in script.source.of(cst.Del):
+        key = _key_of(script, statement.target)
+        if key is not None and _says(script, key, name):
+            yield statement
+
+
+def _says(script: Script, expression: cst.BaseExpression, name: str) -> bool:
+    said = script.constant(expression)
+    return said is not None and said.value == name
+
+
+def may_be_read(script: Script, name: str) -> bool:
+    """Whether the program names the variable anywhere but where it sets it."""
+    return any(_mentions(one, name) for one in script.everywhere(name.encode()))
+
+
+def _mentions(script: Script, name: str) -> bool:
+    keys = {setting.key for setting in settings(script, name)}
+    return any(
+        string.evaluated_value == name and string not in keys and not _is_stored_under(script, string)
+        for string in script.source.of(cst.SimpleString)
+    )
+
+
+def _is_stored_under(script: Script, string: cst.SimpleString) -> bool:
+    """Whether something is only stored under the name, as in ``other["NAME"] = "1"``."""
+    index = script.source.parents[string]
+    subscript = script.source.enclosing(string, cst.Subscript)
+    return isinstance(index, cst.Index) and isinstance(script.source.parents.get(subscript or index), cst.AssignTarget)
+
+
+def dropped(setting: Setting) -> tuple[Edit, ...]:
+    """The edits that take a setting away. Raises CannotEdit where something may rely on it, or it is part of more."""
+    script, node = setting.script, setting.node
+    if isinstance(node, (cst.DictElement, cst.Arg)):
+        raise CannotEdit("it is one of several in a dict")
+    if isinstance(node, cst.Assign) and len(node.targets) > 1:
+        raise CannotEdit("the same line sets something else")
+    if isinstance(node, cst.Call) and not isinstance(script.source.parents[node], cst.Expr):
+        raise CannotEdit("its result is used")
+    if may_be_read(script, setting.name):
+        raise CannotEdit("the program names the variable elsewhere")
+    statement = node if isinstance(node, cst.Assign) else script.source.parents[node]
+    return delete_statement(script.source, streams.whole_branch(script, statement))

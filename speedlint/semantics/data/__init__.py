@@ -1,0 +1,1 @@
+"""Loaders, datasets and what is done for each of their items."""

@@ -1,0 +1,253 @@
+"""Numpy arrays: which expressions certainly are arrays of more than one number, and which lists hold nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from speedlint.semantics.dtypes import is_scalar
+from speedlint.semantics.names import Kind
+from speedlint.semantics.script import Script
+from speedlint.semantics.terms import Definition, Role
+from speedlint.semantics.values import returned
+
+_MAKERS = frozenset(
+    f"numpy.{name}"
+    for name in (
+        "zeros ones empty full zeros_like ones_like full_like eye arange linspace load stack concatenate vstack hstack tile "
+        "expand_dims frombuffer fromfile loadtxt genfromtxt pad random.permutation"
+    ).split()
+)
+_SAME_SHAPE = frozenset(
+    f"numpy.{name}"
+    for name in (
+        "copy ascontiguousarray flip fliplr flipud roll rot90 clip abs exp log sqrt log1p round nan_to_num transpose "
+        "swapaxes moveaxis float32 float64 uint8 int64"
+    ).split()
+)
+_CONVERTERS = frozenset({"numpy.array", "numpy.asarray", "numpy.asanyarray"})
+_OF_PICTURES = frozenset(
+    "cv2.imread cv2.resize cv2.cvtColor cv2.imdecode cv2.warpAffine cv2.GaussianBlur imageio.imread imageio.v2.imread "
+    "imageio.v3.imread skimage.io.imread skimage.transform.resize".split()
+)
+_DRAWN = {"numpy.random.rand": 1, "numpy.random.randn": 1, "numpy.random.random": 1, "numpy.random.random_sample": 1}
+_METHODS = frozenset("astype copy reshape transpose flatten ravel swapaxes clip round repeat".split())
+_DEPTH = 5
+_SMALL = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayList:
+    """A list that holds arrays and nothing else.
+
+    Attributes:
+        elements: the expressions that its elements come from.
+        is_filled: whether it certainly holds one at least.
+    """
+
+    elements: tuple[cst.BaseExpression, ...]
+    is_filled: bool
+
+
+def array_list(script: Script, expression: cst.BaseExpression) -> ArrayList | None:
+    """The list of arrays that an expression is; None for anything else, or where that is not certain."""
+    found = _listed(script, expression)
+    if found is None or not found.elements or not all(is_array(script, element) for element in found.elements):
+        return None
+    is_short = found.is_filled and len(found.elements) < _SMALL
+    return None if is_short and all(_is_small(script, element) for element in found.elements) else found
+
+
+def _listed(script: Script, expression: cst.BaseExpression) -> ArrayList | None:
+    match expression:
+        case cst.List(elements=elements) | cst.Tuple(elements=elements):
+            if any(isinstance(element, cst.StarredElement) for element in elements):
+                return None
+            return ArrayList(tuple(element.value for element in elements), bool(elements))
+        case cst.ListComp(elt=element):
+            return ArrayList((element,), False)
+        case cst.Name():
+            return _gathered(script, expression)
+    return None
+
+
+def _gathered(script: Script, name: cst.Name) -> ArrayList | None:
+    """The list that a variable holds, with what is appended to it, where nothing else may change it."""
+    bindings = script.names.reaching(name)
+    if len(bindings) != 1 or bindings[0].kind is not Kind.ASSIGN or bindings[0].path or bindings[0].value is None:
+        return None
+    value, scope = bindings[0].value, script.names.scope(name)
+    start = ArrayList((), False) if script.text(value) in ("[]", "list()") else _listed(script, value)
+    if start is None or isinstance(value, cst.Name) or scope.lookup(name.value) is not scope:
+        return None
+    appended: list[cst.BaseExpression] = []
+    for use in script.names.uses(name):
+        if bindings[0] not in script.names.reaching(use) or use is bindings[0].node:
+            continue
+        given = _appended(script, use)
+        if given is not None:
+            appended.append(given)
+        elif not _only_reads(script, use):
+            return None
+    return ArrayList((*start.elements, *appended), start.is_filled)
+
+
+def _appended(script: Script, use: cst.Name) -> cst.BaseExpression | None:
+    attribute = script.source.parents[use]
+    call = script.source.parents[attribute]
+    match call:
+        case cst.Call(func=cst.Attribute(attr=cst.Name("append")) as func, args=[cst.Arg(value=value)]) if func is attribute:
+            return value
+    return None
+
+
+def _only_reads(script: Script, use: cst.Name) -> bool:
+    """Whether a use leaves the list as it is: an argument of a library's function, an index, a condition, a loop over it."""
+    parent = script.source.parents[use]
+    if isinstance(parent, cst.Arg):
+        call = script.source.parents[parent]
+        return isinstance(call, cst.Call) and script.callee(call) is None and script.name(call.func) is not None
+    if isinstance(parent, cst.Subscript) and parent.value is use:
+        return not isinstance(script.source.parents[parent], (cst.AssignTarget, cst.AugAssign, cst.Del))
+    return isinstance(parent, (cst.For, cst.CompFor, cst.If, cst.IfExp, cst.UnaryOperation, cst.Return, cst.AssignTarget))
+
+
+# Arrays
+
+
+def is_array(script: Script, node: cst.BaseExpression, depth: int = _DEPTH) -> bool:
+    """Whether an expression certainly is a numpy array, not a single number of numpy's."""
+    if depth == 0:
+        return False
+    match node:
+        case cst.Call(func=cst.Attribute(value=base, attr=cst.Name(value=method))) if script.name(node.func) is None:
+            if method == "numpy":
+                return _is_tensor(script, base) and not is_scalar(script, base)
+            shaped = method in ("transpose", "reshape") and len(node.args) > 1 and script.role(base) is Role.ARRAY
+            taken = method in _METHODS and is_array(script, base, depth - 1)
+            return shaped or taken or _is_returned(script, node, depth)
+        case cst.Call():
+            return _is_made(script, node, depth) or _is_returned(script, node, depth)
+        case cst.Attribute(value=base, attr=cst.Name("T")):
+            return is_array(script, base, depth - 1)
+        case cst.Subscript(value=base, slice=parts):
+            sliced = any(isinstance(part.slice, cst.Slice) for part in parts)
+            return sliced and is_array(script, base, depth - 1)
+        case cst.BinaryOperation(left=left, right=right):
+            return is_array(script, left, depth - 1) or is_array(script, right, depth - 1)
+        case cst.Name():
+            return _is_bound_to_arrays(script, node, depth)
+    return False
+
+
+def _is_tensor(script: Script, base: cst.BaseExpression) -> bool:
+    return script.role(base) in (Role.TENSOR, Role.BATCH)
+
+
+def _is_made(script: Script, call: cst.Call, depth: int) -> bool:
+    name = script.name(call.func) or ""
+    if name in _MAKERS or name in _OF_PICTURES:
+        return True
+    if name in _DRAWN:
+        return len(call.args) >= _DRAWN[name]
+    if name.startswith("numpy.random."):
+        return any(arg.keyword is not None and arg.keyword.value == "size" for arg in call.args)
+    if not call.args:
+        return False
+    given = call.args[0].value
+    if name in _CONVERTERS:
+        return _is_no_number(script, given)
+    return name in _SAME_SHAPE and is_array(script, given, depth - 1)
+
+
+def _is_no_number(script: Script, given: cst.BaseExpression) -> bool:
+    """Whether what is made an array is seen to be more than one number: a list, a picture, another array."""
+    if isinstance(given, (cst.List, cst.ListComp, cst.Tuple)) or is_array(script, given):
+        return True
+    if isinstance(given, cst.Call) and isinstance(given.func, cst.Attribute):
+        return given.func.attr.value in ("convert", "resize", "open", "crop") or (
+            isinstance(given.func.value, cst.Call) and _is_no_number(script, given.func.value)
+        )
+    if isinstance(given, cst.Name):
+        bindings = script.names.reaching(given)
+        values = [binding.value for binding in bindings if binding.kind in (Kind.ASSIGN, Kind.WITH) and not binding.path]
+        return len(values) == len(bindings) > 0 and all(
+            value is not None and not _mentions(script, value, given.value) and _is_no_number(script, value)
+            for value in values
+        )
+    return False
+
+
+def _mentions(script: Script, value: cst.CSTNode, name: str) -> bool:
+    return any(each.value == name for each in script.source.inside(value, cst.Name))
+
+
+def _is_returned(script: Script, call: cst.Call, depth: int) -> bool:
+    callee = script.callee(call)
+    if callee is None or not isinstance(callee.node, cst.FunctionDef):
+        return False
+    values = list(returned(Definition(callee.script, callee.node)))
+    return bool(values) and all(is_array(callee.script, value, depth - 1) for value in values)
+
+
+def _is_bound_to_arrays(script: Script, name: cst.Name, depth: int) -> bool:
+    bindings = script.names.reaching(name)
+    return bool(bindings) and all(
+        binding.kind is Kind.ASSIGN
+        and not binding.path
+        and binding.value is not None
+        and is_array(script, binding.value, depth - 1)
+        for binding in bindings
+    )
+
+
+def _is_small(script: Script, element: cst.BaseExpression) -> bool:
+    """Whether an array is written out number by number, or of a small written size."""
+    match element:
+        case cst.Call(args=[cst.Arg(value=cst.List(elements=numbers)), *_]):
+            return len(numbers) < _SMALL and not any(isinstance(n.value, (cst.ListComp, cst.List)) for n in numbers)
+        case cst.Call(args=[cst.Arg(value=size), *_]):
+            known = script.constant(size)
+            return known is not None and isinstance(known.value, int) and known.value < _SMALL
+        case cst.Name():
+            values = [binding.value for binding in script.names.reaching(element)]
+            return all(isinstance(value, cst.Call) and _is_small(script, value) for value in values)
+    return False
+
+
+# What kind of number they hold
+
+
+def number_of(script: Script, node: cst.BaseExpression, depth: int = _DEPTH) -> str | None:
+    """The name of the numbers that an array certainly holds, such as ``float32``."""
+    match node:
+        case cst.Name():
+            found = {
+                number_of(script, binding.value, depth - 1) if binding.value is not None and not binding.path else None
+                for binding in script.names.reaching(node)
+                if depth > 0
+            }
+            return found.pop() if len(found) == 1 else None
+        case cst.Call(func=cst.Attribute(attr=cst.Name("astype")), args=[cst.Arg(value=dtype), *_]):
+            return _dtype(script, dtype)
+        case cst.Call(func=func):
+            name = script.name(func) or ""
+            given = script.argument(node, "dtype", 1 if name in ("numpy.zeros", "numpy.ones", *_CONVERTERS) else None)
+            if given is not None:
+                return _dtype(script, given) if name.startswith("numpy.") else None
+            if name in ("numpy.zeros", "numpy.ones", "numpy.eye", "numpy.random.rand", "numpy.random.randn"):
+                return "float64"
+    return None
+
+
+def _dtype(script: Script, expression: cst.BaseExpression) -> str | None:
+    known = script.constant(expression)
+    text = known.value if known is not None and isinstance(known.value, str) else (script.name(expression) or "")
+    return text.removeprefix("numpy.") if text.startswith("numpy.") or known is not None else None
+
+
+def numbers_of(script: Script, found: ArrayList) -> Iterator[str | None]:
+    """The kind of number of each element."""
+    return (number_of(script, element) for element in found.elements)

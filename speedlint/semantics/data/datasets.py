@@ -1,0 +1,445 @@
+"""What stands behind a loader's dataset: where it comes from, and what it would do in a worker process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from speedlint.semantics import library
+from speedlint.semantics.data.sending import is_stuck
+from speedlint.semantics.names import Binding, Kind
+from speedlint.semantics.terms import Definition, Place, Role
+from speedlint.semantics.values import returned
+
+if TYPE_CHECKING:
+    from speedlint.semantics.script import Script
+
+_VIEWS = frozenset(
+    {
+        "torch.utils.data.Subset",
+        "torch.utils.data.random_split",
+        "torch.utils.data.ConcatDataset",
+        "torch.utils.data.dataset.Subset",
+        "torch.utils.data.dataset.random_split",
+        "torch.utils.data.dataset.ConcatDataset",
+    }
+)
+_IN_MEMORY = frozenset(
+    {"torch.utils.data.TensorDataset", "torch.utils.data.dataset.TensorDataset", "list", "range", "zip", "sorted"}
+)
+_OPENS_FILES = frozenset({"torchvision.datasets.LSUN", "torchvision.datasets.LSUNClass"})
+_ITERABLE = ("torch.utils.data.IterableDataset", "torch.utils.data.dataset.IterableDataset")
+_HANDLES = frozenset(
+    {
+        "open",
+        "io.open",
+        "h5py.File",
+        "sqlite3.connect",
+        "lmdb.open",
+        "tables.open_file",
+        "zipfile.ZipFile",
+        "tarfile.open",
+        "netCDF4.Dataset",
+        "rasterio.open",
+        "cv2.VideoCapture",
+        "pyarrow.parquet.ParquetFile",
+        "decord.VideoReader",
+    }
+)
+_GENERATORS = frozenset(
+    {"numpy.random.RandomState", "numpy.random.default_rng", "numpy.random.Generator", "random.Random", "torch.Generator"}
+)
+_CHANGES = frozenset("append add update setdefault extend insert pop popitem remove clear appendleft popleft".split())
+_CHEAP = frozenset(
+    "len torch.tensor torch.as_tensor torch.from_numpy torch.FloatTensor torch.LongTensor torch.Tensor int float "
+    "numpy.array numpy.asarray torch.is_tensor isinstance dict tuple list max min slice range str torch.ones torch.zeros "
+    "torch.full torch.arange torch.ones_like torch.zeros_like torch.IntTensor torch.BoolTensor".split()
+)
+_CHEAP_METHODS = frozenset(
+    "long float int double bool to tolist item copy clone astype type size unsqueeze squeeze view items keys values "
+    "get".split()
+)
+_HOLDS_IN_MEMORY = frozenset(
+    "torch numpy pandas pickle json csv sklearn scipy collections itertools random math copy".split()
+)
+_READS_LATER = ("numpy.memmap", "numpy.lib.format.open_memmap", "numpy.lib.npyio.NpzFile", "torch.utils.", "torch.jit.")
+_DEPTH = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """One thing a dataset may be.
+
+    Attributes:
+        node: the expression that makes it.
+        definition: its first-party class, if it is an object of one.
+        name: the library's class or function that makes it.
+    """
+
+    script: Script
+    node: cst.CSTNode
+    definition: Definition | None = None
+    name: str | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is in sight what reading an item does."""
+        if self.definition is None:
+            return self.name is not None
+        calls = self.definition.script.roles.calls
+        plain = all(_is_plain_base(base) for base in calls.foreign_bases(self.definition))
+        return plain and not _unseen_base(self.definition)
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether an item is only taken out of a tensor or list."""
+        if self.definition is not None:
+            return self.is_known and _only_indexes(self.definition)
+        return self.name in _IN_MEMORY
+
+
+def _is_plain_base(name: str) -> bool:
+    return name in library.DATASET_BASES or name == "object" or name.startswith(("torchvision.datasets.", "typing.", "abc."))
+
+
+def _unseen_base(definition: Definition) -> bool:
+    for owner in definition.script.roles.calls.lineage(definition):
+        assert isinstance(owner.node, cst.ClassDef)
+        for base in owner.node.bases:
+            if owner.script.name(base.value) is None and owner.script.definition(base.value) is None:
+                return True
+    return False
+
+
+# Where it comes from
+
+
+def origins(script: Script, expression: cst.CSTNode) -> list[Origin]:
+    """What a dataset expression may be, views such as ``Subset`` and ``random_split`` seen through."""
+    found: dict[int, Origin] = {}
+    for origin in _origins(script, expression, 0):
+        found.setdefault(id(origin.node), origin)
+    return list(found.values())
+
+
+def _origins(script: Script, node: cst.CSTNode, depth: int) -> Iterator[Origin]:
+    if depth > _DEPTH:
+        yield Origin(script, node)
+        return
+    match node:
+        case cst.Name("None"):
+            return
+        case cst.Name() if bindings := script.names.reaching(node):
+            for binding in bindings:
+                yield from _of_binding(script, binding, depth)
+        case cst.Attribute():
+            yield from _of_attribute(script, node, depth)
+        case cst.IfExp(body=body, orelse=orelse):
+            yield from _origins(script, body, depth + 1)
+            yield from _origins(script, orelse, depth + 1)
+        case cst.Subscript(value=value):
+            yield from _held(script, value, node, depth)
+        case cst.DictComp(value=value):
+            yield from _origins(script, value, depth + 1)
+        case cst.Dict(elements=elements):
+            for element in elements:
+                yield from _origins(script, element.value, depth + 1)
+        case cst.List() | cst.ListComp():
+            yield Origin(script, node, name="list")
+        case cst.Call():
+            yield from _of_call(script, node, depth)
+        case _:
+            yield Origin(script, node)
+
+
+def _held(script: Script, holder: cst.BaseExpression, node: cst.CSTNode, depth: int) -> Iterator[Origin]:
+    """What a subscript takes out of a dict of datasets, or of the parts of a split."""
+    found = list(_origins(script, holder, depth + 1))
+    in_memory = all(origin.is_in_memory and origin.definition is None for origin in found)
+    yield from [Origin(script, node)] if in_memory else found
+
+
+def _of_binding(script: Script, binding: Binding, depth: int) -> Iterator[Origin]:
+    if binding.kind is Kind.PARAMETER and isinstance(binding.node, cst.Param):
+        function = script.source.enclosing(binding.node, cst.FunctionDef, cst.Lambda)
+        passed = list(script.values.passed(function, binding.node)) if isinstance(function, cst.FunctionDef) else []
+        for other, value in passed:
+            if value is not None:
+                yield from _origins(other, value, depth + 1)
+        if not passed:
+            yield Origin(script, binding.node)
+    elif binding.kind is Kind.IMPORT and binding.dotted is not None:
+        reached, home = script.imported_binding(binding.dotted)
+        if reached is not None and home is not None:
+            yield from _of_binding(home, reached, depth + 1)
+        else:
+            yield Origin(script, binding.node)
+    elif binding.kind is Kind.ASSIGN and binding.value is not None:
+        yield from _taken_apart(script, binding.value, binding.path, depth)
+    elif binding.kind is not Kind.AUGMENT:
+        yield Origin(script, binding.node)
+
+
+def _taken_apart(script: Script, value: cst.CSTNode, path: tuple[int | None, ...], depth: int) -> Iterator[Origin]:
+    if not path:
+        yield from _origins(script, value, depth + 1)
+    elif isinstance(value, (cst.Tuple, cst.List)) and path[0] is not None and path[0] < len(value.elements):
+        yield from _taken_apart(script, value.elements[path[0]].value, path[1:], depth)
+    elif isinstance(value, cst.Call) and script.name(value.func) in _VIEWS:
+        yield from _of_call(script, value, depth + 1)
+    elif isinstance(value, cst.Call) and (callee := script.callee(value)) is not None and depth < _DEPTH:
+        for result in returned(callee):
+            yield from _taken_apart(callee.script, result, path, depth + 1)
+    else:
+        yield Origin(script, value)
+
+
+def _of_attribute(script: Script, node: cst.Attribute, depth: int) -> Iterator[Origin]:
+    owner = script.value(node.value).definition
+    assigned = list(script.roles.self_assignments(owner, node.attr.value)) if owner is not None else []
+    if isinstance(owner.node if owner else None, cst.ClassDef) and assigned:
+        for other, value in assigned:
+            yield from _origins(other, value, depth + 1)
+    else:
+        yield Origin(script, node)
+
+
+def _of_call(script: Script, call: cst.Call, depth: int) -> Iterator[Origin]:
+    name = script.name(call.func)
+    definition = script.definition(call.func)
+    if definition is not None and isinstance(definition.node, cst.ClassDef):
+        yield Origin(script, call, definition=definition)
+    elif definition is not None or name is None:
+        callee = script.callee(call)
+        results = list(returned(callee)) if callee is not None else []
+        for result in results:
+            assert callee is not None
+            yield from _origins(callee.script, result, depth + 1)
+        if not results:
+            yield Origin(script, call)
+    elif name in _VIEWS and call.args:
+        first = call.args[0].value
+        for part in first.elements if isinstance(first, (cst.List, cst.Tuple)) else ():
+            yield from _origins(script, part.value, depth + 1)
+        if not isinstance(first, (cst.List, cst.Tuple)):
+            yield from _origins(script, first, depth + 1)
+    elif name in _IN_MEMORY or (name.startswith("torchvision.datasets.") and name not in _OPENS_FILES):
+        yield Origin(script, call, name=name)
+    else:
+        yield Origin(script, call)
+
+
+# What it does
+
+
+def is_iterable(origin: Origin) -> bool:
+    """Whether it is an IterableDataset: each worker would yield all of it, unless it asks which worker it is."""
+    if origin.definition is None:
+        return False
+    script, node = origin.definition.script, origin.definition.node
+    shards = any(name.value == "get_worker_info" for name in script.source.inside(node, cst.Name))
+    return is_iterable_class(origin.definition) and not shards
+
+
+def is_iterable_class(definition: Definition) -> bool:
+    """Whether a first-party class is an IterableDataset."""
+    return any(base in _ITERABLE for base in definition.script.roles.calls.foreign_bases(definition))
+
+
+def worker_hazard(origin: Origin) -> str | None:
+    """Why reading items in worker processes may not be the same, or None."""
+    if not origin.is_known:
+        return "the dataset is out of sight"
+    if origin.definition is None:
+        return None
+    name = origin.definition.name
+    if is_iterable(origin):
+        return f"each worker would yield all of the iterable dataset `{name}`; it must ask `get_worker_info()` for its part"
+    for owner in origin.definition.script.roles.calls.lineage(origin.definition):
+        if (found := _class_hazard(owner, name)) is not None:
+            return found
+    return None
+
+
+def _class_hazard(owner: Definition, name: str) -> str | None:
+    script = owner.script
+    if script.source.enclosing(owner.node, cst.FunctionDef) is not None:
+        return f"`{name}` is defined in a function and cannot be sent to worker processes where they are spawned"
+    for call in script.source.inside(owner.node, cst.Call):
+        made = script.name(call.func)
+        if made in _HANDLES and (kept := _kept_on_self(script, call)) is not None:
+            return f"`{name}` keeps an open file in `{kept}`, which worker processes must open for themselves"
+        if made in _GENERATORS and (kept := _kept_on_self(script, call)) is not None:
+            return f"each worker would draw the same numbers from the copy of `{kept}` that `{name}` keeps"
+    for assign in script.source.inside(owner.node, cst.Assign):
+        if _is_on_self(assign.targets[0].target) and is_stuck(script, assign.value):
+            return f"`{name}` keeps a lambda, which cannot be sent to worker processes where they are spawned"
+    for function in item_functions(owner.script, owner.node):
+        kept = stored(script, function)
+        if kept is not None:
+            return f"`{name}` changes `{kept}` as it reads items, and each worker would change a copy of its own"
+    return None
+
+
+def _kept_on_self(script: Script, call: cst.Call) -> str | None:
+    statement = script.source.parents[call]
+    if isinstance(statement, cst.Assign):
+        for target in statement.targets:
+            if _is_on_self(target.target):
+                return script.text(target.target)
+    return None
+
+
+def _is_on_self(node: cst.CSTNode) -> bool:
+    while isinstance(node, (cst.Subscript, cst.Attribute)):
+        if isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name) and node.value.value == "self":
+            return True
+        node = node.value
+    return False
+
+
+def item_functions(script: Script, klass: cst.CSTNode) -> list[cst.FunctionDef]:
+    """``__getitem__`` of a class and the methods it calls on ``self``."""
+    methods = {
+        function.name.value: function
+        for function in script.source.inside(klass, cst.FunctionDef)
+        if script.names.owner(function) is klass
+    }
+    found: list[cst.FunctionDef] = []
+    names = ["__getitem__", "__getitems__"]
+    while names:
+        function = methods.pop(names.pop(0), None)
+        if function is None:
+            continue
+        found.append(function)
+        for attribute in script.source.inside(function, cst.Attribute):
+            if isinstance(attribute.value, cst.Name) and attribute.value.value == "self":
+                names.append(attribute.attr.value)
+    return found
+
+
+def stored(script: Script, function: cst.FunctionDef) -> str | None:
+    """What a method keeps on ``self``."""
+    for target in script.source.inside(function, cst.AssignTarget):
+        if _is_on_self(target.target):
+            return script.text(target.target)
+    for augmented in script.source.inside(function, cst.AugAssign):
+        if _is_on_self(augmented.target):
+            return script.text(augmented.target)
+    for call in script.source.inside(function, cst.Call):
+        match call.func:
+            case cst.Attribute(value=cst.Attribute() | cst.Subscript() as holder, attr=cst.Name(value=method)):
+                if method in _CHANGES and _is_on_self(holder):
+                    return script.text(holder)
+            case cst.Name("next") if call.args and _is_on_self(call.args[0].value):
+                return script.text(call.args[0].value)
+    return None
+
+
+def _only_indexes(definition: Definition) -> bool:
+    """Whether ``__getitem__`` does nothing but take an item out of what it holds."""
+    method = definition.script.roles.calls.method(definition, "__getitem__")
+    if method is None:
+        return False
+    script = method.script
+    if any(True for kind in (cst.For, cst.While, cst.With, cst.ListComp) for _ in script.source.inside(method.node, kind)):
+        return False
+    if not all(_is_cheap(script, call) for call in script.source.inside(method.node, cst.Call)):
+        return False
+    return not any(_reads_later(owner, value, 0) for owner, value in _held_by(definition, method))
+
+
+def _held_by(definition: Definition, method: Definition) -> Iterator[tuple[Script, cst.BaseExpression]]:
+    """What the attributes of ``self`` are that a method reads."""
+    source = method.script.source
+    names = [each.attr.value for each in source.inside(method.node, cst.Attribute) if _is_self(each.value)]
+    for name in dict.fromkeys(names):
+        yield from method.script.roles.self_assignments(definition, name)
+
+
+def _is_self(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.Name) and node.value == "self"
+
+
+def _reads_later(script: Script, node: cst.CSTNode, depth: int) -> bool:
+    """Whether indexing a value may read a file, decode or compute: it is another dataset, or out of a foreign library."""
+    if depth > _DEPTH:
+        return True
+    for origin in origins(script, node):
+        if origin.definition is not None or origin.name is not None:
+            if not origin.is_in_memory:
+                return True
+        elif isinstance(origin.node, cst.Call):
+            func, name = origin.node.func, origin.script.name(origin.node.func)
+            if name is None and isinstance(func, cst.Attribute) and _reads_later(origin.script, func.value, depth + 1):
+                return True
+            if name is not None and _is_read_later(origin.script, origin.node, name):
+                return True
+    return False
+
+
+def _is_read_later(script: Script, call: cst.Call, name: str) -> bool:
+    """Whether what a library's function makes is read from a file, or computed, only where it is indexed."""
+    if any(script.argument(call, keyword) is not None for keyword in ("mmap", "mmap_mode", "chunksize", "iterator")):
+        return True
+    package = name.partition(".")[0]
+    return name.startswith(_READS_LATER) or ("." in name and package not in _HOLDS_IN_MEMORY) or name == "open"
+
+
+def _is_cheap(script: Script, call: cst.Call) -> bool:
+    name = script.name(call.func)
+    if name is not None:
+        return name in _CHEAP
+    return isinstance(call.func, cst.Attribute) and call.func.attr.value in _CHEAP_METHODS
+
+
+# Where its tensors are
+
+
+def touches_gpu(script: Script, node: cst.CSTNode, depth: int = 0) -> bool:
+    """Whether code puts tensors on a GPU, itself or through the first-party functions it calls."""
+    for call in script.source.inside(node, cst.Call):
+        if _puts_on_gpu(script, call):
+            return True
+        callee = script.callee(call) if depth < 2 else None
+        inner = callee is not None and callee.node is not node and isinstance(callee.node, cst.FunctionDef)
+        if inner and callee is not None and touches_gpu(callee.script, callee.node, depth + 1):
+            return True
+    return False
+
+
+def _puts_on_gpu(script: Script, call: cst.Call) -> bool:
+    calls = script.roles.calls
+    if isinstance(call.func, cst.Attribute) and script.name(call.func) is None:
+        if call.func.attr.value == "cuda":
+            return True
+        if call.func.attr.value == "to" and call.args and calls.place_of_move(call, Place.HOST) is not Place.HOST:
+            return script.role(call.args[0].value) is not Role.UNKNOWN or "dev" in script.text(call.args[0].value).lower()
+    device = script.argument(call, "device")
+    return device is not None and calls.device_of(device) is not Place.HOST
+
+
+def is_on_gpu(script: Script, expression: cst.CSTNode) -> bool:
+    """Whether a dataset's items may be on a GPU."""
+    for origin in origins(script, expression):
+        if origin.definition is not None:
+            owners = origin.definition.script.roles.calls.lineage(origin.definition)
+            if any(touches_gpu(owner.script, owner.node) for owner in owners):
+                return True
+        given = origin.node.args if isinstance(origin.node, cst.Call) else ()
+        if any(_holds_gpu_tensor(origin.script, arg.value) for arg in given):
+            return True
+    return False
+
+
+def _holds_gpu_tensor(script: Script, expression: cst.BaseExpression) -> bool:
+    if touches_gpu(script, expression):
+        return True
+    value = script.value(expression)
+    parts = (value, *value.items, *((value.element,) if value.element else ()))
+    if any(part.role is Role.TENSOR and part.place is Place.GPU for part in parts):
+        return True
+    return any(touches_gpu(other, made) for other, made in script.roles.origins(expression))

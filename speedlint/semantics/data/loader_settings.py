@@ -1,0 +1,162 @@
+"""The parameters of a loader: what is passed for one, where its value is written, and how to write another there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from speedlint import edits
+from speedlint.rule import Edit
+from speedlint.semantics import reach
+from speedlint.semantics.terms import Constant
+
+if TYPE_CHECKING:
+    from speedlint.semantics.script import Script
+
+TORCH_LOADER = "torch.utils.data.DataLoader"
+POSITIONS = {
+    "dataset": 0,
+    "batch_size": 1,
+    "sampler": 3,
+    "batch_sampler": 4,
+    "num_workers": 5,
+    "collate_fn": 6,
+    "pin_memory": 7,
+    "worker_init_fn": 10,
+}
+_CPU_COUNTS = frozenset({"os.cpu_count", "multiprocessing.cpu_count", "torch.multiprocessing.cpu_count", "psutil.cpu_count"})
+_HINTS = {
+    "num_workers": re.compile("work|thread|proc|cpu|job|nw|loader", re.IGNORECASE),
+    "pin_memory": re.compile("pin", re.IGNORECASE),
+    "prefetch_factor": re.compile("prefetch", re.IGNORECASE),
+}
+
+
+Spell = Callable[["Script", cst.CSTNode], tuple[str, tuple[Edit, ...]]]
+"""How a value is written where a node stands, and the edits that import what it names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One parameter of a loader.
+
+    Attributes:
+        expression: what is passed for it, None where it is absent.
+        value: its value where it is known.
+        holder: the ``**kwargs`` expression it comes through, if it does.
+    """
+
+    name: str
+    expression: cst.BaseExpression | None
+    value: Constant | None
+    holder: cst.BaseExpression | None = None
+
+    @property
+    def is_off(self) -> bool:
+        """Whether it is absent, or known to be 0 or False."""
+        return self.expression is None or (self.value is not None and self.value.value in (0, False))
+
+
+def places(script: Script, setting: Setting) -> list[Constant]:
+    """Where the value of a setting is written: one place, or one in each call of the function that is handed it."""
+    if setting.value is None or setting.expression is None:
+        return []
+    if isinstance(setting.expression, cst.Name):
+        bindings = script.names.reaching(setting.expression)
+        if len(bindings) == 1 and isinstance(bindings[0].node, cst.Param):
+            function = script.source.enclosing(bindings[0].node, cst.FunctionDef)
+            if isinstance(function, cst.FunctionDef):
+                return _passed_places(script, function, bindings[0].node, setting.value)
+    return [setting.value]
+
+
+def _passed_places(script: Script, function: cst.FunctionDef, parameter: cst.Param, known: Constant) -> list[Constant]:
+    found: dict[int, Constant] = {}
+    for other, value in script.values.passed(function, parameter):
+        where, expression = (script, parameter.default) if value is None else (other, value)
+        constant = where.constant(expression) if expression is not None else None
+        if constant is not None:
+            found.setdefault(id(constant.node), constant)
+    return list(found.values()) or [known]
+
+
+def set_where_set(script: Script, setting: Setting, spell: Spell) -> tuple[Edit, ...]:
+    """The edits that write what ``spell`` says in each place a setting is set.
+
+    Raises CannotEdit where a place is no literal, or not one that is only about this setting.
+    """
+    found: list[Edit] = []
+    for place in places(script, setting):
+        if place.entry is not None:
+            raise edits.CannotEdit(f"it is set in {place.entry.path.name}, line {place.entry.line}: write it there")
+        literal = isinstance(place.node, cst.Integer) or (isinstance(place.node, cst.Name) and place.node.value == "False")
+        if not literal:
+            raise edits.CannotEdit("its value is not written out where it is set")
+        if not _HINTS[setting.name].search(label(place.script, place.node)):
+            raise edits.CannotEdit("its value may also be used for something else")
+        text, imports = spell(place.script, place.node)
+        found += (*imports, edits.replace(place.script.source, place.node, text))
+    return tuple(dict.fromkeys(found))
+
+
+def label(script: Script, node: cst.CSTNode) -> str:
+    """What the place where a literal stands is called: the option, key, parameter, field or variable it is for.
+
+    Nothing where one statement gives several names the same value.
+    """
+    source = script.source
+    for up in source.ancestors(node):
+        match up:
+            case cst.Arg(keyword=cst.Name("default" | "required")):
+                call = source.parents[up]
+                flags = [arg for arg in call.args if arg.keyword is None] if isinstance(call, cst.Call) else []
+                return " ".join(script.text(arg) for arg in flags)
+            case cst.Arg(keyword=cst.Name(value=name)):
+                return name
+            case cst.Arg():
+                return _parameter_name(script, up)
+            case cst.Param(name=cst.Name(value=name)):
+                return name
+            case cst.DictElement(key=key):
+                return script.text(key)
+            case cst.Assign(targets=targets):
+                return script.text(targets[0].target) if len(targets) == 1 else ""
+            case cst.AnnAssign(target=target):
+                return script.text(target)
+            case cst.BaseStatement():
+                return ""
+    return ""
+
+
+def _parameter_name(script: Script, arg: cst.Arg) -> str:
+    call = script.source.parents[arg]
+    if not isinstance(call, cst.Call):
+        return ""
+    if script.name(call.func) == TORCH_LOADER:
+        return next((name for name, at in POSITIONS.items() if at == call.args.index(arg)), "")
+    callee = script.callee(call)
+    if callee is None or not isinstance(callee.node, cst.FunctionDef):
+        return ""
+    parameter = reach.parameter_of(callee, call, arg)
+    return parameter.name.value if parameter is not None else ""
+
+
+def is_surely_positive(script: Script, expression: cst.BaseExpression) -> bool:
+    """Whether a number of workers is above 0 whatever the machine and the options are."""
+    match expression:
+        case cst.Integer():
+            return int(expression.value, 0) > 0
+        case cst.BooleanOperation(operator=cst.Or(), right=right):
+            return is_surely_positive(script, right)
+        case cst.Call(func=func, args=args):
+            name = script.name(func)
+            if name == "max":
+                return any(is_surely_positive(script, arg.value) for arg in args)
+            if name == "min":
+                return bool(args) and all(is_surely_positive(script, arg.value) for arg in args)
+            return name in _CPU_COUNTS
+    return False

@@ -1,0 +1,424 @@
+"""Loaders: what one reads, what workers would do to that, and how often it is read from its beginning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from speedlint.semantics import evaluation, library, reach
+from speedlint.semantics.data import datasets, rows
+from speedlint.semantics.data.loader_settings import POSITIONS, TORCH_LOADER, Setting
+from speedlint.semantics.data.sending import is_stuck
+from speedlint.semantics.terms import Definition, Frequency
+
+if TYPE_CHECKING:
+    from speedlint.semantics.script import Script
+
+_FOREIGN = library.LOADERS - {"timm.data.create_loader"}
+_RUN_EACH_EPOCH = frozenset({"train_dataloader", "val_dataloader"})
+_RUN_ONCE = frozenset({"test_dataloader", "predict_dataloader"})
+_LOOKS_AT = frozenset({"len", "enumerate", "zip", "list", "tuple", "next", "print", "isinstance", "type"})
+_A_HANDFUL = 50
+_ENDLESS = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A place that reads a loader from its beginning: a ``for``, a comprehension, or ``iter(...)``."""
+
+    script: Script
+    node: cst.CSTNode
+    repeated: bool
+
+
+class Loader:
+    """The facts about one call that makes a loader."""
+
+    def __init__(self, script: Script, call: cst.Call) -> None:
+        self.script, self.call = script, call
+        self.is_torch = script.name(call.func) == TORCH_LOADER
+
+    @property
+    def hides_arguments(self) -> bool:
+        """Whether any argument may be passed out of sight."""
+        return self.script.hides_arguments(self.call)
+
+    def setting(self, name: str) -> Setting:
+        """One parameter of the loader."""
+        position = POSITIONS.get(name) if self.is_torch or name == "dataset" else None
+        expression = self.script.argument(self.call, name, position)
+        if expression is None:
+            return Setting(name, None, None)
+        holder = next((arg.value for arg in self.call.args if arg.star == "**" and not self._holds(arg, expression)), None)
+        written = any(arg.value is expression for arg in self.call.args)
+        return Setting(name, expression, self.script.constant(expression), None if written else holder)
+
+    def _holds(self, arg: cst.Arg, expression: cst.BaseExpression) -> bool:
+        entries = self.script.values.entries(arg.value) or {}
+        return all(value is not expression for value in entries.values())
+
+    def parameter(self, name: str) -> cst.BaseExpression | None:
+        """What is passed for a parameter."""
+        return self.setting(name).expression
+
+    # What it reads
+
+    @cached_property
+    def origins(self) -> list[datasets.Origin]:
+        """What its dataset may be."""
+        dataset = self.parameter("dataset")
+        return datasets.origins(self.script, dataset) if dataset is not None else []
+
+    @cached_property
+    def is_on_gpu(self) -> bool:
+        """Whether its dataset or collate function may already put the batch on a GPU."""
+        dataset = self.parameter("dataset")
+        if dataset is not None and datasets.is_on_gpu(self.script, dataset):
+            return True
+        return any(datasets.touches_gpu(other, node) for other, node in self.collate)
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether reading an item only takes it out of a tensor or list."""
+        return bool(self.origins) and all(origin.is_in_memory for origin in self.origins)
+
+    @property
+    def is_made_of_anything(self) -> bool:
+        """Whether a lambda makes it, of whatever dataset it is handed."""
+        around = self.script.source.enclosing(self.call, cst.Lambda, cst.FunctionDef)
+        return isinstance(around, cst.Lambda) and not any(origin.is_known for origin in self.origins)
+
+    @property
+    def has_few_rows(self) -> bool:
+        """Whether its dataset is known to hold a handful of rows at most."""
+        return bool(self.origins) and all(rows.are_few(origin) for origin in self.origins)
+
+    @property
+    def is_iterable(self) -> bool:
+        """Whether its dataset is iterable and would be yielded by each worker as a whole."""
+        return any(datasets.is_iterable(origin) for origin in self.origins)
+
+    @cached_property
+    def collate(self) -> list[tuple[Script, cst.CSTNode]]:
+        """The collate function: first-party definitions, lambdas, and the arguments bound to it."""
+        expression = self.parameter("collate_fn")
+        return list(self._functions(expression)) if expression is not None else []
+
+    def _functions(self, expression: cst.BaseExpression) -> Iterator[tuple[Script, cst.CSTNode]]:
+        for script, node in ((self.script, expression), *self.script.roles.origins(expression)):
+            definition = script.definition(node) or script.value(node).definition
+            if definition is not None:
+                yield definition.script, definition.node
+            elif isinstance(node, cst.Lambda):
+                yield script, node
+            elif isinstance(node, cst.Call):
+                yield script, node
+                if script.name(node.func) == "functools.partial" and node.args:
+                    yield from self._functions(node.args[0].value)
+                made = script.definition(node.func)
+                if made is not None:
+                    yield made.script, made.node
+
+    def worker_hazard(self) -> str | None:
+        """Why worker processes cannot be proved to train the same, or None."""
+        if not self.origins:
+            return "the dataset is out of sight"
+        for origin in self.origins:
+            if (hazard := datasets.worker_hazard(origin)) is not None:
+                return hazard
+        for name in ("collate_fn", "worker_init_fn"):
+            if (given := self.parameter(name)) is not None and is_stuck(self.script, given):
+                return f"its `{name}` cannot be sent to worker processes where they are spawned"
+        made = ((origin.script, origin.node) for origin in self.origins if isinstance(origin.node, cst.Call))
+        if any(is_stuck(script, arg.value) for script, call in made for arg in call.args):
+            return "a lambda within its dataset cannot be sent to worker processes where they are spawned"
+        size = self.parameter("batch_size")
+        if size is not None and (known := self.script.constant(size)) is not None and known.value is None:
+            return "`batch_size=None` sends each item alone from its worker"
+        if is_unguarded(self.script, self.call):
+            return 'without `if __name__ == "__main__":` worker processes run this script again where they are spawned'
+        return None
+
+    def changes_between_reads(self) -> str | None:
+        """Why workers that stay alive would read another dataset than workers that are started anew, or None."""
+        held = [(use.script, use.script.source.parents[use.node]) for use in self.uses]
+        objects: list[tuple[Script, cst.CSTNode]] = [
+            (script, node) for script, node in held if isinstance(node, cst.Attribute) and node.attr.value == "dataset"
+        ]
+        for origin in self.origins:
+            if isinstance(origin.node, cst.Call):
+                objects += [(use.script, use.node) for use in reach.uses(origin.script, origin.node)]
+        classes = [origin.definition for origin in self.origins if origin.definition is not None]
+        for script, node in objects:
+            changed = _changed_by(script, node, classes)
+            if changed is not None and script.frequency(node) >= Frequency.EPOCH:
+                return f"`{changed}` may change the dataset between passes, and workers that stay alive would not see it"
+        return None
+
+    # How often it is read
+
+    @cached_property
+    def uses(self) -> list[reach.Use]:
+        """Where the loader goes."""
+        return self._reached.uses
+
+    @cached_property
+    def _reached(self) -> reach.Reached:
+        return reach.reached(self.script, self.call)
+
+    @cached_property
+    def starts(self) -> list[Start]:
+        """The places that read it from its beginning."""
+        found: dict[int, Start] = {}
+        for use in self.uses:
+            node = _started_by(use)
+            if node is not None and (id(node) not in found or use.repeated):
+                found[id(node)] = Start(use.script, node, use.repeated)
+        return list(found.values())
+
+    @cached_property
+    def is_followed(self) -> bool:
+        """Whether all places it goes to are in sight."""
+        return not any(_hands_out(use) for use in self.uses)
+
+    @cached_property
+    def _is_thrown_away(self) -> bool:
+        """Whether all that is done with it is to hand it on, to names that nothing reads."""
+        return not self._reached.is_lost and all(_only_hands_on(use) for use in self.uses)
+
+    @cached_property
+    def is_read_again(self) -> bool:
+        """Whether it is seen to be read from its beginning several times."""
+        runs = [start for start in self.starts if not _reads_one_batch(start)]
+        if self._is_endless:
+            return False
+        if any(start.repeated for start in runs) or self._method in _RUN_EACH_EPOCH:
+            return True
+        return self._method not in _RUN_ONCE and not runs and self._is_given_to_trainer
+
+    @property
+    def _is_endless(self) -> bool:
+        """Whether a sampler draws so many items that no pass ever ends."""
+        sampler = self.parameter("sampler")
+        if sampler is None:
+            return False
+        for script, node in self.script.roles.origins(sampler):
+            drawn = script.argument(node, "num_samples", 2) if isinstance(node, cst.Call) else None
+            count = script.constant(drawn) if drawn is not None else None
+            if count is not None and isinstance(count.value, (int, float)) and count.value >= _ENDLESS:
+                return True
+        return False
+
+    @cached_property
+    def is_in_sight(self) -> bool:
+        """Whether any place that reads it is seen."""
+        return bool(self.starts) or self._method in _RUN_EACH_EPOCH | _RUN_ONCE
+
+    @cached_property
+    def _method(self) -> str | None:
+        """The Lightning hook that makes the loader."""
+        function = self.script.function(self.call)
+        owner = self.script.names.owner(function) if function is not None else None
+        if function is None or owner is None:
+            return None
+        bases = self.script.roles.calls.foreign_bases(Definition(self.script, owner))
+        return function.name.value if any("lightning" in base for base in bases) else None
+
+    @property
+    def _is_given_to_trainer(self) -> bool:
+        """Whether a library's trainer reads it: it is passed on to code out of sight in a script that calls ``fit``."""
+        return any(
+            isinstance(use.script.source.parents[use.node], cst.Arg)
+            and use.script.method_calls("fit")
+            and not _stops_by_steps(use.script)
+            for use in self.uses
+        )
+
+    @cached_property
+    def is_read_within_itself(self) -> bool:
+        """Whether it may be read anew while a loop over it still runs."""
+        loops = [start for start in self.starts if isinstance(start.node, cst.For)]
+        for start in self.starts:
+            for loop in loops:
+                if start is loop:
+                    continue
+                if start.script is loop.script and start.script.source.contains(loop.node, start.node):
+                    return True
+                if start.script.frequency(start.node) in (Frequency.STEP, Frequency.EVAL_STEP, Frequency.THROTTLED):
+                    return True
+        return False
+
+    @property
+    def _is_never_made(self) -> bool:
+        """Whether only a function that nothing calls makes it, in a file that does not train itself."""
+        function = self.script.function(self.call)
+        if function is None or evaluation.trains_itself(self.script):
+            return False
+        return self.script.names.owner(function) is None and not self.script.call_sites(function)
+
+    @property
+    def _gives_one_batch(self) -> bool:
+        """Whether it is made for ``next(iter(DataLoader(...)))`` alone."""
+        parents = self.script.source.parents
+        call = parents.get(parents[self.call])
+        return (
+            isinstance(call, cst.Call)
+            and self.script.is_call_to(call, "iter")
+            and _reads_one_batch(Start(self.script, call, repeated=False))
+        )
+
+    @property
+    def matters(self) -> bool | None:
+        """Whether training waits for it: True where it is read again and again, False where once, None where never."""
+        if not evaluation.trains(self.script) or self._gives_one_batch:
+            return None
+        if not self.is_in_sight and (self._is_never_made or self._is_thrown_away):
+            return None
+        if _is_shown_only(self.script):
+            return False
+        if not self.is_in_sight or self.is_read_again:
+            return True
+        runs = [start for start in self.starts if not _reads_one_batch(start)]
+        if any(isinstance(start.node, cst.For) and start.script.loops.kind(start.node) is Frequency.STEP for start in runs):
+            return True
+        if runs and self.script.frequency(self.call) >= Frequency.EPOCH:
+            return True
+        return False if runs else None
+
+
+def _is_shown_only(script: Script) -> bool:
+    """Whether a trainer is told to stop after a handful of batches, as a demonstration or a profile does."""
+    source = script.source
+    if b"limit_train_batches" not in source.data:
+        return False
+    limits = [arg.value for arg in source.of(cst.Arg) if arg.keyword and arg.keyword.value == "limit_train_batches"]
+    for entry in source.of(cst.DictElement):
+        if isinstance(entry.key, cst.SimpleString) and entry.key.evaluated_value == "limit_train_batches":
+            limits.append(entry.value)
+    known = [script.constant(limit) for limit in limits]
+    return any(limit is not None and isinstance(limit.value, int) and 0 < limit.value <= _A_HANDFUL for limit in known)
+
+
+def _stops_by_steps(script: Script) -> bool:
+    """Whether a trainer is told the number of steps and not that of epochs, so that no second pass need begin."""
+    given = {arg.keyword.value for arg in script.source.of(cst.Arg) if arg.keyword is not None}
+    return "max_steps" in given and "max_epochs" not in given
+
+
+def _changed_by(script: Script, node: cst.CSTNode, classes: list[Definition]) -> str | None:
+    """The code that may change the object an expression stands for: an assignment to it, or a method of it."""
+    source = script.source
+    while isinstance(outer := source.parents[node], (cst.Attribute, cst.Subscript)) and outer.value is node:
+        node = outer
+        parent = source.parents[node]
+        if isinstance(parent, (cst.AssignTarget, cst.AugAssign)) and parent.target is node:
+            return script.text(node)
+        if isinstance(parent, cst.Call) and parent.func is node:
+            assert isinstance(node, (cst.Attribute, cst.Subscript))
+            name = node.attr.value if isinstance(node, cst.Attribute) else ""
+            methods = [owner.script.roles.calls.method(owner, name) for owner in classes]
+            harmless = bool(methods) and all(
+                method is not None
+                and isinstance(method.node, cst.FunctionDef)
+                and datasets.stored(method.script, method.node) is None
+                for method in methods
+            )
+            return None if harmless else script.text(parent)
+    return None
+
+
+def _started_by(use: reach.Use) -> cst.CSTNode | None:
+    """The loop, comprehension or call that reads the loader from its beginning at this use."""
+    source = use.script.source
+    parent = source.parents[use.node]
+    if isinstance(parent, (cst.For, cst.CompFor)) and parent.iter is use.node:
+        return parent
+    if isinstance(parent, cst.Arg):
+        call = source.parents[parent]
+        if isinstance(call, cst.Call) and use.script.name(call.func) in ("iter", "list", "tuple", "itertools.cycle"):
+            return call
+    if isinstance(parent, cst.From):
+        return parent
+    return None
+
+
+def _hands_out(use: reach.Use) -> bool:
+    """Whether a use gives the loader to code out of sight."""
+    script, parent = use.script, use.script.source.parents[use.node]
+    if isinstance(parent, cst.Return):
+        function = script.function(parent)
+        return function is None or not script.call_sites(function)
+    if not isinstance(parent, cst.Arg):
+        return False
+    call = script.source.parents[parent]
+    if not isinstance(call, cst.Call) or parent.star:
+        return True
+    return script.callee(call) is None and script.name(call.func) not in _LOOKS_AT | library.WRAPPERS_OF_ITERABLES
+
+
+def _only_hands_on(use: reach.Use) -> bool:
+    """Whether a use only gives the loader another name, or puts it into a container or what a function returns."""
+    parent = use.script.source.parents[use.node]
+    if isinstance(parent, cst.Arg):
+        call = use.script.source.parents[parent]
+        return isinstance(call, cst.Call) and use.script.name(call.func) in ("len", "print")
+    return isinstance(parent, (cst.Assign, cst.AnnAssign, cst.Element, cst.DictElement, cst.Return, cst.NamedExpr))
+
+
+def _reads_one_batch(start: Start) -> bool:
+    """Whether a start is only ``next(iter(loader))``."""
+    arg = start.script.source.parents[start.node]
+    call = start.script.source.parents.get(arg)
+    return isinstance(arg, cst.Arg) and isinstance(call, cst.Call) and start.script.name(call.func) == "next"
+
+
+def loader(script: Script, call: cst.Call) -> Loader | None:
+    """The loader that a call makes; None for any other call, and for a subclass that sets its own parameters."""
+    return script.once(("loader", call), lambda: Loader(script, call) if _makes_loader(script, call) else None, None)
+
+
+def near(script: Script) -> Iterator[Loader]:
+    """The loaders that the program makes."""
+    for place in script.everywhere(b"Loader"):
+        for call in place.source.of(cst.Call):
+            found = loader(place, call)
+            if found is not None:
+                yield found
+
+
+def _makes_loader(script: Script, call: cst.Call) -> bool:
+    if script.name(call.func) in _FOREIGN:
+        return True
+    definition = script.definition(call.func)
+    if definition is None or not isinstance(definition.node, cst.ClassDef):
+        return False
+    calls = definition.script.roles.calls
+    if not any(base in _FOREIGN for base in calls.foreign_bases(definition)):
+        return False
+    init = calls.method(definition, "__init__")
+    return init is None or _hands_all_on(init)
+
+
+def _hands_all_on(init: Definition) -> bool:
+    """Whether a subclass's ``__init__`` gives ``*args, **kwargs`` to the library's as they are."""
+    assert isinstance(init.node, cst.FunctionDef)
+    star = init.node.params.star_kwarg
+    if star is None or len(init.node.params.params) > 2:
+        return False
+    for call in init.script.source.inside(init.node, cst.Call):
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value == "__init__":
+            given = [arg for arg in call.args if arg.star == "**" and isinstance(arg.value, cst.Name)]
+            return any(arg.value.value == star.name.value for arg in given)  # type: ignore[attr-defined]
+    return False
+
+
+def is_unguarded(script: Script, node: cst.CSTNode, depth: int = 0) -> bool:
+    """Whether importing the script would run the node: no function and no ``__main__`` guard stands around it."""
+    function = script.function(node)
+    if function is not None:
+        return depth < 6 and any(is_unguarded(other, call, depth + 1) for other, call in script.call_sites(function))
+    return not any(isinstance(up, cst.If) and "__name__" in script.text(up.test) for up in script.source.ancestors(node))

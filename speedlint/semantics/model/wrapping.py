@@ -1,0 +1,165 @@
+"""Modules that are wrapped more than once: what a module has been wrapped in before, and which two wrappings go together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from speedlint.semantics.steps import training_steps
+from speedlint.semantics.terms import Definition, Role
+from speedlint.semantics.training import passed_through, roots, same_module, trained_modules
+from speedlint.source import leaves
+
+if TYPE_CHECKING:
+    from speedlint.semantics.script import Script
+
+_UNWRAPS = ("module", "_orig_mod")
+_REMOTE = re.compile(rb"distributed\.autograd|dist_autograd|distributed\.rpc")
+
+
+def operand(script: Script, call: cst.Call) -> cst.BaseExpression | None:
+    """The module that ``torch.compile(module)`` or ``module.compile()`` compiles; None for any other call."""
+    if script.is_call_to(call, "torch.compile"):
+        module = script.argument(call, "model", 0)
+        disabled = script.argument(call, "disable")
+        known = script.constant(disabled) if disabled is not None else None
+        return None if known is not None and known.value is True else module
+    match call:
+        case cst.Call(func=cst.Attribute(value=module, attr=cst.Name("compile"))) if script.name(call.func) is None:
+            return module if script.role(module) is Role.MODULE else None
+    return None
+
+
+def compiled_before(script: Script, call: cst.Call, module: cst.BaseExpression) -> tuple[Script, cst.Call] | None:
+    """The call that has compiled a module when ``call``, which is given it, runs."""
+    for place, earlier in _wrapped_by(script, module):
+        if place.is_call_to(earlier, "torch.compile") and go_together((place, earlier), (script, call)):
+            return place, earlier
+    function = script.function(call)
+    for other in script.method_calls("compile"):
+        compiled = operand(script, other)
+        in_place = compiled is not None and script.function(other) is function and same_module(script, compiled, module)
+        if in_place and go_together((script, other), (script, call)):
+            return script, other
+    return None
+
+
+def parallel_before(script: Script, call: cst.Call, module: cst.BaseExpression) -> tuple[Script, cst.Call] | None:
+    """The call that has put a module into ``DataParallel`` when ``call``, which is given it, runs."""
+    for place, earlier in _wrapped_by(script, module):
+        if place.is_call_to(earlier, "torch.nn.DataParallel") and go_together((place, earlier), (script, call)):
+            return place, earlier
+    return None
+
+
+def _wrapped_by(script: Script, module: cst.BaseExpression) -> Iterator[tuple[Script, cst.Call]]:
+    """The calls that a module has passed through; none where it is taken out of its wrapper again."""
+    passed = passed_through(script, module)
+    if any(isinstance(node, cst.Attribute) and node.attr.value in _UNWRAPS for _, node in passed):
+        return
+    yield from ((place, node) for place, node in passed if isinstance(node, cst.Call))
+
+
+def go_together(first: tuple[Script, cst.Call], second: tuple[Script, cst.Call]) -> bool:
+    """Whether ``second`` may run after ``first`` in one run, and no condition speaks against it."""
+    (place, earlier), (script, call) = first, second
+    if earlier is call:
+        return False
+    if place is not script or place.function(earlier) is not script.function(call):
+        return _is_known_order(first, second)
+    if place.source.order[earlier] >= script.source.order[call] or _leaves(place, earlier, call):
+        return False
+    mine, theirs = set(_conditions(place, earlier, call)), set(_conditions(script, call, earlier))
+    mine, theirs = mine - theirs, theirs - mine
+    asked_of_both = {word for text in mine for word in _words(text)} & {word for text in theirs for word in _words(text)}
+    return not asked_of_both and not any("DataParallel" in text or "module" in text for text in theirs)
+
+
+def _is_known_order(first: tuple[Script, cst.Call], second: tuple[Script, cst.Call]) -> bool:
+    """Whether two calls in different functions run one after the other: of methods of one object only ``__init__`` is known
+    to run before others."""
+    (place, earlier), (script, call) = first, second
+    function, other = place.function(earlier), script.function(call)
+    owner = place.names.owner(function) if function is not None else None
+    if owner is None or place is not script or other is None or script.names.owner(other) is not owner:
+        return True
+    return function is not None and function.name.value == "__init__"
+
+
+def _leaves(script: Script, first: cst.Call, second: cst.Call) -> bool:
+    """Whether a branch around ``first`` leaves the function, or the turn of the loop, before ``second``."""
+    for up in script.source.ancestors(first):
+        if isinstance(up, cst.FunctionDef) or script.source.contains(up, second):
+            return False
+        if isinstance(up, (cst.IndentedBlock, cst.SimpleStatementSuite)) and leaves(up):
+            return True
+    return False
+
+
+def _conditions(script: Script, node: cst.Call, other: cst.Call) -> Iterator[str]:
+    """The conditions around a node that are not around another one as well, ``and`` taken apart; an ``else`` is ``not``."""
+    child: cst.CSTNode = node
+    for up in script.source.ancestors(node):
+        if isinstance(up, cst.FunctionDef):
+            return
+        if isinstance(up, (cst.If, cst.IfExp)) and child is not up.test and not script.source.contains(up, other):
+            parts = list(_conjuncts(script, up.test))
+            yield from parts if child is up.body else (f"not {part}" for part in parts)
+        child = up
+
+
+def _conjuncts(script: Script, test: cst.BaseExpression) -> Iterator[str]:
+    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
+        yield from _conjuncts(script, test.left)
+        yield from _conjuncts(script, test.right)
+    else:
+        yield " ".join(script.text(test).split())
+
+
+def _words(condition: str) -> set[str]:
+    """What a condition asks: its dotted names, but ``args`` and the like alone."""
+    expression = cst.parse_expression(condition)
+    found: set[str] = set()
+    todo: list[cst.CSTNode] = [expression]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, (cst.Attribute, cst.Name)):
+            found.add(cst.Module([]).code_for_node(node).removeprefix("torch."))
+        else:
+            todo += node.children
+    return found - {"isinstance", "hasattr", "len", "getattr", "torch", "int", "bool"}
+
+
+def is_run_in_training(script: Script, call: cst.Call) -> bool:
+    """Whether the forward pass of a training step of the program runs the module that ``call`` returns."""
+    return any(
+        node is call
+        for place in script.everywhere(b"backward")
+        for step in training_steps(place)
+        for _, node in passed_through(place, step.forward.func)
+    )
+
+
+def uses_remote_gradients(script: Script) -> bool:
+    """Whether the program computes gradients across machines by ``torch.distributed.autograd``."""
+    return script.program.mentions(script, _REMOTE)
+
+
+def is_trained(script: Script, module: cst.BaseExpression) -> bool:
+    """Whether a module is one of those that the program is seen to train; yes where none is seen."""
+    trained = {id(node) for _, node in trained_modules(script)}
+    return not trained or any(id(node) in trained for _, node in roots(script, module))
+
+
+def is_kept_part(script: Script, call: cst.Call) -> bool:
+    """Whether what ``call`` returns is kept on ``self`` where a module is made."""
+    parent = script.source.parents[call]
+    function = script.function(call)
+    owner = script.names.owner(function) if function is not None else None
+    if owner is None or function is None or function.name.value != "__init__" or not isinstance(parent, cst.Assign):
+        return False
+    on_self = any(isinstance(target.target, cst.Attribute) for target in parent.targets)
+    return on_self and script.roles.instance(Definition(script, owner)).role is Role.MODULE

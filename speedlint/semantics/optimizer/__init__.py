@@ -1,0 +1,1 @@
+"""Optimizers, and the graphs and gradients they work on."""

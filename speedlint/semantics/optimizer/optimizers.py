@@ -1,0 +1,496 @@
+"""Optimizers: which modules' parameters they hold, where those lie when the optimizer is made, what its options do."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from speedlint.semantics import devices, library
+from speedlint.semantics.names import Binding, Kind
+from speedlint.semantics.script import Script
+from speedlint.semantics.terms import Made, Place, Role
+from speedlint.semantics.training import roots, taken_apart
+from speedlint.semantics.values import returned
+from speedlint.source import is_none
+
+Move = tuple[Script, cst.Call]
+
+_SHARDERS = (
+    "torch.distributed.fsdp",
+    "torch.distributed._composable",
+    "torch.distributed.tensor",
+    "torch.distributed._tensor",
+    "torch.distributed.pipelining",
+    "fairscale",
+    "deepspeed",
+)
+_SCALES = re.compile(rb"(?i)grad_?scaler|nativescaler|mixed_precision|\bapex\b")
+_GRADIENT = re.compile(rb"\.grad\b")
+_PARAMETERS = ("parameters", "named_parameters")
+_SAME = frozenset("to cuda cpu train eval half float double bfloat16 requires_grad_ apply share_memory".split())
+
+
+def made(script: Script, optimizer: cst.CSTNode) -> Made | None:
+    """The library call that made the optimizer an expression stands for; None where it is not one known call."""
+    value = script.value(optimizer)
+    return value.made if value.role is Role.OPTIMIZER and value.definition is None else None
+
+
+def is_plain_sgd(found: Made | None) -> bool:
+    """Whether a step leaves a parameter whose gradient is zero as it is: SGD without momentum, decay, groups."""
+    if found is None or found.script.name(found.call.func) != "torch.optim.SGD" or found.script.hides_arguments(found.call):
+        return False
+    script, call = found.script, found.call
+    params = script.argument(call, "params", 0)
+    if (
+        not isinstance(params, cst.Call)
+        or not isinstance(params.func, cst.Attribute)
+        or params.func.attr.value != "parameters"
+    ):
+        return False
+    return all(_is_zero(script, call, name, place) for name, place in (("momentum", 2), ("weight_decay", 4)))
+
+
+def has_momentum(found: Made) -> bool:
+    """Whether a library call makes an SGD that keeps a momentum."""
+    script, call = found.script, found.call
+    return script.name(call.func) == "torch.optim.SGD" and not _is_zero(script, call, "momentum", 2)
+
+
+def may_be_scaled(script: Script) -> bool:
+    """Whether the program's text speaks of a loss scaler, or of a library that may bring one."""
+    return script.program.mentions(script, _SCALES)
+
+
+def _is_zero(script: Script, call: cst.Call, name: str, position: int) -> bool:
+    value = script.argument(call, name, position)
+    constant = script.constant(value) if value is not None else None
+    return value is None or (constant is not None and constant.value == 0)
+
+
+def reads_gradients(script: Script, *but: cst.CSTNode) -> bool:
+    """Whether the program touches ``.grad`` other than to ask whether it is None; ``but`` left out."""
+    return any(_reads_gradients(one, but) for one in script.everywhere(_GRADIENT))
+
+
+def _reads_gradients(script: Script, but: tuple[cst.CSTNode, ...]) -> bool:
+    source = script.source
+    for attribute in source.of(cst.Attribute):
+        if attribute.attr.value != "grad" or script.name(attribute) is not None:
+            continue
+        if not _expects_none(script, attribute) and not any(source.contains(each, attribute) for each in but):
+            return True
+    return any(True for _ in script.calls("torch.cuda.graph", "torch.cuda.make_graphed_callables"))
+
+
+def _expects_none(script: Script, gradient: cst.Attribute) -> bool:
+    """Whether a ``.grad`` is asked for None, set to None, or zeroed after it was asked."""
+    source = script.source
+    parent = source.parents[gradient]
+    if isinstance(parent, cst.Comparison):
+        return any(is_none(target.comparator) for target in parent.comparisons)
+    if isinstance(parent, cst.AssignTarget):
+        assign = source.parents[parent]
+        return isinstance(assign, cst.Assign) and is_none(assign.value)
+    while isinstance(parent, cst.Attribute):
+        name, parent = parent.attr.value, source.parents[parent]
+        if name in ("zero_", "detach_"):
+            return any(isinstance(up, cst.If) and _is_none_asked(script, up.test) for up in source.ancestors(gradient))
+    return False
+
+
+def _is_none_asked(script: Script, test: cst.BaseExpression) -> bool:
+    return any(
+        isinstance(each.left, cst.Attribute)
+        and each.left.attr.value == "grad"
+        and any(is_none(t.comparator) for t in each.comparisons)
+        for each in script.source.inside(test, cst.Comparison)
+    )
+
+
+# Where the parameters are
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """The parameters of one module, as an optimizer is given them; ``module`` is an expression of ``script``."""
+
+    script: Script
+    module: cst.BaseExpression
+
+
+def parameters(script: Script, call: cst.Call) -> list[Parameters]:
+    """The modules whose parameters the construction of an optimizer names, through variables and parameters."""
+    first = script.argument(call, "params", 0)
+    if first is None:
+        return []
+    found: dict[cst.CSTNode, Parameters] = {}
+    for one in _named(script, first, 0):
+        found.setdefault(one.module, one)
+    return list(found.values())
+
+
+def _named(script: Script, expression: cst.BaseExpression, depth: int) -> Iterator[Parameters]:
+    for call in script.source.inside(expression, cst.Call):
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value in _PARAMETERS:
+            yield Parameters(script, call.func.value)
+    if depth > 4:
+        return
+    for name in script.source.inside(expression, cst.Name):
+        parent = script.source.parents[name]
+        if isinstance(parent, (cst.Attribute, cst.Param)) or (isinstance(parent, cst.Arg) and parent.keyword is name):
+            continue
+        yield from _of_variable(script, name, depth)
+
+
+def _of_variable(script: Script, name: cst.Name, depth: int) -> Iterator[Parameters]:
+    for binding in script.names.reaching(name):
+        if binding.kind is Kind.PARAMETER and isinstance(binding.node, cst.Param):
+            function = script.source.enclosing(binding.node, cst.FunctionDef)
+            if isinstance(function, cst.FunctionDef):
+                for other, value in script.values.passed(function, binding.node):
+                    if value is not None:
+                        yield from _named(other, value, depth + 1)
+        elif binding.kind in (Kind.ASSIGN, Kind.FOR, Kind.AUGMENT) and binding.value is not None:
+            yield from _named(script, binding.value, depth + 1)
+    for use in script.names.uses(name):
+        attribute = script.source.parents[use]
+        if isinstance(attribute, cst.IfExp):
+            attribute = script.source.parents[attribute]
+        added = script.source.parents[attribute]
+        if (
+            isinstance(attribute, cst.Attribute)
+            and attribute.attr.value in ("append", "extend")
+            and isinstance(added, cst.Call)
+        ):
+            for arg in added.args:
+                yield from _into(script, arg.value, depth)
+
+
+def _into(script: Script, expression: cst.BaseExpression, depth: int) -> Iterator[Parameters]:
+    """The parameters in what is appended to a list, not looked for in the list itself."""
+    for name in script.source.inside(expression, cst.Name):
+        for binding in script.names.reaching(name):
+            if binding.kind is Kind.FOR and binding.value is not None:
+                yield from _named(script, binding.value, depth + 1)
+    for call in script.source.inside(expression, cst.Call):
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value in _PARAMETERS:
+            yield Parameters(script, call.func.value)
+
+
+def moves(script: Script, module: cst.CSTNode) -> list[tuple[Script, cst.Call]]:
+    """The calls, here and beside, that move a module, or what it is made of or part of, to a device."""
+    origin = {id(node) for _, node in roots(script, module)}
+    found = []
+    for place in script.everywhere(b".to(", b".cuda("):
+        for call in place.method_calls("to", "cuda"):
+            assert isinstance(call.func, cst.Attribute)
+            is_move = (
+                place.name(call.func) is None and place.role(call.func.value) is Role.MODULE and _has_device(place, call)
+            )
+            if is_move and any(id(node) in origin for _, node in roots(place, call.func.value)):
+                found.append((place, call))
+    return found
+
+
+def _has_device(script: Script, call: cst.Call) -> bool:
+    assert isinstance(call.func, cst.Attribute)
+    if call.func.attr.value == "cuda":
+        return True
+    target = script.argument(call, "device", 0)
+    return (
+        target is not None
+        and not script.roles.calls.is_dtype(target)
+        and (script.roles.calls.device_of(target) is not Place.HOST)
+    )
+
+
+def parameter_loop(script: Script, name: cst.Name) -> cst.For | None:
+    """The loop over a module's parameters, or an optimizer's, whose variable ``name`` is."""
+    for binding in script.names.reaching(name):
+        loop = script.source.enclosing(binding.node, cst.For)
+        if binding.kind is Kind.FOR and isinstance(loop, cst.For) and script.source.contains(loop.body, name):
+            calls = script.source.inside(loop.iter, cst.Call)
+            named = any(isinstance(call.func, cst.Attribute) and call.func.attr.value in _PARAMETERS for call in calls)
+            groups = any(string.evaluated_value == "params" for string in script.source.inside(loop.iter, cst.SimpleString))
+            if named or groups:
+                return loop
+    return None
+
+
+def has_group_a_parameter(script: Script, call: cst.Call) -> bool:
+    """Whether the optimizer is given a group for each parameter: each group is updated by kernels of its own."""
+    params = script.argument(call, "params", 0)
+    if not isinstance(params, cst.Name):
+        return False
+    for entry in script.source.of(cst.DictElement):
+        match entry:
+            case cst.DictElement(
+                key=cst.SimpleString(evaluated_value="params"),
+                value=cst.List(elements=[cst.Element(value=cst.Name() as one)]),
+            ):
+                names = {name.value for name in script.source.inside(script.source.statement(entry), cst.Name)}
+                if params.value in names and parameter_loop(script, one) is not None:
+                    return True
+    return False
+
+
+def steps_in_loop(script: Script, call: cst.Call) -> bool:
+    """Whether the optimizer made by ``call`` may step many times: False where each step that is seen is taken once."""
+    once = [
+        place.loops.runs_once_a_training(step)
+        for place in script.everywhere(b".step(")
+        for step in place.method_calls("step")
+        if isinstance(step.func, cst.Attribute)
+        and (found := made(place, step.func.value)) is not None
+        and found.call is call
+    ]
+    return not once or not all(once)
+
+
+class Where(enum.Enum):
+    """Whether a module's parameters are on a GPU where its optimizer is made."""
+
+    ON_GPU = "on"
+    """For certain."""
+    BY_CUDA = "cuda"
+    """If ``torch.cuda.is_available()``."""
+    BY_DEVICE = "device"
+    """If a ``torch.device`` variable, in sight there, is a CUDA device."""
+    PERHAPS = "perhaps"
+    """Not known: moved on some paths, or by code out of sight."""
+    LATER = "later"
+    """They are moved after it, and not before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Where parameters are, and the device's expression for BY_DEVICE."""
+
+    where: Where
+    device: str = ""
+
+
+def whereabouts(script: Script, module: cst.BaseExpression) -> Found:
+    """Where a module's parameters are when ``module`` is evaluated."""
+    moved = _moves_before(script, module)
+    if _is_self(module) and (function := script.function(module)) is not None and function.name.value == "__init__":
+        return Found(Where.PERHAPS if moved else Where.LATER)
+    found = list(dict.fromkeys(_places(script, module, set(), 0)))
+    if len(found) == 1 and found[0] is not None:
+        return _visible(script, module, found[0])
+    if found and all(one is None for one in found):
+        if moved and _moves_if_cuda(script, module, moved[-1]):
+            return Found(Where.BY_CUDA)
+        if not moved and _is_moved_later(script, module):
+            return Found(Where.LATER)
+    return Found(Where.PERHAPS)
+
+
+def _is_moved_later(script: Script, module: cst.BaseExpression) -> bool:
+    """Whether each move of a module that is seen runs after ``module``: below it, or below the calls of its function."""
+    function = script.function(module)
+    points = [(script, module), *(script.call_sites(function) if function is not None else [])]
+    found = moves(script, module)
+    return bool(found) and all(any(_follows(move, point) for point in points) for move in found)
+
+
+def _follows(move: Move, point: tuple[Script, cst.CSTNode]) -> bool:
+    (place, call), (script, node) = move, point
+    order = script.source.order
+    return place is script and script.function(call) is script.function(node) and order[call] > order[node]
+
+
+def _moves_before(script: Script, module: cst.BaseExpression) -> list[cst.Call]:
+    """The moves of a variable or attribute that stand before it, on whichever path, where its variable is in sight."""
+    source, text = script.source, script.text(module)
+    root = module.value if isinstance(module, cst.Attribute) else module
+    uses = script.names.uses(root) if isinstance(root, cst.Name) else []
+    found = []
+    for use in uses:
+        receiver = source.parents[use] if isinstance(module, cst.Attribute) else use
+        attribute = source.parents[receiver]
+        call = source.parents[attribute]
+        match call:
+            case cst.Call(func=cst.Attribute(value=moved, attr=cst.Name("to" | "cuda" | "cpu"))) if call.func is attribute:
+                if source.order[use] < source.order[module] and script.text(moved) == text:
+                    found.append(call)
+    return found
+
+
+def _moves_if_cuda(script: Script, module: cst.BaseExpression, move: cst.Call) -> bool:
+    """Whether ``move`` is a statement ``model.cuda()`` that runs before ``module`` just where there is a GPU."""
+    source = script.source
+    statement = source.statement(move)
+    branch = source.parents[source.parents[statement]]
+    if not isinstance(branch, cst.If) or not isinstance(source.parents[move], cst.Expr) or not isinstance(module, cst.Name):
+        return False
+    if branch.body is not source.parents[statement] or not source.contains(source.parents[branch], module):
+        return False
+    bindings = script.names.reaching(module)
+    if any(source.order[each.node] > source.order[branch] for each in bindings) or source.contains(branch, module):
+        return False
+    if _visible(script, move, (script, move)).where is not Where.ON_GPU:
+        return False
+    tests = list(script.roles.origins(branch.test))
+    return bool(tests) and all(place.is_call_to(test, "torch.cuda.is_available") for place, test in tests)
+
+
+def _is_self(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.Name) and node.value == "self"
+
+
+def guard(script: Script, move: cst.Call, module: str) -> str | None:
+    """The condition under which a module is on a GPU right after ``move``; None where it always is."""
+    found = _visible(script, move, (script, move))
+    match found.where:
+        case Where.ON_GPU:
+            return None
+        case Where.BY_DEVICE:
+            return devices.is_of_cuda(found.device)
+    return f"next({module}.parameters()).is_cuda"
+
+
+def _visible(script: Script, module: cst.CSTNode, move: tuple[Script, cst.Call]) -> Found:
+    """What the move says of the parameters, in words that hold where ``module`` stands."""
+    place, call = move
+    assert isinstance(call.func, cst.Attribute)
+    target = place.argument(call, "device", 0) if call.func.attr.value == "to" else None
+    if target is None:
+        return Found(Where.ON_GPU)
+    constant = place.constant(target)
+    if place.roles.calls.device_of(target) is Place.GPU and (constant is None or constant.value is not None):
+        return Found(Where.ON_GPU)
+    if place is script and isinstance(target, cst.Name) and devices.is_device_variable(script, target, module):
+        return Found(Where.BY_DEVICE, target.value)
+    if all(devices.is_chosen_by_cuda(other, value) for other, value in place.roles.origins(target)):
+        return Found(Where.BY_CUDA) if any(True for _ in place.roles.origins(target)) else Found(Where.PERHAPS)
+    return Found(Where.PERHAPS)
+
+
+def _places(script: Script, node: cst.CSTNode, seen: set[int], depth: int) -> Iterator[Move | None]:
+    """The moves that the value of an expression has gone through last, one for each way it may come; None for no move."""
+    if id(node) in seen or depth > 12:
+        return
+    seen.add(id(node))
+    match node:
+        case cst.Call():
+            yield from _places_of_call(script, node, seen, depth)
+        case cst.Name():
+            moved = _moved_in_place(script, node)
+            bindings = script.names.reaching(node)
+            for binding in bindings:
+                if moved is not None and script.source.order[binding.node] < script.source.order[moved[1]]:
+                    yield moved
+                else:
+                    yield from _places_of_binding(script, binding, seen, depth)
+            if not bindings:
+                yield None
+        case cst.Attribute(value=base) if script.role(base) is Role.MODULE and not _is_self(base):
+            yield from _places(script, base, seen, depth + 1)
+        case cst.Attribute():
+            definition = script.value(node.value).definition
+            sources = list(script.roles.self_assignments(definition, node.attr.value)) if definition else []
+            for place, value in sources:
+                yield from _places(place, value, seen, depth + 1)
+            if not sources:
+                yield None
+        case cst.IfExp(body=body, orelse=orelse):
+            yield from _places(script, body, seen, depth + 1)
+            yield from _places(script, orelse, seen, depth + 1)
+        case _:
+            yield None
+
+
+def _places_of_call(script: Script, call: cst.Call, seen: set[int], depth: int) -> Iterator[Move | None]:
+    name = script.name(call.func)
+    if name in library.DISTRIBUTED_WRAPPERS or name in library.COMPILERS:
+        if call.args:
+            yield from _places(script, call.args[0].value, seen, depth + 1)
+        return
+    if name is None and isinstance(call.func, cst.Attribute) and call.func.attr.value in _SAME:
+        if call.func.attr.value in ("to", "cuda") and _names_device(script, call):
+            yield script, call
+        else:
+            yield from _places(script, call.func.value, seen, depth + 1)
+        return
+    definition = script.definition(call.func)
+    values = list(returned(definition)) if definition is not None and isinstance(definition.node, cst.FunctionDef) else []
+    for value in values:
+        assert definition is not None
+        yield from _places(definition.script, value, seen, depth + 1)
+    if not values:
+        yield None
+
+
+def _names_device(script: Script, call: cst.Call) -> bool:
+    """Whether a ``.to`` or ``.cuda`` names a place, the CPU included."""
+    assert isinstance(call.func, cst.Attribute)
+    target = script.argument(call, "device", 0)
+    return call.func.attr.value == "cuda" or (target is not None and not script.roles.calls.is_dtype(target))
+
+
+def _places_of_binding(script: Script, binding: Binding, seen: set[int], depth: int) -> Iterator[Move | None]:
+    if binding.kind is Kind.PARAMETER and isinstance(binding.node, cst.Param):
+        function = script.source.enclosing(binding.node, cst.FunctionDef)
+        passed = list(script.values.passed(function, binding.node)) if isinstance(function, cst.FunctionDef) else []
+        for place, value in passed:
+            if value is not None:
+                yield from _places(place, value, seen, depth + 1)
+        if not passed:
+            yield None
+    elif binding.kind is Kind.ASSIGN and binding.value is not None:
+        taken = list(taken_apart(script, binding.value, binding.path))
+        for place, value in taken:
+            yield from _places(place, value, seen, depth + 1)
+        if not taken:
+            yield None
+    else:
+        yield None
+
+
+def _moved_in_place(script: Script, name: cst.Name) -> Move | None:
+    """The last statement ``model.to(device)`` that surely runs before ``name``."""
+    source, found = script.source, None
+    for use in script.names.uses(name):
+        attribute = source.parents[use]
+        call = source.parents[attribute]
+        if source.order[use] >= source.order[name] or not isinstance(attribute, cst.Attribute):
+            continue
+        if attribute.attr.value in ("to", "cuda", "cpu") and isinstance(call, cst.Call) and call.func is attribute:
+            block = source.parents[source.statement(call)]
+            if isinstance(source.parents[call], cst.Expr) and source.contains(block, name):
+                if attribute.attr.value == "cpu":
+                    found = None
+                elif _names_device(script, call):
+                    found = (script, call)
+    return found
+
+
+def has_sparse_gradients(script: Script) -> bool:
+    """Whether the program makes an embedding with sparse gradients."""
+    return any(
+        (value := one.argument(call, "sparse")) is not None and not ((known := one.constant(value)) and known.value is False)
+        for one in script.everywhere(b"sparse")
+        for call in one.calls("torch.nn.Embedding", "torch.nn.EmbeddingBag")
+    )
+
+
+def is_remote(script: Script) -> bool:
+    """Whether a script calls other processes for their parameters or gradients: its server's own stay on the CPU."""
+    names = (binding.dotted or "" for bindings in script.names.all_bindings() for binding in bindings)
+    return any(f"{name}.".startswith("torch.distributed.rpc.") for name in names)
+
+
+def is_sharded(script: Script) -> bool:
+    """Whether the program spreads a model's parameters over several processes."""
+    return any(
+        binding.dotted is not None and binding.dotted.startswith(_SHARDERS)
+        for one in script.everywhere(*{name.rpartition(".")[2].encode() for name in _SHARDERS})
+        for bindings in one.names.all_bindings()
+        for binding in bindings
+    )

@@ -1,0 +1,1 @@
+"""What a training computes in, and how that is changed."""

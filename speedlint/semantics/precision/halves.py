@@ -1,0 +1,305 @@
+"""How autocast enters a training step: what stands in the way, the statements to wrap, and whether the device is a GPU.
+
+Everything here raises CannotEdit with the reason where a step cannot be rewritten safely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from speedlint import edits
+from speedlint.edits import CannotEdit
+from speedlint.rule import Edit
+from speedlint.semantics.model.networks import Hazard, Network, code_network, network
+from speedlint.semantics.names import Binding, Kind
+from speedlint.semantics.script import Script
+from speedlint.semantics.steps import CLIPS, Step, attributes_set, step_network, training_steps
+from speedlint.semantics.terms import Definition, Role
+from speedlint.semantics.training import model_placements
+
+_DOUBLES = ("torch.float64", "torch.double", "torch.DoubleTensor", "torch.cuda.DoubleTensor")
+_LOOPS = (cst.For, cst.While)
+_SUITES = (cst.IndentedBlock, cst.Module)
+_ALLOWED = (cst.SimpleStatementLine, cst.If, cst.With, cst.For)
+_LEAVES = (cst.Return, cst.Yield, cst.Raise, cst.Break, cst.Continue, cst.Del, cst.Await, cst.FunctionDef, cst.ClassDef)
+
+
+# What stands in the way
+
+
+def refuse_hazards(step: Step, *, half: bool) -> None:
+    """Raises where the step does what autocast (``half``: in float16) breaks, keeps outputs for others to read, or runs code
+    that is out of sight."""
+    script = step.script
+    _refuse(script, step_network(step), half=half)
+    for statement in step.statements:
+        for assign in script.source.inside(statement, cst.Assign):
+            _refuse_kept_outputs(script, assign, step.loss)
+
+
+def _refuse_kept_outputs(script: Script, assign: cst.Assign, loss: cst.BaseExpression) -> None:
+    kept = [script.text(each) for each in attributes_set(assign)]
+    if len(kept) > 1 or (kept and isinstance(assign.targets[0].target, cst.Tuple) and script.text(loss) not in kept):
+        other = next((text for text in kept if text != script.text(loss)), kept[0])
+        raise CannotEdit(f"`{other}` keeps what the model gives, which may be read outside autocast")
+
+
+def refuse_module_hazards(script: Script, module: cst.BaseExpression, *, half: bool) -> None:
+    """The same for a module that a framework trains, its training step and loss among its methods."""
+    _refuse(script, network(script, module), half=half)
+
+
+def refuse_code_hazards(script: Script, code: cst.CSTNode, *, half: bool) -> None:
+    """The same for a class or function, for what is seen of its code."""
+    for hazard in code_network(script, code).hazards:
+        if half or not hazard.half_only:
+            raise CannotEdit(_told(script, hazard))
+
+
+def refuse_known_hazards(script: Script, *, half: bool) -> None:
+    """The same for all training steps of a program, for what is seen of their code."""
+    for place in script.everywhere(b".backward("):
+        made_of = [step_network(step) for step in training_steps(place)]
+        loops = [place.loops.driving_loop(call) for call in place.method_calls("backward")]
+        made_of += [code_network(place, loop.body) for loop in loops if loop is not None]
+        for hazard in (hazard for each in made_of for hazard in each.hazards):
+            if half or not hazard.half_only:
+                raise CannotEdit(_told(script, hazard))
+
+
+def _refuse(script: Script, made_of: Network, *, half: bool) -> None:
+    for hazard in made_of.hazards:
+        if half or not hazard.half_only:
+            raise CannotEdit(_told(script, hazard))
+    if not made_of.is_known:
+        raise CannotEdit("the code of the model or of the loss is out of sight, and may do what float16 breaks")
+    if _is_double(script):
+        raise CannotEdit("the script computes in double precision")
+
+
+def _is_double(script: Script) -> bool:
+    if not any(word in script.source.data for word in (b"double", b"float64", b"DoubleTensor")):
+        return False
+    names = (script.name(node) for node in (*script.source.of(cst.Attribute), *script.source.of(cst.Name)))
+    return any(name in _DOUBLES for name in names) or any(
+        not call.args and script.role(call.func.value) in (Role.TENSOR, Role.BATCH, Role.MODULE)  # type: ignore[attr-defined]
+        for call in script.method_calls("double")
+    )
+
+
+def _told(script: Script, hazard: Hazard) -> str:
+    line = hazard.script.source.position(hazard.script.source.span(hazard.node).start)[0]
+    where = f"line {line}" if hazard.script is script else f"{hazard.script.path.name} line {line}"
+    return f"{where}: {hazard.why}"
+
+
+def refuse_gradient_work(step: Step) -> None:
+    """Raises where gradients are used by hand, several times, or by a closure: they would be scaled."""
+    script = step.script
+    if len(step.backwards()) != 1:
+        raise CannotEdit("the step has several backward passes")
+    if step.backward.args:
+        raise CannotEdit(f"`{script.text(step.backward)}` keeps the graph or takes a gradient")
+    if any(
+        attribute.attr.value == "grad"
+        for attribute in script.source.inside(step.turn, cst.Attribute)
+        if script.name(attribute) is None
+    ):
+        raise CannotEdit("the step reads or changes gradients by hand")
+    for call in step.calls():
+        callee = script.callee(call)
+        if callee is not None and _touches_gradients(callee):
+            raise CannotEdit(f"`{script.text(call.func)}` works on the gradients, which would be scaled")
+
+
+def _touches_gradients(callee: Definition) -> bool:
+    source = callee.script.source
+    return any(
+        a.attr.value == "grad" and callee.script.name(a) is None for a in source.inside(callee.node, cst.Attribute)
+    ) or any(callee.script.name(call.func) in CLIPS for call in source.inside(callee.node, cst.Call))
+
+
+# Autocast
+
+
+def autocast_edits(step: Step, header: str) -> tuple[Edit, ...]:
+    """Puts the statements from the first forward call to the loss under ``header``."""
+    first, last = _wrapped_statements(step)
+    return edits.wrap(step.script.source, first, last, header)
+
+
+def _wrapped_statements(step: Step) -> tuple[cst.CSTNode, cst.CSTNode]:
+    source = step.script.source
+    suite = common_suite(step.script, step.statements)
+    body = list(suite.body)
+    places = sorted({child_index(step.script, body, node) for node in step.statements})
+    backward = next((i for i, child in enumerate(body) if source.contains(child, step.backward)), None)
+    if backward is not None and backward <= places[-1]:
+        raise CannotEdit("the loss is computed in the statement that differentiates it, or after it")
+    chosen = body[places[0] : places[-1] + 1]
+    for statement in chosen:
+        _refuse_leaving(step, statement)
+    return chosen[0], chosen[-1]
+
+
+def common_suite(script: Script, nodes: tuple[cst.CSTNode, ...]) -> cst.IndentedBlock | cst.Module:
+    """The innermost block that all nodes stand in."""
+    for suite in script.source.ancestors(nodes[0]):
+        if isinstance(suite, _SUITES) and all(script.source.contains(suite, node) for node in nodes):
+            return suite
+    raise CannotEdit("the statements do not stand in one block")
+
+
+def child_index(script: Script, body: list[cst.BaseStatement], node: cst.CSTNode) -> int:
+    """Which statement of a block a node stands in."""
+    return next(i for i, child in enumerate(body) if script.source.contains(child, node))
+
+
+def _refuse_leaving(step: Step, statement: cst.CSTNode) -> None:
+    """Raises where a statement does more than compute: leaves the block, defines, steps the optimizer."""
+    source = step.script.source
+    if not isinstance(statement, _ALLOWED):
+        raise CannotEdit("there is more than plain statements between the forward call and the loss")
+    for kind in _LEAVES:
+        for node in source.inside(statement, kind):
+            loop = source.enclosing(node, *_LOOPS)
+            is_inner = isinstance(node, (cst.Break, cst.Continue)) and loop is not None and source.contains(statement, loop)
+            if not is_inner:
+                raise CannotEdit(f"`{step.script.text(node).split()[0]}` stands between the forward call and the loss")
+    if any(source.contains(statement, call) for call in step.optimizer_steps()):
+        raise CannotEdit("the optimizer steps between the forward call and the loss")
+
+
+# Is it on a GPU at run time?
+
+
+def gpu_condition(step: Step, at: cst.CSTNode) -> str:
+    """The expression that says at ``at`` whether the step runs on a GPU; empty where it always does."""
+    for node, is_call_to_cuda in _moves(step):
+        condition = _condition(step.script, node) if is_call_to_cuda else _device_condition(step.script, node)
+        if condition is None:
+            continue
+        expressions, text = condition
+        if all(is_visible(step.script, expression, at) for expression in expressions):
+            return text
+    raise CannotEdit("the device is chosen out of sight")
+
+
+def _moves(step: Step) -> Iterator[tuple[cst.Call, bool]]:
+    """The calls that put the batch and the model on the device, and whether they are ``.cuda()``."""
+    script = step.script
+    for call in script.source.inside(step.turn, cst.Call):
+        if (
+            isinstance(call.func, cst.Attribute)
+            and call.func.attr.value in ("to", "cuda")
+            and script.name(call.func) is None
+        ):
+            yield call, call.func.attr.value == "cuda"
+    for placement in model_placements(script):
+        for call in (placement.call, *placement.further):
+            assert isinstance(call.func, cst.Attribute)
+            yield call, call.func.attr.value == "cuda"
+
+
+def _condition(script: Script, call: cst.Call) -> tuple[list[cst.BaseExpression], str] | None:
+    """The test under which ``x.cuda()`` runs."""
+    child: cst.CSTNode = call
+    for up in script.source.ancestors(call):
+        if isinstance(up, cst.FunctionDef):
+            break
+        if (isinstance(up, cst.IfExp) and child is up.body) or (isinstance(up, cst.If) and child is up.body):
+            simple = isinstance(up.test, (cst.Name, cst.Attribute)) or script.is_call_to(up.test, "torch.cuda.is_available")
+            return ([up.test], script.text(up.test)) if simple else None
+        if isinstance(up, (cst.Else, cst.IfExp, cst.ExceptHandler)):
+            return None
+        child = up
+    return [], ""
+
+
+def _device_condition(script: Script, call: cst.Call) -> tuple[list[cst.BaseExpression], str] | None:
+    """Whether the device that ``x.to(device)`` names is a GPU."""
+    device = script.argument(call, "device", 0)
+    if (
+        device is None
+        or script.roles.calls.is_dtype(device)
+        or not isinstance(device, (cst.Name, cst.Attribute, cst.SimpleString))
+    ):
+        return None
+    if _is_cuda(script, device):
+        return [], ""
+    if isinstance(device, cst.SimpleString):
+        return None
+    text = script.text(device)
+    if isinstance(device, cst.Attribute) and script.role(device.value) in (Role.TENSOR, Role.BATCH, Role.MODULE):
+        return None
+    if script.role(device) is Role.DEVICE:
+        return [device], f'{text}.type == "cuda"'
+    constructor, added = script.spell("torch.device")
+    return None if added else ([device], f'{constructor}({text}).type == "cuda"')
+
+
+def _is_cuda(script: Script, device: cst.BaseExpression) -> bool:
+    """Whether a device is written out as a GPU; the default of an option is not enough."""
+    match device:
+        case cst.SimpleString():
+            return str(device.evaluated_value).startswith("cuda")
+        case cst.Call(args=[cst.Arg(value=inner)]) if script.is_call_to(device, "torch.device"):
+            return _is_cuda(script, inner)
+        case cst.Name():
+            found = script.names.reaching(device)
+            return bool(found) and all(
+                b.kind is Kind.ASSIGN
+                and not b.path
+                and b.value is not None
+                and not isinstance(b.value, cst.Name)
+                and _is_cuda(script, b.value)
+                for b in found
+            )
+    return False
+
+
+def is_visible(script: Script, expression: cst.BaseExpression, at: cst.CSTNode) -> bool:
+    """Whether an expression means at ``at`` what it means where it is written."""
+    names = script.names
+    for name in script.source.inside(expression, cst.Name):
+        parent = script.source.parents[name]
+        if isinstance(parent, cst.Attribute) and parent.attr is name:
+            continue
+        if name.value == "self":
+            if not same_class(script, name, at) or not _set_before(script, parent, at):
+                return False
+            continue
+        here = names.scope(at).lookup(name.value)
+        if here is None or here is not names.scope(name).lookup(name.value):
+            return False
+        if here is names.scope(at) and not any(_binds_before(script, binding, at) for binding in here.bindings[name.value]):
+            return False
+    return True
+
+
+def _binds_before(script: Script, binding: Binding, at: cst.CSTNode) -> bool:
+    """Whether a binding of the same function has run when ``at`` does."""
+    if binding.kind is Kind.PARAMETER:
+        return True
+    is_above = binding.effect < script.source.order[at]
+    return is_above and (binding.region is None or script.source.contains(script.source.parents[binding.region], at))
+
+
+def same_class(script: Script, left: cst.CSTNode, right: cst.CSTNode) -> bool:
+    """Whether both nodes stand in methods of one class."""
+    owners = [script.names.owner(f) if (f := script.function(node)) is not None else None for node in (left, right)]
+    return owners[0] is not None and owners[0] is owners[1]
+
+
+def _set_before(script: Script, attribute: cst.CSTNode, at: cst.CSTNode) -> bool:
+    """Whether ``self.name`` is set when ``at`` runs: above it, or by another method."""
+    function = script.function(at)
+    owner = script.names.owner(function) if function is not None else None
+    if owner is None or not isinstance(attribute, cst.Attribute):
+        return False
+    values = [v for s, v in script.roles.self_assignments(Definition(script, owner), attribute.attr.value) if s is script]
+    return any(
+        script.function(value) is not function or script.source.order[value] < script.source.order[at] for value in values
+    )

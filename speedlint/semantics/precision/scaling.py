@@ -1,0 +1,313 @@
+"""How a GradScaler enters a training step: where it is made, what it scales and unscales, and its place in checkpoints.
+
+Everything here raises CannotEdit with the reason where a step cannot be rewritten safely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from speedlint import edits
+from speedlint.edits import CannotEdit
+from speedlint.rule import Edit
+from speedlint.semantics import library
+from speedlint.semantics.names import Kind
+from speedlint.semantics.optimizer.optimizers import has_momentum
+from speedlint.semantics.precision.halves import (
+    child_index,
+    common_suite,
+    gpu_condition,
+    is_visible,
+    refuse_gradient_work,
+    same_class,
+)
+from speedlint.semantics.script import Script
+from speedlint.semantics.steps import CLIPS, Step
+from speedlint.semantics.terms import Definition, Role
+from speedlint.semantics.training import roots
+
+_NAMES = ("scaler", "grad_scaler", "amp_scaler")
+_LOOPS = (cst.For, cst.While)
+_SUITES = (cst.IndentedBlock, cst.Module)
+
+
+def enabled_as(script: Script, autocast: cst.Call, at: cst.CSTNode) -> str:
+    """What makes a scaler at ``at`` enabled when an autocast is; empty where it always is."""
+    old = script.name(autocast.func) == "torch.cuda.amp.autocast"
+    enabled = script.argument(autocast, "enabled", 0 if old else 2)
+    if enabled is None:
+        return ""
+    if not isinstance(enabled, (cst.Name, cst.Attribute)) or not is_visible(script, enabled, at):
+        raise CannotEdit("whether autocast is enabled is decided out of the scaler's sight")
+    return "" if script.text(enabled) == "True" else script.text(enabled)
+
+
+# The scaler
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """The edits that scale a step's loss, and the name of the scaler."""
+
+    scaler: str
+    edits: tuple[Edit, ...]
+
+
+def scaling(step: Step, autocast: cst.Call | None = None) -> Scaling:
+    """Makes a scaler beside the optimizer, and scales, unscales, steps, updates, saves and loads with it.
+
+    It is enabled where ``autocast``, the one that is there already, is.
+    """
+    script, source = step.script, step.script.source
+    refuse_gradient_work(step)
+    call = _only_step(step)
+    assert isinstance(call.func, cst.Attribute)
+    optimizer = call.func.value
+    made_after = _where_made(step, optimizer)
+    scaler = _free_name(script, optimizer)
+    condition = gpu_condition(step, made_after) if autocast is None else enabled_as(script, autocast, made_after)
+    constructor, imports = _constructor(script, condition)
+    unscaled = source.data[slice(*source.code_span(step.loss))].decode(source.encoding)
+    found = [*imports, edits.insert_after(source, made_after, [f"{scaler} = {constructor}"])]
+    found.append(edits.replace(source, step.loss, f"{scaler}.scale({unscaled})"))
+    found += unscale_edits(script, step.backward, step.clips(), scaler, call, script.text(optimizer))
+    found.append(edits.replace(source, call, f"{scaler}.step({script.text(optimizer)})"))
+    found.append(edits.insert_after(source, call, [f"{scaler}.update()"]))
+    found += _checkpoint_edits(step, optimizer, scaler, made_after)
+    return Scaling(scaler, tuple(found))
+
+
+def spelled_constructor(script: Script) -> str:
+    """How a scaler is made in the release that the script targets, for a message."""
+    is_new = (script.options.torch or (0, 0)) >= (2, 3)
+    return 'torch.amp.GradScaler("cuda")' if is_new else "torch.cuda.amp.GradScaler()"
+
+
+def _constructor(script: Script, condition: str) -> tuple[str, tuple[Edit, ...]]:
+    enabled = f"enabled={condition}" if condition else ""
+    if (script.options.torch or (0, 0)) >= (2, 3):
+        name, imports = script.spell("torch.amp.GradScaler")
+        return f'{name}("cuda"{", " if enabled else ""}{enabled})', imports
+    name, imports = script.spell("torch.cuda.amp.GradScaler")
+    return f"{name}({enabled})", imports
+
+
+def _only_step(step: Step) -> cst.Call:
+    script, steps = step.script, step.optimizer_steps()
+    if not steps:
+        raise CannotEdit("the optimizer's step is not in the function of the backward pass")
+    if len(steps) > 1:
+        raise CannotEdit("the step has several optimizer steps")
+    if steps[0].args:
+        raise CannotEdit(f"`{script.text(steps[0])}` is given a closure")
+    if not isinstance(script.source.parents[steps[0]], cst.Expr):
+        raise CannotEdit(f"the result of `{script.text(steps[0])}` is used")
+    return steps[0]
+
+
+def _free_name(script: Script, optimizer: cst.BaseExpression) -> str:
+    taken = {name.value for name in script.source.of(cst.Name)}
+    name = next((name for name in _NAMES if name not in taken), None)
+    if name is None:
+        raise CannotEdit("the names for a scaler are taken")
+    return f"self.{name}" if isinstance(optimizer, cst.Attribute) else name
+
+
+def _where_made(step: Step, optimizer: cst.BaseExpression) -> cst.CSTNode:
+    """The statement after which the scaler is made: the one that makes the optimizer, or all branches that do."""
+    script, source = step.script, step.script.source
+    if isinstance(optimizer, cst.Attribute):
+        return _made_on_self(step, optimizer)
+    if not isinstance(optimizer, cst.Name):
+        raise CannotEdit("where the optimizer is made is out of sight")
+    bindings = script.names.reaching(optimizer)
+    if any(binding.kind is Kind.PARAMETER for binding in bindings):
+        raise CannotEdit(f"`{optimizer.value}` is passed in: a scaler must be made once, beside it, and passed in too")
+    nodes = tuple(b.node for b in bindings if b.kind is Kind.ASSIGN and b.value is not None and not b.path)
+    if not nodes or len(nodes) != len(bindings):
+        raise CannotEdit(f"where `{optimizer.value}` is made is out of sight")
+    if not all(_is_torch_optimizer(script, b.value) for b in bindings if b.value is not None):
+        raise CannotEdit(f"`{optimizer.value}` is not one of torch's optimizers")
+    function = script.function(nodes[0])
+    if function not in (None, script.function(step.backward)):
+        raise CannotEdit(f"`{optimizer.value}` is made in another function")
+    around = (*nodes, step.backward) if function is script.function(step.backward) else nodes
+    suite = common_suite(script, tuple(source.statement(node) for node in around))
+    last = max(nodes, key=source.order.__getitem__)
+    child = suite.body[child_index(script, list(suite.body), last)]
+    _refuse_repeated(step, child)
+    return child
+
+
+def _is_torch_optimizer(script: Script, value: cst.BaseExpression) -> bool:
+    """Whether an optimizer is one of torch's.
+
+    Raises CannotEdit for a fused SGD with momentum: where a scaler skips the first step, its momentum is never set.
+    """
+    made = script.value(value).made
+    name = made.script.name(made.call.func) if made is not None else None
+    if made is not None and has_momentum(made) and made.script.argument(made.call, "fused") is not None:
+        raise CannotEdit("the momentum of a fused SGD starts unset where a scaler skips the first step: use bfloat16")
+    return (
+        name is not None
+        and not name.endswith("LBFGS")
+        and (name.startswith("torch.optim.") or name in library.LEGACY_OPTIMIZERS)
+    )
+
+
+def _refuse_repeated(step: Step, statement: cst.CSTNode) -> None:
+    """Raises where the optimizer is made anew each epoch."""
+    loops = [up for up in step.script.source.ancestors(step.backward) if isinstance(up, _LOOPS)]
+    if any(step.script.source.contains(loop, statement) for loop in loops[:2]):
+        raise CannotEdit("the optimizer is made in the training loop, so the scaler would start anew")
+
+
+def _made_on_self(step: Step, optimizer: cst.Attribute) -> cst.CSTNode:
+    script = step.script
+    function = script.function(step.backward)
+    owner = script.names.owner(function) if function is not None else None
+    is_own = isinstance(optimizer.value, cst.Name) and optimizer.value.value == "self"
+    if owner is None or not is_own:
+        raise CannotEdit("where the optimizer is made is out of sight")
+    made = list(script.roles.self_assignments(Definition(script, owner), optimizer.attr.value))
+    if len(made) != 1 or made[0][0] is not script or not _is_torch_optimizer(script, made[0][1]):
+        raise CannotEdit(f"`{script.text(optimizer)}` is not made in one place in sight")
+    statement = script.source.statement(made[0][1])
+    if script.names.owner(script.function(statement) or function) is not owner or script.function(statement) is None:  # type: ignore[arg-type]
+        raise CannotEdit(f"`{script.text(optimizer)}` is made in another class")
+    _refuse_repeated(step, statement)
+    return statement
+
+
+# Clipping
+
+
+def unscale_edits(
+    script: Script, backward: cst.Call, clips: list[cst.Call], scaler: str, optimizer_step: cst.Call, optimizer: str
+) -> tuple[Edit, ...]:
+    """Unscales the gradients before they are clipped, once for each optimizer step."""
+    source = script.source
+    if not clips:
+        return ()
+    suite = source.parents[source.statement(optimizer_step)]
+    body = [*suite.body] if isinstance(suite, _SUITES) else []
+    first = min(clips, key=source.order.__getitem__)
+    child = next((statement for statement in body if source.contains(statement, first)), None)
+    if child is None or isinstance(child, _LOOPS) or not all(source.contains(suite, clip) for clip in clips):
+        raise CannotEdit("gradients are clipped more often than the optimizer steps")
+    if source.order[child] < source.order[source.statement(backward)]:
+        raise CannotEdit("gradients are clipped before the backward pass")
+    return (edits.insert_before(source, child, [f"{scaler}.unscale_({optimizer})"]),)
+
+
+def scaled_clips(backward: cst.Call, script: Script) -> tuple[cst.Call, str, list[cst.Call]] | None:
+    """The first clipping of gradients that ``scaler.scale(loss).backward()`` left scaled, the scaler, and its step calls."""
+    match backward:
+        case cst.Call(
+            func=cst.Attribute(
+                value=cst.Call(func=cst.Attribute(value=scaler, attr=cst.Name("scale"))), attr=cst.Name("backward")
+            )
+        ) if script.role(scaler) is Role.SCALER:
+            pass
+        case _:
+            return None
+    function = script.function(backward)
+    around: cst.CSTNode = function if function is not None else script.source.module
+    calls = [call for call in script.source.inside(around, cst.Call) if script.function(call) is function]
+    order = script.source.order
+    unscaled = [call for call in calls if isinstance(call.func, cst.Attribute) and call.func.attr.value == "unscale_"]
+    clips = [call for call in calls if script.name(call.func) in CLIPS and order[call] > order[backward]]
+    later = [call for call in calls if _is_scaled_backward(script, call) and order[call] > order[backward]]
+    clips = [clip for clip in clips if not any(order[other] < order[clip] for other in later)]
+    if unscaled or not clips or _calls_unscale(script, calls):
+        return None
+    text = script.text(scaler)
+    steps = [
+        call
+        for call in calls
+        if isinstance(call.func, cst.Attribute)
+        and call.func.attr.value == "step"
+        and script.text(call.func.value) == text
+        and order[call] > order[backward]
+    ]
+    return clips[0], text, steps
+
+
+def _is_scaled_backward(script: Script, call: cst.Call) -> bool:
+    return isinstance(call.func, cst.Attribute) and call.func.attr.value == "backward" and "scale(" in script.text(call.func)
+
+
+def _calls_unscale(script: Script, calls: list[cst.Call]) -> bool:
+    """Whether a first-party function that is called there unscales."""
+    for call in calls:
+        callee = script.callee(call)
+        if callee is not None:
+            inner = (c.func for c in callee.script.source.inside(callee.node, cst.Call))
+            if any(isinstance(func, cst.Attribute) and func.attr.value == "unscale_" for func in inner):
+                return True
+    return False
+
+
+# Checkpoints
+
+
+def _checkpoint_edits(step: Step, optimizer: cst.BaseExpression, scaler: str, made: cst.CSTNode) -> Iterator[Edit]:
+    script = step.script
+    for other in script.program.others(script, b"state_dict"):
+        for call in other.method_calls("state_dict", "load_state_dict"):
+            if isinstance(call.func, cst.Attribute) and other.role(call.func.value) is Role.OPTIMIZER:
+                raise CannotEdit(f"{other.path.name} saves or loads the optimizer's state, and must do so with the scaler's")
+    for call in script.method_calls("state_dict", "load_state_dict"):
+        assert isinstance(call.func, cst.Attribute)
+        if script.role(call.func.value) is not Role.OPTIMIZER or _is_another(script, call.func.value, optimizer):
+            continue
+        if script.text(call.func.value) != script.text(optimizer) or not _sees(script, optimizer, call, made):
+            raise CannotEdit("the optimizer's state is saved or loaded where a scaler is not in sight")
+        yield _saved(script, call, scaler) if call.func.attr.value == "state_dict" else _loaded(script, call, scaler)
+
+
+def _is_another(script: Script, left: cst.BaseExpression, right: cst.BaseExpression) -> bool:
+    """Whether two expressions are optimizers that different calls make, for certain."""
+    first, second = roots(script, left), roots(script, right)
+    made = all(isinstance(node, cst.Call) for _, node in (*first, *second))
+    return bool(first) and made and not {id(node) for _, node in first} & {id(node) for _, node in second}
+
+
+def _sees(script: Script, optimizer: cst.BaseExpression, call: cst.Call, made: cst.CSTNode) -> bool:
+    """Whether the call stands where the scaler that is made after ``made`` is bound."""
+    if isinstance(optimizer, cst.Attribute):
+        later = script.function(call) is not script.function(made)
+        return same_class(script, call, made) and (later or script.source.order[call] > script.source.order[made])
+    here = script.function(call)
+    if script.function(made) is None and here is not None:
+        return True
+    return script.function(made) is here and script.source.order[call] > script.source.order[made]
+
+
+def _saved(script: Script, call: cst.Call, scaler: str) -> Edit:
+    entry = script.source.parents[call]
+    if not isinstance(entry, cst.DictElement) or entry.value is not call or not isinstance(entry.key, cst.SimpleString):
+        raise CannotEdit("the optimizer's state is not saved in a dict literal")
+    span = script.source.span(call)
+    line = script.source.position(script.source.span(entry).start)[0]
+    before = script.source.line_text(line)
+    own_line = before.strip().startswith(script.text(entry.key))
+    quote = entry.key.quote
+    text = f"{quote}scaler{quote}: {scaler}.state_dict()"
+    indent = before[: len(before) - len(before.lstrip())]
+    return Edit(script.path, span.end, span.end, f",\n{indent}{text}" if own_line else f", {text}")
+
+
+def _loaded(script: Script, call: cst.Call, scaler: str) -> Edit:
+    match call.args:
+        case [
+            cst.Arg(
+                value=cst.Subscript(value=cst.Name() as saved, slice=[cst.SubscriptElement(cst.Index(cst.SimpleString()))])
+            )
+        ]:
+            lines = [f'if {saved.value}.get("scaler"):', f'    {scaler}.load_state_dict({saved.value}["scaler"])']
+            return edits.insert_after(script.source, call, lines)
+    raise CannotEdit("the optimizer's state is not loaded from an entry of a checkpoint")

@@ -1,0 +1,1 @@
+"""How often something is done, and what that costs."""

@@ -1,0 +1,242 @@
+"""Work on the host that the GPU waits for: figures, histograms, metrics and checkpoints, made by a call or what it calls."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from speedlint.semantics.loops import Does, Loop
+from speedlint.semantics.names import Kind as NameKind
+from speedlint.semantics.script import Script
+from speedlint.semantics.terms import Definition, Frequency, Role
+
+_DEPTH = 3
+
+
+class Kind(enum.Enum):
+    """What is made."""
+
+    FIGURE = "a figure"
+    CLOUD = "a figure of every sample"
+    HISTOGRAMS = "a histogram of every parameter"
+    METRIC = "a metric on the host"
+    PAIRS = "a metric over all pairs of samples"
+    CHECKPOINT = "a checkpoint"
+
+
+_FIGURE_METHODS = frozenset({"savefig", "add_figure", "add_image", "add_images", "add_embedding", "add_video", "add_mesh"})
+_FIGURES = ("matplotlib.pyplot.savefig", "torchvision.utils.save_image", "wandb.Image", "cv2.imwrite", "imageio.imwrite")
+_CLOUD_METHODS = frozenset({"scatter", "imshow", "add_embedding", "hexbin"})
+_HISTOGRAM_METHODS = frozenset({"add_histogram"})
+_HISTOGRAMS = ("wandb.Histogram",)
+_PAIRS = (
+    "sklearn.metrics.silhouette_score",
+    "sklearn.metrics.silhouette_samples",
+    "sklearn.metrics.pairwise_distances",
+    "sklearn.metrics.pairwise.",
+    "sklearn.manifold.TSNE",
+    "umap.",
+    "scipy.spatial.distance.pdist",
+    "scipy.spatial.distance.cdist",
+    "scipy.spatial.distance_matrix",
+)
+_METRICS = ("sklearn.metrics.", "skimage.metrics.", "medpy.metric.", "scipy.stats.pearsonr", "scipy.stats.spearmanr")
+_REDUCTIONS = frozenset("mean sum min max std median argmin argmax".split())
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """One such piece of work.
+
+    Attributes:
+        node: the call that does it, in ``script``.
+    """
+
+    kind: Kind
+    script: Script
+    node: cst.CSTNode
+
+
+def of_call(script: Script, call: cst.Call) -> list[Cost]:
+    """What a call makes, itself or through the first-party functions it calls, without what runs there now and then."""
+    own = _own(script, call)
+    if own is not None:
+        return [Cost(own, script, call)]
+    callee = script.callee(call)
+    return _of_function(callee, _DEPTH) if callee is not None else []
+
+
+def _of_function(function: Definition, depth: int) -> list[Cost]:
+    script, node = function.script, function.node
+    if not isinstance(node, cst.FunctionDef):
+        return []
+    return script.once(("costs", node, depth), lambda: list(_find(script, node, depth)), [])
+
+
+def _find(script: Script, function: cst.FunctionDef, depth: int) -> Iterator[Cost]:
+    does = script.loops.function_does(function)
+    if does & (Does.TRAINS | Does.BACKWARD | Does.OPTIMIZER_STEP | Does.EVALUATES):
+        return
+    found: list[Cost] = []
+    for call in script.source.inside(function.body, cst.Call):
+        if script.function(call) is not function or _is_thinned(script, call, function):
+            continue
+        own = _own(script, call)
+        if own is not None:
+            found.append(Cost(own, script, call))
+        elif depth and (callee := script.callee(call)) is not None and callee.node is not function:
+            found += _of_function(callee, depth - 1)
+    pairs = _pairs_by_hand(script, function)
+    if pairs is not None:
+        found.append(Cost(Kind.PAIRS, script, pairs))
+    is_cloud = any(
+        isinstance(call.func, cst.Attribute) and call.func.attr.value in _CLOUD_METHODS
+        for call in script.source.inside(function.body, cst.Call)
+    )
+    for cost in found:
+        yield Cost(Kind.CLOUD, cost.script, cost.node) if is_cloud and cost.kind is Kind.FIGURE else cost
+
+
+def _own(script: Script, call: cst.Call) -> Kind | None:
+    """What a call of a library makes."""
+    name = script.name(call.func)
+    if name is not None:
+        if name in _HISTOGRAMS:
+            return Kind.HISTOGRAMS if _is_of_each_parameter(script, call) else Kind.FIGURE
+        if name.startswith(_PAIRS):
+            return Kind.PAIRS
+        if name.startswith(_METRICS):
+            return Kind.METRIC
+        if name == "torch.save":
+            return Kind.CHECKPOINT if call.args and _holds_model(script, call.args[0].value) else None
+        return Kind.FIGURE if name in _FIGURES else None
+    if not isinstance(call.func, cst.Attribute) or script.callee(call) is not None:
+        return None
+    method = call.func.attr.value
+    if method == "save_pretrained":
+        return Kind.CHECKPOINT if script.role(call.func.value) is Role.MODULE else None
+    if method in _HISTOGRAM_METHODS:
+        return Kind.HISTOGRAMS if _is_of_each_parameter(script, call) else None
+    return Kind.FIGURE if method in _FIGURE_METHODS else None
+
+
+def _holds_model(script: Script, saved: cst.BaseExpression, depth: int = 0) -> bool:
+    """Whether what is saved is, or holds, a module or its state."""
+    if script.role(saved) is Role.MODULE:
+        return True
+    for call in script.source.inside(saved, cst.Call):
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value == "state_dict":
+            return True
+    if isinstance(saved, cst.Dict):
+        return any(script.role(each.value) is Role.MODULE for each in saved.elements)
+    if not isinstance(saved, cst.Name) or depth > 2:
+        return False
+    assigned = (one for one in script.names.reaching(saved) if one.kind is NameKind.ASSIGN and not one.path)
+    return any(one.value is not None and _holds_model(script, one.value, depth + 1) for one in assigned)
+
+
+def is_repeated(script: Script, cost: Cost) -> bool:
+    """Whether the same loop over the parameters makes a histogram before: of the weights, then of the gradients."""
+    loop = parameter_loop(script, cost.node) if cost.kind is Kind.HISTOGRAMS else None
+    if loop is None:
+        return False
+    first = next(call for call in script.source.inside(loop.body, cst.Call) if _own(script, call) is Kind.HISTOGRAMS)
+    return first is not cost.node
+
+
+def only_makes_histograms(script: Script, loop: cst.For) -> bool:
+    """Whether all that a loop does is to make histograms."""
+    for line in loop.body.body:
+        match line:
+            case cst.SimpleStatementLine(body=[cst.Expr(value=cst.Call() as call)]) if _own(script, call) is Kind.HISTOGRAMS:
+                continue
+        return False
+    return loop.orelse is None
+
+
+def _is_of_each_parameter(script: Script, call: cst.Call) -> bool:
+    return parameter_loop(script, call) is not None
+
+
+def parameter_loop(script: Script, call: cst.CSTNode) -> cst.For | None:
+    """The loop over a model's parameters around a call."""
+    for up in script.source.ancestors(call):
+        if isinstance(up, cst.FunctionDef):
+            return None
+        if isinstance(up, cst.For):
+            walked = (inner.func for inner in script.source.inside(up.iter, cst.Call))
+            if any(isinstance(func, cst.Attribute) and func.attr.value.endswith("parameters") for func in walked):
+                return up
+    return None
+
+
+def _is_thinned(script: Script, node: cst.CSTNode, function: cst.FunctionDef) -> bool:
+    """Whether a condition within the function lets the node run now and then only, or is known not to hold."""
+    child: cst.CSTNode = node
+    for up in script.source.ancestors(node):
+        if up is function:
+            return False
+        if script.loops.guards.limit(up, child) < Frequency.STEP:
+            return True
+        if isinstance(up, cst.If) and child is up.body:
+            known = script.constant(up.test)
+            if known is not None and not known.value:
+                return True
+        child = up
+    return False
+
+
+# Metrics written out
+
+
+def _pairs_by_hand(script: Script, function: cst.FunctionDef) -> cst.CSTNode | None:
+    """Where a function compares all samples of an array with all others: ``x @ x.T``, or reductions for each sample."""
+    for product in script.source.inside(function.body, cst.BinaryOperation):
+        if isinstance(product.operator, cst.MatrixMultiply) and _is_transposed(script, product):
+            return product
+    for loop in script.source.inside(function.body, cst.For):
+        if _is_over_samples(script, loop) and _reduces_arrays(script, loop):
+            return loop
+    return None
+
+
+def _is_transposed(script: Script, product: cst.BinaryOperation) -> bool:
+    match product.right:
+        case cst.Attribute(value=base, attr=cst.Name(value="T")):
+            pass
+        case cst.Call(func=cst.Attribute(value=base, attr=cst.Name(value="transpose"))):
+            pass
+        case _:
+            return False
+    left = product.left.right if isinstance(product.left, cst.BinaryOperation) else product.left
+    return script.text(base) == script.text(left) and _is_on_host(script, base)
+
+
+def _is_over_samples(script: Script, loop: cst.For) -> bool:
+    """Whether a loop counts the elements of an array: ``for i in range(len(labels))``."""
+    match loop.iter:
+        case cst.Call(args=[cst.Arg(value=cst.Call(func=cst.Name("len"), args=[cst.Arg(value=counted)]))]):
+            return script.name(loop.iter.func) == "range" and _is_on_host(script, counted)
+    return False
+
+
+def _is_on_host(script: Script, array: cst.BaseExpression) -> bool:
+    """Whether a value may be a numpy array, and is no tensor."""
+    uses_numpy = any(
+        (binding.dotted or "").partition(".")[0] == "numpy"
+        for bindings in script.names.all_bindings()
+        for binding in bindings
+    )
+    return script.role(array) is Role.ARRAY or (script.role(array) is Role.UNKNOWN and uses_numpy)
+
+
+def _reduces_arrays(script: Script, loop: Loop) -> bool:
+    for call in script.source.inside(loop.body, cst.Call):
+        if (script.name(call.func) or "").startswith("numpy."):
+            return True
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value in _REDUCTIONS and not call.args:
+            return script.role(call.func.value) in (Role.ARRAY, Role.UNKNOWN)
+    return False

@@ -1,0 +1,252 @@
+"""How often validation, metrics and figures are made: each few steps, several times an epoch, each epoch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from speedlint import edits
+from speedlint.edits import CannotEdit
+from speedlint.rule import Edit
+from speedlint.semantics import options
+from speedlint.semantics.evaluation import is_network
+from speedlint.semantics.loops import Does
+from speedlint.semantics.script import Script
+from speedlint.semantics.sync.accumulators import is_target
+from speedlint.semantics.sync.displays import display_around
+from speedlint.semantics.terms import Constant, Definition, Frequency, Role
+
+_INTERVAL = re.compile(
+    r"(?:val|eval|test)\w*_(?:interval|freq|frequency|every|period|step|steps|epoch|epochs)$|^(?:interval|freq)_(?:val|eval)"
+)
+_OFTEN = 200
+_DEPTH = 3
+EPOCHS = 10
+"""How many epochs a metric or figure that few read each time may wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """A call, and the loop over steps or epochs of its own function in which it is made."""
+
+    call: cst.Call
+    loop: cst.For | cst.While
+
+
+@dataclass(frozen=True, slots=True)
+class Validation(Scheduled):
+    """A call that runs a full pass over a loader."""
+
+    callee: Definition
+
+
+def scheduled(script: Script, call: cst.Call) -> Scheduled | None:
+    """The call with its loop; None where no loop of its own function steps or goes over the epochs of one training."""
+    loop = _loop(script, call)
+    if loop is None or not script.once(("one training", loop), lambda: _is_of_one_training(script, loop), False):
+        return None
+    return Scheduled(call, loop)
+
+
+def _is_of_one_training(script: Script, loop: cst.For | cst.While) -> bool:
+    does = script.loops.does(loop.body)
+    return script.loops.kind(loop) is Frequency.STEP or bool(does & Does.TRAINS and not does & Does.MAKES_OPTIMIZER)
+
+
+def validation(script: Script, call: cst.Call) -> Validation | None:
+    """The validation that a call runs from within a training or epoch loop of its own function; None if it is none."""
+    callee = script.callee(call)
+    if callee is None or not isinstance(callee.node, cst.FunctionDef) or callee.node.name.value == "forward":
+        return None
+    does = callee.script.loops.function_does(callee.node)
+    if not does & Does.EVALUATES or does & (Does.TRAINS | Does.BACKWARD | Does.OPTIMIZER_STEP):
+        return None
+    loop = _loop(script, call)
+    if loop is None or not any(
+        does & Does.NO_TRAINING or callee.script.loops.iterates_loader(one) for one in full_passes(callee)
+    ):
+        return None
+    return Validation(call, loop, callee)
+
+
+def _loop(script: Script, node: cst.CSTNode) -> cst.For | cst.While | None:
+    """The innermost loop around a node in its function that steps or goes over epochs."""
+    for up in script.source.ancestors(node):
+        if isinstance(up, cst.FunctionDef):
+            return None
+        if isinstance(up, (cst.For, cst.While)) and (kind := script.loops.kind(up)) in (Frequency.STEP, Frequency.EPOCH):
+            if kind is Frequency.EPOCH:
+                return up
+            return None if _trains_whole(script, up) else up
+    return None
+
+
+def _trains_whole(script: Script, loop: cst.For | cst.While) -> bool:
+    """Whether each turn of a loop trains as a whole, or does not update anything."""
+
+    def answer() -> bool:
+        does = script.loops.does(loop.body)
+        return bool(does & Does.TRAINS) or not does & Does.OPTIMIZER_STEP
+
+    return script.once(("trains whole", loop), answer, False)
+
+
+def full_passes(callee: Definition) -> Iterator[cst.For]:
+    """The loops of a function that go over a whole loader and run a network: nothing ends them early."""
+    script = callee.script
+    for loop in script.source.inside(callee.node, cst.For):
+        if script.loops.kind(loop) is not Frequency.EVAL_STEP:
+            continue
+        if any(True for _ in script.source.inside(loop.body, cst.Break)):
+            continue
+        if any(
+            script.name(call.func) in ("itertools.islice", "range") for call in script.source.inside(loop.iter, cst.Call)
+        ):
+            continue
+        if any(is_network(script, call) for call in script.source.inside(loop.body, cst.Call)):
+            yield loop
+
+
+# Within the steps
+
+
+def period(script: Script, one: Scheduled) -> Constant | None:
+    """The known number of steps between two such calls; 1 where nothing throttles them; None where it is not known."""
+    guards = list(_guards(script, one))
+    if not guards and script.frequency(one.call) is Frequency.STEP:
+        return Constant(1, script, one.call)
+    for guard in guards:
+        for operation in script.source.inside(guard.test, cst.BinaryOperation):
+            if isinstance(operation.operator, cst.Modulo):
+                constant = script.constant(operation.right)
+                return constant if constant is not None and isinstance(constant.value, int) else None
+    return None
+
+
+def is_part_of_epoch(script: Script, one: Scheduled) -> bool:
+    """Whether the steps between two such calls are the epoch's length divided by a number above 1."""
+    for guard in _guards(script, one):
+        for operation in script.source.inside(guard.test, cst.BinaryOperation):
+            if isinstance(operation.operator, cst.Modulo):
+                return any(_is_fraction(other, value) for other, value in script.roles.origins(operation.right))
+    return False
+
+
+def _is_fraction(script: Script, value: cst.BaseExpression) -> bool:
+    if not isinstance(value, cst.BinaryOperation) or not isinstance(value.operator, (cst.FloorDivide, cst.Divide)):
+        return False
+    factors = [number for number in script.source.inside(value.right, cst.Integer) if int(number.value, 0) > 1]
+    return bool(factors) and script.role(value.left) is Role.NUMBER
+
+
+def _guards(script: Script, one: Scheduled) -> Iterator[cst.If]:
+    for up in script.source.ancestors(one.call):
+        if up is one.loop:
+            return
+        if isinstance(up, cst.If):
+            yield up
+
+
+def is_often(steps: Constant) -> bool:
+    """Whether so few steps between full validations make them a good part of the training."""
+    return isinstance(steps.value, int) and steps.value <= _OFTEN
+
+
+# Each epoch
+
+
+def is_thinned(script: Script, one: Scheduled) -> bool:
+    """Whether a condition on a number stands between the call and the epoch loop: some epochs go without."""
+    return any(
+        True
+        for guard in _guards(script, one)
+        for kind in (cst.Comparison, cst.BinaryOperation)
+        for _ in script.source.inside(guard.test, kind)
+    )
+
+
+def is_conditional(script: Script, one: Scheduled) -> bool:
+    """Whether a condition stands between the call and its loop, whatever it asks for."""
+    child: cst.CSTNode = one.call
+    for up in script.source.ancestors(one.call):
+        if up is one.loop:
+            return False
+        if isinstance(up, cst.If | cst.IfExp) and child is not up.test:
+            return True
+        if isinstance(up, cst.BooleanOperation) and child is up.right:
+            return True
+        child = up
+    return False
+
+
+def every_few_epochs(script: Script, one: Scheduled) -> tuple[Edit, ...]:
+    """Puts a call under ``if epoch % 10 == 0``, the last epoch included. Raises CannotEdit."""
+    statement = alone(script, one.call)
+    match one.loop:
+        case cst.For(target=cst.Name(value=epoch), iter=cst.Call(args=args) as counted) if (
+            script.is_call_to(counted, "range") and 0 < len(args) < 3 and not any(arg.star or arg.keyword for arg in args)
+        ):
+            stop = args[-1].value
+        case _:
+            raise CannotEdit("no counter of the epochs is at hand")
+    names = {epoch, *(name.value for name in script.source.inside(stop, cst.Name))}
+    if any(True for _ in script.source.inside(stop, cst.Call)) or _is_set(script, one.loop, names):
+        raise CannotEdit("the counter of the epochs, or where it ends, may change within the loop")
+    return edits.wrap(
+        script.source, statement, statement, f"if {epoch} % {EPOCHS} == 0 or {epoch} + 1 == {script.text(stop)}:"
+    )
+
+
+def alone(script: Script, call: cst.Call) -> cst.Call | cst.Assign:
+    """The statement of a call that is there for its effect alone, or the display around it. Raises CannotEdit."""
+    statement = call if isinstance(script.source.parents[call], cst.Expr) else display_around(script, call)
+    if statement is None:
+        raise CannotEdit("what it returns is read")
+    if any(True for _ in script.source.inside(statement, cst.NamedExpr)):
+        raise CannotEdit("its statement gives a name a value")
+    for other in script.source.inside(statement, cst.Call):
+        if script.name(other.func) is None and other is not call and other is not statement:
+            raise CannotEdit(f"what else `{script.text(other.func)}` does is not followed")
+    return statement
+
+
+def _is_set(script: Script, loop: cst.For, names: set[str]) -> bool:
+    body = loop.body
+    targets = (name for name in script.source.inside(body, cst.Name) if is_target(script.source, name))
+    return any(name.value in names for name in targets)
+
+
+def during_training(script: Script, function: cst.FunctionDef, depth: int = _DEPTH) -> tuple[Script, cst.Call] | None:
+    """The call in the loop over steps or epochs of a training by which a function runs, itself or through others."""
+    for other, call in script.call_sites(function):
+        if other.frequency(call) >= Frequency.EPOCH and scheduled(other, call) is not None:
+            return other, call
+        caller = other.source.enclosing(call, cst.FunctionDef, cst.If, cst.IfExp, cst.BooleanOperation, cst.Try)
+        if (
+            isinstance(caller, cst.FunctionDef)
+            and depth
+            and (found := during_training(other, caller, depth - 1)) is not None
+        ):
+            return found
+    return None
+
+
+def scales(callee: Definition) -> cst.For | None:
+    """The loop within a full pass that runs the network again on each batch: at several scales, or flipped."""
+    script = callee.script
+    for outer in full_passes(callee):
+        for inner in script.source.inside(outer.body, cst.For):
+            role = script.role(inner.iter)
+            forward = any(is_network(script, call) for call in script.source.inside(inner.body, cst.Call))
+            named = "scale" in script.text(inner.iter).lower() or "scale" in script.text(inner.target).lower()
+            if forward and named and role is not Role.BATCH:
+                return inner
+    return None
+
+
+def unused_interval(script: Script) -> tuple[Script, cst.Call, str] | None:
+    """A command-line option for the interval of validation that the program parses, prints at most, and never uses."""
+    return next(options.unused(script, _INTERVAL), None)

@@ -1,0 +1,252 @@
+"""Tensors that are made on the host, of sizes and numbers alone, only to be copied to the GPU."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import libcst as cst
+
+from speedlint.edits import CannotEdit, add_argument
+from speedlint.rule import Edit
+from speedlint.semantics.names import Binding, Kind
+from speedlint.semantics.script import Script
+from speedlint.semantics.terms import Place, Role
+from speedlint.source import is_none
+
+_EXACT = frozenset(f"torch.{name}" for name in "zeros ones full arange range eye empty tril_indices triu_indices".split())
+_ROUNDED = frozenset(f"torch.{name}" for name in "linspace logspace".split())
+_RANDOM = frozenset(f"torch.{name}" for name in "rand randn randint randperm".split())
+SAME = frozenset(
+    "view reshape unsqueeze squeeze repeat expand t transpose permute contiguous flatten flip tril triu clone detach float "
+    "double half bfloat16 long int short bool byte fill_ zero_ unsqueeze_ squeeze_ fill_diagonal_ repeat_interleave".split()
+)
+_RANDOM_METHODS = frozenset("uniform_ normal_ random_ bernoulli_ exponential_ log_normal_ cauchy_ geometric_".split())
+_WRAPPERS = ("torch.triu", "torch.tril", "torch.autograd.Variable", "torch.flip", "torch.unsqueeze", "torch.squeeze")
+_KEPT_OPERATORS = (cst.Multiply, cst.Add, cst.Subtract)
+_ELSEWHERE = ("torch.set_default_tensor_type", "torch.set_default_device")
+_WIDE = ("int", "int32", "int64", "long", "float", "float32", "float64", "double")
+_NAMED = re.compile(r"dev|gpu|cuda|rank", re.IGNORECASE)
+_EXPORT = re.compile(r"tracing|onnx|export|scripting", re.IGNORECASE)
+_MODES = (b"set_default_tensor_type", b"set_default_device")
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """A tensor made by ``factory`` and copied by ``move``.
+
+    Attributes:
+        is_exact: whether the GPU makes the same values bit for bit.
+        is_random: whether it draws from the host's random stream.
+        held: the binding's name where a variable holds the tensor before it is copied.
+    """
+
+    factory: cst.Call
+    move: cst.Call
+    is_exact: bool
+    is_random: bool
+    held: cst.Name | None = None
+
+
+def created(script: Script, move: cst.Call) -> Created | None:
+    """What a copy to the GPU copies, if it is made on the host just for that; None for any other call."""
+    if not isinstance(move.func, cst.Attribute) or move.func.attr.value not in ("to", "cuda"):
+        return None
+    copied = move.func.value
+    held = copied if isinstance(copied, cst.Name) else None
+    made = _bound(script, held) if held is not None else copied
+    found = _trace(script, made) if made is not None else None
+    if found is None or target(script, move) is None:
+        return None
+    if any(True for one in script.everywhere(*_MODES) for _ in one.calls(*_ELSEWHERE)):
+        return None
+    factory, is_exact, is_random = found
+    return Created(factory, move, is_exact, is_random, held)
+
+
+def target(script: Script, move: cst.Call) -> str | None:
+    """The device of a move to where there may be a GPU, as it is written for a factory."""
+    assert isinstance(move.func, cst.Attribute)
+    method = move.func.attr.value
+    device = script.argument(move, "device", 0)
+    if method == "cuda":
+        return '"cuda"' if device is None else script.text(device)
+    if method != "to" or device is None or not script.source.contains(move, device):
+        return None
+    if script.roles.calls.is_dtype(device) or script.roles.calls.device_of(device) is Place.HOST:
+        return None
+    known = script.constant(device)
+    if script.role(device) in (Role.TENSOR, Role.BATCH, Role.MODULE, Role.ARRAY):
+        return None
+    is_named = bool(_NAMED.search(script.text(device).rpartition(".")[2]))
+    is_device = script.role(device) is Role.DEVICE or is_named or (known is not None and isinstance(known.value, (str, int)))
+    return script.text(device) if is_device else None
+
+
+def _bound(script: Script, name: cst.Name) -> cst.BaseExpression | None:
+    """The value of a variable that is copied before anything else uses it, and whose copy alone is used from then on."""
+    bindings, source = script.names.reaching(name), script.source
+    if len(bindings) != 1 or bindings[0].kind is not Kind.ASSIGN or bindings[0].path:
+        return None
+    bound, statement = bindings[0], source.statement(name)
+    if bound.value is None or script.function(bound.node) is not script.function(name):
+        return None
+    others = [use for use in script.names.uses(name) if use is not bound.node and not source.contains(statement, use)]
+    if any(source.order[bound.node] < source.order[use] < source.order[name] for use in others):
+        return None
+    is_rebound = any(source.contains(statement, binding.node) for binding in _all(script, name))
+    later = any(source.order[use] > source.order[name] for use in others)
+    return bound.value if is_rebound or not later else None
+
+
+def _all(script: Script, name: cst.Name) -> list[Binding]:
+    scope = script.names.scope(name).lookup(name.value)
+    return scope.bindings.get(name.value, []) if scope is not None else []
+
+
+def _trace(script: Script, node: cst.BaseExpression) -> tuple[cst.Call, bool, bool] | None:
+    """The factory at the bottom of an expression of host work, whether it is exact, and whether it is random."""
+    is_exact, is_random = True, False
+    while True:
+        match node:
+            case cst.Call() if (name := script.name(node.func)) in _EXACT | _ROUNDED | _RANDOM:
+                if _is_bound_to_host(script, node):
+                    return None
+                is_random = is_random or name in _RANDOM
+                is_exact = is_exact and not is_random and name not in _ROUNDED and _has_whole_steps(script, node)
+                return node, is_exact, is_random
+            case cst.Call(func=func, args=[cst.Arg(value=inner, star=""), *_]) if script.name(func) in _WRAPPERS:
+                node = inner
+            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=method))) if script.name(node.func) is None:
+                if method in _RANDOM_METHODS and not any(arg.keyword for arg in node.args):
+                    is_random = True
+                elif method not in SAME and not _changes_dtype(script, node, method):
+                    return None
+                if not all(is_plain(script, arg.value) for arg in node.args):
+                    return None
+                node = inner
+            case cst.BinaryOperation(left=left, operator=operator, right=right):
+                is_exact = is_exact and isinstance(operator, _KEPT_OPERATORS)
+                if not isinstance(operator, (*_KEPT_OPERATORS, cst.Divide)):
+                    return None
+                if _is_number(script, right):
+                    node = left
+                elif _is_number(script, left):
+                    node = right
+                else:
+                    return None
+            case _:
+                return None
+
+
+def _changes_dtype(script: Script, call: cst.Call, method: str) -> bool:
+    return method in ("to", "type") and len(call.args) == 1 and script.roles.calls.is_dtype(call.args[0].value)
+
+
+def is_plain(script: Script, value: cst.BaseExpression) -> bool:
+    """Whether an argument of a method is no tensor: a size, a dimension, a number."""
+    return script.role(value) not in (Role.TENSOR, Role.BATCH)
+
+
+def _is_number(script: Script, value: cst.BaseExpression) -> bool:
+    return isinstance(value, (cst.Integer, cst.Float, cst.UnaryOperation)) or script.role(value) is Role.NUMBER
+
+
+def _is_bound_to_host(script: Script, factory: cst.Call) -> bool:
+    """Whether a factory says where or how it makes its tensor, as for one that is meant for the host, or makes it empty."""
+    match factory.args:
+        case [cst.Arg(value=cst.Integer("0"))]:
+            return True
+    said = {arg.keyword.value for arg in factory.args if arg.keyword is not None}
+    return bool(said & {"device", "out", "generator", "pin_memory", "layout", "names"}) or any(
+        arg.star == "**" for arg in factory.args
+    )
+
+
+def _has_whole_steps(script: Script, factory: cst.Call) -> bool:
+    """Whether ``arange`` counts in whole steps from a whole number, and so without rounding."""
+    if script.name(factory.func) not in ("torch.arange", "torch.range"):
+        return True
+    plain = [arg.value for arg in factory.args if arg.keyword is None]
+    if any(arg.star or (arg.keyword is not None and arg.keyword.value in ("start", "end", "step")) for arg in factory.args):
+        return False
+    first = plain[:1] if len(plain) > 1 else []
+    counted = (script.constant(each) for each in (*first, *plain[2:]))
+    dtype = script.argument(factory, "dtype")
+    is_half = dtype is not None and script.text(dtype).rpartition(".")[2] not in _WIDE
+    return not is_half and all(known is not None and isinstance(known.value, int) for known in counted)
+
+
+def is_kept(script: Script, move: cst.Call) -> bool:
+    """Whether the tensor is made only when it is missing, under a condition on what the branch then sets, or only while a
+    model is exported."""
+    for up in script.source.ancestors(move):
+        if isinstance(up, cst.If):
+            asked = script.text(up.test)
+            targets = (target.target for assign in script.source.inside(up.body, cst.Assign) for target in assign.targets)
+            if _EXPORT.search(asked) or any(_asks_for(script, each, asked) for each in targets):
+                return True
+        if isinstance(up, cst.FunctionDef):
+            return any("cache" in script.text(each.decorator) for each in up.decorators)
+    return False
+
+
+def _asks_for(script: Script, target: cst.CSTNode, asked: str) -> bool:
+    """Whether a condition is about the attribute or the entry that is set, or about a variable that is None."""
+    if isinstance(target, (cst.Attribute, cst.Subscript)):
+        return _root(script, target) in asked
+    if not isinstance(target, cst.Name) or not re.search(rf"\b{target.value} is None", asked):
+        return False
+    parameters = [binding.node for binding in _all(script, target) if binding.kind is Kind.PARAMETER]
+    return all(_is_handed(script, each) for each in parameters if isinstance(each, cst.Param))
+
+
+def _is_handed(script: Script, parameter: cst.Param) -> bool:
+    """Whether a call hands over something for a parameter, so that it may never be None."""
+    function = script.source.enclosing(parameter, cst.FunctionDef)
+    passed = script.values.passed(function, parameter) if isinstance(function, cst.FunctionDef) else ()
+    return any(value is not None and not is_none(value) for _, value in passed)
+
+
+def _root(script: Script, target: cst.Attribute | cst.Subscript) -> str:
+    return script.text(target.value if isinstance(target, cst.Subscript) else target)
+
+
+def on_device(script: Script, found: Created) -> tuple[Edit, ...]:
+    """The edits that make the tensor on the device and take the copy away. Raises CannotEdit."""
+    source, move, factory = script.source, found.move, found.factory
+    device = target(script, move)
+    assert isinstance(move.func, cst.Attribute) and device is not None
+    if found.held is not None:
+        raise CannotEdit("it is made on one line and copied on another")
+    if any(arg.keyword is not None and arg.keyword.value == "requires_grad" for arg in factory.args):
+        raise CannotEdit("the gradient would go to another tensor: the one on the host asks for it")
+    if any(arg.star for arg in move.args) or any(_is_option(arg, "copy", "memory_format") for arg in move.args):
+        raise CannotEdit("the copy is asked for in more ways than one")
+    given = script.argument(move, "device", 0)
+    if move.func.attr.value == "cuda" and given is not None and not _is_surely_device(script, given):
+        raise CannotEdit("the device may be None")
+    rest = [arg for arg in move.args if arg.value is not given and not _is_option(arg, "non_blocking")]
+    if any(arg.keyword is None and not script.roles.calls.is_dtype(arg.value) for arg in rest):
+        raise CannotEdit("it is not known what else the copy is told")
+    start, end = source.span(move.func.value).end, source.code_span(move).end
+    if b"#" in source.data[start:end]:
+        raise CannotEdit("a comment stands in the middle")
+    converted = ", ".join(_without_comma(script, arg) for arg in rest)
+    return (
+        add_argument(source, factory, f"device={device}"),
+        Edit(source.path, start, end, f".to({converted})" if converted else ""),
+    )
+
+
+def _without_comma(script: Script, arg: cst.Arg) -> str:
+    keyword = f"{arg.keyword.value}=" if arg.keyword is not None else ""
+    return keyword + script.text(arg.value)
+
+
+def _is_option(arg: cst.Arg, *names: str) -> bool:
+    return arg.keyword is not None and arg.keyword.value in names
+
+
+def _is_surely_device(script: Script, device: cst.BaseExpression) -> bool:
+    return isinstance(device, (cst.Integer, cst.SimpleString)) or script.role(device) is Role.DEVICE

@@ -1,0 +1,352 @@
+"""Keeps a value that is read in every step on the device, and reads it where it is used now and then.
+
+``total += loss.item()`` becomes ``total += loss.detach()``, and ``total / n`` after the loop ``float(total) / n``. Only
+where every place that reads the value is seen and none of them runs in each step; CannotEdit says why not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from speedlint import edits
+from speedlint.edits import CannotEdit
+from speedlint.rule import Edit
+from speedlint.semantics.dtypes import is_floating, is_integral, is_scalar, may_be_half
+from speedlint.semantics.names import Binding, Kind
+from speedlint.semantics.script import Script
+from speedlint.semantics.sync import reads
+from speedlint.semantics.sync.accumulators import (
+    accepts_tensors,
+    check_alias,
+    filled_list,
+    is_empty_list,
+    is_fed_tensors,
+    is_target,
+    is_zero,
+    written,
+)
+from speedlint.semantics.sync.gradients import is_graphless
+from speedlint.semantics.terms import FREQUENT, Role
+
+_ARITHMETIC = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide)
+_SEE_ALL = {("locals", False), ("vars", False), ("globals", False), ("eval", True), ("exec", True)}
+_SCOPES = (cst.FunctionDef, cst.Lambda, cst.ClassDef)
+
+
+def keep_on_device(script: Script, read: cst.Call, tensor: cst.BaseExpression) -> tuple[Edit, ...]:
+    """The edits that defer ``read``, an ``x.item()`` or ``float(x)``. Raises CannotEdit."""
+    return _Deferral(script, read, tensor).edits()
+
+
+class _Deferral:
+    def __init__(self, script: Script, read: cst.Call, tensor: cst.BaseExpression) -> None:
+        self.script, self.source, self.read = script, script.source, read
+        self.tensor = self._without_copies(tensor)
+        self.integral = is_integral(script, self.tensor)
+        self.divided = self.unclear = False
+        self.squeezed = False
+        self.variables: list[str] = []
+        self._edits: list[Edit] = []
+
+    def edits(self) -> tuple[Edit, ...]:
+        """All edits of the change."""
+        self._flow(self.read)
+        return tuple(dict.fromkeys([self._detached(), *self._edits]))
+
+    # The read itself
+
+    def _without_copies(self, tensor: cst.BaseExpression) -> cst.BaseExpression:
+        """``loss`` for ``loss.cpu().numpy()``: what was copied to be read stays where it is."""
+        kept = reads.before_copies(self.script, tensor)
+        if any(self.source.contains(index.value, kept) for index in self.source.inside(tensor, cst.Subscript)):
+            raise CannotEdit("an entry is taken of the copy")
+        return kept
+
+    def _detached(self) -> Edit:
+        func = self.read.func
+        if isinstance(func, cst.Name) and func.value != "float" and not (func.value == "int" and self.integral):
+            raise CannotEdit(f"`{func.value}()` changes the value")
+        methods = [] if is_graphless(self.script, self.tensor) else ["detach"]
+        methods += ["float"] if may_be_half(self.script) and not self.integral else []
+        methods += ["squeeze"] if self.squeezed else []
+        kept = "".join(f".{method}()" for method in methods)
+        if isinstance(func, cst.Attribute):
+            if func.value is self.tensor and methods:
+                return edits.replace(self.source, func.attr, kept[1:-2])
+            return self._cut(kept)
+        text = self.script.text(self.tensor)
+        is_simple = isinstance(self.tensor, cst.Name | cst.Attribute | cst.Call | cst.Subscript) or text.startswith("(")
+        return edits.replace(self.source, self.read, f"{text}{kept}" if is_simple else f"({text}){kept}")
+
+    def _cut(self, kept: str) -> Edit:
+        """Writes ``kept`` for all that follows the tensor."""
+        start, end = self.source.span(self.tensor).end, self.source.code_span(self.read).end
+        if b"#" in self.source.data[start:end]:
+            raise CannotEdit("a comment stands within it")
+        return Edit(self.source.path, start, end, kept)
+
+    # Where the value goes
+
+    def _flow(self, node: cst.BaseExpression) -> None:
+        """Follows a value that is now a tensor to where it is kept. Raises CannotEdit where it must be a number."""
+        start = node
+        while isinstance(parent := self.source.parents[node], cst.BinaryOperation):
+            self._operation(parent, node)
+            node = parent
+        match parent:
+            case cst.AugAssign(target=cst.Name() as target, operator=cst.AddAssign()):
+                self._accumulated(target, parent)
+            case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as target)]):
+                if any(use.value == target.value for use in self.source.inside(parent.value, cst.Name)):
+                    self._accumulated(target, parent)
+                else:
+                    self._held(target, parent, fresh=node is not start)
+            case cst.Arg(keyword=None, star=""):
+                self._passed(parent, fresh=node is not start)
+            case _:
+                raise CannotEdit("its value is used at once, as a number")
+
+    def _operation(self, operation: cst.BinaryOperation, node: cst.BaseExpression) -> None:
+        other = operation.right if operation.left is node else operation.left
+        value = self.script.value(other)
+        if not isinstance(operation.operator, _ARITHMETIC):
+            raise CannotEdit(f"it is an operand of `{self.script.text(operation)}`")
+        if value.role not in (Role.NUMBER, Role.TENSOR) and self.script.constant(other) is None:
+            raise CannotEdit(f"`{self.script.text(other)}` may be no number")
+        if isinstance(operation.operator, cst.Divide):
+            self.integral, self.divided = False, True
+
+    def _passed(self, arg: cst.Arg, *, fresh: bool) -> None:
+        call = self.source.parents[arg]
+        match call:
+            case cst.Call(func=cst.Attribute(value=cst.Name() as base, attr=cst.Name(value="append")), args=[_]):
+                self._check_alias(fresh=fresh)
+                self._listed(base, call)
+            case cst.Call(func=cst.Attribute(value=cst.Name() as base, attr=cst.Name(value="update"))) if (
+                call.args[0] is arg
+            ):
+                self._check_alias(fresh=fresh)
+                self._metered(base, call)
+            case cst.Call():
+                raise CannotEdit(f"`{self._short(call.func)}` takes it as a number in every step")
+
+    # Sums
+
+    def _accumulated(self, target: cst.Name, statement: cst.AugAssign | cst.Assign) -> None:
+        name = target.value
+        if name in self.variables:
+            return
+        self.variables.append(name)
+        bindings = self._bindings(target)
+        added = [binding for binding in bindings if self.source.contains(statement, binding.node)]
+        for binding in bindings:
+            if binding not in added:
+                self._other_binding(binding, name, is_sum=True)
+        zeros = [binding for binding in bindings if is_zero(self.script, binding)]
+        if not zeros:
+            raise CannotEdit(f"where `{name}` starts from zero is not seen")
+        converted = self._conversion(name, zeros)
+        for use in self._uses(target):
+            if not self.source.contains(statement, use):
+                self._read_of(use, added, converted)
+
+    def _conversion(self, name: str, zeros: list[Binding]) -> str:
+        """``int`` or ``float``: what the sum was as a number."""
+        starts_whole = all(isinstance(written(binding), cst.Integer) for binding in zeros)
+        if self.integral and starts_whole:
+            return "int"
+        self.unclear = not (self.integral or not starts_whole or self.divided or is_floating(self.script, self.tensor))
+        return "float"
+
+    def _other_binding(self, binding: Binding, name: str, *, is_sum: bool) -> None:
+        """Checks a binding of the variable that is not the deferred one."""
+        if is_zero(self.script, binding):
+            return
+        frequency = self.script.frequency(binding.node)
+        if binding.kind is Kind.AUGMENT and is_sum:
+            statement = self.source.enclosing(binding.node, cst.AugAssign)
+            if isinstance(statement, cst.AugAssign):
+                if (
+                    isinstance(statement.operator, cst.AddAssign)
+                    and not self.integral
+                    and (self.script.role(statement.value) is Role.NUMBER)
+                ):
+                    return
+                if isinstance(statement.operator, cst.DivideAssign) and frequency not in FREQUENT:
+                    self._divide(statement, name)
+                    return
+        if (
+            binding.kind is Kind.ASSIGN
+            and frequency not in FREQUENT
+            and not binding.path
+            and not self._is_in_loop(binding.node)
+        ):
+            return
+        raise CannotEdit(f"`{name}` is also set on line {self.source.line(binding.node)}")
+
+    def _divide(self, statement: cst.AugAssign, name: str) -> None:
+        """``total /= n`` outside the steps becomes ``total = float(total) / n``."""
+        value = self.script.text(statement.value)
+        if not isinstance(
+            statement.value, cst.Name | cst.Attribute | cst.Call | cst.Subscript | cst.Integer | cst.Float
+        ) and (not value.startswith("(")):
+            value = f"({value})"
+        self._edits.append(edits.replace(self.source, statement, f"{name} = float({name}) / {value}"))
+
+    def _read_of(self, use: cst.Name, added: list[Binding], converted: str) -> None:
+        """Turns a read of the sum into a number."""
+        parent = self.source.parents[use]
+        if isinstance(parent, cst.AssignTarget | cst.AugAssign | cst.Element) and is_target(self.source, use):
+            return
+        reaching = self.script.names.reaching(use)
+        if not any(binding in added for binding in reaching):
+            return
+        if converted == "int" and not all(binding in added or is_zero(self.script, binding) for binding in reaching):
+            raise CannotEdit(f"`{use.value}` is a fraction on line {self.source.line(use)}")
+        self._check_read(use)
+        is_divided = (
+            isinstance(parent, cst.BinaryOperation) and isinstance(parent.operator, cst.Divide) and parent.left is use
+        )
+        if self.unclear and not is_divided:
+            raise CannotEdit(f"whether `{use.value}` is a whole number is not known")
+        self._wrap(use, use.value, converted)
+
+    def _wrap(self, use: cst.BaseExpression, text: str, converted: str) -> None:
+        parent = self.source.parents[use]
+        call = self.source.parents[parent] if isinstance(parent, cst.Arg) else None
+        if isinstance(call, cst.Call) and self.script.name(call.func) in ("float", "int"):
+            return
+        if isinstance(parent, cst.FormattedStringExpression) and parent.equal is not None:
+            raise CannotEdit(f"`{text}=` in a string on line {self.source.line(use)} shows how it is written")
+        if isinstance(parent, cst.Del | cst.NamedExpr):
+            raise CannotEdit(f"`{text}` is used on line {self.source.line(use)} in a way that cannot be converted")
+        self._edits.append(edits.replace(self.source, use, f"{converted}({text})"))
+
+    def _check_read(self, use: cst.Name) -> None:
+        line = self.source.line(use)
+        if self._function(use) is not self._function(self.read):
+            raise CannotEdit(f"`{use.value}` is read in another function on line {line}")
+        if self.script.frequency(use) in FREQUENT:
+            raise CannotEdit(f"`{use.value}` is read in every step, on line {line}")
+
+    # One value
+
+    def _held(self, target: cst.Name, statement: cst.Assign, *, fresh: bool) -> None:
+        """``value = loss.item()``: what sums it up goes on with a tensor, what reads it now and then converts it."""
+        self._check_alias(fresh=fresh)
+        name = target.value
+        if name in self.variables:
+            raise CannotEdit(f"`{name}` holds it in a way that is not followed")
+        self.variables.append(name)
+        bindings = self._bindings(target)
+        mine = [binding for binding in bindings if self.source.contains(statement, binding.node)]
+        whole = "int" if self.integral else "float"
+        for use in self._uses(target):
+            if is_target(self.source, use) or not any(binding in mine for binding in self.script.names.reaching(use)):
+                continue
+            if any(binding not in mine for binding in self.script.names.reaching(use)):
+                raise CannotEdit(f"`{name}` may be another value on line {self.source.line(use)}")
+            if self._function(use) is not self._function(self.read) or self.script.frequency(use) not in FREQUENT:
+                self._check_read(use)
+                self._wrap(use, name, whole)
+            else:
+                self._flow(use)
+
+    # Lists
+
+    def _listed(self, base: cst.Name, append: cst.Call) -> None:
+        """``losses.append(...)``: after the loop the list is copied at once, so that all who read it see numbers."""
+        name = base.value
+        if self._is_only_filled(base):
+            return
+        start, loop = filled_list(self.script, append, base)
+        for use in self._uses(base):
+            if is_target(self.source, use) or use is base or start not in self.script.names.reaching(use):
+                continue
+            if self.source.order[use] <= self.source.last(loop) or self._function(use) is not self._function(self.read):
+                raise CannotEdit(f"`{name}` is used within the loop, on line {self.source.line(use)}")
+        torch, imports = self.script.spell("torch")
+        line = f"{name} = {torch}.stack({name}).flatten().tolist() if {name} else []"
+        self._edits += (*imports, edits.insert_after(self.source, loop, [line]))
+
+    def _is_only_filled(self, base: cst.Name) -> bool:
+        """Whether a list starts empty in its function and is appended to, and nothing reads it."""
+        if self._function(base) is None or any(not is_empty_list(self.script, each) for each in self._bindings(base)):
+            return False
+        for use in self._uses(base):
+            attribute = self.source.parents[use]
+            is_append = isinstance(attribute, cst.Attribute) and attribute.attr.value == "append"
+            if not is_target(self.source, use) and not is_append:
+                return False
+        return True
+
+    # Meters
+
+    def _metered(self, base: cst.Name, update: cst.Call) -> None:
+        """``meter.update(loss.item(), n)``: a meter that only adds and divides takes a tensor as well."""
+        value = self.script.value(base)
+        if value.definition is None or not accepts_tensors(value.definition, len(update.args)):
+            raise CannotEdit(f"whether `{self.script.text(update.func)}` takes a tensor is not seen")
+        self.squeezed = not is_scalar(self.script, self.tensor)
+        if not self.script.names.reaching(base) or self._bindings(base)[0].kind is not Kind.ASSIGN:
+            raise CannotEdit(f"where `{base.value}` is read is not seen")
+        for use in self._uses(base):
+            if use is not base and not is_target(self.source, use):
+                self._meter_use(use)
+
+    def _meter_use(self, use: cst.Name) -> None:
+        parent = self.source.parents[use]
+        if isinstance(parent, cst.Attribute):
+            above = self.source.parents[parent]
+            is_method = isinstance(above, cst.Call) and above.func is parent
+            if is_method and parent.attr.value in ("update", "reset"):
+                return
+            if not is_method:
+                self._check_read(use)
+                self._wrap(parent, self.script.text(parent), "float")
+                return
+        if isinstance(parent, cst.Element):
+            beside = self.source.parents[parent]
+            if isinstance(beside, cst.List | cst.Tuple) and any(
+                isinstance(each.value, cst.Name) and each.value is not use and is_fed_tensors(self.script, each.value)
+                for each in beside.elements
+            ):
+                return
+        match self.source.parents[parent]:
+            case cst.Call(func=cst.Attribute(attr=cst.Name(value="format"))) if isinstance(parent, cst.Arg):
+                self._check_read(use)
+                return
+        raise CannotEdit(f"what reads `{use.value}` on line {self.source.line(use)} is not followed")
+
+    # Shared
+
+    def _bindings(self, target: cst.Name) -> list[Binding]:
+        scope = self.script.names.scope(target)
+        found = scope.bindings.get(target.value, []) if target.value not in scope.outer else []
+        if not found or any(binding.kind is Kind.PARAMETER for binding in found):
+            raise CannotEdit(f"`{target.value}` is not a variable of this function alone")
+        return found
+
+    def _uses(self, target: cst.Name) -> Iterator[cst.Name]:
+        function = self._function(target)
+        block = function.body if isinstance(function, cst.FunctionDef) else self.source.module
+        for call in self.source.inside(block, cst.Call):
+            if (self.script.name(call.func), bool(call.args)) in _SEE_ALL:
+                raise CannotEdit(f"`{self.script.text(call)}` may read it")
+        yield from self.script.names.uses(target)
+
+    def _check_alias(self, *, fresh: bool) -> None:
+        if not fresh:
+            check_alias(self.script, self.read, self.tensor)
+
+    def _function(self, node: cst.CSTNode) -> cst.CSTNode | None:
+        return self.source.enclosing(node, *_SCOPES)
+
+    def _is_in_loop(self, node: cst.CSTNode) -> bool:
+        loop = self.script.loops.driving_loop(node)
+        return loop is not None and loop is self.script.loops.driving_loop(self.read)
+
+    def _short(self, node: cst.BaseExpression) -> str:
+        return self.script.text(node).partition("\n")[0]

@@ -1,0 +1,105 @@
+"""Outputs that are copied to the host one by one into a list, and how to copy them once when the loop is over."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from speedlint import edits
+from speedlint.edits import CannotEdit
+from speedlint.rule import Edit
+from speedlint.semantics.script import Script
+from speedlint.semantics.sync import reads
+from speedlint.semantics.sync.accumulators import check_alias, filled_list, is_target
+
+_JOINS = ("torch.cat", "torch.concat", "torch.stack")
+
+
+def copy_once(script: Script, copy: cst.Call, tensor: cst.BaseExpression) -> tuple[Edit, ...]:
+    """The edits that append the tensor itself and copy what the list is joined to. Raises CannotEdit."""
+    source = script.source
+    whole = reads.chain(script, copy)
+    is_array = _is_array(script, copy, whole)
+    append, base = _append(script, whole)
+    start, loop = filled_list(script, append, base)
+    check_alias(script, copy, tensor)
+    changes: list[Edit] = [_cut(script, whole, tensor)]
+    joined = 0
+    for use in script.names.uses(base):
+        if use is base or is_target(source, use) or start not in script.names.reaching(use):
+            continue
+        if source.order[use] <= source.last(loop) or script.function(use) is not script.function(copy):
+            raise CannotEdit(f"`{base.value}` is used within the loop, on line {source.line(use)}")
+        if not _is_length(script, use):
+            changes += _join(script, use, is_array=is_array)
+            joined += 1
+    if not joined:
+        raise CannotEdit(f"what `{base.value}` is for is not seen")
+    return tuple(dict.fromkeys(changes))
+
+
+def _is_array(script: Script, copy: cst.Call, whole: cst.BaseExpression) -> bool:
+    """Whether the copy ends as a numpy array, not as a tensor on the host."""
+    match whole:
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="cpu" | "to")), args=[] | [_]) if whole is copy:
+            return False
+        case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value="numpy")), args=[]) if inner is copy:
+            return True
+    raise CannotEdit(f"`{reads.shown(script, whole)}` is more than a copy")
+
+
+def _append(script: Script, whole: cst.BaseExpression) -> tuple[cst.Call, cst.Name]:
+    arg = script.source.parents[whole]
+    append = script.source.parents[arg]
+    match append:
+        case cst.Call(func=cst.Attribute(value=cst.Name() as base, attr=cst.Name(value="append")), args=[_]):
+            return append, base
+    raise CannotEdit("the copy is used at once")
+
+
+def _cut(script: Script, whole: cst.BaseExpression, tensor: cst.BaseExpression) -> Edit:
+    """Leaves ``x`` of ``x.cpu().numpy()``."""
+    source = script.source
+    return Edit(source.path, source.span(tensor).end, source.code_span(whole).end, "")
+
+
+def _is_length(script: Script, use: cst.Name) -> bool:
+    call = script.source.parents[script.source.parents[use]]
+    return script.is_call_to(call, "len")
+
+
+def _join(script: Script, use: cst.Name, *, is_array: bool) -> list[Edit]:
+    """Copies what the list is joined to."""
+    source = script.source
+    call = source.parents[source.parents[use]]
+    if not isinstance(call, cst.Call) or not call.args or call.args[0].value is not use:
+        raise CannotEdit(f"`{use.value}` is not joined on line {source.line(use)}")
+    end = source.span(call).end
+    if not is_array and script.is_call_to(call, *_JOINS):
+        return [Edit(source.path, end, end, ".cpu()")]
+    if is_array and script.is_call_to(call, "numpy.concatenate") and _joins_rows(script, call):
+        torch, imports = script.spell("torch")
+        return [
+            *imports,
+            edits.replace(source, call.func, f"{torch}.cat"),
+            *_renamed_axis(script, call),
+            Edit(source.path, end, end, ".cpu().numpy()"),
+        ]
+    raise CannotEdit(
+        f"`{reads.shown(script, call)}` on line {source.line(use)} has no like on the GPU that is certain to agree"
+    )
+
+
+def _joins_rows(script: Script, call: cst.Call) -> bool:
+    return (
+        all(
+            arg.star == ""
+            and (arg.keyword is None or arg.keyword.value == "axis")
+            and script.text(arg.value).lstrip("-").isdigit()
+            for arg in call.args[1:]
+        )
+        and len(call.args) <= 2
+    )
+
+
+def _renamed_axis(script: Script, call: cst.Call) -> list[Edit]:
+    return [edits.replace(script.source, arg.keyword, "dim") for arg in call.args[1:] if arg.keyword is not None]

@@ -1,0 +1,328 @@
+"""Reads: where a script waits for a device tensor's value on the host, and what the value is needed for.
+
+A read that decides what happens next (an action for an environment, the end of training, a length) or that feeds a file of
+its own is no mistake; one that is only summed up, kept, shown or logged can wait.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+
+import libcst as cst
+
+from speedlint.semantics import library
+from speedlint.semantics.script import Script
+from speedlint.semantics.sync.conditions import is_sanity_check
+from speedlint.semantics.terms import FREQUENT, Frequency, Place, Role
+from speedlint.source import leaves
+
+_CONVERSIONS = ("float", "int", "bool")
+_HOST_VIEWS = frozenset({"cpu", "numpy", "detach", "to", "squeeze", "flatten", "reshape", "view"})
+_CHAINED = frozenset(
+    "cpu numpy tolist detach to squeeze flatten reshape view ravel float double half int long astype copy transpose permute "
+    "data unsqueeze clone T contiguous argmax".split()
+)
+_STEPPERS = (Role.OPTIMIZER, Role.SCHEDULER, Role.SCALER)
+_BOOKKEEPERS = frozenset({"xm", "profiler", "prof", "progress", "pbar", "accelerator"})
+_WRITERS = frozenset(
+    "imwrite imsave savefig imshow savez save_image WriteImage writerow writerows toimage fromarray sound_file_write "
+    "write_png write_jpeg write_video savetxt save_audio add_image add_images add_figure add_histogram "
+    "decode batch_decode decode_batch convert_ids_to_tokens ids_to_tokens lookup_tokens draw_bounding_boxes".split()
+)
+_LIBRARY_WRITERS = (
+    "PIL.",
+    "matplotlib.",
+    "soundfile.",
+    "imageio.",
+    "SimpleITK.",
+    "torchvision.utils.",
+    "torchaudio.save",
+    "json.",
+    "pickle.",
+    "numpy.save",
+    "cv2.imwrite",
+    "torch.save",
+    "nibabel.",
+    "skimage.io.",
+    "tifffile.",
+)
+_SIZES = frozenset(
+    "pack_padded_sequence arange zeros ones full empty rand randn randint narrow expand repeat view "
+    "reshape new_zeros pad chunk split".split()
+)
+_PASSED_ON = frozenset("abs round float int list tuple sorted zip enumerate max min sum set reversed map dict".split())
+_MOST = 300
+_DEPTH = 3
+
+
+class Need(enum.Enum):
+    """What a value is needed for on the host, at once."""
+
+    ACTION = "an environment acts on it"
+    END = "it decides whether the loop goes on"
+    SIZE = "it decides a size or a position"
+    FILE = "it is drawn, decoded or written out"
+
+
+def scalar(script: Script, call: cst.Call) -> cst.BaseExpression | None:
+    """The device tensor whose one value ``x.item()``, ``float(x)``, ``int(x)`` or ``bool(x)`` waits for."""
+    match call:
+        case cst.Call(func=cst.Attribute(value=tensor, attr=cst.Name(value="item")), args=[]):
+            pass
+        case cst.Call(func=cst.Name(), args=[cst.Arg(value=tensor, keyword=None, star="")]):
+            if script.name(call.func) not in _CONVERSIONS:
+                return None
+        case _:
+            return None
+    return tensor if script.is_device_tensor(before_copies(script, tensor)) else None
+
+
+def avoidable_scalar(script: Script, call: cst.Call) -> cst.BaseExpression | None:
+    """Like ``scalar``; None where the number is needed at once, or where the same read beside it already waits."""
+    tensor = scalar(script, call)
+    if tensor is None or often(script, call) is None:
+        return None
+    return tensor if next(needs(script, call), None) is None and not is_repeated(script, call) else None
+
+
+def avoidable_copy(script: Script, call: cst.Call) -> cst.BaseExpression | None:
+    """Like ``copied``; None where the copy is needed at once, or is turned into a number on the spot."""
+    tensor = copied(script, call)
+    if tensor is None or often(script, call) is None:
+        return None
+    whole = chain(script, call)
+    if is_read_as_number(script, whole) or is_repeated(script, call):
+        return None
+    return tensor if next(needs(script, whole), None) is None else None
+
+
+def copied(script: Script, call: cst.Call) -> cst.BaseExpression | None:
+    """The device tensor that ``x.cpu()``, ``x.tolist()`` or ``x.to("cpu")`` copies to the host."""
+    if not isinstance(call.func, cst.Attribute):
+        return None
+    tensor, method = call.func.value, call.func.attr.value
+    is_copy = method in ("cpu", "tolist") or (method == "numpy" and script.argument(call, "force", 0) is not None)
+    if not is_copy and not (method == "to" and script.value(call).place is Place.HOST):
+        return None
+    return tensor if script.is_device_tensor(tensor) else None
+
+
+def before_copies(script: Script, expression: cst.BaseExpression) -> cst.BaseExpression:
+    """The expression without the copies to the host at its end: ``loss`` for ``loss.detach().cpu().numpy()[0]``."""
+    stripped = expression
+    while True:
+        match stripped:
+            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=method))) if method in _HOST_VIEWS:
+                if copied(script, stripped) is not None:
+                    return inner
+            case cst.Attribute(value=inner, attr=cst.Name(value="data")) | cst.Subscript(value=inner):
+                pass
+            case _:
+                return expression
+        stripped = inner
+
+
+def chain(script: Script, call: cst.Call) -> cst.BaseExpression:
+    """The whole chain of methods that a copy stands in: ``x.detach().cpu().numpy()``."""
+    node: cst.BaseExpression = call
+    while True:
+        attribute = script.source.parents[node]
+        if not isinstance(attribute, cst.Attribute) or attribute.attr.value not in _CHAINED:
+            return node
+        above = script.source.parents[attribute]
+        node = above if isinstance(above, cst.Call) and above.func is attribute else attribute
+
+
+def is_read_as_number(script: Script, expression: cst.BaseExpression) -> bool:
+    """Whether a host value is turned into one number on the spot: ``.item()``, ``float(...)``."""
+    node: cst.CSTNode = expression
+    while isinstance(parent := script.source.parents[node], cst.Subscript) and parent.value is node:
+        node = parent
+    match parent:
+        case cst.Attribute(attr=cst.Name(value="item")):
+            return True
+        case cst.Arg():
+            call = script.source.parents[parent]
+            return isinstance(call, cst.Call) and script.name(call.func) in _CONVERSIONS
+    return False
+
+
+# What a value is needed for
+
+
+def needs(script: Script, node: cst.BaseExpression) -> Iterator[Need]:
+    """What the value of an expression is needed for, followed through variables, arithmetic, lists and returns."""
+    for where, child, parent in _Flow().follow(script, node, _DEPTH):
+        found = _need(where, child, parent)
+        if found is not None and where.frequency(child) in FREQUENT:
+            yield found
+
+
+def _need(script: Script, child: cst.CSTNode, parent: cst.CSTNode) -> Need | None:
+    match parent:
+        case cst.While():
+            return Need.END
+        case cst.If(test=test, body=body) if child is test and leaves(body):
+            return None if is_sanity_check(script, test) else Need.END
+        case cst.Index() | cst.Slice():
+            return Need.SIZE
+        case cst.Call():
+            return _need_of_call(script, parent)
+    return None
+
+
+def _need_of_call(script: Script, call: cst.Call) -> Need | None:
+    name = script.name(call.func) or ""
+    method = call.func.attr.value if isinstance(call.func, cst.Attribute) else name
+    if method == "step" and isinstance(call.func, cst.Attribute):
+        base = script.text(call.func.value).rpartition(".")[2]
+        return None if script.role(call.func.value) in _STEPPERS or base in _BOOKKEEPERS else Need.ACTION
+    if name == "range" or method in _SIZES or name in library.TAKES_LENGTHS_ON_HOST:
+        return Need.SIZE
+    if method in _WRITERS or name.startswith(_LIBRARY_WRITERS):
+        return Need.FILE
+    return None
+
+
+class _Flow:
+    """Where a value goes, forward."""
+
+    def __init__(self) -> None:
+        self._seen: set[cst.CSTNode] = set()
+
+    def follow(self, script: Script, node: cst.CSTNode, depth: int) -> Iterator[tuple[Script, cst.CSTNode, cst.CSTNode]]:
+        """The places that take the value: the script, the value's expression there, and the node that takes it."""
+        if node in self._seen or len(self._seen) > _MOST:
+            return
+        self._seen.add(node)
+        parent = script.source.parents[node]
+        match parent:
+            case cst.Arg():
+                yield from self._passed(script, parent, depth)
+            case cst.Return():
+                yield from self._returned(script, parent, depth)
+            case cst.Assign(targets=targets, value=value) if value is node:
+                for target in targets:
+                    yield from self._bound(script, target.target, depth)
+            case cst.AnnAssign(target=target, value=value) | cst.AugAssign(target=target, value=value) if value is node:
+                yield from self._bound(script, target, depth)
+            case cst.For(target=target, iter=iterated) | cst.CompFor(target=target, iter=iterated) if iterated is node:
+                yield from self._bound(script, target, depth)
+            case cst.NamedExpr(target=target):
+                yield from self._bound(script, target, depth)
+                yield from self.follow(script, parent, depth)
+            case cst.If() | cst.While() | cst.Assert() | cst.Index() | cst.Slice():
+                yield script, node, parent
+            case cst.Call(func=func) if func is node:
+                yield from self.follow(script, parent, depth)
+            case cst.Element():
+                yield from self._element(script, parent, depth)
+            case cst.BaseExpression() | cst.DictElement() | cst.ComparisonTarget() | cst.StarredElement():
+                yield from self.follow(script, parent, depth)
+
+    def _element(
+        self, script: Script, element: cst.Element, depth: int
+    ) -> Iterator[tuple[Script, cst.CSTNode, cst.CSTNode]]:
+        """An element of a tuple goes to the target that unpacks it, also out of a function that returns the tuple."""
+        whole = script.source.parents[element]
+        holder = script.source.parents[whole]
+        if not isinstance(whole, cst.Tuple):
+            yield from self.follow(script, whole, depth)
+            return
+        index = whole.elements.index(element)
+        function = script.function(holder) if isinstance(holder, cst.Return) else None
+        if function is None:
+            yield from self._unpacked(script, whole, index, depth)
+        elif depth:
+            for other, call in script.call_sites(function):
+                yield from self._unpacked(other, call, index, depth - 1)
+
+    def _unpacked(
+        self, script: Script, value: cst.BaseExpression, index: int, depth: int
+    ) -> Iterator[tuple[Script, cst.CSTNode, cst.CSTNode]]:
+        assign = script.source.parents[value]
+        target = assign.targets[0].target if isinstance(assign, cst.Assign) and len(assign.targets) == 1 else None
+        if isinstance(target, (cst.Tuple, cst.List)) and index < len(target.elements):
+            yield from self._bound(script, target.elements[index].value, depth)
+        else:
+            yield from self.follow(script, value, depth)
+
+    def _bound(self, script: Script, target: cst.CSTNode, depth: int) -> Iterator[tuple[Script, cst.CSTNode, cst.CSTNode]]:
+        if isinstance(target, (cst.Tuple, cst.List)):
+            for element in target.elements:
+                yield from self._bound(script, element.value, depth)
+        elif isinstance(target, cst.Subscript):
+            yield from self._bound(script, target.value, depth)
+        elif isinstance(target, cst.Name):
+            for use in script.names.uses(target):
+                if use is not target and self._reaches(script, target, use):
+                    yield from self.follow(script, use, depth)
+
+    @staticmethod
+    def _reaches(script: Script, target: cst.Name, use: cst.Name) -> bool:
+        bindings = script.names.reaching(use)
+        return any(binding.node is target for binding in bindings) or not any(
+            binding.node is target for binding in script.names.scope(target).bindings.get(target.value, ())
+        )
+
+    def _passed(self, script: Script, arg: cst.Arg, depth: int) -> Iterator[tuple[Script, cst.CSTNode, cst.CSTNode]]:
+        call = script.source.parents[arg]
+        if not isinstance(call, cst.Call):
+            return
+        yield script, arg, call
+        name = script.name(call.func) or ""
+        method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+        if name in _PASSED_ON or name.startswith(("numpy.", "torch.")):
+            yield from self.follow(script, call, depth)
+        elif method in ("append", "extend", "insert", "put") and isinstance(call.func, cst.Attribute):
+            yield from self._bound(script, call.func.value, depth)
+        elif depth and (callee := script.callee(call)) is not None and isinstance(callee.node, cst.FunctionDef):
+            for parameter in callee.node.params.params:
+                passed = [value for where, value in callee.script.values.passed(callee.node, parameter) if where is script]
+                if any(value is arg.value for value in passed):
+                    for use in callee.script.names.uses(parameter):
+                        yield from self.follow(callee.script, use, depth - 1)
+
+    def _returned(self, script: Script, node: cst.Return, depth: int) -> Iterator[tuple[Script, cst.CSTNode, cst.CSTNode]]:
+        function = script.function(node)
+        if function is not None and depth:
+            for other, call in script.call_sites(function):
+                yield from self.follow(other, call, depth - 1)
+
+
+# Telling about reads
+
+_OFTEN = {
+    Frequency.STEP: "in every training step",
+    Frequency.EVAL_STEP: "in every evaluation step",
+    Frequency.THROTTLED: "now and then",
+}
+
+
+def frequency(script: Script, read: cst.CSTNode) -> Frequency:
+    """How often a read waits; what is read once for many micro-steps is read now and then."""
+    found = script.frequency(read)
+    loop = script.loops.driving_loop(read) if found is Frequency.STEP else None
+    return Frequency.THROTTLED if loop is not None and script.loops.accumulates(loop) else found
+
+
+def often(script: Script, read: cst.CSTNode) -> str | None:
+    """How often a read waits, in words; None where it is too seldom to matter, or runs only where there is no GPU."""
+    return None if script.loops.guards.is_without_gpu(read) else _OFTEN.get(frequency(script, read))
+
+
+def is_repeated(script: Script, read: cst.Call) -> bool:
+    """Whether the same read is written a second time on its line; the first one stands for both."""
+    line, text = script.source.line(read), script.text(read)
+    return any(
+        script.source.line(other) == line and script.text(other) == text
+        for other in script.source.inside(script.source.statement(read), cst.Call)
+        if script.source.order[other] < script.source.order[read]
+    )
+
+
+def shown(script: Script, node: cst.CSTNode) -> str:
+    """The code of a node for a message: one line, not too long."""
+    text = " ".join(script.text(node).split())
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,123 @@
+"""All ways in which a piece of code waits for the GPU in every step and need not: numbers read, copies, displays,
+conditions, sizes. Each has a rule of its own; this is what they find, asked of a function as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from speedlint.semantics.script import Script
+from speedlint.semantics.sync import batchwise, conditions, displays, reads, shapes
+from speedlint.semantics.sync.accumulators import may_be_overwritten
+from speedlint.semantics.terms import FREQUENT, Place, Role, Value
+
+_DEEPEST = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """One place where the host waits.
+
+    Attributes:
+        node: the expression that waits.
+        tensor: what it waits for.
+    """
+
+    script: Script
+    node: cst.BaseExpression
+    tensor: cst.BaseExpression
+
+    def is_of_host(self, caller: Script, call: cst.Call) -> bool:
+        """Whether a call hands the function that waits something on the host for the very tensor it waits for."""
+        function = self.script.function(self.node)
+        if function is None:
+            return False
+        parameters = [each for name in self.script.source.inside(self.tensor, cst.Name) for each in self._taken_from(name)]
+        return any(_hands_host(self.script, function, each, caller, call) for each in parameters)
+
+    def _taken_from(self, name: cst.Name, depth: int = 0) -> Iterator[cst.Param]:
+        """The parameters that a variable is, or is taken out of: ``v`` in ``for k, v in kwargs.items()``."""
+        for binding in self.script.names.reaching(name):
+            if isinstance(binding.node, cst.Param):
+                yield binding.node
+            elif binding.value is not None and depth < _DEEPEST and (held := _holder(binding.value)) is not None:
+                yield from self._taken_from(held, depth + 1)
+
+
+def _holder(expression: cst.BaseExpression) -> cst.Name | None:
+    """The variable out of which an expression takes a part; None for any other expression."""
+    match expression:
+        case cst.Name():
+            return expression
+        case cst.Subscript(value=inner):
+            return _holder(inner)
+        case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name("items" | "values")), args=[]):
+            return _holder(inner)
+    return None
+
+
+def _hands_host(script: Script, function: cst.FunctionDef, parameter: cst.Param, caller: Script, call: cst.Call) -> bool:
+    if parameter is function.params.star_kwarg:
+        given = [value for value in caller.roles.by_name(function, call) if value is not None]
+        return bool(given) and not any(value.role in (Role.TENSOR, Role.BATCH, Role.SEQUENCE) for value in given)
+    value = script.values.given(function, parameter, caller, call)
+    return value is not None and _is_host(caller.value(value))
+
+
+def _is_host(value: Value) -> bool:
+    if value.role in (Role.SEQUENCE, Role.MAPPING):
+        parts = (*value.items, *(part for _, part in value.keys)) or ((value.element,) if value.element else ())
+        return bool(parts) and all(map(_is_host, parts))
+    return value.place is Place.HOST
+
+
+def within(script: Script, function: cst.FunctionDef) -> list[Wait]:
+    """The waits of a function itself, in source order."""
+    return script.once(("waits", function), lambda: _find(script, function), [])
+
+
+def _find(script: Script, function: cst.FunctionDef) -> list[Wait]:
+    found: dict[cst.BaseExpression, Wait] = {}
+    for node, tensor in _candidates(script, function.body):
+        if _hangs_on_wait(script, node):
+            continue
+        if reads.frequency(script, node) in FREQUENT and script.function(node) is function:
+            found.setdefault(node, Wait(script, node, tensor))
+    return sorted(found.values(), key=lambda wait: script.source.order[wait.node])
+
+
+def _hangs_on_wait(script: Script, node: cst.CSTNode) -> bool:
+    """Whether a node runs for some values of a device tensor alone: in a branch for which the host has waited already."""
+    child = node
+    for up in script.source.ancestors(node):
+        if isinstance(up, cst.FunctionDef):
+            return False
+        if isinstance(up, cst.If) and child is not up.test and any(True for _ in conditions.asked(script, up)):
+            return True
+        child = up
+    return False
+
+
+def _candidates(script: Script, block: cst.CSTNode) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    for call in script.source.inside(block, cst.Call):
+        tensor = reads.avoidable_scalar(script, call)
+        if tensor is not None:
+            yield call, tensor
+        tensor = reads.avoidable_copy(script, call)
+        if tensor is not None and not may_be_overwritten(script, tensor):
+            yield reads.chain(script, call), tensor
+        gathered = batchwise.row_gather(script, call)
+        if gathered is not None:
+            yield call, gathered[1]
+        if displays.is_display(script, call) and script.on_gpu:
+            yield from ((shown, shown) for shown in displays.shown_tensors(script, call))
+        if shapes.sized_by_values(script, call) is not None and shapes.is_only_reduced(script, call):
+            yield call, call
+    for subscript in script.source.inside(block, cst.Subscript):
+        if shapes.sized_by_values(script, subscript) is not None and shapes.is_only_reduced(script, subscript):
+            yield subscript, subscript
+    for node, test in conditions.within(script, block):
+        if not conditions.ends_loop(node):
+            yield test, test
