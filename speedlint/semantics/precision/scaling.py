@@ -25,7 +25,7 @@ from speedlint.semantics.precision.halves import (
     same_class,
 )
 from speedlint.semantics.script import Script
-from speedlint.semantics.steps import CLIPS, Step
+from speedlint.semantics.steps import CLIPS, Step, training_steps
 from speedlint.semantics.terms import Definition, Role
 from speedlint.semantics.training import roots
 
@@ -67,7 +67,7 @@ def scaling(step: Step, autocast: cst.Call | None = None) -> Scaling:
     assert isinstance(call.func, cst.Attribute)
     optimizer = call.func.value
     made_after = _where_made(step, optimizer)
-    scaler = _free_name(script, optimizer)
+    scaler = _free_name(step, optimizer)
     condition = gpu_condition(step, made_after) if autocast is None else enabled_as(script, autocast, made_after)
     constructor, imports = _constructor(script, condition)
     unscaled = source.data[slice(*source.code_span(step.loss))].decode(source.encoding)
@@ -108,12 +108,25 @@ def _only_step(step: Step) -> cst.Call:
     return steps[0]
 
 
-def _free_name(script: Script, optimizer: cst.BaseExpression) -> str:
+def _free_name(step: Step, optimizer: cst.BaseExpression) -> str:
+    """The name of the scaler beside an optimizer: another one for each optimizer of a function or class."""
+    script, home = step.script, _home(step)
     taken = {name.value for name in script.source.of(cst.Name)}
-    name = next((name for name in _NAMES if name not in taken), None)
-    if name is None:
+    free = [name for name in _NAMES if name not in taken]
+    calls = [call for each in training_steps(script) if _home(each) is home for call in each.optimizer_steps()]
+    stepped = [call.func.value for call in calls if isinstance(call.func, cst.Attribute)]
+    named = list(dict.fromkeys(script.text(each) for each in stepped if script.role(each) is Role.OPTIMIZER))
+    own = script.text(optimizer)
+    rank = named.index(own) if own in named else len(named)
+    if rank >= len(free):
         raise CannotEdit("the names for a scaler are taken")
-    return f"self.{name}" if isinstance(optimizer, cst.Attribute) else name
+    return f"self.{free[rank]}" if isinstance(optimizer, cst.Attribute) else free[rank]
+
+
+def _home(step: Step) -> cst.CSTNode | None:
+    """The class or function whose code a step is."""
+    function = step.script.function(step.backward)
+    return (step.script.names.owner(function) or function) if function is not None else None
 
 
 def _where_made(step: Step, optimizer: cst.BaseExpression) -> cst.CSTNode:
