@@ -124,3 +124,37 @@ def test_autocast_is_spelled_as_the_release_has_it(tmp_path: Path) -> None:
     for release, spelled in (((1, 9), "torch.cuda.amp.autocast()"), ((1, 10), "torch.autocast(")):
         found = Engine(settings, Registry.load(), options=Options(release)).check(path).diagnostics
         assert [spelled in each.advice for each in found] == [True]
+
+
+READ_AFTERWARDS = """
+import torch
+
+model = torch.nn.Conv2d(3, 64, 3).to("cuda")
+optimizer = torch.optim.AdamW(model.parameters())
+for epoch in range(10):
+    for images in torch.utils.data.DataLoader(torch.load("images.pt")):
+        output = model(images.to("cuda"))
+        loss = output.square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        {read}
+"""
+
+
+@pytest.mark.parametrize(
+    ("read", "fp16", "bf16"),
+    [
+        ("found = output.detach().cpu().numpy()", True, False),
+        ("found = output.detach().float().cpu().numpy()", True, True),
+        ("found = output.argmax(1).cpu().numpy()", True, True),
+        ("found = torch.quantile(output, 0.9)", False, False),
+        ("found = output.flatten(1) @ weights", False, False),
+    ],
+)
+def test_outputs_that_are_read_in_full_precision(read: str, fp16: bool, bf16: bool, tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(READ_AFTERWARDS.format(read=read))
+    settings = config.Settings(tmp_path, select=("SPD101",), risk=Risk.NUMERIC)
+    outcomes = [stages.fix((path,), settings, Registry.load(), Options((2, 13), amp)).outcomes for amp in ("fp16", "bf16")]
+    assert [any(b"autocast(" in outcome.after for outcome in each) for each in outcomes] == [fp16, bf16]

@@ -51,12 +51,12 @@ class Reached:
     is_lost: bool
 
 
-def uses(script: Script, made: cst.Call) -> list[Use]:
-    """The places the object made by ``made`` is seen to reach, in the order of the flow."""
+def uses(script: Script, made: cst.CSTNode) -> list[Use]:
+    """The places the object made by ``made``, an expression, is seen to reach, in the order of the flow."""
     return reached(script, made).uses
 
 
-def reached(script: Script, made: cst.Call) -> Reached:
+def reached(script: Script, made: cst.CSTNode) -> Reached:
     """Where the object made by ``made`` goes."""
     flow = _Flow()
     flow.follow(script, made, repeated=False)

@@ -136,3 +136,41 @@ def test_what_makes_a_network_double() -> None:
         assert torch.nn.Linear(2, 2).weight.dtype is torch.float64
     finally:
         torch.set_default_dtype(torch.float32)
+
+
+HALF, ROWS = torch.ones(4, 4, dtype=torch.bfloat16), torch.arange(4)
+MET: dict[str, Callable[[Any], Any]] = {
+    "linear": lambda full: torch.nn.Linear(4, 4)(HALF),
+    "convolution": lambda full: torch.nn.Conv1d(4, 4, 1)(HALF),
+    "recurrent": lambda full: torch.nn.LSTM(4, 4)(HALF),
+    "product": lambda full: HALF @ full,
+    "einsum": lambda full: torch.einsum("ij,jk", HALF, full),
+    "rows": lambda full: full.__setitem__(ROWS, HALF),
+    "index_copy_": lambda full: full.index_copy_(0, ROWS, HALF),
+    "index_add_": lambda full: full.index_add_(0, ROWS, HALF),
+    "scatter_": lambda full: full.scatter_(0, ROWS.expand(4, 4), HALF),
+    "masked_scatter_": lambda full: full.masked_scatter_(full > 0, HALF),
+    "put_": lambda full: full.put_(ROWS, HALF[0]),
+    "lerp_": lambda full: full.lerp_(HALF, 0.1),
+    "quantile": lambda full: HALF.quantile(0.5),
+    "inverse": lambda full: torch.inverse(HALF),
+    "numpy": lambda full: HALF.numpy(),
+}
+CAST: dict[str, Callable[[Any], Any]] = {
+    "slice": lambda full: full.__setitem__(slice(0, 4), HALF),
+    "copy_": lambda full: full.copy_(HALF),
+    "cat": lambda full: torch.cat([full, HALF]),
+    "mul_": lambda full: full.mul_(HALF),
+    "mse_loss": lambda full: torch.nn.functional.mse_loss(HALF, full),
+}
+
+
+@pytest.mark.parametrize("name", MET)
+def test_half_precision_raises_where_it_meets_float32(name: str) -> None:
+    with pytest.raises((RuntimeError, TypeError, ValueError)):
+        MET[name](torch.ones(4, 4))
+
+
+@pytest.mark.parametrize("name", CAST)
+def test_half_precision_is_cast_where_it_meets_float32(name: str) -> None:
+    CAST[name](torch.ones(4, 4))

@@ -14,8 +14,9 @@ from speedlint.edits import CannotEdit
 from speedlint.rule import Edit
 from speedlint.semantics.model.networks import Hazard, Network, code_network, network
 from speedlint.semantics.names import Binding, Kind
+from speedlint.semantics.precision import outputs
 from speedlint.semantics.script import Script
-from speedlint.semantics.steps import CLIPS, Step, attributes_set, step_network, training_steps
+from speedlint.semantics.steps import CLIPS, Step, step_network, training_steps
 from speedlint.semantics.terms import Definition, Role
 from speedlint.semantics.training import model_placements
 
@@ -30,20 +31,10 @@ _LEAVES = (cst.Return, cst.Yield, cst.Raise, cst.Break, cst.Continue, cst.Del, c
 
 
 def refuse_hazards(step: Step, *, half: bool) -> None:
-    """Raises where the step does what autocast (``half``: in float16) breaks, keeps outputs for others to read, or runs code
-    that is out of sight."""
-    script = step.script
-    _refuse(script, step_network(step), half=half)
-    for statement in step.statements:
-        for assign in script.source.inside(statement, cst.Assign):
-            _refuse_kept_outputs(script, assign, step.loss)
-
-
-def _refuse_kept_outputs(script: Script, assign: cst.Assign, loss: cst.BaseExpression) -> None:
-    kept = [script.text(each) for each in attributes_set(assign)]
-    if len(kept) > 1 or (kept and isinstance(assign.targets[0].target, cst.Tuple) and script.text(loss) not in kept):
-        other = next((text for text in kept if text != script.text(loss)), kept[0])
-        raise CannotEdit(f"`{other}` keeps what the model gives, which may be read outside autocast")
+    """Raises where the step does what autocast (``half``: in float16) breaks, gives outputs to what takes float32, or runs
+    code that is out of sight."""
+    _refuse(step.script, step_network(step), half=half)
+    outputs.refuse_uses(step, half=half)
 
 
 def refuse_module_hazards(script: Script, module: cst.BaseExpression, *, half: bool) -> None:
