@@ -123,12 +123,18 @@ class Roles:
         return Value(Role.SEQUENCE, items=items, element=join(items))
 
     def _mapping(self, node: cst.Dict) -> Value:
-        keys = tuple(
-            (str(element.key.evaluated_value), self.evaluate(element.value) or UNKNOWN)
-            for element in node.elements
-            if isinstance(element, cst.DictElement) and isinstance(element.key, cst.SimpleString)
-        )
-        return Value(Role.MAPPING, keys=keys, element=join(value for _, value in keys))
+        keys: dict[str, Value] = {}
+        parts = []
+        for element in node.elements:
+            value = self.evaluate(element.value) or UNKNOWN
+            if isinstance(element, cst.StarredDictElement):
+                keys.update(value.keys)
+                parts.append((value.element or UNKNOWN) if value.role is Role.MAPPING else value)
+            else:
+                parts.append(value)
+                if isinstance(element, cst.DictElement) and isinstance(element.key, cst.SimpleString):
+                    keys[str(element.key.evaluated_value)] = value
+        return Value(Role.MAPPING, keys=tuple(keys.items()), element=join(parts))
 
     def _operation(self, operands: tuple[cst.CSTNode, ...]) -> Value | None:
         known = [value for operand in operands if (value := self.evaluate(operand)) is not None]
@@ -316,8 +322,10 @@ class Roles:
             return Value(Role.SEQUENCE, element=_any_of(unnamed))
         if parameter is function.params.star_kwarg:
             calls = script.call_sites(function)
-            named = (each for place, call in calls for each in place.roles.by_name(function, call))
-            return Value(Role.MAPPING, element=_any_of(named))
+            handed = [place.roles.by_name(function, call) for place, call in calls]
+            names = dict.fromkeys(name for each in handed for name, _ in each.keys)
+            keys = tuple((name, join(dict(each.keys).get(name) for each in handed) or UNKNOWN) for name in names)
+            return Value(Role.MAPPING, keys=keys, element=_any_of(each.element for each in handed))
         if parameter.default is None and owner is not None and self._is_forward(function, owner):
             return self._input(function, parameter)
         if owner is not None and self._is_batch(function, parameter, owner):
@@ -343,16 +351,21 @@ class Roles:
         place = Place.GPU if tensors and all(value.place is Place.GPU for value in tensors) else Place.EITHER
         return replace(TENSOR, place=place, assumed=not tensors or all(value.assumed for value in tensors))
 
-    def by_name(self, function: cst.FunctionDef, call: cst.Call) -> list[Value | None]:
-        """What a call in this script passes for the ``**kwargs`` of a function, also out of a dict that is handed on."""
+    def by_name(self, function: cst.FunctionDef, call: cst.Call) -> Value:
+        """The ``**kwargs`` of a function as a call in this script makes them, also out of a dict that is handed on."""
         params = function.params
-        named = {each.name.value for each in (*params.params, *params.kwonly_params)}
-        plain = (arg.value for arg in call.args if arg.keyword is not None and arg.keyword.value not in named)
-        dicts = (self.evaluate(arg.value) for arg in call.args if arg.star == "**")
-        held = [
-            value.element if value.role is Role.MAPPING else value for value in dicts if value and _holds_one_kind(value)
-        ]
-        return [*map(self.evaluate, plain), *held]
+        own = {each.name.value for each in (*params.params, *params.kwonly_params)}
+        keys, parts = [], []
+        for arg in call.args:
+            if arg.keyword is not None and arg.keyword.value not in own:
+                value = self.evaluate(arg.value)
+                keys.append((arg.keyword.value, value or UNKNOWN))
+                parts.append(value)
+            elif arg.star == "**" and (held := self.evaluate(arg.value)) is not None:
+                keys += [(name, value) for name, value in held.keys if name not in own]
+                if _holds_one_kind(held):
+                    parts.append(held.element if held.role is Role.MAPPING else held)
+        return Value(Role.MAPPING, keys=tuple(dict(keys).items()), element=_any_of(parts))
 
     def _is_batch(self, function: cst.FunctionDef, parameter: cst.Param, owner: cst.ClassDef) -> bool:
         """Whether a parameter is the batch that Lightning hands to a step of its module, on the module's device."""

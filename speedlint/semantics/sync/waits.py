@@ -60,8 +60,9 @@ def _holder(expression: cst.BaseExpression) -> cst.Name | None:
 
 def _hands_host(script: Script, function: cst.FunctionDef, parameter: cst.Param, caller: Script, call: cst.Call) -> bool:
     if parameter is function.params.star_kwarg:
-        given = [value for value in caller.roles.by_name(function, call) if value is not None]
-        return bool(given) and not any(value.role in (Role.TENSOR, Role.BATCH, Role.SEQUENCE) for value in given)
+        given = caller.roles.by_name(function, call)
+        parts = [value for value in (*(part for _, part in given.keys), given.element) if value is not None]
+        return bool(parts) and not any(value.role in (Role.TENSOR, Role.BATCH, Role.SEQUENCE) for value in parts)
     value = script.values.given(function, parameter, caller, call)
     return value is not None and _is_host(caller.value(value))
 
