@@ -33,11 +33,11 @@ for images, labels in loader:
 With `amp = "bf16"` there is no scaler.
 
 ## Fix safety
-numeric: results differ by rounding. Where the device is chosen at run time both parts get `enabled=`, so that a run
-on the CPU
-computes what it did. The scaler is made once, beside the optimizer, unscales before clipping, and is saved and loaded with
-the optimizer's state. Shown, not written: several losses or optimizers in a step, closures, gradients used by hand, double
-precision, `BCELoss`, fill values and sums beyond float16, models or losses out of sight, optimizers made elsewhere.
+numeric: results differ by rounding. Where the device is chosen at run time both parts get `enabled=`, so that a run on the
+CPU computes what it did. The scaler is made once, beside the optimizer, unscales before clipping, and is saved and loaded
+with the optimizer's state. Shown, not written: several losses or optimizers in a step, closures, gradients used by hand,
+double precision, `BCELoss`, fill values and sums beyond float16, outputs that a float32 layer or buffer takes in afterwards,
+models or losses out of sight, optimizers made elsewhere.
 Reinforcement learning, where the environment takes the time, is a note. Models of narrow Linear and recurrent layers are
 left alone, and those that a sharding wrapper already computes in half precision.
 
