@@ -148,6 +148,8 @@ for epoch in range(10):
         ("found = output.detach().cpu().numpy()", True, False),
         ("found = output.detach().float().cpu().numpy()", True, True),
         ("found = output.argmax(1).cpu().numpy()", True, True),
+        ("found = output.T.data.cpu()[0].numpy()", True, False),
+        ("found = numpy.zeros(output.shape[0])", True, True),
         ("found = torch.quantile(output, 0.9)", False, False),
         ("found = output.flatten(1) @ weights", False, False),
     ],

@@ -14,8 +14,8 @@ from speedlint.semantics.steps import Step, attributes_set, is_criterion, runs_m
 from speedlint.semantics.terms import Role
 
 _KEEPS_DTYPE = frozenset(
-    "chunk clone contiguous cpu cuda detach detach_ expand expand_as flatten mT permute repeat reshape requires_grad_ split "
-    "squeeze swapaxes t tile transpose unbind unflatten unsqueeze view view_as T data".split()
+    "chunk clone contiguous cpu cuda detach detach_ expand expand_as flatten permute repeat reshape requires_grad_ split "
+    "squeeze swapaxes t tile transpose unbind unflatten unsqueeze view view_as".split()
 )
 _ONE_DTYPE = frozenset(
     "addmm baddbmm bmm dot einsum index_add index_add_ index_copy index_copy_ index_put index_put_ lerp lerp_ linear "
@@ -65,7 +65,8 @@ def _read_afterwards(step: Step) -> Iterator[cst.Name]:
         for assign in source.inside(statement, cst.Assign):
             if not _is_half(script, assign.value, halves):
                 continue
-            for name in (each for target in assign.targets for each in source.inside(target, cst.Name)):
+            names = [each for target in assign.targets for each in source.inside(target, cst.Name)]
+            for name in (each for each in names if each.value != script.text(step.loss)):
                 bound = [use for use in script.names.uses(name) if name in {b.node for b in script.names.reaching(use)}]
                 halves.update(bound)
                 yield from (u for u in bound if source.order[u] > source.order[last] and not source.contains(last, u))
@@ -90,15 +91,18 @@ def _is_half(script: Script, value: cst.BaseExpression, halves: set[cst.CSTNode]
 
 
 def _seen_through(script: Script, node: cst.CSTNode) -> cst.CSTNode:
-    """The outermost expression around a tensor that has its dtype: ``x.detach()[0]`` for ``x``."""
+    """The outermost expression around an output that is a view or a part of it: ``out.logits.detach()[0]`` for ``out``."""
     while True:
         parent = script.source.parents[node]
         match parent:
             case cst.Subscript(value=value) if value is node:
                 node = parent
-            case cst.Attribute(value=value, attr=cst.Name(name)) if value is node and name in _KEEPS_DTYPE:
+            case cst.Attribute(value=value, attr=cst.Name(name)) if value is node:
                 call = script.source.parents[parent]
-                node = call if isinstance(call, cst.Call) and call.func is parent else parent
+                is_called = isinstance(call, cst.Call) and call.func is parent
+                if (is_called and name not in _KEEPS_DTYPE) or script.role(parent) is Role.NUMBER:
+                    return node
+                node = call if is_called else parent
             case _:
                 return node
 
