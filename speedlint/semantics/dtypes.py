@@ -22,7 +22,7 @@ _FRACTIONS = frozenset(
     "mean std var softmax log_softmax sigmoid exp log sqrt norm float double half cross_entropy mse_loss".split()
 )
 _DEPTH = 4
-_NAMES_HALF = re.compile(rb"autocast|float16|\.half\(|set_default_dtype")
+_NAMES_HALF = re.compile(rb"autocast|float16|\.half\(")
 _MAY_CHOOSE_HALF = re.compile(
     rb"mixed_precision|(?:import|from)\s+(?:apex|accelerate|lightning|pytorch_lightning|deepspeed)\b"
 )
@@ -65,7 +65,7 @@ def _is_boolean(script: Script, node: cst.BaseExpression, depth: int) -> bool:
             return script.name(kind) == "torch.bool"
         case cst.Call(args=[cst.Arg(value=cst.ListComp(elt=part)), *_]) if script.is_call_to(node, "torch.stack"):
             return _is_boolean(script, part, depth)
-        case cst.BinaryOperation(left=left, operator=cst.BitAnd() | cst.BitOr(), right=right):
+        case cst.BinaryOperation(left=left, operator=cst.BitAnd() | cst.BitOr() | cst.Multiply(), right=right):
             return _is_boolean(script, left, depth) and _is_boolean(script, right, depth)
         case cst.UnaryOperation(operator=cst.BitInvert(), expression=inner) | cst.Subscript(value=inner):
             return _is_boolean(script, inner, depth)
@@ -168,5 +168,5 @@ def may_be_half(script: Script) -> bool:
 
 
 def names_half(script: Script) -> bool:
-    """Whether the program's own text chooses a half precision, or what tensors hold by default."""
+    """Whether the program's own text chooses a half precision."""
     return script.program.mentions(script, _NAMES_HALF)

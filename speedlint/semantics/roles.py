@@ -128,7 +128,7 @@ class Roles:
         for element in node.elements:
             value = self.evaluate(element.value) or UNKNOWN
             if isinstance(element, cst.StarredDictElement):
-                keys.update(value.keys)
+                keys = dict(value.keys)
                 parts.append((value.element or UNKNOWN) if value.role is Role.MAPPING else value)
             else:
                 parts.append(value)
@@ -648,11 +648,23 @@ class Roles:
             return self._element(base)
         if base.role is Role.MAPPING:
             if isinstance(index, cst.Index) and isinstance(index.value, cst.SimpleString):
-                known = dict(base.keys).get(str(index.value.evaluated_value))
+                key = str(index.value.evaluated_value)
+                known = dict(base.keys).get(key)
                 if known is not None:
-                    return known
+                    return known if self._keeps_entry(node.value, key) else UNKNOWN
             return base.element or UNKNOWN
         return UNKNOWN
+
+    def _keeps_entry(self, mapping: cst.BaseExpression, key: str) -> bool:
+        """Whether the entry of a dict is what it was made with, as far as this variable shows."""
+        if not isinstance(mapping, cst.Name):
+            return True
+        for change in self.script.values.changes(mapping):
+            index = change.slice[0].slice if isinstance(change, cst.Subscript) else None
+            literal = index.value if isinstance(index, cst.Index) and isinstance(index.value, cst.SimpleString) else None
+            if literal is None or literal.evaluated_value == key:
+                return False
+        return True
 
     # Questions across scripts
 
@@ -745,6 +757,10 @@ class Roles:
         asked = self.script.argument(call, "accelerator", position) or (entries or {}).get("accelerator")
         known = self.script.constant(asked) if asked is not None else None
         on_cpu = self.script.argument(call, "cpu")
+        if on_cpu is None and (arguments := self.script.argument(call, "args", 1)) is not None:
+            made = self.script.value(arguments).made
+            told = [made.script.argument(made.call, name) for name in ("use_cpu", "no_cuda")] if made is not None else []
+            on_cpu = next((each for each in told if each is not None), None)
         is_on_cpu = on_cpu is not None and self.script.text(on_cpu) == "True"
         return is_on_cpu or parser is not None or (known is not None and known.value in library.NOT_CUDA)
 

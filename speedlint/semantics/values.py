@@ -216,7 +216,7 @@ class Values:
     def _updates(self, name: cst.Name) -> Iterator[dict[str, cst.BaseExpression] | None]:
         """What is added to a dict, in order; None for a change of which not all is known."""
         source = self.script.source
-        for change in self._changes(name):
+        for change in self.changes(name):
             match change, source.parents[change]:
                 case cst.Attribute(attr=cst.Name("update")), cst.Call(args=args) as call if (
                     isinstance(source.parents[call], cst.Expr)
@@ -235,15 +235,20 @@ class Values:
 
     def is_changed(self, name: cst.Name) -> bool:
         """Whether something is added to a dict or taken out of it after it is made."""
-        return any(True for _ in self._changes(name))
+        return any(True for _ in self.changes(name))
 
-    def _changes(self, name: cst.Name) -> Iterator[cst.Attribute | cst.Subscript]:
+    def changes(self, name: cst.Name) -> Iterator[cst.Attribute | cst.Subscript]:
+        """Where entries of the dict that a variable holds are set, or taken out."""
         for use in self.script.names.uses(name):
             parent = self.script.source.parents[use]
             if isinstance(parent, cst.Attribute) and parent.attr.value in ("update", "setdefault", "pop"):
                 yield parent
-            if isinstance(parent, cst.Subscript) and isinstance(self.script.source.parents[parent], cst.AssignTarget):
-                yield parent
+            if isinstance(parent, cst.Subscript) and parent.value is use:
+                writer = self.script.source.parents[parent]
+                if isinstance(writer, (cst.AssignTarget, cst.Del)) or (
+                    isinstance(writer, cst.AugAssign) and writer.target is parent
+                ):
+                    yield parent
 
     # Configuration objects
 

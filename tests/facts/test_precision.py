@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -169,6 +170,12 @@ CAST: dict[str, Callable[[Any], Any]] = {
 def test_half_precision_raises_where_it_meets_float32(name: str) -> None:
     with pytest.raises((RuntimeError, TypeError, ValueError)):
         MET[name](torch.ones(4, 4))
+
+
+def test_numpy_adds_up_in_half_precision() -> None:
+    many = torch.full((300,), 300.0, dtype=torch.float16)
+    assert not math.isfinite(float(many.numpy().sum()))
+    assert float(many.float().numpy().sum()) == 90_000
 
 
 @pytest.mark.parametrize("name", CAST)

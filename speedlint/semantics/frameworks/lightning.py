@@ -47,7 +47,12 @@ def is_new(script: Script, trainer: cst.Call) -> bool:
 def is_fabric_decided(script: Script, fabric: cst.Call) -> bool:
     """Whether a ``Fabric``, its strategy or the code around it says what to compute in."""
     is_told = asked_for(script, fabric, "precision") is not None
-    return is_told or decides_precision(script, fabric) or dtypes.names_half(script)
+    return (
+        is_told
+        or decides_precision(script, fabric)
+        or dtypes.names_half(script)
+        or script.program.mentions(script, b"set_default_dtype")
+    )
 
 
 def decides_precision(script: Script, trainer: cst.Call) -> bool:

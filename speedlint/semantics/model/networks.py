@@ -1,4 +1,4 @@
-"""What a network is made of: convolutions, attention, recurrence, matrix products, how wide; and what half precision breaks.
+"""What a network is made of: convolutions, attention, recurrence, matrix products, and how wide.
 
 A module's class is read with its bases, the first-party classes and functions it names, and theirs; library networks by
 name. What is out of sight is said to be: ``Network.is_known``.
@@ -7,14 +7,14 @@ name. What is out of sight is said to be: ``Network.is_known``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import reduce
 
 import libcst as cst
 
 from speedlint.semantics import library
 from speedlint.semantics.script import Script
-from speedlint.semantics.terms import Constant, Definition, Role
+from speedlint.semantics.terms import Constant, Definition
 
 _CONVOLUTIONS = tuple(f"torch.nn.{name}" for name in ("Conv", "LazyConv", "functional.conv"))
 _ATTENTION = (
@@ -25,7 +25,7 @@ _ATTENTION = (
 )
 _RECURRENT = tuple(f"torch.nn.{name}" for name in ("LSTM", "GRU", "RNN"))
 _PRODUCTS = frozenset("torch.matmul torch.bmm torch.einsum torch.baddbmm torch.addmm torch.mm".split())
-_PRODUCT_METHODS = ("bmm", "matmul", "mm")
+PRODUCT_METHODS = ("bmm", "matmul", "mm")
 _CONVOLUTIONAL_LIBRARIES = (
     "torchvision.models.",
     "segmentation_models_pytorch.",
@@ -72,20 +72,6 @@ _SMALL_WIDTH = 1024
 _NARROW = 256
 """Hidden units up to which a step of a recurrent layer is bound by the launch of its kernels."""
 _HEAD = 2
-_HALF_MAX = 65504
-_HALF_MIN = 6e-8
-_HALF_NEAR_ONE = 0.9997
-_CLAMPS = ("clamp", "clamp_", "clamp_min", "clamp_max", "clip", "clip_")
-
-
-@dataclass(frozen=True, slots=True)
-class Hazard:
-    """A place in a network or a loss that fails, or loses its meaning, under autocast; ``half_only``: in float16 alone."""
-
-    script: Script
-    node: cst.CSTNode
-    why: str
-    half_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +87,6 @@ class Network:
         linears: its Linear layers.
         widest: the widest constant Linear layer; None where one is not known.
         widest_known: the widest Linear layer among those that are known.
-        hazards: what half precision breaks.
         is_known: whether all of it was in sight.
     """
 
@@ -113,7 +98,6 @@ class Network:
     linears: int = 0
     widest: int | None = 0
     widest_known: int = 0
-    hazards: tuple[Hazard, ...] = field(default=())
     is_known: bool = True
 
     def __or__(self, other: Network) -> Network:
@@ -127,7 +111,6 @@ class Network:
             self.linears + other.linears,
             max(self.widest or 0, other.widest or 0) if known_width else None,
             max(self.widest_known, other.widest_known),
-            tuple(dict.fromkeys((*self.hazards, *other.hazards))),
             self.is_known and other.is_known,
         )
 
@@ -189,20 +172,25 @@ def _is_loaded(script: Script, node: cst.CSTNode) -> bool:
 
 def root_network(script: Script, node: cst.CSTNode) -> Network:
     """What a module that is made by this expression is made of."""
-    if isinstance(node, cst.Param | cst.Name):
-        value = script.value(node)
-        return _of_definition(value.definition) if value.definition is not None else _UNKNOWN
-    if not isinstance(node, cst.Call):
-        return _UNKNOWN
-    definition = script.definition(node.func) or script.value(node).definition
+    definition = root_definition(script, node)
     if definition is not None:
         return _of_definition(definition)
+    if not isinstance(node, cst.Call):
+        return _UNKNOWN
     name = script.name(node.func) or _indexed_library(script, node.func)
     if name is None:
         return _UNKNOWN
     if name.startswith(_PLAIN_MODULES):
         return code_network(script, node)
     return _of_library(script, node, name)
+
+
+def root_definition(script: Script, node: cst.CSTNode) -> Definition | None:
+    """The first-party class of a module that is made by this expression, or the function that makes it."""
+    if not isinstance(node, cst.Call | cst.Param | cst.Name):
+        return None
+    made_by = script.definition(node.func) if isinstance(node, cst.Call) else None
+    return made_by or script.value(node).definition
 
 
 def _indexed_library(script: Script, function: cst.CSTNode) -> str | None:
@@ -240,14 +228,16 @@ def code_network(script: Script, top: cst.CSTNode) -> Network:
     return reduce(Network.__or__, (_own(place, node) for place, node in with_named(script, top)), Network())
 
 
-def with_named(script: Script, top: cst.CSTNode) -> Iterator[tuple[Script, cst.CSTNode]]:
-    """A piece of code, and the first-party classes and functions that it names, and that these name."""
+def with_named(script: Script, top: cst.CSTNode, *, called: bool = False) -> Iterator[tuple[Script, cst.CSTNode]]:
+    """A piece of code, and the first-party classes and functions that it names, or else calls (``called``), and that these
+    do."""
     todo: list[tuple[Script, cst.CSTNode]] = [(script, top)]
     seen = {top}
     while todo:
         place, node = todo.pop()
         yield place, node
-        for other in _named_definitions(place, node):
+        callees = map(place.callee, place.source.inside(node, cst.Call)) if called else ()
+        for other in (*_named_definitions(place, node), *(each for each in callees if each is not None)):
             if other.node not in seen and len(seen) < 200:
                 seen.add(other.node)
                 todo.append((other.script, other.node))
@@ -269,21 +259,7 @@ def _named_definitions(script: Script, top: cst.CSTNode) -> list[Definition]:
         definition = script.definition(node)
         if definition is not None:
             found.setdefault(definition.node, definition)
-    for method in _called_methods(script, top):
-        found.setdefault(method.node, method)
     return list(found.values())
-
-
-def _called_methods(script: Script, top: cst.CSTNode) -> Iterator[Definition]:
-    """The first-party methods that a piece of code calls on objects; a class has its own in sight, and modules are followed
-    to their class."""
-    if isinstance(top, cst.ClassDef):
-        return
-    for call in script.source.inside(top, cst.Call):
-        if isinstance(call.func, cst.Attribute) and script.role(call.func) is not Role.MODULE:
-            callee = script.callee(call)
-            if callee is not None:
-                yield callee
 
 
 def _own(script: Script, top: cst.CSTNode) -> Network:
@@ -292,14 +268,12 @@ def _own(script: Script, top: cst.CSTNode) -> Network:
     attention = recurrent = narrow_recurrent = False
     softmax = False
     widest: int | None = 0
-    hazards: list[Hazard] = []
     library_parts = Network()
     for call in script.source.inside(top, cst.Call):
         name = script.name(call.func)
-        hazards += _hazards_of(script, call, name)
         if name is None:
             if isinstance(call.func, cst.Attribute):
-                products += call.func.attr.value in _PRODUCT_METHODS
+                products += call.func.attr.value in PRODUCT_METHODS
                 softmax = softmax or call.func.attr.value == "softmax"
             continue
         if name.startswith(_CONVOLUTIONS):
@@ -321,16 +295,11 @@ def _own(script: Script, top: cst.CSTNode) -> Network:
             softmax = True
         elif name.startswith((*library.MODULE_FACTORIES, "transformers.")) or _is_foreign_module(script, name):
             library_parts |= _of_library(script, call, name)
-    hazards += _vanishing(script, top)
-    hazards += _index_writes(script, top)
     if isinstance(top, cst.ClassDef):
-        hazards += _custom_function(script, top)
         attention = attention or any((script.name(base.value) or "").startswith(_ATTENTION) for base in top.bases)
     products += sum(isinstance(op.operator, cst.MatrixMultiply) for op in script.source.inside(top, cst.BinaryOperation))
     attention = attention or (softmax and products >= 2)
-    known = Network(
-        convolutions, attention, recurrent, narrow_recurrent, products, linears, widest, widest_known, tuple(hazards)
-    )
+    known = Network(convolutions, attention, recurrent, narrow_recurrent, products, linears, widest, widest_known)
     return known | library_parts
 
 
@@ -346,106 +315,3 @@ def _width(script: Script, call: cst.Call) -> int | None:
     known = [script.constant(side) for side in sides if side is not None]
     numbers = [side.value for side in known if side is not None and isinstance(side.value, int)]
     return max(numbers) if numbers else None
-
-
-def _hazards_of(script: Script, call: cst.Call, name: str | None) -> list[Hazard]:
-    why, half_only = None, False
-    method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
-    if name in ("torch.nn.BCELoss", "torch.nn.functional.binary_cross_entropy"):
-        why = f"`{script.text(call.func)}` raises under autocast; use its `with_logits` form on the logits"
-    elif method in ("masked_fill", "masked_fill_") and len(call.args) > 1 and _overflows(script, call.args[-1].value):
-        why, half_only = f"`{script.text(call.args[-1].value)}` does not fit in float16, so `{method}` raises", True
-    elif name is not None and (
-        name.startswith(("torch.linalg.", "torch.fft.", "torch.sparse.", "torch.cholesky", "torch.svd"))
-        or name in ("torch.inverse", "torch.det", "torch.logdet", "torch.spmm", "torch.stft", "torch.istft")
-    ):
-        why = f"`{script.text(call.func)}` is not made for float16"
-    elif name == "torch.autograd.grad":
-        why, half_only = "`torch.autograd.grad` differentiates the unscaled loss", True
-    elif _is_gram(script, call, method):
-        why, half_only = f"`{script.text(call)}` sums over every position, which float16 may not hold: leave it out", True
-    elif method == "double" and not call.args:
-        why = "it computes in double precision"
-    return [Hazard(script, call, why, half_only)] if why else []
-
-
-def _is_gram(script: Script, call: cst.Call, method: str) -> bool:
-    """Whether it multiplies a matrix by its own transpose, as a style loss does before it divides by the size."""
-    if method not in _PRODUCT_METHODS or not isinstance(call.func, cst.Attribute):
-        return False
-    factors = [arg.value for arg in call.args]
-    if script.name(call.func) is None:
-        factors.insert(0, call.func.value)
-    if len(factors) < 2:
-        return False
-    second = factors[1]
-    bindings = script.names.reaching(second) if isinstance(second, cst.Name) else []
-    if len(bindings) == 1 and bindings[0].value is not None:
-        second = bindings[0].value
-    match second:
-        case cst.Call(func=cst.Attribute(value=base, attr=cst.Name(value="t" | "transpose" | "permute"))):
-            return script.text(base) == script.text(factors[0])
-        case cst.Attribute(value=base, attr=cst.Name(value="T" | "mT")):
-            return script.text(base) == script.text(factors[0])
-    return False
-
-
-def _vanishing(script: Script, top: cst.CSTNode) -> list[Hazard]:
-    """The small numbers that are added against division by zero, or clamped to, and round away in float16."""
-    found = []
-    for operation in script.source.inside(top, cst.BinaryOperation):
-        if isinstance(operation.operator, cst.Add) and any(
-            _vanishes(script, part) for part in (operation.left, operation.right)
-        ):
-            why = f"what `{script.text(operation)}` adds is zero in float16"
-            found.append(Hazard(script, operation, why, half_only=True))
-    for call in script.source.inside(top, cst.Call):
-        if (
-            isinstance(call.func, cst.Attribute)
-            and call.func.attr.value in _CLAMPS
-            and any(_vanishes(script, arg.value) for arg in call.args)
-        ):
-            why = f"the bounds of `{script.text(call)}` round away in float16"
-            found.append(Hazard(script, call, why, half_only=True))
-    return found
-
-
-def _index_writes(script: Script, top: cst.CSTNode) -> list[Hazard]:
-    """Assignments of tensors to what a tensor indexes: unlike slices, they raise where the dtypes differ."""
-    found = []
-    for target in script.source.inside(top, cst.AssignTarget):
-        assign = script.source.parents[target]
-        if not isinstance(target.target, cst.Subscript) or not isinstance(assign, cst.Assign):
-            continue
-        if script.role(target.target.value) is Role.MAPPING or script.role(assign.value) is Role.NUMBER:
-            continue
-        indices = [part.slice.value for part in target.target.slice if isinstance(part.slice, cst.Index)]
-        if any(script.role(index) is Role.TENSOR for index in indices):
-            why = f"`{script.text(target.target)} = ...` raises where autocast makes the dtypes differ"
-            found.append(Hazard(script, target.target, why))
-    return found
-
-
-def _vanishes(script: Script, expression: cst.BaseExpression) -> bool:
-    """Whether a constant is rounded to 0 or 1 in float16."""
-    if isinstance(expression, cst.SimpleString):
-        return False
-    constant = script.constant(expression)
-    value = constant.value if constant is not None else None
-    return isinstance(value, float) and (0 < value < _HALF_MIN or _HALF_NEAR_ONE < value < 1)
-
-
-def _custom_function(script: Script, top: cst.ClassDef) -> list[Hazard]:
-    """An autograd function that does not say how it runs under autocast."""
-    is_function = any(
-        script.name(base.value) in ("torch.autograd.Function", "torch.autograd.function.Function") for base in top.bases
-    )
-    if not is_function or "custom_fwd" in script.text(top):
-        return []
-    return [Hazard(script, top.name, f"the autograd function `{top.name.value}` is not written for autocast")]
-
-
-def _overflows(script: Script, expression: cst.BaseExpression) -> bool:
-    constant = script.constant(expression)
-    value = constant.value if constant is not None else None
-    return isinstance(value, (int, float)) and _HALF_MAX < abs(value) < float("inf")

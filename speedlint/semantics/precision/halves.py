@@ -12,9 +12,10 @@ import libcst as cst
 from speedlint import edits
 from speedlint.edits import CannotEdit
 from speedlint.rule import Edit
-from speedlint.semantics.model.networks import Hazard, Network, code_network, network
+from speedlint.semantics.model.networks import Network, network
 from speedlint.semantics.names import Binding, Kind
-from speedlint.semantics.precision import outputs
+from speedlint.semantics.precision import hazards, outputs
+from speedlint.semantics.precision.hazards import Hazard
 from speedlint.semantics.script import Script
 from speedlint.semantics.steps import CLIPS, Step, step_network, training_steps
 from speedlint.semantics.terms import Definition, Role
@@ -31,43 +32,53 @@ _LEAVES = (cst.Return, cst.Yield, cst.Raise, cst.Break, cst.Continue, cst.Del, c
 
 
 def refuse_hazards(step: Step, *, half: bool) -> None:
-    """Raises where the step does what autocast (``half``: in float16) breaks, gives outputs to what takes float32, or runs
-    code that is out of sight."""
-    _refuse(step.script, step_network(step), half=half)
-    outputs.refuse_uses(step, half=half)
+    """Raises where the step does what autocast (``half``: in float16) breaks, or runs code that is out of sight."""
+    _refuse(step.script, step_network(step), hazards.of_step(step), half=half)
+    for call in (call for statement in step.statements for call in step.script.source.inside(statement, cst.Call)):
+        if _is_out_of_sight(step.script, call):
+            raise CannotEdit(f"what `{step.script.text(call.func)}` computes is out of sight")
+
+
+def _is_out_of_sight(script: Script, call: cst.Call) -> bool:
+    """Whether nothing is known of what a call runs, and it is no method of a tensor or the like."""
+    if script.name(call.func) is not None or script.role(call.func) is Role.MODULE or script.callee(call) is not None:
+        return False
+    is_own = isinstance(call.func, cst.Attribute) and script.text(call.func.value) == "self"
+    return is_own or not isinstance(call.func, cst.Attribute)
 
 
 def refuse_module_hazards(script: Script, module: cst.BaseExpression, *, half: bool) -> None:
     """The same for a module that a framework trains, its training step and loss among its methods."""
-    _refuse(script, network(script, module), half=half)
+    _refuse(script, network(script, module), hazards.of_module(script, module), half=half)
 
 
 def refuse_code_hazards(script: Script, code: cst.CSTNode, *, half: bool) -> None:
     """The same for a class or function, for what is seen of its code."""
-    for hazard in code_network(script, code).hazards:
-        if half or not hazard.half_only:
-            raise CannotEdit(_told(script, hazard))
+    _refuse_first(script, hazards.of_code(script, code), half=half)
 
 
 def refuse_known_hazards(script: Script, *, half: bool) -> None:
     """The same for all training steps of a program, for what is seen of their code."""
     for place in script.everywhere(b".backward("):
-        made_of = [step_network(step) for step in training_steps(place)]
-        loops = [place.loops.driving_loop(call) for call in place.method_calls("backward")]
-        made_of += [code_network(place, loop.body) for loop in loops if loop is not None]
-        for hazard in (hazard for each in made_of for hazard in each.hazards):
-            if half or not hazard.half_only:
-                raise CannotEdit(_told(script, hazard))
+        for step in training_steps(place):
+            _refuse_first(script, hazards.of_step(step), half=half)
+        for loop in (place.loops.driving_loop(call) for call in place.method_calls("backward")):
+            if loop is not None:
+                _refuse_first(script, hazards.of_code(place, loop.body), half=half)
 
 
-def _refuse(script: Script, made_of: Network, *, half: bool) -> None:
-    for hazard in made_of.hazards:
-        if half or not hazard.half_only:
-            raise CannotEdit(_told(script, hazard))
+def _refuse(script: Script, made_of: Network, found: list[Hazard], *, half: bool) -> None:
+    _refuse_first(script, found, half=half)
     if not made_of.is_known:
         raise CannotEdit("the code of the model or of the loss is out of sight, and may do what float16 breaks")
     if _is_double(script):
         raise CannotEdit("the script computes in double precision")
+
+
+def _refuse_first(script: Script, found: list[Hazard], *, half: bool) -> None:
+    for hazard in found:
+        if half or not hazard.half_only:
+            raise CannotEdit(_told(script, hazard))
 
 
 def _is_double(script: Script) -> bool:
@@ -116,8 +127,11 @@ def _touches_gradients(callee: Definition) -> bool:
 
 
 def autocast_edits(step: Step, header: str) -> tuple[Edit, ...]:
-    """Puts the statements from the first forward call to the loss under ``header``."""
+    """Puts the statements from the first forward call to the loss under ``header``.
+
+    Raises where they do more than compute, or what they give is used in float32 afterwards."""
     first, last = _wrapped_statements(step)
+    outputs.refuse_uses(step, wrapped=(first, last))
     return edits.wrap(step.script.source, first, last, header)
 
 

@@ -1,4 +1,9 @@
-"""What a step computes in half precision once it runs under autocast, and where that meets float32 afterwards."""
+"""What a step computes in half precision once it runs under autocast, and where that goes afterwards.
+
+What the model gives is float32 without autocast, and float16 or bfloat16 with it. Each use after the loss has to be one that
+does not mind, since a float32 layer, a product with a float32 tensor, an assignment to indexed rows and others raise (see
+``tests/facts/test_precision.py``), and numpy adds up float16 arrays in float16.
+"""
 
 from __future__ import annotations
 
@@ -7,46 +12,51 @@ from collections.abc import Iterator
 import libcst as cst
 
 from speedlint.edits import CannotEdit
-from speedlint.semantics import library, reach
-from speedlint.semantics.model.networks import network
+from speedlint.semantics import library
+from speedlint.semantics.precision import hazards
+from speedlint.semantics.reach import parameter_of
 from speedlint.semantics.script import Script
 from speedlint.semantics.steps import Step, attributes_set, is_criterion, runs_module
+from speedlint.semantics.sync.displays import is_display
 from speedlint.semantics.terms import Role
+from speedlint.semantics.values import returned
 
-_KEEPS_DTYPE = frozenset(
-    "chunk clone contiguous cpu cuda detach detach_ expand expand_as flatten permute repeat reshape requires_grad_ split "
-    "squeeze swapaxes t tile transpose unbind unflatten unsqueeze view view_as".split()
+_FOLLOWED = frozenset(
+    "abs cat chunk clamp clip clone contiguous cpu cuda detach detach_ exp expand expand_as flatten log log1p "
+    "log_softmax mean norm normalize permute pow relu repeat requires_grad_ reshape round sigmoid softmax split "
+    "sqrt square squeeze stack std sum swapaxes t tanh zeros_like ones_like empty_like full_like "
+    "tile transpose unbind unflatten unsqueeze var view view_as "
+    "where".split()
 )
-_ONE_DTYPE = frozenset(
-    "addmm baddbmm bmm dot einsum index_add index_add_ index_copy index_copy_ index_put index_put_ lerp lerp_ linear "
-    "masked_scatter masked_scatter_ matmul mm mv put_ scatter scatter_ scatter_add scatter_add_ scatter_reduce "
-    "scatter_reduce_".split()
+"""What gives half precision for half precision, and takes it."""
+_HARMLESS = frozenset(
+    "all any argmax argmin argsort backward bool dim double element_size eq equal float ge gt int is_contiguous "
+    "isfinite isinf isnan item le long lt max min ndimension ne nelement numel register_hook retain_grad size "
+    "sort storage_offset stride tolist topk".split()
 )
-"""What raises where one operand is in half precision and another is not."""
-_FULL_ONLY = frozenset("cdist inverse pinverse quantile nanquantile cholesky svd qr det logdet slogdet".split())
-"""What torch has for single and double precision alone."""
-_METRICS = ("torchmetrics.", "torcheval.", "ignite.metrics.", "evaluate.", "sklearn.")
+"""What takes half precision and gives none, or none that is read."""
+_PRODUCTS = frozenset("bmm dot einsum matmul mm mv".split())
+_ARITHMETIC = frozenset("add add_ copy_ div mul mul_ sub sub_".split())
+_LOSSES = frozenset("cross_entropy kl_div l1_loss mse_loss nll_loss smooth_l1_loss".split())
+_BUILTINS = frozenset("bool float id int isinstance len repr str type".split())
+_BOARD = frozenset("add_histogram add_image add_images add_scalar add_scalars".split())
+_METRICS = ("torchmetrics.", "torcheval.", "ignite.metrics.")
+_WRITES = frozenset(
+    "index_add_ index_copy_ index_put_ lerp_ masked_scatter_ numpy put_ scatter_ scatter_add_ scatter_reduce_".split()
+)
+"""What raises, for autocast or without it, where half precision meets float32."""
 _MOST = 200
 
 
-def refuse_uses(step: Step, *, half: bool) -> None:
-    """Raises CannotEdit where what a step leaves in half precision (``half``: float16, else bfloat16) is read outside of
-    autocast: where an object keeps it, or it meets what takes float32 alone."""
+def refuse_uses(step: Step, *, wrapped: tuple[cst.CSTNode, cst.CSTNode]) -> None:
+    """Raises CannotEdit where what a step would leave in half precision is kept on an object, or may meet float32.
+
+    ``wrapped`` are the first and the last statement that autocast would be put around.
+    """
     for statement in step.statements:
         for assign in step.script.source.inside(statement, cst.Assign):
             _refuse_kept(step.script, assign, step.loss)
-    seen: set[cst.CSTNode] = set()
-    todo = [(step.script, _seen_through(step.script, use)) for use in _read_afterwards(step)]
-    while todo and len(seen) < _MOST:
-        script, node = todo.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        for use in reach.uses(script, node):
-            if not _is_under_autocast(use.script, use.node):
-                _refuse_meeting(use, step, half=half)
-                if (view := _seen_through(use.script, use.node)) is not use.node:
-                    todo.append((use.script, view))
+    _Outputs(step, wrapped).follow_all()
 
 
 def _refuse_kept(script: Script, assign: cst.Assign, loss: cst.BaseExpression) -> None:
@@ -56,55 +66,253 @@ def _refuse_kept(script: Script, assign: cst.Assign, loss: cst.BaseExpression) -
         raise CannotEdit(f"`{other}` keeps what the model gives, which may be read outside autocast")
 
 
-def _read_afterwards(step: Step) -> Iterator[cst.Name]:
-    """The uses, after the loss is computed, of the variables that hold what the step's modules give."""
-    script, source = step.script, step.script.source
-    last = step.statements[-1]
-    halves: set[cst.CSTNode] = set()
-    for statement in step.statements:
-        for assign in source.inside(statement, cst.Assign):
-            if not _is_half(script, assign.value, halves):
-                continue
-            names = [each for target in assign.targets for each in source.inside(target, cst.Name)]
-            for name in (each for each in names if each.value != script.text(step.loss)):
-                bound = [use for use in script.names.uses(name) if name in {b.node for b in script.names.reaching(use)}]
-                halves.update(bound)
-                yield from (u for u in bound if source.order[u] > source.order[last] and not source.contains(last, u))
+class _Outputs:
+    """Follows the outputs of one step. All methods raise CannotEdit at a use that is not known to be harmless."""
 
+    def __init__(self, step: Step, wrapped: tuple[cst.CSTNode, cst.CSTNode]) -> None:
+        self.step, self.source = step, step.script.source
+        self.first, self.last = self.source.order[wrapped[0]], self.source.last(wrapped[1])
+        self._seen: set[cst.CSTNode] = set()
+        self._variables: set[cst.CSTNode] = set()
+        self._followed: set[cst.CSTNode] = set()
 
-def _is_half(script: Script, value: cst.BaseExpression, halves: set[cst.CSTNode]) -> bool:
-    """Whether a value is what a module gives, or a view of such a value; a loss is computed in float32."""
-    top = value
-    while isinstance(top, (cst.Attribute, cst.Subscript, cst.Call)):
-        if isinstance(top, cst.Call):
-            if script.role(top.func) is Role.MODULE:
-                return not is_criterion(script, top)
-            callee = script.callee(top)
-            if callee is not None and isinstance(callee.node, cst.FunctionDef):
-                return runs_module(callee)
-            if not isinstance(top.func, cst.Attribute) or top.func.attr.value not in _KEEPS_DTYPE:
-                return False
-            top = top.func.value
-        else:
-            top = top.value
-    return top in halves
+    def follow_all(self) -> None:
+        """Follows all variables that the step assigns a module's output, or what is computed from one."""
+        script, loss = self.step.script, self.step.script.text(self.step.loss)
+        for target, value in (pair for statement in self.step.statements for pair in _assigned(script, statement)):
+            for name in self.source.inside(target, cst.Name) if self._is_half(value) else ():
+                is_part = isinstance(self.source.parents[name], cst.Attribute | cst.Subscript | cst.Index)
+                if not is_part and name.value != loss and not _is_returned_in_full(script, target, value, name):
+                    self._variable(script, name)
 
+    def _is_half(self, value: cst.BaseExpression) -> bool:
+        """Whether a value comes from a module's output, and is neither a loss (float32) nor cast."""
+        script = self.step.script
+        if _is_full(script, value):
+            return False
+        if any(_runs_network(script, call) for call in self.source.inside(value, cst.Call)):
+            return True
+        return any(name in self._followed for name in self.source.inside(value, cst.Name))
 
-def _seen_through(script: Script, node: cst.CSTNode) -> cst.CSTNode:
-    """The outermost expression around an output that is a view or a part of it: ``out.logits.detach()[0]`` for ``out``."""
-    while True:
+    def _variable(self, script: Script, bound: cst.Name | cst.Param) -> None:
+        if bound in self._variables:
+            return
+        self._variables.add(bound)
+        uses = list(_uses(script, bound))
+        self._followed.update(uses)
+        for use in uses:
+            if script is self.step.script and self.first <= self.source.order[use] <= self.last:
+                self._under_autocast(use)
+            elif not _is_under_autocast(script, use):
+                self._follow(script, use)
+
+    def _under_autocast(self, use: cst.CSTNode) -> None:
+        script, node = self.step.script, use
+        while isinstance(parent := self.source.parents[node], (cst.Attribute, cst.Subscript, cst.Call)):
+            if isinstance(parent, cst.Attribute) and parent.attr.value in _WRITES:
+                self._refuse(script, parent)
+            if not isinstance(parent, cst.Attribute) and getattr(parent, "value", getattr(parent, "func", None)) is not node:
+                break
+            node = parent
+        if isinstance(parent, cst.Arg):
+            call = self.source.parents[parent]
+            if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and call.func.attr.value in _WRITES:
+                self._refuse(script, call)
+        if isinstance(parent, cst.Assign) and any(_is_written_by_index(script, each.target) for each in parent.targets):
+            self._refuse(script, parent)
+
+    def _follow(self, script: Script, node: cst.CSTNode) -> None:
+        """Looks at what is done with an expression that is in half precision."""
+        if node in self._seen:
+            return
+        self._seen.add(node)
         parent = script.source.parents[node]
+        if len(self._seen) > _MOST:
+            self._refuse(script, parent)
         match parent:
             case cst.Subscript(value=value) if value is node:
-                node = parent
-            case cst.Attribute(value=value, attr=cst.Name(name)) if value is node:
-                call = script.source.parents[parent]
-                is_called = isinstance(call, cst.Call) and call.func is parent
-                if (is_called and name not in _KEEPS_DTYPE) or script.role(parent) is Role.NUMBER:
-                    return node
-                node = call if is_called else parent
+                self._follow(script, parent)
+            case cst.Attribute(value=value) if value is node:
+                self._attribute(script, parent)
+            case cst.BinaryOperation(left=left, operator=operator, right=right):
+                if isinstance(operator, cst.MatrixMultiply) and not self._is_of_outputs(script, left, right):
+                    self._refuse(script, parent)
+                self._follow(script, parent)
+            case cst.UnaryOperation(operator=cst.Minus() | cst.Plus()) | cst.IfExp():
+                self._follow(script, parent)
+            case cst.Comparison() | cst.ComparisonTarget() | cst.BooleanOperation() | cst.UnaryOperation():
+                return
+            case cst.Expr() | cst.FormattedStringExpression() | cst.Del() | cst.If() | cst.While() | cst.Assert():
+                return
+            case cst.Assign(targets=targets):
+                for target in targets:
+                    self._bound(script, target.target)
+            case cst.For(target=target, iter=iterated) | cst.CompFor(target=target, iter=iterated) if iterated is node:
+                self._bound(script, target)
+            case cst.Arg():
+                self._passed(script, parent, node)
+            case cst.Return():
+                self._returned(script, parent, None)
+            case cst.Element() if isinstance(holder := script.source.parents[parent], cst.Tuple):
+                self._in_tuple(script, holder, holder.elements.index(parent))
             case _:
-                return node
+                self._refuse(script, parent)
+
+    def _attribute(self, script: Script, attribute: cst.Attribute) -> None:
+        call, name = script.source.parents[attribute], attribute.attr.value
+        if isinstance(call, cst.Call) and call.func is attribute:
+            is_of_outputs = name in _PRODUCTS and self._is_of_outputs(script, *(arg.value for arg in call.args))
+            if name in _FOLLOWED or is_of_outputs or (name == "to" and not _casts(script, call)):
+                self._follow(script, call)
+            elif name not in _HARMLESS and not _casts_to_full(script, call):
+                self._refuse(script, call)
+        elif name not in library.NUMBER_ATTRIBUTES | {"dtype", "device"}:
+            self._follow(script, attribute)
+
+    def _bound(self, script: Script, target: cst.BaseExpression) -> None:
+        match target:
+            case cst.Name():
+                self._variable(script, target)
+            case cst.Tuple() | cst.List():
+                for element in target.elements:
+                    self._bound(script, element.value)
+            case cst.Subscript(value=written) if script.role(written) is Role.TENSOR:
+                if _is_written_by_index(script, target):
+                    self._refuse(script, script.source.parents[target])
+            case _:
+                self._refuse(script, target)
+
+    def _passed(self, script: Script, arg: cst.Arg, node: cst.CSTNode) -> None:
+        call = script.source.parents[arg]
+        name = script.name(call.func) if isinstance(call, cst.Call) else None
+        if not isinstance(call, cst.Call) or arg.star:
+            self._refuse(script, call)
+        elif is_display(script, call) or name in _BUILTINS or _is_of_metric(script, call, name):
+            return
+        elif name is not None and name.startswith("torch."):
+            last = name.rpartition(".")[2]
+            factors = [each.value for each in call.args if not isinstance(each.value, cst.SimpleString)]
+            if last in _FOLLOWED or (last in _PRODUCTS and self._is_of_outputs(script, *factors)):
+                self._follow(script, call)
+            elif last not in _HARMLESS | _LOSSES:
+                self._refuse(script, call)
+        elif script.role(call.func) is Role.MODULE:
+            if not is_criterion(script, call) or hazards.of_module(script, call.func):
+                self._refuse(script, call)
+            self._follow(script, call)
+        elif (callee := script.callee(call)) is not None and (parameter := parameter_of(callee, call, arg)) is not None:
+            self._variable(callee.script, parameter)
+        elif isinstance(call.func, cst.Attribute) and name is None and script.role(call.func.value) is Role.TENSOR:
+            is_of_outputs = call.func.attr.value in _PRODUCTS and self._is_of_outputs(script, call.func.value)
+            if call.func.attr.value not in _HARMLESS | _FOLLOWED | _ARITHMETIC and not is_of_outputs:
+                self._refuse(script, call)
+            self._follow(script, call)
+        elif not isinstance(call.func, cst.Attribute) or call.func.attr.value not in _BOARD:
+            self._refuse(script, call)
+
+    def _is_of_outputs(self, script: Script, *factors: cst.BaseExpression) -> bool:
+        """Whether all of a product's factors are outputs, or parts of them."""
+        return all(any(name in self._followed for name in script.source.inside(each, cst.Name)) for each in factors)
+
+    def _in_tuple(self, script: Script, holder: cst.Tuple, index: int) -> None:
+        parent = script.source.parents[holder]
+        if not isinstance(parent, cst.Return):
+            self._refuse(script, holder)
+        assert isinstance(parent, cst.Return)
+        self._returned(script, parent, index)
+
+    def _returned(self, script: Script, node: cst.Return, index: int | None) -> None:
+        function = script.function(node)
+        sites = script.call_sites(function) if function is not None else []
+        if not sites:
+            self._refuse(script, node)
+        for other, call in sites:
+            taken = other.source.parents[call]
+            if isinstance(taken, cst.Expr):
+                continue
+            if index is None:
+                self._follow(other, call)
+                continue
+            targets = [target.target for target in taken.targets] if isinstance(taken, cst.Assign) else []
+            if not targets or not all(isinstance(each, cst.Tuple) and index < len(each.elements) for each in targets):
+                self._refuse(other, call)
+            for target in targets:
+                assert isinstance(target, cst.Tuple)
+                self._bound(other, target.elements[index].value)
+
+    def _refuse(self, script: Script, node: cst.CSTNode) -> None:
+        line = script.source.position(script.source.span(node).start)[0]
+        where = f"line {line}" if script is self.step.script else f"{script.path.name} line {line}"
+        shown = " ".join(script.text(node).split())
+        raise CannotEdit(f"{where}: `{shown}` takes what the model gives, which would be in half precision")
+
+
+def _uses(script: Script, bound: cst.Name | cst.Param) -> Iterator[cst.Name]:
+    """The uses that a binding of a variable or parameter reaches, through ``x /= 2`` too; no targets."""
+    bindings: list[cst.CSTNode] = [bound]
+    for binding in bindings:
+        for use in script.names.uses(bound):
+            if use is binding or not any(each.node is binding for each in script.names.reaching(use)):
+                continue
+            parent = script.source.parents[use]
+            if isinstance(parent, cst.AugAssign) and parent.target is use:
+                bindings += [use] if use not in bindings else []
+            elif not isinstance(parent, cst.AssignTarget):
+                yield use
+
+
+def _is_full(script: Script, value: cst.BaseExpression, depth: int = 3) -> bool:
+    """Whether a value is certainly not in half precision: a loss, numbers of rows, a comparison, or cast."""
+    match value:
+        case cst.Comparison():
+            return True
+        case cst.Call(func=func):
+            name, method = script.name(func), func.attr.value if isinstance(func, cst.Attribute) else ""
+            last = name.rpartition(".")[2] if name is not None else method
+            if last in _HARMLESS | _LOSSES or is_criterion(script, value) or _casts_to_full(script, value):
+                return True
+            inner = func.value if name is None and isinstance(func, cst.Attribute) else None
+            return last in _FOLLOWED and inner is not None and _is_full(script, inner, depth)
+        case cst.Name() if depth:
+            found = script.names.reaching(value)
+            return bool(found) and all(
+                each.value is not None and not each.path and _is_full(script, each.value, depth - 1) for each in found
+            )
+    return False
+
+
+def _is_returned_in_full(script: Script, target: cst.BaseExpression, value: cst.BaseExpression, name: cst.Name) -> bool:
+    """Whether a variable of ``loss, rows = run(x)`` takes a part that a first-party function returns in full precision."""
+    callee = script.callee(value) if isinstance(value, cst.Call) else None
+    if callee is None or not isinstance(callee.node, cst.FunctionDef) or not isinstance(target, cst.Tuple):
+        return False
+    index = next((i for i, element in enumerate(target.elements) if element.value is name), None)
+    results = list(returned(callee))
+    return index is not None and all(
+        isinstance(result, cst.Tuple)
+        and index < len(result.elements)
+        and _is_full(callee.script, result.elements[index].value)
+        for result in results
+    )
+
+
+def _runs_network(script: Script, call: cst.Call) -> bool:
+    """Whether a call is one of a module that is no loss, or of a first-party function that runs one."""
+    if script.role(call.func) is Role.MODULE:
+        return not is_criterion(script, call)
+    callee = script.callee(call)
+    return callee is not None and isinstance(callee.node, cst.FunctionDef) and runs_module(callee)
+
+
+def _assigned(script: Script, statement: cst.CSTNode) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    """The targets in a statement, each with its value."""
+    for assign in script.source.inside(statement, cst.Assign):
+        yield from ((target.target, assign.value) for target in assign.targets)
+    for noted in script.source.inside(statement, cst.AnnAssign):
+        if noted.value is not None:
+            yield noted.target, noted.value
+    for named in script.source.inside(statement, cst.NamedExpr):
+        yield named.target, named.value
 
 
 def _is_under_autocast(script: Script, node: cst.CSTNode) -> bool:
@@ -114,44 +322,24 @@ def _is_under_autocast(script: Script, node: cst.CSTNode) -> bool:
     )
 
 
-def _refuse_meeting(use: reach.Use, step: Step, *, half: bool) -> None:
-    """Raises where a tensor in half precision is handed to what takes float32."""
-    script, met = use.script, _meets(use.script, use.node, half=half)
-    if met is not None:
-        line = script.source.position(script.source.span(met).start)[0]
-        where = f"line {line}" if script is step.script else f"{script.path.name} line {line}"
-        shown = " ".join(script.text(met).split())
-        raise CannotEdit(f"{where}: `{shown}` is handed what the model gives, and takes float32")
+def _casts(script: Script, call: cst.Call) -> bool:
+    """Whether ``x.to(...)`` is told a dtype, and not only a device."""
+    return any(script.roles.calls.is_dtype(arg.value) or script.text(arg.value).endswith(".dtype") for arg in call.args)
 
 
-def _meets(script: Script, node: cst.CSTNode, *, half: bool) -> cst.CSTNode | None:
-    parent = script.source.parents[node]
-    match parent:
-        case cst.Arg() if isinstance(call := script.source.parents[parent], cst.Call):
-            return call if _takes_full(script, call, half=half) else None
-        case cst.Attribute(value=value, attr=cst.Name(name)) if value is node:
-            call = script.source.parents[parent]
-            is_called = isinstance(call, cst.Call) and call.func is parent
-            is_refused = name in _ONE_DTYPE | _FULL_ONLY or (name == "numpy" and not half)
-            return call if is_called and is_refused else None
-        case cst.BinaryOperation(operator=cst.MatrixMultiply()):
-            return parent
-        case cst.Assign(targets=targets) if any(_is_written_by_index(script, each.target) for each in targets):
-            return parent
-    return None
+def _casts_to_full(script: Script, call: cst.Call) -> bool:
+    """Whether ``x.to(...)``, ``x.type(...)`` or ``x.type_as(...)`` casts to what is not named as half precision."""
+    method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+    is_cast = method in ("type", "type_as") or (method == "to" and _casts(script, call))
+    return is_cast and not any("16" in script.text(arg.value) or "half" in script.text(arg.value) for arg in call.args)
 
 
-def _takes_full(script: Script, call: cst.Call, *, half: bool) -> bool:
-    name = script.name(call.func)
-    if name is not None and name.startswith("torch."):
-        last = name.rpartition(".")[2]
-        return last in _ONE_DTYPE | _FULL_ONLY or name.startswith(("torch.linalg.", "torch.fft."))
-    if name is not None and name.startswith(("numpy.", *_METRICS)):
-        return not half and name.startswith("numpy.")
-    if script.role(call.func) is Role.MODULE:
-        made_of = network(script, call.func)
-        return bool(made_of.convolutions or made_of.attention or made_of.recurrent or made_of.linears)
-    return isinstance(call.func, cst.Attribute) and name is None and call.func.attr.value in _ONE_DTYPE
+def _is_of_metric(script: Script, call: cst.Call, name: str | None) -> bool:
+    """Whether a call is one of a metric of a library's."""
+    held = call.func.value if isinstance(call.func, cst.Attribute) else call.func
+    made = script.value(held).made
+    names = (name or "", (made.script.name(made.call.func) or "") if made is not None else "")
+    return any(each.startswith(_METRICS) for each in names)
 
 
 def _is_written_by_index(script: Script, target: cst.BaseExpression) -> bool:
@@ -159,4 +347,4 @@ def _is_written_by_index(script: Script, target: cst.BaseExpression) -> bool:
     if not isinstance(target, cst.Subscript):
         return False
     indices = [part.slice.value for part in target.slice if isinstance(part.slice, cst.Index)]
-    return any(script.role(index) is Role.TENSOR for index in indices)
+    return any(script.role(index) not in (Role.NUMBER, Role.STRING) for index in indices)

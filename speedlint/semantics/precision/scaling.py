@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import libcst as cst
 
@@ -109,24 +110,27 @@ def _only_step(step: Step) -> cst.Call:
 
 
 def _free_name(step: Step, optimizer: cst.BaseExpression) -> str:
-    """The name of the scaler beside an optimizer: another one for each optimizer of a function or class."""
-    script, home = step.script, _home(step)
+    """The name of the scaler beside an optimizer: another one for each optimizer of a scope or class."""
+    script, home = step.script, _home(step.script, optimizer)
     taken = {name.value for name in script.source.of(cst.Name)}
-    free = [name for name in _NAMES if name not in taken]
-    calls = [call for each in training_steps(script) if _home(each) is home for call in each.optimizer_steps()]
+    free = (name for name in (*_NAMES, *(f"{_NAMES[0]}_{number}" for number in range(1, 100))) if name not in taken)
+    calls = [call for each in training_steps(script) for call in each.optimizer_steps()]
     stepped = [call.func.value for call in calls if isinstance(call.func, cst.Attribute)]
-    named = list(dict.fromkeys(script.text(each) for each in stepped if script.role(each) is Role.OPTIMIZER))
+    beside = [each for each in stepped if script.role(each) is Role.OPTIMIZER and _home(script, each) is home]
+    named = list(dict.fromkeys(script.text(each) for each in beside))
     own = script.text(optimizer)
-    rank = named.index(own) if own in named else len(named)
-    if rank >= len(free):
+    name = next(islice(free, named.index(own) if own in named else len(named), None), None)
+    if name is None:
         raise CannotEdit("the names for a scaler are taken")
-    return f"self.{free[rank]}" if isinstance(optimizer, cst.Attribute) else free[rank]
+    return f"self.{name}" if isinstance(optimizer, cst.Attribute) else name
 
 
-def _home(step: Step) -> cst.CSTNode | None:
-    """The class or function whose code a step is."""
-    function = step.script.function(step.backward)
-    return (step.script.names.owner(function) or function) if function is not None else None
+def _home(script: Script, optimizer: cst.BaseExpression) -> object:
+    """The scope of a variable, or the class whose attribute it is."""
+    if isinstance(optimizer, cst.Name):
+        return script.names.scope(optimizer).lookup(optimizer.value)
+    function = script.function(optimizer)
+    return script.names.owner(function) if function is not None else None
 
 
 def _where_made(step: Step, optimizer: cst.BaseExpression) -> cst.CSTNode:
@@ -309,9 +313,14 @@ def _saved(script: Script, call: cst.Call, scaler: str) -> Edit:
     before = script.source.line_text(line)
     own_line = before.strip().startswith(script.text(entry.key))
     quote = entry.key.quote
-    text = f"{quote}scaler{quote}: {scaler}.state_dict()"
+    text = f"{quote}{_key(scaler)}{quote}: {scaler}.state_dict()"
     indent = before[: len(before) - len(before.lstrip())]
     return Edit(script.path, span.end, span.end, f",\n{indent}{text}" if own_line else f", {text}")
+
+
+def _key(scaler: str) -> str:
+    """What the state of a scaler is called in a checkpoint."""
+    return scaler.rpartition(".")[2]
 
 
 def _loaded(script: Script, call: cst.Call, scaler: str) -> Edit:
@@ -321,6 +330,7 @@ def _loaded(script: Script, call: cst.Call, scaler: str) -> Edit:
                 value=cst.Subscript(value=cst.Name() as saved, slice=[cst.SubscriptElement(cst.Index(cst.SimpleString()))])
             )
         ]:
-            lines = [f'if {saved.value}.get("scaler"):', f'    {scaler}.load_state_dict({saved.value}["scaler"])']
+            key = _key(scaler)
+            lines = [f'if {saved.value}.get("{key}"):', f'    {scaler}.load_state_dict({saved.value}["{key}"])']
             return edits.insert_after(script.source, call, lines)
     raise CannotEdit("the optimizer's state is not loaded from an entry of a checkpoint")

@@ -1,0 +1,166 @@
+"""What half precision breaks: losses and functions that raise under autocast, numbers that vanish or overflow in float16."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from speedlint.semantics.model.networks import PRODUCT_METHODS, root_definition, with_named
+from speedlint.semantics.script import Script
+from speedlint.semantics.steps import Step, modules_of
+from speedlint.semantics.terms import Role
+from speedlint.semantics.training import Root, roots
+
+_HALF_MAX = 65504
+_HALF_MIN = 6e-8
+_HALF_NEAR_ONE = 0.9997
+_NUMBERS = (Role.NUMBER, Role.STRING, Role.NONE)
+_CLAMPS = ("clamp", "clamp_", "clamp_min", "clamp_max", "clip", "clip_")
+
+
+@dataclass(frozen=True, slots=True)
+class Hazard:
+    """A place in a network or a loss that fails, or loses its meaning, under autocast; ``half_only``: in float16 alone."""
+
+    script: Script
+    node: cst.CSTNode
+    why: str
+    half_only: bool = False
+
+
+def of_step(step: Step) -> list[Hazard]:
+    """What half precision breaks in the statements of a step, in its modules, and in all that these name and call."""
+    own = (each for statement in step.statements for each in of_code(step.script, statement))
+    return list(dict.fromkeys((*own, *_of_roots(modules_of(step)))))
+
+
+def of_module(script: Script, module: cst.CSTNode) -> list[Hazard]:
+    """The same for a module, the value of an expression."""
+    return list(_of_roots(roots(script, module)))
+
+
+def _of_roots(found: list[Root]) -> Iterator[Hazard]:
+    for script, node in found:
+        definition = root_definition(script, node)
+        yield from of_code(script, node) if definition is None else of_code(definition.script, definition.node)
+
+
+def of_code(script: Script, top: cst.CSTNode) -> list[Hazard]:
+    """The same for a piece of code."""
+    return script.once(("hazards", top), lambda: list(dict.fromkeys(_find(script, top))), [])
+
+
+def _find(script: Script, top: cst.CSTNode) -> Iterator[Hazard]:
+    for place, node in with_named(script, top, called=True):
+        for call in place.source.inside(node, cst.Call):
+            yield from _of_call(place, call)
+        yield from _vanishing(place, node)
+        yield from _index_writes(place, node)
+        if isinstance(node, cst.ClassDef):
+            yield from _custom_function(place, node)
+
+
+def _of_call(script: Script, call: cst.Call) -> list[Hazard]:
+    name, why, half_only = script.name(call.func), None, False
+    method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+    if name in ("torch.nn.BCELoss", "torch.nn.functional.binary_cross_entropy"):
+        why = f"`{script.text(call.func)}` raises under autocast; use its `with_logits` form on the logits"
+    elif method in ("masked_fill", "masked_fill_") and len(call.args) > 1 and _overflows(script, call.args[-1].value):
+        why, half_only = f"`{script.text(call.args[-1].value)}` does not fit in float16, so `{method}` raises", True
+    elif name is not None and (
+        name.startswith(("torch.linalg.", "torch.fft.", "torch.sparse.", "torch.cholesky", "torch.svd"))
+        or name in ("torch.inverse", "torch.det", "torch.logdet", "torch.spmm", "torch.stft", "torch.istft")
+    ):
+        why = f"`{script.text(call.func)}` is not made for float16"
+    elif name == "torch.autograd.grad":
+        why, half_only = "`torch.autograd.grad` differentiates the unscaled loss", True
+    elif _is_gram(script, call, method):
+        why, half_only = f"`{script.text(call)}` sums over every position, which float16 may not hold: leave it out", True
+    elif method == "double" and not call.args:
+        why = "it computes in double precision"
+    return [Hazard(script, call, why, half_only)] if why else []
+
+
+def _is_gram(script: Script, call: cst.Call, method: str) -> bool:
+    """Whether it multiplies a matrix by its own transpose, as a style loss does before it divides by the size."""
+    if method not in PRODUCT_METHODS or not isinstance(call.func, cst.Attribute):
+        return False
+    factors = [arg.value for arg in call.args]
+    if script.name(call.func) is None:
+        factors.insert(0, call.func.value)
+    if len(factors) < 2:
+        return False
+    second = factors[1]
+    bindings = script.names.reaching(second) if isinstance(second, cst.Name) else []
+    if len(bindings) == 1 and bindings[0].value is not None:
+        second = bindings[0].value
+    match second:
+        case cst.Call(func=cst.Attribute(value=base, attr=cst.Name(value="t" | "transpose" | "permute"))):
+            return script.text(base) == script.text(factors[0])
+        case cst.Attribute(value=base, attr=cst.Name(value="T" | "mT")):
+            return script.text(base) == script.text(factors[0])
+    return False
+
+
+def _vanishing(script: Script, top: cst.CSTNode) -> list[Hazard]:
+    """The small numbers that are added against division by zero, or clamped to, and round away in float16."""
+    found = []
+    for operation in script.source.inside(top, cst.BinaryOperation):
+        if isinstance(operation.operator, cst.Add) and any(
+            _vanishes(script, part) for part in (operation.left, operation.right)
+        ):
+            why = f"what `{script.text(operation)}` adds is zero in float16"
+            found.append(Hazard(script, operation, why, half_only=True))
+    for call in script.source.inside(top, cst.Call):
+        if (
+            isinstance(call.func, cst.Attribute)
+            and call.func.attr.value in _CLAMPS
+            and any(_vanishes(script, arg.value) for arg in call.args)
+        ):
+            why = f"the bounds of `{script.text(call)}` round away in float16"
+            found.append(Hazard(script, call, why, half_only=True))
+    return found
+
+
+def _index_writes(script: Script, top: cst.CSTNode) -> list[Hazard]:
+    """Assignments of tensors to what a tensor indexes: unlike slices, they raise where the dtypes differ."""
+    found = []
+    for target in script.source.inside(top, cst.AssignTarget):
+        assign = script.source.parents[target]
+        if not isinstance(target.target, cst.Subscript) or not isinstance(assign, cst.Assign):
+            continue
+        if script.role(target.target.value) is Role.MAPPING or script.role(assign.value) is Role.NUMBER:
+            continue
+        indices = [part.slice.value for part in target.target.slice if isinstance(part.slice, cst.Index)]
+        is_tensor = script.role(target.target.value) is Role.TENSOR
+        if any(script.role(each) is Role.TENSOR or (is_tensor and script.role(each) not in _NUMBERS) for each in indices):
+            why = f"`{script.text(target.target)} = ...` raises where autocast makes the dtypes differ"
+            found.append(Hazard(script, target.target, why))
+    return found
+
+
+def _vanishes(script: Script, expression: cst.BaseExpression) -> bool:
+    """Whether a constant is rounded to 0 or 1 in float16."""
+    if isinstance(expression, cst.SimpleString):
+        return False
+    constant = script.constant(expression)
+    value = constant.value if constant is not None else None
+    return isinstance(value, float) and (0 < value < _HALF_MIN or _HALF_NEAR_ONE < value < 1)
+
+
+def _custom_function(script: Script, top: cst.ClassDef) -> list[Hazard]:
+    """An autograd function that does not say how it runs under autocast."""
+    is_function = any(
+        script.name(base.value) in ("torch.autograd.Function", "torch.autograd.function.Function") for base in top.bases
+    )
+    if not is_function or "custom_fwd" in script.text(top):
+        return []
+    return [Hazard(script, top.name, f"the autograd function `{top.name.value}` is not written for autocast")]
+
+
+def _overflows(script: Script, expression: cst.BaseExpression) -> bool:
+    constant = script.constant(expression)
+    value = constant.value if constant is not None else None
+    return isinstance(value, (int, float)) and _HALF_MAX < abs(value) < float("inf")
