@@ -758,8 +758,8 @@ class Roles:
         known = self.script.constant(asked) if asked is not None else None
         on_cpu = self.script.argument(call, "cpu")
         if on_cpu is None and (arguments := self.script.argument(call, "args", 1)) is not None:
-            made = self.script.value(arguments).made
-            told = [made.script.argument(made.call, name) for name in ("use_cpu", "no_cuda")] if made is not None else []
+            made = ((place, node) for place, node in self.origins(arguments) if isinstance(node, cst.Call))
+            told = (place.argument(node, name) for place, node in made for name in ("use_cpu", "no_cuda"))
             on_cpu = next((each for each in told if each is not None), None)
         is_on_cpu = on_cpu is not None and self.script.text(on_cpu) == "True"
         return is_on_cpu or parser is not None or (known is not None and known.value in library.NOT_CUDA)
