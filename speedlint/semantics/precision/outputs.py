@@ -8,11 +8,13 @@ does not mind, since a float32 layer, a product with a float32 tensor, an assign
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NoReturn
 
 import libcst as cst
 
 from speedlint.edits import CannotEdit
 from speedlint.semantics import library
+from speedlint.semantics.names import Kind
 from speedlint.semantics.precision import hazards
 from speedlint.semantics.reach import parameter_of
 from speedlint.semantics.script import Script
@@ -39,6 +41,7 @@ _PRODUCTS = frozenset("bmm dot einsum matmul mm mv".split())
 _ARITHMETIC = frozenset("add add_ copy_ div mul mul_ sub sub_".split())
 _LOSSES = frozenset("cross_entropy kl_div l1_loss mse_loss nll_loss smooth_l1_loss".split())
 _BUILTINS = frozenset("bool float id int isinstance len repr str type".split())
+_SEQUENCES = ("list", "reversed", "tuple", "zip")
 _BOARD = frozenset("add_histogram add_image add_images add_scalar add_scalars".split())
 _METRICS = ("torchmetrics.", "torcheval.", "ignite.metrics.")
 _WRITES = frozenset(
@@ -150,11 +153,13 @@ class _Outputs:
             case cst.For(target=target, iter=iterated) | cst.CompFor(target=target, iter=iterated) if iterated is node:
                 self._bound(script, target)
             case cst.Arg():
-                self._passed(script, parent, node)
+                self._passed(script, parent)
             case cst.Return():
                 self._returned(script, parent, None)
-            case cst.Element() if isinstance(holder := script.source.parents[parent], cst.Tuple):
-                self._in_tuple(script, holder, holder.elements.index(parent))
+            case cst.Element() if isinstance(holder := script.source.parents[parent], cst.Tuple | cst.List):
+                self._in_sequence(script, holder, holder.elements.index(parent))
+            case cst.ListComp(elt=element) | cst.GeneratorExp(elt=element) if element is node:
+                self._follow(script, parent)
             case _:
                 self._refuse(script, parent)
 
@@ -162,6 +167,8 @@ class _Outputs:
         call, name = script.source.parents[attribute], attribute.attr.value
         if isinstance(call, cst.Call) and call.func is attribute:
             is_of_outputs = name in _PRODUCTS and self._is_of_outputs(script, *(arg.value for arg in call.args))
+            if name in ("append", "extend", "clear"):
+                return
             if name in _FOLLOWED or is_of_outputs or (name == "to" and not _casts(script, call)):
                 self._follow(script, call)
             elif name not in _HARMLESS and not _casts_to_full(script, call):
@@ -182,44 +189,59 @@ class _Outputs:
             case _:
                 self._refuse(script, target)
 
-    def _passed(self, script: Script, arg: cst.Arg, node: cst.CSTNode) -> None:
+    def _passed(self, script: Script, arg: cst.Arg) -> None:
         call = script.source.parents[arg]
-        name = script.name(call.func) if isinstance(call, cst.Call) else None
         if not isinstance(call, cst.Call) or arg.star:
             self._refuse(script, call)
-        elif is_display(script, call) or name in _BUILTINS or _is_of_metric(script, call, name):
-            return
-        elif name is not None and name.startswith("torch."):
-            last = name.rpartition(".")[2]
-            factors = [each.value for each in call.args if not isinstance(each.value, cst.SimpleString)]
-            if last in _FOLLOWED or (last in _PRODUCTS and self._is_of_outputs(script, *factors)):
-                self._follow(script, call)
-            elif last not in _HARMLESS | _LOSSES:
-                self._refuse(script, call)
+        name = script.name(call.func)
+        if not (is_display(script, call) or name in _BUILTINS or _is_of_metric(script, call, name)):
+            self._handed_to(script, call, arg, name)
+
+    def _handed_to(self, script: Script, call: cst.Call, arg: cst.Arg, name: str | None) -> None:
+        last = name.rpartition(".")[2] if name is not None and name.startswith("torch.") else ""
+        factors = [each.value for each in call.args if not isinstance(each.value, cst.SimpleString)]
+        if name in _SEQUENCES or last in _FOLLOWED or (last in _PRODUCTS and self._is_of_outputs(script, *factors)):
+            self._follow(script, call)
+        elif last and last not in _HARMLESS | _LOSSES:
+            self._refuse(script, call)
         elif script.role(call.func) is Role.MODULE:
             if not is_criterion(script, call) or hazards.of_module(script, call.func):
                 self._refuse(script, call)
             self._follow(script, call)
         elif (callee := script.callee(call)) is not None and (parameter := parameter_of(callee, call, arg)) is not None:
             self._variable(callee.script, parameter)
-        elif isinstance(call.func, cst.Attribute) and name is None and script.role(call.func.value) is Role.TENSOR:
-            is_of_outputs = call.func.attr.value in _PRODUCTS and self._is_of_outputs(script, call.func.value)
-            if call.func.attr.value not in _HARMLESS | _FOLLOWED | _ARITHMETIC and not is_of_outputs:
+        elif isinstance(call.func, cst.Attribute) and name is None:
+            self._handed_to_method(script, call, call.func)
+        elif not last:
+            self._refuse(script, call)
+
+    def _handed_to_method(self, script: Script, call: cst.Call, method: cst.Attribute) -> None:
+        name, held = method.attr.value, method.value
+        role = script.role(held)
+        if name in ("append", "extend") and role is Role.SEQUENCE and isinstance(held, cst.Name):
+            for binding in script.names.reaching(held):
+                if binding.kind is not Kind.ASSIGN or binding.path or not isinstance(binding.node, cst.Name):
+                    self._refuse(script, call)
+                self._variable(script, binding.node)
+        elif role is Role.TENSOR:
+            if name not in _HARMLESS | _FOLLOWED | _ARITHMETIC and not (
+                name in _PRODUCTS and self._is_of_outputs(script, held)
+            ):
                 self._refuse(script, call)
             self._follow(script, call)
-        elif not isinstance(call.func, cst.Attribute) or call.func.attr.value not in _BOARD:
+        elif name not in _BOARD:
             self._refuse(script, call)
 
     def _is_of_outputs(self, script: Script, *factors: cst.BaseExpression) -> bool:
         """Whether all of a product's factors are outputs, or parts of them."""
         return all(any(name in self._followed for name in script.source.inside(each, cst.Name)) for each in factors)
 
-    def _in_tuple(self, script: Script, holder: cst.Tuple, index: int) -> None:
+    def _in_sequence(self, script: Script, holder: cst.Tuple | cst.List, index: int) -> None:
         parent = script.source.parents[holder]
-        if not isinstance(parent, cst.Return):
-            self._refuse(script, holder)
-        assert isinstance(parent, cst.Return)
-        self._returned(script, parent, index)
+        if isinstance(holder, cst.Tuple) and isinstance(parent, cst.Return):
+            self._returned(script, parent, index)
+        else:
+            self._follow(script, holder)
 
     def _returned(self, script: Script, node: cst.Return, index: int | None) -> None:
         function = script.function(node)
@@ -240,7 +262,7 @@ class _Outputs:
                 assert isinstance(target, cst.Tuple)
                 self._bound(other, target.elements[index].value)
 
-    def _refuse(self, script: Script, node: cst.CSTNode) -> None:
+    def _refuse(self, script: Script, node: cst.CSTNode) -> NoReturn:
         line = script.source.position(script.source.span(node).start)[0]
         where = f"line {line}" if script is self.step.script else f"{script.path.name} line {line}"
         shown = " ".join(script.text(node).split())
