@@ -33,8 +33,8 @@ _FOLLOWED = frozenset(
 """What gives half precision for half precision, and takes it."""
 _HARMLESS = frozenset(
     "all any argmax argmin argsort backward bool dim double element_size eq equal float ge gt int is_contiguous "
-    "isfinite isinf isnan item le long lt max min ndimension ne nelement numel register_hook retain_grad size "
-    "sort storage_offset stride tolist topk".split()
+    "isfinite isinf isnan item le long lt ndimension ne nelement numel register_hook retain_grad size "
+    "storage_offset stride tolist".split()
 )
 """What takes half precision and gives none, or none that is read."""
 _PRODUCTS = frozenset("bmm dot einsum matmul mm mv".split())
@@ -169,7 +169,9 @@ class _Outputs:
             is_of_outputs = name in _PRODUCTS and self._is_of_outputs(script, *(arg.value for arg in call.args))
             if name in ("append", "extend", "clear"):
                 return
-            if name in _FOLLOWED or is_of_outputs or (name == "to" and not _casts(script, call)):
+            if name in library.PAIRS_WITH_DIM:
+                self._pair(script, call)
+            elif name in _FOLLOWED or is_of_outputs or (name == "to" and not _casts(script, call)):
                 self._follow(script, call)
             elif name not in _HARMLESS and not _casts_to_full(script, call):
                 self._refuse(script, call)
@@ -202,6 +204,8 @@ class _Outputs:
         factors = [each.value for each in call.args if not isinstance(each.value, cst.SimpleString)]
         if name in _SEQUENCES or last in _FOLLOWED or (last in _PRODUCTS and self._is_of_outputs(script, *factors)):
             self._follow(script, call)
+        elif last in library.PAIRS_WITH_DIM:
+            self._pair(script, call)
         elif last and last not in _HARMLESS | _LOSSES:
             self._refuse(script, call)
         elif script.role(call.func) is Role.MODULE:
@@ -231,6 +235,20 @@ class _Outputs:
             self._follow(script, call)
         elif name not in _BOARD:
             self._refuse(script, call)
+
+    def _pair(self, script: Script, call: cst.Call) -> None:
+        """``values, indices`` of ``x.max(1)`` and the like, of which the values are in half precision."""
+        match parent := script.source.parents[call]:
+            case cst.Assign(targets=[cst.AssignTarget(target=cst.Tuple(elements=[values, _]))]):
+                self._bound(script, values.value)
+            case cst.Attribute(attr=cst.Name("indices")):
+                return
+            case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Integer("1")))]):
+                return
+            case cst.Subscript() | cst.Attribute():
+                self._follow(script, parent if isinstance(parent, cst.Subscript) else call)
+            case _:
+                self._follow(script, call)
 
     def _is_of_outputs(self, script: Script, *factors: cst.BaseExpression) -> bool:
         """Whether all of a product's factors are outputs, or parts of them."""
