@@ -174,7 +174,9 @@ def test_half_precision_raises_where_it_meets_float32(name: str) -> None:
 
 def test_numpy_adds_up_in_half_precision() -> None:
     many = torch.full((300,), 300.0, dtype=torch.float16)
-    assert not math.isfinite(float(many.numpy().sum()))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert not math.isfinite(float(many.numpy().sum()))
     assert float(many.float().numpy().sum()) == 90_000
 
 
