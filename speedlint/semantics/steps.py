@@ -260,7 +260,7 @@ def is_criterion(script: Script, call: cst.Call) -> bool:
 
 
 def step_network(step: Step) -> Network:
-    """What the modules of a step, its losses included, are made of, and what half precision breaks in it."""
+    """What the modules of a step, its losses included, are made of."""
     script = step.script
     found = [code_network(script, statement) for statement in step.statements]
     found += [root_network(*root) for root in modules_of(step)]
