@@ -18,7 +18,7 @@ from speedlint.semantics.frameworks import releases
 from speedlint.semantics.model.networks import is_small_linear, network
 from speedlint.semantics.precision.halves import refuse_code_hazards, refuse_module_hazards
 from speedlint.semantics.script import Script
-from speedlint.semantics.terms import Definition, Role
+from speedlint.semantics.terms import Definition, Place, Role
 from speedlint.semantics.training import Root, roots
 from speedlint.semantics.values import returned
 
@@ -86,9 +86,20 @@ class Training:
     @property
     def is_on_gpu(self) -> bool:
         """Whether nothing keeps the trainer from a GPU, which it takes where there is one."""
-        if self.script.program.mentions(self.script, b"torch_xla"):
+        if self.script.program.mentions(self.script, b"torch_xla") or self._is_left_on_host():
             return False
         return not any(self.is_set(name) for name in _OTHER_DEVICES)
+
+    def _is_left_on_host(self) -> bool:
+        """Whether the code above the trainer moves a module to the CPU: it is meant to be trained there."""
+        source = self.place.source
+        return any(
+            self.place.value(call).place is Place.HOST
+            and self.place.role(call) is Role.MODULE
+            and self.place.function(call) is self.place.function(self.trainer)
+            and source.order[call] < source.order[self.trainer]
+            for call in self.place.method_calls("to")
+        )
 
     @property
     def is_trial(self) -> bool:
