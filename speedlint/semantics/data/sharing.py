@@ -67,12 +67,12 @@ def _imports_teller(script: Script) -> bool:
 
 
 def trains_again(found: Loader) -> bool:
-    """Whether a loop of training steps reads the loader once in each of several epochs."""
+    """Whether a loop of training steps reads the loader once in each of several epochs, in a program that steps an optimizer."""
     trains = any(
         isinstance(start.node, cst.For) and start.script.loops.kind(start.node) is Frequency.STEP and start.repeated
         for start in found.starts
     )
-    return trains and found.is_read_again
+    return trains and found.is_read_again and any(place.method_calls("step") for place in found.script.everywhere(b".step("))
 
 
 def wraps(found: Loader) -> tuple[Script, cst.Call] | None:
