@@ -67,7 +67,7 @@ def _imports_teller(script: Script) -> bool:
 
 
 def trains_again(found: Loader) -> bool:
-    """Whether a loop of training steps reads the loader once in each of several epochs, in a program that steps something."""
+    """Whether a loop of training steps reads the loader in each of several epochs, in a program that steps an optimizer."""
     trains = any(
         isinstance(start.node, cst.For) and start.script.loops.kind(start.node) is Frequency.STEP and start.repeated
         for start in found.starts
