@@ -261,3 +261,31 @@ main()
 )
 def test_an_option_that_something_sets_is_not_the_same_in_each_epoch(tmp_path: Path, report: str, is_found: bool) -> None:
     assert bool(_found(tmp_path, REMADE.replace("{report}", report), "SPD211")) is is_found
+
+
+ON_HOST = """\
+from transformers import AutoModelForSequenceClassification, Trainer, TrainingArguments
+
+model = AutoModelForSequenceClassification.from_pretrained("bert-base-cased")
+teacher = AutoModelForSequenceClassification.from_pretrained("bert-large-cased")
+{before}
+args = TrainingArguments("out")
+Trainer(model, args, train_dataset=[]).train()
+{after}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_found"),
+    [
+        ('device = "cpu"\nmodel.to(device)', "", False),
+        ('model.to("cuda")', "", True),
+        ('teacher.to("cpu")', "", True),
+        ("", 'model.to("cpu")', True),
+        ('model.to("cpu")', 'model.to("cuda")', True),
+    ],
+)
+def test_a_model_put_on_the_host_is_meant_to_be_trained_there(
+    tmp_path: Path, before: str, after: str, is_found: bool
+) -> None:
+    assert bool(_found(tmp_path, ON_HOST.format(before=before, after=after), "SPD801")) is is_found

@@ -64,9 +64,8 @@ _DECIDES = ("cpu", "deepspeed_plugin", "deepspeed_plugins", "fsdp_plugin", "fp16
 def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     if not script.is_call_to(call, *library.ACCELERATORS) or script.hides_arguments(call) or evaluation.is_test(script):
         return
-    if any(_is_set(script, script.argument(call, name)) for name in _DECIDES) or launch.chooses_precision(script):
-        return
-    if _is_set(script, accelerated.asked_for(script, call)):
+    decides = [accelerated.asked_for(script, call), *(script.argument(call, name) for name in _DECIDES)]
+    if any(_is_set(script, each) for each in decides) or launch.chooses_precision(script):
         return
     if any(True for _ in script.calls_on(call, "backward")):
         yield _finding(call, script)

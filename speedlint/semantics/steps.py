@@ -237,11 +237,12 @@ def runs_module(function: Definition) -> bool:
     """Whether a first-party function calls a module that is not a loss, itself or through the functions it calls."""
     script, node = function.script, function.node
     return script.once(
-        ("runs module", node), lambda: any(_runs(script, c) for c in script.source.inside(node, cst.Call)), False
+        ("runs module", node), lambda: any(runs_network(script, c) for c in script.source.inside(node, cst.Call)), False
     )
 
 
-def _runs(script: Script, call: cst.Call) -> bool:
+def runs_network(script: Script, call: cst.Call) -> bool:
+    """Whether a call is one of a module that is no loss, or of a first-party function that runs one."""
     if script.role(call.func) is Role.MODULE:
         return not is_criterion(script, call)
     callee = script.callee(call)

@@ -91,13 +91,16 @@ class Training:
         return not any(self.is_set(name) for name in _OTHER_DEVICES)
 
     def _is_left_on_host(self) -> bool:
-        """Whether the code above the trainer moves a module to the CPU: it is meant to be trained there."""
-        source = self.place.source
+        """Whether the code above the trainer moves its model to the CPU, and nothing speaks of a GPU: it is to stay."""
+        if self.place.program.mentions(self.place, b"cuda"):
+            return False
+        order, models = self.place.source.order, {id(node) for _, node in self.models}
         return any(
-            self.place.value(call).place is Place.HOST
-            and self.place.role(call) is Role.MODULE
+            isinstance(call.func, cst.Attribute)
+            and self.place.value(call).place is Place.HOST
             and self.place.function(call) is self.place.function(self.trainer)
-            and source.order[call] < source.order[self.trainer]
+            and order[call] < order[self.trainer]
+            and models & {id(node) for _, node in roots(self.place, call.func.value)}
             for call in self.place.method_calls("to")
         )
 

@@ -229,8 +229,8 @@ def code_network(script: Script, top: cst.CSTNode) -> Network:
 
 
 def with_named(script: Script, top: cst.CSTNode, *, called: bool = False) -> Iterator[tuple[Script, cst.CSTNode]]:
-    """A piece of code, and the first-party classes and functions that it names, or else calls (``called``), and that these
-    do."""
+    """A piece of code, and the first-party classes and functions that it names, and that these name; also those that are
+    ``called`` in other ways."""
     todo: list[tuple[Script, cst.CSTNode]] = [(script, top)]
     seen = {top}
     while todo:

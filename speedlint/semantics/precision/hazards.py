@@ -125,20 +125,24 @@ def _vanishing(script: Script, top: cst.CSTNode) -> list[Hazard]:
 
 
 def _index_writes(script: Script, top: cst.CSTNode) -> list[Hazard]:
-    """Assignments of tensors to what a tensor indexes: unlike slices, they raise where the dtypes differ."""
+    """Assignments of tensors to rows: they raise where autocast makes the dtypes differ."""
     found = []
     for target in script.source.inside(top, cst.AssignTarget):
         assign = script.source.parents[target]
-        if not isinstance(target.target, cst.Subscript) or not isinstance(assign, cst.Assign):
-            continue
-        if script.role(target.target.value) is Role.MAPPING or script.role(assign.value) is Role.NUMBER:
-            continue
-        indices = [part.slice.value for part in target.target.slice if isinstance(part.slice, cst.Index)]
-        is_tensor = script.role(target.target.value) is Role.TENSOR
-        if any(script.role(each) is Role.TENSOR or (is_tensor and script.role(each) not in _NUMBERS) for each in indices):
+        is_number = isinstance(assign, cst.Assign) and script.role(assign.value) is Role.NUMBER
+        if isinstance(assign, cst.Assign) and not is_number and is_written_by_index(script, target.target):
             why = f"`{script.text(target.target)} = ...` raises where autocast makes the dtypes differ"
             found.append(Hazard(script, target.target, why))
     return found
+
+
+def is_written_by_index(script: Script, target: cst.BaseExpression) -> bool:
+    """Whether a target is ``x[rows]`` of a tensor: unlike those by slices, such an assignment casts nothing."""
+    if not isinstance(target, cst.Subscript) or script.role(target.value) is Role.MAPPING:
+        return False
+    is_tensor = script.role(target.value) is Role.TENSOR
+    indices = [script.role(part.slice.value) for part in target.slice if isinstance(part.slice, cst.Index)]
+    return any(index is Role.TENSOR or (is_tensor and index not in _NUMBERS) for index in indices)
 
 
 def _vanishes(script: Script, expression: cst.BaseExpression) -> bool:

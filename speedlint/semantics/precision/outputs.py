@@ -18,7 +18,7 @@ from speedlint.semantics.names import Kind
 from speedlint.semantics.precision import hazards
 from speedlint.semantics.reach import parameter_of
 from speedlint.semantics.script import Script
-from speedlint.semantics.steps import Step, attributes_set, is_criterion, runs_module
+from speedlint.semantics.steps import Step, attributes_set, is_criterion, runs_network
 from speedlint.semantics.sync.displays import is_display
 from speedlint.semantics.terms import Role
 from speedlint.semantics.values import returned
@@ -93,7 +93,7 @@ class _Outputs:
         script = self.step.script
         if _is_full(script, value):
             return False
-        if any(_runs_network(script, call) for call in self.source.inside(value, cst.Call)):
+        if any(runs_network(script, call) for call in self.source.inside(value, cst.Call)):
             return True
         return any(name in self._followed for name in self.source.inside(value, cst.Name))
 
@@ -121,7 +121,9 @@ class _Outputs:
             call = self.source.parents[parent]
             if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and call.func.attr.value in _WRITES:
                 self._refuse(script, call)
-        if isinstance(parent, cst.Assign) and any(_is_written_by_index(script, each.target) for each in parent.targets):
+        if isinstance(parent, cst.Assign) and any(
+            hazards.is_written_by_index(script, each.target) for each in parent.targets
+        ):
             self._refuse(script, parent)
 
     def _follow(self, script: Script, node: cst.CSTNode) -> None:
@@ -186,7 +188,7 @@ class _Outputs:
                 for element in target.elements:
                     self._bound(script, element.value)
             case cst.Subscript(value=written) if script.role(written) is Role.TENSOR:
-                if _is_written_by_index(script, target):
+                if hazards.is_written_by_index(script, target):
                     self._refuse(script, script.source.parents[target])
             case _:
                 self._refuse(script, target)
@@ -336,14 +338,6 @@ def _is_returned_in_full(script: Script, target: cst.BaseExpression, value: cst.
     )
 
 
-def _runs_network(script: Script, call: cst.Call) -> bool:
-    """Whether a call is one of a module that is no loss, or of a first-party function that runs one."""
-    if script.role(call.func) is Role.MODULE:
-        return not is_criterion(script, call)
-    callee = script.callee(call)
-    return callee is not None and isinstance(callee.node, cst.FunctionDef) and runs_module(callee)
-
-
 def _assigned(script: Script, statement: cst.CSTNode) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
     """The targets in a statement, each with its value."""
     for assign in script.source.inside(statement, cst.Assign):
@@ -380,11 +374,3 @@ def _is_of_metric(script: Script, call: cst.Call, name: str | None) -> bool:
     made = script.value(held).made
     names = (name or "", (made.script.name(made.call.func) or "") if made is not None else "")
     return any(each.startswith(_METRICS) for each in names)
-
-
-def _is_written_by_index(script: Script, target: cst.BaseExpression) -> bool:
-    """Whether a target is ``x[rows]``: unlike those by slices, such an assignment casts nothing."""
-    if not isinstance(target, cst.Subscript):
-        return False
-    indices = [part.slice.value for part in target.slice if isinstance(part.slice, cst.Index)]
-    return any(script.role(index) not in (Role.NUMBER, Role.STRING) for index in indices)
