@@ -9,7 +9,7 @@ _FEW = 100_000
 
 
 def main() -> None:
-    """Imports the command line without collecting garbage, which is a quarter of that time: libcst makes many classes."""
+    """Imports the command line without collecting garbage, which is a quarter of that time."""
     gc.disable()
     from speedlint.cli import main as command
 

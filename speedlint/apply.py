@@ -90,13 +90,11 @@ class Overlay:
         return self.originals[key]
 
     def source(self, key: str) -> Source:
-        """The file as it is now, parsed. Raises CannotEdit where its spans cannot be trusted."""
+        """The file as it is now, parsed. Raises CannotEdit where it cannot be read."""
         try:
             data = self.read(self.paths[key])
             if key not in self._sources or self._sources[key].data is not data:
                 self._sources[key] = Source.parse(self.paths[key], data)
         except (SourceError, OSError) as error:
             raise CannotEdit(str(error)) from None
-        if not self._sources[key].faithful:
-            raise CannotEdit("the file holds characters that hide where its parts begin")
         return self._sources[key]

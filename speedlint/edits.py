@@ -11,23 +11,20 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.rule import Edit
 from speedlint.source import Source, Span
 
-_LINES = (cst.SimpleStatementLine, cst.SimpleStatementSuite)
-_IMPORTS = (cst.Import, cst.ImportFrom)
-_STRINGS: tuple[type[cst.CSTNode], ...] = (cst.SimpleString, cst.FormattedString)
-if hasattr(cst, "TemplatedString"):
-    _STRINGS += (cst.TemplatedString,)
+_LINES = (syntax.SimpleStatementLine, syntax.SimpleStatementSuite)
+_IMPORTS = (syntax.Import, syntax.ImportFrom)
+_STRINGS = (syntax.SimpleString, syntax.FormattedString, syntax.TemplatedString)
 
 
 class CannotEdit(Exception):  # noqa: N818
     """A place whose text cannot be edited safely. ``str()`` says why, such as "it shares its line with other statements"."""
 
 
-def replace(source: Source, node: cst.CSTNode, text: str) -> Edit:
+def replace(source: Source, node: syntax.Node, text: str) -> Edit:
     """Replaces the node, its own parentheses included, by ``text``."""
     start, end = source.span(node)
     before, after = source.data[start - 1 : start].decode("latin-1"), source.data[end : end + 1].decode("latin-1")
@@ -43,14 +40,14 @@ def _joins(left: str, right: str) -> bool:
     return (left.isalnum() or left == "_") and (right.isalnum() or right == "_")
 
 
-def add_argument(source: Source, call: cst.Call, text: str) -> Edit:
+def add_argument(source: Source, call: syntax.Call, text: str) -> Edit:
     """Adds the argument ``text``, such as ``num_workers=4``, as the last; on its own line where the last one has one."""
     close = source.code_span(call).end - 1
     if not call.args:
         return Edit(source.path, close, close, text)
     last = call.args[-1]
     start, end = source.span(last)
-    if isinstance(last.value, cst.GeneratorExp) and not last.value.lpar:
+    if isinstance(last.value, syntax.GeneratorExp) and not source.text(last).startswith("("):
         return Edit(source.path, start, end, f"({source.text(last)}), {text}")
     comma = _after_comma(source, end, close)
     at, before, after = (end, ",", "") if comma is None else (comma, "", ",")
@@ -68,7 +65,7 @@ def _after_comma(source: Source, start: int, end: int) -> int | None:
     return start + len(text[: at + 1].encode(source.encoding)) if at >= 0 else None
 
 
-def set_argument(source: Source, call: cst.Call, name: str, value: str) -> Edit:
+def set_argument(source: Source, call: syntax.Call, name: str, value: str) -> Edit:
     """Gives the keyword argument ``name`` the value ``value``: in its place where it is there, else as a new argument."""
     for arg in call.args:
         if arg.keyword is not None and arg.keyword.value == name:
@@ -76,10 +73,10 @@ def set_argument(source: Source, call: cst.Call, name: str, value: str) -> Edit:
     return add_argument(source, call, f"{name}={value}")
 
 
-def remove_argument(source: Source, arg: cst.Arg) -> Edit:
+def remove_argument(source: Source, arg: syntax.Arg) -> Edit:
     """Removes an argument of a call with its comma, and with its line and the comment on it where it has its own."""
     call = source.parents[arg]
-    if not isinstance(call, cst.Call):
+    if not isinstance(call, syntax.Call):
         raise CannotEdit("it is not an argument of a call")
     index = call.args.index(arg)
     is_last = index == len(call.args) - 1
@@ -106,7 +103,7 @@ def _remove_from_line(source: Source, start: int, end: int) -> Edit:
     return Edit(source.path, start, end, "")
 
 
-def insert_before(source: Source, node: cst.CSTNode, lines: Sequence[str]) -> Edit:
+def insert_before(source: Source, node: syntax.Node, lines: Sequence[str]) -> Edit:
     """Puts whole lines above the statement the node stands in: above its decorators, below its comments.
 
     The lines get the statement's indentation in front of their own. Raises CannotEdit where the statement does not begin
@@ -116,7 +113,7 @@ def insert_before(source: Source, node: cst.CSTNode, lines: Sequence[str]) -> Ed
     return Edit(source.path, start, start, _block(lines, indent))
 
 
-def insert_after(source: Source, node: cst.CSTNode, lines: Sequence[str]) -> Edit:
+def insert_after(source: Source, node: syntax.Node, lines: Sequence[str]) -> Edit:
     """Puts whole lines below the statement the node stands in, below the comments that end its block.
 
     Raises CannotEdit where the statement does not end its line or is an ``elif``.
@@ -134,7 +131,7 @@ def _block(lines: Sequence[str], indent: str) -> str:
     return "".join(f"{indent}{line}\n" if line.strip() else "\n" for line in lines)
 
 
-def wrap(source: Source, first: cst.CSTNode, last: cst.CSTNode, header: str) -> tuple[Edit, ...]:
+def wrap(source: Source, first: syntax.Node, last: syntax.Node, header: str) -> tuple[Edit, ...]:
     """Puts the sibling statements from ``first`` to ``last`` under ``header``, such as ``with torch.no_grad():``.
 
     Every line is indented by one unit of the file, except blank ones and those that begin inside a string.
@@ -144,7 +141,7 @@ def wrap(source: Source, first: cst.CSTNode, last: cst.CSTNode, header: str) -> 
         raise CannotEdit("the statements do not stand in one block")
     start, indent = _beginning(source, first)
     end = _ending(source, last, indent)
-    unit = "\t" if "\t" in indent else source.module.default_indent
+    unit = "\t" if "\t" in indent else source.default_indent
     edits = [Edit(source.path, start + len(indent), start + len(indent), f"{header}\n{indent}{unit}")]
     inside_strings = _lines_inside_strings(source)
     for line in range(source.position(start)[0] + 1, source.position(end)[0] + 1):
@@ -165,7 +162,7 @@ def _lines_inside_strings(source: Source) -> set[int]:
     return lines
 
 
-def delete_statement(source: Source, node: cst.CSTNode) -> tuple[Edit, ...]:
+def delete_statement(source: Source, node: syntax.Node) -> tuple[Edit, ...]:
     """Removes a statement: with its line and the comment on it where it is alone there; comments above it stay.
 
     The only statement of a block becomes ``pass``.
@@ -173,13 +170,13 @@ def delete_statement(source: Source, node: cst.CSTNode) -> tuple[Edit, ...]:
     statement = _statement(source, node)
     line = _line_of(source, statement)
     start, end = _first_byte(source, statement), source.span(statement).end
-    if isinstance(line, _LINES) and len(line.body) > 1 and isinstance(statement, cst.BaseSmallStatement):
+    if isinstance(line, _LINES) and len(line.body) > 1 and isinstance(statement, syntax.BaseSmallStatement):
         index = line.body.index(statement)
         if index + 1 < len(line.body):
             return (Edit(source.path, start, source.span(line.body[index + 1]).start, ""),)
         return (Edit(source.path, source.span(line.body[index - 1]).end, end, ""),)
     block = source.parents[line]
-    if isinstance(line, cst.SimpleStatementSuite) or (isinstance(block, cst.IndentedBlock) and len(block.body) == 1):
+    if isinstance(line, syntax.SimpleStatementSuite) or (isinstance(block, syntax.IndentedBlock) and len(block.body) == 1):
         return (Edit(source.path, start, end, "pass"),)
     start, _ = _beginning(source, statement)
     following = _next_line(source, end)
@@ -222,42 +219,42 @@ def _is_blank_line(source: Source, line: int) -> bool:
     return line > len(source.line_starts) or not source.line_text(line).strip()
 
 
-def _is_import(statement: cst.CSTNode) -> bool:
-    return isinstance(statement, cst.SimpleStatementLine) and all(isinstance(part, _IMPORTS) for part in statement.body)
+def _is_import(statement: syntax.Node) -> bool:
+    return isinstance(statement, syntax.SimpleStatementLine) and all(isinstance(part, _IMPORTS) for part in statement.body)
 
 
-def _is_docstring(statement: cst.CSTNode) -> bool:
+def _is_docstring(statement: syntax.Node) -> bool:
     match statement:
-        case cst.SimpleStatementLine(body=[cst.Expr(value=cst.SimpleString() | cst.ConcatenatedString())]):
+        case syntax.SimpleStatementLine(body=[syntax.Expr(value=syntax.SimpleString() | syntax.ConcatenatedString())]):
             return True
     return False
 
 
-def _statement(source: Source, node: cst.CSTNode) -> cst.CSTNode:
+def _statement(source: Source, node: syntax.Node) -> syntax.Node:
     """The small or compound statement the node stands in; a line of one statement is that line."""
-    while not isinstance(node, (cst.BaseSmallStatement, cst.BaseStatement)):
-        if isinstance(node, cst.Module):
+    while not isinstance(node, (syntax.BaseSmallStatement, syntax.BaseStatement)):
+        if isinstance(node, syntax.Module):
             raise CannotEdit("it is no statement")
         node = source.parents[node]
     parent = source.parents[node]
-    return parent if isinstance(parent, cst.SimpleStatementLine) and len(parent.body) == 1 else node
+    return parent if isinstance(parent, syntax.SimpleStatementLine) and len(parent.body) == 1 else node
 
 
-def _line_of(source: Source, statement: cst.CSTNode) -> cst.CSTNode:
-    return source.parents[statement] if isinstance(statement, cst.BaseSmallStatement) else statement
+def _line_of(source: Source, statement: syntax.Node) -> syntax.Node:
+    return source.parents[statement] if isinstance(statement, syntax.BaseSmallStatement) else statement
 
 
-def _first_byte(source: Source, statement: cst.CSTNode) -> int:
-    decorators = statement.decorators if isinstance(statement, (cst.FunctionDef, cst.ClassDef)) else ()
+def _first_byte(source: Source, statement: syntax.Node) -> int:
+    decorators = statement.decorators if isinstance(statement, (syntax.FunctionDef, syntax.ClassDef)) else ()
     return source.span(decorators[0] if decorators else statement).start
 
 
-def _beginning(source: Source, statement: cst.CSTNode, *, may_follow: bool = False) -> tuple[int, str]:
+def _beginning(source: Source, statement: syntax.Node, *, may_follow: bool = False) -> tuple[int, str]:
     """The start of the statement's first line, and its indentation."""
     line = _line_of(source, statement)
-    if isinstance(line, cst.SimpleStatementSuite):
+    if isinstance(line, syntax.SimpleStatementSuite):
         raise CannotEdit("it stands on the line of its `if`, loop or function")
-    if isinstance(source.parents[line], cst.If):
+    if isinstance(source.parents[line], syntax.If):
         raise CannotEdit("it is an `elif`")
     start = _first_byte(source, line if may_follow else statement)
     indent = _indent(source, start)
@@ -269,14 +266,14 @@ def _beginning(source: Source, statement: cst.CSTNode, *, may_follow: bool = Fal
     return start - len(indent), indent
 
 
-def _ending(source: Source, statement: cst.CSTNode, indent: str) -> int:
+def _ending(source: Source, statement: syntax.Node, indent: str) -> int:
     """The end of the statement's last line, or of the comments below it that are indented more deeply."""
     end = source.span(statement).end
     line = _line_of(source, statement)
-    if isinstance(statement, cst.BaseSmallStatement) and source.span(line).end > end and not _ends_line(source, end):
+    if isinstance(statement, syntax.BaseSmallStatement) and source.span(line).end > end and not _ends_line(source, end):
         raise CannotEdit("other statements stand after it on its line")
     last = ahead = source.position(end)[0]
-    while isinstance(line, cst.BaseCompoundStatement) and ahead < len(source.line_starts):
+    while isinstance(line, syntax.BaseCompoundStatement) and ahead < len(source.line_starts):
         ahead += 1
         text = source.line_text(ahead)
         if text.lstrip().startswith("#") and text.startswith(indent) and text[len(indent)].isspace():

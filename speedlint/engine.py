@@ -8,11 +8,10 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import libcst as cst
-
 from speedlint import target
 from speedlint.config import Settings
 from speedlint.diagnostic import Diagnostic, Place, Proposal, Report
+from speedlint.facts import syntax
 from speedlint.files import Problem
 from speedlint.fixer import Read
 from speedlint.registry import Registry, covers
@@ -182,7 +181,7 @@ def _ignored(settings: Settings, path: Path) -> list[str]:
     ]
 
 
-def _callers(script: Script, node: cst.CSTNode, frequency: Frequency) -> list[Related]:
+def _callers(script: Script, node: syntax.Node, frequency: Frequency) -> list[Related]:
     """The calls through which a line of a helper runs in each step."""
     if frequency not in FREQUENT:
         return []

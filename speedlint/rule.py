@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import libcst as cst
+from speedlint.facts import syntax
 
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
@@ -61,7 +61,7 @@ class Related:
     """Another place that explains a finding: where a value is set, which call reaches the line."""
 
     source: Source
-    node: cst.CSTNode
+    node: syntax.Node
     message: str
 
 
@@ -73,7 +73,7 @@ class Finding:
     a fix must have it, together with the reason why speedlint did not write it.
     """
 
-    node: cst.CSTNode
+    node: syntax.Node
     message: str
     fix: Fix | None = None
     advice: str = ""
@@ -85,13 +85,13 @@ class Finding:
 class Rule:
     """A rule: its code, the node types it looks at, and the generator that looks.
 
-    ``check`` is called once for each node of type ``on`` (a whole-file rule says ``cst.Module``). A file that holds none of
-    the ``triggers`` is not looked at. ``off`` rules run only when selected. The file's name is the rule's name and its
+    ``check`` is called once for each node of type ``on`` (a whole-file rule says ``syntax.Module``). A file that holds none
+    of the ``triggers`` is not looked at. ``off`` rules run only when selected. The file's name is the rule's name and its
     docstring its documentation; the registry fills in both.
     """
 
     code: str
-    on: type[cst.CSTNode] | tuple[type[cst.CSTNode], ...]
+    on: type[syntax.Node] | tuple[type[syntax.Node], ...]
     check: Callable[[Any, Script], Iterator[Finding]]
     triggers: tuple[bytes, ...]
     off: bool = False

@@ -1,37 +1,38 @@
-"""One Python file: parsed once, walked once; its nodes by type, their parents, order, and byte spans.
+"""One Python file: its bytes, its nodes and their byte spans.
 
-Spans are offsets into the file's original bytes. libcst leaves a node's own parentheses out of its code range and does not
-reproduce every file (form feed, lone carriage return, whitespace after the last line), so the text is parsed with such
-characters replaced by others of the same length, and spans are measured on that.
+Spans are offsets into the file's original bytes. Python's tree leaves a node's own parentheses out of its place, so the text
+around it is read.
 """
 
 from __future__ import annotations
 
 import ast
 import bisect
-import dataclasses
 import itertools
 import re
 import tokenize
 import warnings
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar, cast
 
-import libcst as cst
-from libcst._nodes.internal import CodegenState
+from speedlint.facts import syntax
+from speedlint.facts.lower import TooDeep, lower
+from speedlint.facts.rows import Rows
 
-Node = TypeVar("Node", bound=cst.CSTNode)
+Node = TypeVar("Node", bound=syntax.Node)
 
 _BOM = b"\xef\xbb\xbf"
-_NOT_WALKED = re.compile(
-    r"whitespace|leading|lines_after|header|footer|[lr]par$|[lr]brac|comma|semicolon|equal|dot|colon|indent|trailing"
-    r"|default_(?:indent|newline)|encoding|has_|operator|relative|first_|second_|newline|star$|body_"
-)
-_MAX_DEPTH = 300  # libcst prints a tree with two Python calls a level, and Python's limit is 1000
-_MAX_BRACKETS = 100  # Python's own limit is 200; libcst's parser crashes between 1000 and 2000, earlier on small stacks
+_GAP = re.compile(rb"(?:[ \t\f\r\n\\]|#[^\r\n]*)*")
+_GAP_LENGTH = 4096
+"""Bytes of blank text looked through at once; the search goes on where there are more."""
+_STRINGS: tuple[type[syntax.Node], ...] = (syntax.SimpleString, syntax.FormattedString, syntax.TemplatedString)
+_NAMING = (
+    syntax.ImportAlias, syntax.AsName, syntax.NameItem, syntax.Attribute, syntax.MatchPattern, syntax.MatchAs,
+)  # fmt: skip
+"""What names stand below that are no expressions of their own."""
+_MAX_BRACKETS = 100  # Python's own limit is 200
 _TOO_DEEP = "is nested too deeply to be read, left alone; exclude it, or split the longest expression"
 _PREFIXES = re.compile(rb"(?:\b(?:not|lambda\b[^:\n]*:)[\s\\]*){100}")
 _SIGNS = re.compile(rb"(?:[-+~][\s\\]*){100}")
@@ -44,7 +45,6 @@ _STRINGS_AND_COMMENTS = re.compile(
 )
 _PYTHON_2 = re.compile(r"^\s*(?:print|exec)\s+[\"'\w]|except\s+\w+\s*,\s*\w+\s*:", re.MULTILINE)
 _LINE_END = re.compile(rb"\r\n|\n|\r")
-_LONE_CR = re.compile(r"\r(?!\n)")
 
 
 class SourceError(Exception):
@@ -62,55 +62,38 @@ class Span(NamedTuple):
     end: int
 
 
-class _Measure(CodegenState):
-    """Prints the module while recording, in characters, where each node begins and ends.
+class Column:
+    """One number of each row, asked for by node."""
 
-    Expressions are recorded with their own parentheses, statements without the empty lines and comments above them.
-    """
+    def __init__(self, numbers: Sequence[int]) -> None:
+        self._numbers = numbers
 
-    def __init__(self, module: cst.Module) -> None:
-        super().__init__(default_indent=module.default_indent, default_newline=module.default_newline)
-        self.at = 0
-        self.spans: dict[cst.CSTNode, tuple[int, int]] = {}
-        self.inner: dict[cst.CSTNode, tuple[int, int]] = {}
-        self.starts: list[int] = []
-
-    def add_token(self, value: str) -> None:
-        self.at += len(value)
-        self.tokens.append(value)
-
-    def add_indent_tokens(self) -> None:
-        for token in self.indent_tokens:
-            self.add_token(token)
-
-    def pop_trailing_newline(self) -> None:
-        if self.tokens:
-            self.at -= len(self.tokens.pop())
-
-    def before_codegen(self, node: cst.CSTNode) -> None:
-        self.starts.append(self.at)
-
-    def after_codegen(self, node: cst.CSTNode) -> None:
-        self.spans[node] = (self.starts.pop(), self.at)
-
-    def record_syntactic_position(  # type: ignore[override]
-        self, node: cst.CSTNode, *, start_node: cst.CSTNode | None = None, end_node: cst.CSTNode | None = None
-    ) -> AbstractContextManager[None]:
-        return _Inner(self, node, end_node)
+    def __getitem__(self, node: syntax.Node) -> int:
+        """The number in the node's row."""
+        return self._numbers[node.row]
 
 
-class _Inner(AbstractContextManager[None]):
-    """Records where a node begins and ends; a block ends with its last statement, not with the comments below it."""
+class Parents:
+    """Each node's parent."""
 
-    def __init__(self, state: _Measure, node: cst.CSTNode, end_node: cst.CSTNode | None) -> None:
-        self.state, self.node, self.end_node = state, node, end_node
+    def __init__(self, tree: syntax.Tree) -> None:
+        self._tree, self._rows = tree, tree.rows.parent
 
-    def __enter__(self) -> None:
-        self.start = self.state.at
+    def __getitem__(self, node: syntax.Node) -> syntax.Node:
+        """The node right above. Raises KeyError for a module."""
+        row = self._rows[node.row]
+        if row < 0:
+            raise KeyError(node)
+        return self._tree.node(row)
 
-    def __exit__(self, *_: object) -> None:
-        end = self.state.inner.get(self.end_node, (0, self.state.at))[1] if self.end_node else self.state.at
-        self.state.inner[self.node] = (self.start, end)
+    def __contains__(self, node: syntax.Node) -> bool:
+        """Whether it is no module."""
+        return self._rows[node.row] >= 0
+
+    def get(self, node: syntax.Node) -> syntax.Node | None:
+        """The node right above; None for a module."""
+        row = self._rows[node.row]
+        return self._tree.node(row) if row >= 0 else None
 
 
 class Source:
@@ -119,18 +102,19 @@ class Source:
     Attributes:
         path: where the file is, as it was asked for.
         data: its bytes.
-        module: the libcst tree.
-        nodes: all nodes by exact type, in source order. Whitespace, comments and punctuation are not walked.
-        parents: each walked node's parent.
-        order: each walked node's place in source order (pre-order).
+        tree: its nodes.
+        module: the node of the whole file.
+        parents: each node's parent.
+        order: each node's place in source order (pre-order).
     """
 
-    def __init__(self, path: Path, data: bytes, text: str, encoding: str, module: cst.Module) -> None:
-        self.path, self.data, self.text_, self.encoding, self.module = path, data, text, encoding, module
-        self.nodes: dict[type[cst.CSTNode], list[Any]] = {}
-        self.parents: dict[cst.CSTNode, cst.CSTNode] = {}
-        self.order: dict[cst.CSTNode, int] = {}
-        self._walk()
+    def __init__(self, path: Path, data: bytes, text: str, encoding: str, rows: Rows) -> None:
+        self.path, self.data, self.text_, self.encoding = path, data, text, encoding
+        self.tree = syntax.Tree(rows)
+        self.parents = Parents(self.tree)
+        self.order = Column(range(len(rows.kind)))
+        self._last = rows.last
+        self._spans: dict[int, Span] = {}
 
     @classmethod
     def parse(cls, path: Path, data: bytes) -> Source:
@@ -139,116 +123,171 @@ class Source:
         if _is_too_deep(data):
             raise SourceError(path, 1, _TOO_DEEP)
         try:
-            module = cst.parse_module(_printable(text))
-        except cst.ParserSyntaxError as error:
-            raise SourceError(path, *_syntax_problem(text, error.raw_line)) from None
-        except Exception as error:  # libcst 1.8 raises TypeError for `return(lambda: x)`
-            raise SourceError(
-                path, 1, f"cannot be parsed ({type(error).__name__} in libcst), left alone; exclude it"
-            ) from None
-        return cls(path, data, text, encoding, module)
+            rows = lower(text.encode(), parsed(text))
+        except SyntaxError as error:
+            raise SourceError(path, *_syntax_problem(text, error)) from None
+        except TooDeep as error:
+            raise SourceError(path, text.encode()[: error.offset].count(b"\n") + 1, _TOO_DEEP) from None
+        except (RecursionError, MemoryError):
+            raise SourceError(path, 1, _TOO_DEEP) from None
+        return cls(path, data, text, encoding, rows)
 
-    def _walk(self) -> None:
-        stack: list[tuple[cst.CSTNode, int]] = [(self.module, 0)]
-        while stack:
-            node, depth = stack.pop()
-            self.order[node] = len(self.order)
-            self.nodes.setdefault(type(node), []).append(node)
-            children = [(child, depth + 1) for child in _children(node)]
-            for child, _ in children:
-                self.parents[child] = node
-            if depth > _MAX_DEPTH:
-                raise SourceError(self.path, self._deep_line(node), _TOO_DEEP)
-            stack.extend(reversed(children))
-
-    def _deep_line(self, node: cst.CSTNode) -> int:
-        """The line of the module's statement that ``node`` stands in; measuring spans would exhaust the stack."""
-        statement = [node, *self.ancestors(node)][-2]
-        above = itertools.takewhile(lambda each: each is not statement, self.module.body)
-        code = self.module.with_changes(body=[*above], has_trailing_newline=True).code
-        return code.count("\n") + len(getattr(statement, "leading_lines", ())) + 1
+    @property
+    def module(self) -> syntax.Module:
+        """The node of the whole file."""
+        return cast(syntax.Module, self.tree.node(0))
 
     def of(self, kind: type[Node]) -> list[Node]:
         """All nodes of exactly this type, in source order."""
-        return self.nodes.get(kind, [])
+        return self.tree.of(kind)
 
-    def ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    def ancestors(self, node: syntax.Node) -> Iterator[syntax.Node]:
         """The nodes around ``node``, innermost first, without itself."""
-        while (parent := self.parents.get(node)) is not None:
-            yield parent
-            node = parent
+        above, node_of = self.tree.rows.parent, self.tree.node
+        row = above[node.row]
+        while row >= 0:
+            yield node_of(row)
+            row = above[row]
 
-    def enclosing(self, node: cst.CSTNode, *kinds: type[cst.CSTNode]) -> cst.CSTNode | None:
+    def enclosing(self, node: syntax.Node, *kinds: type[syntax.Node]) -> syntax.Node | None:
         """The innermost ancestor of exactly one of these types."""
         return next((up for up in self.ancestors(node) if type(up) in kinds), None)
 
-    def contains(self, outer: cst.CSTNode, node: cst.CSTNode) -> bool:
+    def contains(self, outer: syntax.Node, node: syntax.Node) -> bool:
         """Whether ``node`` is ``outer`` or stands inside it."""
-        return node is outer or any(up is outer for up in self.ancestors(node))
+        return node.tree is self.tree is outer.tree and outer.row <= node.row <= self._last[outer.row]
 
-    def inside(self, outer: cst.CSTNode, kind: type[Node]) -> Iterator[Node]:
+    def inside(self, outer: syntax.Node, kind: type[Node]) -> Iterator[Node]:
         """The nodes of exactly this type within ``outer``, in source order."""
-        first, last = self.order[outer], self.last(outer)
-        found = self.of(kind)
-        at = bisect.bisect_left(found, first, key=self.order.__getitem__)
-        while at < len(found) and self.order[found[at]] <= last:
-            yield found[at]
-            at += 1
+        kinds, number, tree = self.tree.rows.kind, kind.kind, self.tree
+        last = self._last[outer.row] + 1
+        at = kinds.find(number, outer.row, last)
+        while at >= 0:
+            yield tree.node(at)  # type: ignore[misc]
+            at = kinds.find(number, at + 1, last)
 
-    def last(self, node: cst.CSTNode) -> int:
+    def last(self, node: syntax.Node) -> int:
         """The place in source order of the last node within ``node``."""
-        return self._last[node]
+        return self._last[node.row]
 
-    @cached_property
-    def _last(self) -> dict[cst.CSTNode, int]:
-        last: dict[cst.CSTNode, int] = {}
-        for node in reversed(self.order):
-            last.setdefault(node, self.order[node])
-            parent = self.parents.get(node)
-            if parent is not None:
-                last[parent] = max(last.get(parent, 0), last[node])
-        return last
-
-    def statement(self, node: cst.CSTNode) -> cst.BaseStatement:
+    def statement(self, node: syntax.Node) -> syntax.BaseStatement:
         """The statement ``node`` stands in: a whole line of small statements, or a compound statement."""
         for up in itertools.chain((node,), self.ancestors(node)):
-            if isinstance(up, cst.BaseStatement):
+            if isinstance(up, syntax.BaseStatement):
                 return up
         raise ValueError("a module has no statement around it")
 
-    @cached_property
-    def _measured(self) -> _Measure:
-        state = _Measure(self.module)
-        self.module._codegen(state)
-        return state
+    # Spans
 
-    @cached_property
-    def faithful(self) -> bool:
-        """Whether the tree prints as the text it was parsed from, so that its spans can be trusted."""
-        return "".join(self._measured.tokens) == _printable(self.text_)
-
-    def _characters(self, node: cst.CSTNode) -> tuple[int, int]:
-        measured = self._measured
-        if isinstance(node, cst.BaseExpression):
-            return measured.spans[node]
-        if isinstance(node, cst.Param) and (last := node.default or node.annotation):
-            return measured.inner[node][0], self._characters(last)[1]
-        return measured.inner.get(node) or measured.spans[node]
-
-    def span(self, node: cst.CSTNode) -> Span:
+    def span(self, node: syntax.Node) -> Span:
         """The node's bytes, own parentheses included, whitespace, comments and line break around it left out."""
-        start, end = self._characters(node)
-        text = self.text_[start:end]
-        start += len(text) - len(text.lstrip()) if not isinstance(node, cst.Module) else 0
-        end -= len(text) - len(text.rstrip()) if not isinstance(node, cst.Module) else 0
-        return Span(self.byte_offset(start), self.byte_offset(max(start, end)))
+        found = self._spans.get(node.row)
+        if found is None:
+            found = self._spans[node.row] = self._span(node)
+        return found
 
-    def code_span(self, node: cst.CSTNode) -> Span:
-        """The node's bytes without its own parentheses."""
-        start, end = self._measured.inner.get(node) or self._measured.spans[node]
-        return Span(self.byte_offset(start), self.byte_offset(end))
+    def _span(self, node: syntax.Node) -> Span:
+        if isinstance(node, syntax.Module):
+            return Span(self.byte_offset(0), len(self.data))
+        start, end = self.code_span(node)
+        if isinstance(node, syntax.BaseExpression):
+            start, end = self._with_end_of_last(node, start, end) if type(node) is syntax.BooleanOperation else (start, end)
+            return self._with_parentheses(node, start, end)
+        if not isinstance(node, (syntax.BaseStatement, syntax.BaseSmallStatement, syntax.BaseSuite)):
+            return self._with_end_of_last(node, start, end)
+        return Span(start, end)
 
-    def text(self, node: cst.CSTNode) -> str:
+    def _with_end_of_last(self, node: syntax.Node, start: int, end: int) -> Span:
+        """The span of a node that has no place of its own in Python's tree: it begins or ends with a child's parentheses."""
+        for child in node.children:
+            if not isinstance(child, syntax.BaseSuite):
+                first, last = self.code_span(child)
+                start = min(start, self.span(child).start) if first <= start else start
+                end = max(end, self.span(child).end) if last >= end else end
+        return Span(start, end)
+
+    def _with_parentheses(self, node: syntax.Node, start: int, end: int) -> Span:
+        """The span with the parentheses right around it that no call, class, function or import needs."""
+        above = self.parents[node]
+        if isinstance(above, _NAMING) and not (isinstance(above, syntax.Attribute) and above.value is node):
+            return Span(start, end)
+        if isinstance(above, syntax.Param) and above.name is node:
+            return Span(start, end)
+        pairs = [Span(start, end)]
+        limit = self._closing(above)
+        while True:
+            opening = self._before(pairs[-1].start)
+            if self.data[opening - 1 : opening] != b"(":
+                break
+            closing = self._after(pairs[-1].end)
+            if self.data[closing : closing + 1] != b")" or closing == limit:
+                break
+            pairs.append(Span(opening - 1, closing + 1))
+        is_base = isinstance(above, syntax.Arg) and isinstance(self.parents[above], syntax.ClassDef)
+        return pairs[-2] if is_base and len(pairs) > 1 else pairs[-1]
+
+    def _closing(self, above: syntax.Node) -> int:
+        """Where the closing parenthesis of the call stands that a node right below ``above`` is an argument of."""
+        call = self.parents[above] if isinstance(above, syntax.Arg) else None
+        return self.code_span(call).end - 1 if isinstance(call, syntax.Call) else -1
+
+    def _after(self, offset: int) -> int:
+        """The first byte from ``offset`` on that is no space, line break or comment."""
+        found = _GAP.match(self.data, offset)
+        return found.end() if found else offset
+
+    def _before(self, offset: int) -> int:
+        """The byte after the last one before ``offset`` that is no space, line break or comment."""
+        while offset:
+            first = max(0, offset - _GAP_LENGTH)
+            kept = len(self.data[first:offset].rstrip(b" \t\f\r\n\\"))
+            offset = first + kept
+            if not kept:
+                continue
+            comment = self._comment(self.line_starts[bisect.bisect_right(self.line_starts, offset - 1) - 1], offset)
+            if comment < 0:
+                break
+            offset = comment
+        return offset
+
+    def _comment(self, begins: int, end: int) -> int:
+        """Where a comment begins that the text from a line's start to ``end`` ends in; -1 where it ends in none."""
+        at = self.data.find(b"#", begins, end)
+        while at >= 0:
+            if not self._is_in_string(at):
+                return at
+            at = self.data.find(b"#", at + 1, end)
+        return -1
+
+    def _is_in_string(self, offset: int) -> bool:
+        at = bisect.bisect_right(self._strings, (offset, len(self.data))) - 1
+        return at >= 0 and self._strings[at][0] <= offset < self._strings[at][1]
+
+    @cached_property
+    def _strings(self) -> list[tuple[int, int]]:
+        """The spans of the string tokens, in order; those within the fields of another one are left out."""
+        found: list[tuple[int, int]] = []
+        for node in sorted(itertools.chain.from_iterable(map(self.of, _STRINGS)), key=lambda each: each.row):
+            start, end = self.code_span(node)
+            if not found or start >= found[-1][1]:
+                found.append((start, end))
+        return sorted(found)
+
+    def code_span(self, node: syntax.Node) -> Span:
+        """The node's bytes without its own parentheses; those of a tuple or generator count as its text."""
+        rows = self.tree.rows
+        start, end = rows.start[node.row], rows.end[node.row]
+        if self.encoding == "utf-8":
+            return Span(start + self._start, end + self._start)
+        return Span(self._recoded[start], self._recoded[end])
+
+    @cached_property
+    def _recoded(self) -> dict[int, int]:
+        """The byte offset in the file of each character, by its offset in the text as UTF-8."""
+        sizes = itertools.accumulate((len(char.encode()) for char in self.text_), initial=0)
+        return dict(zip(sizes, map(self.byte_offset, range(len(self.text_) + 1)), strict=True))
+
+    def text(self, node: syntax.Node) -> str:
         """The node as written, own parentheses included."""
         start, end = self.span(node)
         return self.data[start:end].decode(self.encoding)
@@ -279,7 +318,7 @@ class Source:
             start = self._start
         return line, len(self.data[start:offset].decode(self.encoding, "replace")) + 1
 
-    def line(self, node: cst.CSTNode) -> int:
+    def line(self, node: syntax.Node) -> int:
         """1-based line on which the node begins."""
         return self.position(self.span(node).start)[0]
 
@@ -295,6 +334,20 @@ class Source:
         return self.data[start:end].decode(self.encoding, "replace")
 
     @cached_property
+    def default_indent(self) -> str:
+        """What the first indented block is indented by; four spaces where there is none."""
+        for block in self.of(syntax.IndentedBlock):
+            inner = self._indentation(self.code_span(block).start)
+            outer = self._indentation(self.code_span(self.parents[block]).start)
+            if inner.startswith(outer) and inner != outer:
+                return inner[len(outer) :]
+        return "    "
+
+    def _indentation(self, offset: int) -> str:
+        text = self.line_text(self.position(offset)[0])
+        return text[: len(text) - len(text.lstrip(" \t"))]
+
+    @cached_property
     def newline(self) -> str:
         """The line break the file uses most."""
         counts = {"\r\n": self.data.count(b"\r\n")}
@@ -303,13 +356,14 @@ class Source:
         return max(("\n", "\r\n", "\r"), key=counts.__getitem__)
 
 
-def _printable(text: str) -> str:
-    """``text`` with what libcst cannot reproduce replaced by characters of the same length."""
-    text = _LONE_CR.sub("\n", text)
-    if "\f" in text:
-        text = re.sub(r"(?m)^[ \t]*\f+", lambda m: "\n" * len(m[0]) if "\f" in m[0] else m[0], text).replace("\f", " ")
-    body = text.rstrip(" \t")
-    return body if body.endswith("\n") else text
+def parsed(text: str) -> ast.Module:
+    """Python's own tree of a file. Raises SyntaxError, also for what is no Python for other reasons."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return ast.parse(text)
+        except ValueError as error:
+            raise SyntaxError(str(error)) from None
 
 
 def _decode(path: Path, data: bytes) -> tuple[str, str]:
@@ -351,52 +405,25 @@ def _bracket_depth(data: bytes) -> int:
     return max(itertools.accumulate(map(_BRACKETS.__getitem__, _NO_BRACKET.sub(b"", data))), default=0)
 
 
-def _syntax_problem(text: str, line: int) -> tuple[int, str]:
-    """The line and the problem, in Python's own words where it refuses the text as well."""
-    words = ""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(text)
-    except SyntaxError as error:
-        line, words = error.lineno or line, f" ({error.msg})"
-    except (ValueError, MemoryError, RecursionError):
-        pass
+def _syntax_problem(text: str, error: SyntaxError) -> tuple[int, str]:
+    """The line and the problem, in Python's own words."""
+    line = max(1, error.lineno or 1)
     if _PYTHON_2.search(text):
         return line, "syntax error (Python 2?); port it to Python 3 or exclude it"
-    return line, f"syntax error{words}; correct or exclude it"
+    return line, f"syntax error ({error.msg}); correct or exclude it"
 
 
-def is_none(node: cst.CSTNode | None) -> bool:
+def is_none(node: syntax.Node | None) -> bool:
     """Whether an expression is the name ``None``."""
-    return isinstance(node, cst.Name) and node.value == "None"
+    return isinstance(node, syntax.Name) and node.value == "None"
 
 
-def last_statement(body: cst.BaseSuite) -> cst.CSTNode | None:
+def last_statement(body: syntax.BaseSuite) -> syntax.Node | None:
     """The last small statement of a body, or its last compound statement."""
     last = body.body[-1] if body.body else None
-    return last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last
+    return last.body[-1] if isinstance(last, syntax.SimpleStatementLine) else last
 
 
-def leaves(body: cst.BaseSuite) -> bool:
+def leaves(body: syntax.BaseSuite) -> bool:
     """Whether a body ends with a statement that goes elsewhere: nothing after its block runs next."""
-    return isinstance(last_statement(body), (cst.Return, cst.Raise, cst.Break, cst.Continue))
-
-
-_SEQUENCES = (tuple, list)
-_PLAIN = (type(None), str, bool, cst.MaybeSentinel)
-_fields_of: dict[type, tuple[str, ...]] = {}
-
-
-def _children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    kind = type(node)
-    names = _fields_of.get(kind)
-    if names is None:
-        names = tuple(f.name for f in dataclasses.fields(kind) if not _NOT_WALKED.match(f.name))
-        _fields_of[kind] = names
-    for name in names:
-        value = getattr(node, name)
-        if type(value) in _SEQUENCES:
-            yield from value
-        elif type(value) not in _PLAIN:
-            yield value
+    return isinstance(last_statement(body), (syntax.Return, syntax.Raise, syntax.Break, syntax.Continue))

@@ -6,13 +6,13 @@ import ast
 from collections.abc import Callable
 from pathlib import Path
 
-import libcst as cst
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from speedlint import edits
 from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
 from speedlint.fixer import apply_edits
 from speedlint.rule import Edit
 from speedlint.source import Source
@@ -30,12 +30,12 @@ def edited(source: Source, *changes: Edit) -> str:
     return after.decode()
 
 
-def call_of(source: Source) -> cst.Call:
-    return source.of(cst.Call)[0]
+def call_of(source: Source) -> syntax.Call:
+    return source.of(syntax.Call)[0]
 
 
-def statement_named(source: Source, name: str) -> cst.CSTNode:
-    return next(node for node in source.of(cst.Name) if node.value == name)
+def statement_named(source: Source, name: str) -> syntax.Node:
+    return next(node for node in source.of(syntax.Name) if node.value == name)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_set_argument_replaces_the_value_or_adds() -> None:
 )
 def test_remove_argument(text: str, expected: str) -> None:
     source = parse(text)
-    argument = next(arg for arg in source.of(cst.Arg) if source.text(arg) == "x")
+    argument = next(arg for arg in source.of(syntax.Arg) if source.text(arg) == "x")
     assert edited(source, edits.remove_argument(source, argument)) == expected
 
 
@@ -180,7 +180,7 @@ def test_delete_statement(text: str, expected: str | None) -> None:
     check_statement(text, expected, edits.delete_statement)
 
 
-def check_statement(text: str, expected: str | None, edit: Callable[[Source, cst.CSTNode], tuple[Edit, ...]]) -> None:
+def check_statement(text: str, expected: str | None, edit: Callable[[Source, syntax.Node], tuple[Edit, ...]]) -> None:
     source = parse(text)
     node = statement_named(source, "x")
     if expected is None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import libcst as cst
 import pytest
 
 from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
 from speedlint.semantics.backend import environment, intent
 from speedlint.semantics.backend.intent import Intent
 from speedlint.semantics.program import Program
@@ -100,5 +100,5 @@ def test_what_is_read_is_not_taken_out(tmp_path: Path, after: str) -> None:
 )
 def test_when_a_line_runs(tmp_path: Path, text: str, expected: Intent) -> None:
     script = _script(tmp_path, f"import torch\nfrom setup import args, mark\n{text}\n")
-    call = next(call for call in script.source.of(cst.Call) if script.text(call) == "mark()")
+    call = next(call for call in script.source.of(syntax.Call) if script.text(call) == "mark()")
     assert intent.of(script, call) is expected

@@ -6,11 +6,11 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-import libcst as cst
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from speedlint.facts import syntax
 from speedlint.semantics import counts
 from speedlint.semantics.folding import Folding, Frame
 from speedlint.semantics.program import Program
@@ -28,7 +28,7 @@ def script(folder: Path, text: str) -> Script:
 
 def folded(where: Script, name: str) -> Any:
     """The value of the last use of a name."""
-    uses = [node for node in where.source.of(cst.Name) if node.value == name]
+    uses = [node for node in where.source.of(syntax.Name) if node.value == name]
     return Folding().value(Frame(where), uses[-1])
 
 
@@ -174,7 +174,7 @@ LOOPS = """
 )
 def test_a_number_of_turns_is_right_or_not_known(tmp_path: Path, body: str, count: int | None) -> None:
     where = script(tmp_path, "def train(data):\n" + textwrap.indent(body, "    ") + "\n")
-    call = next(call for call in where.source.of(cst.Call) if where.text(call.func) == "mark")
+    call = next(call for call in where.source.of(syntax.Call) if where.text(call.func) == "mark")
     function = where.function(call)
     assert function is not None
     assert counts.times(where, call, function.body) == count
@@ -182,7 +182,7 @@ def test_a_number_of_turns_is_right_or_not_known(tmp_path: Path, body: str, coun
 
 def test_turns_are_multiplied_and_guards_are_followed(tmp_path: Path) -> None:
     where = script(tmp_path, LOOPS)
-    calls = {where.text(call.func): call for call in where.source.of(cst.Call)}
+    calls = {where.text(call.func): call for call in where.source.of(syntax.Call)}
     block = where.function(calls["mark"])
     assert block is not None
     assert counts.times(where, calls["mark"], block.body) == 2 * 4 * 2

@@ -10,10 +10,10 @@ from speedlint.errors import UserError
 from speedlint.registry import Registry, own_rules
 
 RULE = '''"""{docs}"""
-import libcst as cst
+from speedlint.facts import syntax
 from speedlint.rule import Rule
 
-RULE = Rule({code!r}, on=cst.Call, check=lambda call, script: iter(()), triggers={triggers}, off={off})
+RULE = Rule({code!r}, on=syntax.Call, check=lambda call, script: iter(()), triggers={triggers}, off={off})
 '''
 
 

@@ -6,12 +6,12 @@ import re
 from collections import Counter
 from pathlib import Path
 
-import libcst as cst
 import pytest
 
 from speedlint import config, stages
 from speedlint.diagnostic import Diagnostic
 from speedlint.engine import Engine
+from speedlint.facts import syntax
 from speedlint.registry import Registry
 from speedlint.rule import Risk, Rule
 from speedlint.semantics.program import Cache, Program
@@ -67,9 +67,9 @@ def _spelled(path: Path, text: str) -> Counter[str]:
     """How often the text names what came with a later release."""
     script = Program(Options(), lambda _path: text.encode()).script(path)
     found: Counter[str] = Counter()
-    for call in script.source.of(cst.Call):
+    for call in script.source.of(syntax.Call):
         name = script.name(call.func) or ""
-        if isinstance(call.func, cst.Attribute) and not name:
+        if isinstance(call.func, syntax.Attribute) and not name:
             name = f".{call.func.attr.value}"
         keywords = (arg.keyword.value for arg in call.args if arg.keyword is not None)
         found.update(each for each in (name, *(f"{name}({word})" for word in keywords)) if each in CAME)

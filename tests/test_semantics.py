@@ -6,9 +6,9 @@ import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
-import libcst as cst
 import pytest
 
+from speedlint.facts import syntax
 from speedlint.semantics.data.loaders import loader
 from speedlint.semantics.data.per_item import is_per_item
 from speedlint.semantics.entry import first_edit
@@ -35,14 +35,14 @@ def project(tmp_path: Path) -> Write:
     return write
 
 
-def last_call(script: Script, text: str) -> cst.Call:
+def last_call(script: Script, text: str) -> syntax.Call:
     """The last call that is written like this."""
-    return next(call for call in reversed(script.source.of(cst.Call)) if script.text(call) == text)
+    return next(call for call in reversed(script.source.of(syntax.Call)) if script.text(call) == text)
 
 
-def expression(script: Script, text: str) -> cst.BaseExpression:
+def expression(script: Script, text: str) -> syntax.BaseExpression:
     """The argument of the last ``probe(...)`` whose text is ``text``."""
-    for call in reversed(script.source.of(cst.Call)):
+    for call in reversed(script.source.of(syntax.Call)):
         if script.text(call) == f"probe({text})":
             return call.args[0].value
     raise AssertionError(text)
@@ -94,7 +94,9 @@ def test_a_comprehension_in_a_function_sees_what_its_module_binds_further_down(p
     callee = script.callee(last_call(script, "later(value)"))
     assert callee is not None
     assert callee.name == "later"
-    (count,) = [name for name in script.source.of(cst.Name) if name.value == "COUNT" and script.function(name) is not None]
+    (count,) = [
+        name for name in script.source.of(syntax.Name) if name.value == "COUNT" and script.function(name) is not None
+    ]
     assert script.constant(count) is None
 
 
@@ -120,8 +122,8 @@ def test_a_try_whose_branches_all_bind_hides_what_was_before(project: Write) -> 
         """
     )
     shown, returned = (last_call(script, text).args[0].value for text in ("print(batch)", "str(batch)"))
-    assert isinstance(shown, cst.Name)
-    assert isinstance(returned, cst.Name)
+    assert isinstance(shown, syntax.Name)
+    assert isinstance(returned, syntax.Name)
     assert [script.text(one.value) for one in script.names.reaching(shown) if one.value is not None] == [
         "next(again)",
         "next(batches)",
@@ -532,9 +534,9 @@ def test_a_value_that_many_functions_hand_to_each_other_is_followed_once(project
 def test_answers_do_not_depend_on_what_was_asked_first(project: Write) -> None:
     first = project(train=TRAINING)
     second = project(train=TRAINING)
-    calls = first.source.of(cst.Call)
+    calls = first.source.of(syntax.Call)
     forward = [first.value(call) for call in calls]
-    backward = [second.value(call) for call in reversed(second.source.of(cst.Call))]
+    backward = [second.value(call) for call in reversed(second.source.of(syntax.Call))]
     assert [(v.role, v.place) for v in forward] == [(v.role, v.place) for v in reversed(backward)]
 
 
@@ -560,14 +562,14 @@ def test_every_branch_of_an_elif_chain_reaches_what_follows(project: Write) -> N
             return found
         """
     )
-    uses = [name for name in script.source.of(cst.Name) if name.value == "found"]
+    uses = [name for name in script.source.of(syntax.Name) if name.value == "found"]
 
-    def reached(use: cst.Name) -> list[str]:
+    def reached(use: syntax.Name) -> list[str]:
         bindings = script.names.reaching(use)
         return sorted(script.text(binding.value) for binding in bindings if binding.value is not None)
 
     assert reached(uses[-1]) == ["1", "2", "3", "4"]
-    assert [reached(use) for use in uses[:-1] if isinstance(script.source.parents[use], cst.Arg)] == [["1"], ["2"]]
+    assert [reached(use) for use in uses[:-1] if isinstance(script.source.parents[use], syntax.Arg)] == [["1"], ["2"]]
 
 
 @pytest.mark.parametrize(

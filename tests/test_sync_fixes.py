@@ -6,10 +6,10 @@ import contextlib
 import textwrap
 from pathlib import Path
 
-import libcst as cst
 import pytest
 
 from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
 from speedlint.semantics.program import Program
 from speedlint.semantics.script import Options, Script
 from speedlint.semantics.sync import displays, gathering, reads
@@ -46,7 +46,7 @@ def _script(tmp_path: Path, before: str, inside: str, after: str, head: str = ""
 
 def _fixed(script: Script) -> str:
     """The code after the first read of one number is deferred."""
-    for call in script.source.of(cst.Call):
+    for call in script.source.of(syntax.Call):
         tensor = reads.scalar(script, call)
         if tensor is not None and script.frequency(call) is Frequency.STEP:
             data = script.source.data
@@ -194,7 +194,7 @@ def test_a_meter_takes_no_dimension(tmp_path: Path) -> None:
 )
 def test_what_a_read_is_needed_for(tmp_path: Path, inside: str, needed: bool) -> None:
     script = _script(tmp_path, "", inside, "")
-    call = next(call for call in script.source.of(cst.Call) if reads.scalar(script, call) is not None)
+    call = next(call for call in script.source.of(syntax.Call) if reads.scalar(script, call) is not None)
     assert bool(list(reads.needs(script, call))) is needed
 
 

@@ -36,8 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Rule
 from speedlint.semantics import eras, evaluation
 from speedlint.semantics.backend import environment, intent
@@ -50,7 +49,7 @@ _PADS = ("torch.nn.utils.rnn.pad_sequence",)
 _WHY = "not rewritten, since only a run shows whether it helps; it needs torch 2.1, and to be set before CUDA starts"
 
 
-def check(module: cst.Module, script: Script) -> Iterator[Finding]:
+def check(module: syntax.Module, script: Script) -> Iterator[Finding]:
     if evaluation.is_test(script) or not evaluation.trains(script) or not script.on_gpu or not eras.is_for(script, (2, 1)):
         return
     for setting in environment.settings(script, *_NAMES):
@@ -74,7 +73,7 @@ def _unset(script: Script) -> Iterator[Finding]:
 
 RULE = Rule(
     "SPD410",
-    on=cst.Module,
+    on=syntax.Module,
     check=check,
     triggers=(b"ALLOC_CONF", b"pad_sequence"),
     off=True,

@@ -35,9 +35,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint import edits
+from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Related, Risk, Rule
 from speedlint.semantics import evaluation
 from speedlint.semantics.backend import debugging, intent
@@ -49,7 +48,7 @@ _SET = "torch.autograd.set_detect_anomaly"
 _ADVICE = "switch it on only while looking for a NaN"
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if not script.is_call_to(call, *debugging.ANOMALY) or evaluation.is_test(script) or not evaluation.trains(script):
         return
     mode = script.argument(call, "mode", 0) if script.name(call.func) in debugging.SETTERS else None
@@ -72,7 +71,7 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         yield _finding(call, around, script, message)
 
 
-def _finding(call: cst.Call, around: cst.With | None, script: Script, message: str) -> Finding:
+def _finding(call: syntax.Call, around: syntax.With | None, script: Script, message: str) -> Finding:
     try:
         if debugging.is_caught(script):
             raise edits.CannotEdit("the program goes on after an error in training, which may be the one that this raises")
@@ -82,7 +81,7 @@ def _finding(call: cst.Call, around: cst.With | None, script: Script, message: s
     return Finding(call, message, fix, _ADVICE, Level.WARNING)
 
 
-def _edits(call: cst.Call, around: cst.With | None, script: Script) -> tuple[Edit, ...]:
+def _edits(call: syntax.Call, around: syntax.With | None, script: Script) -> tuple[Edit, ...]:
     if around is not None:
         if script.name(call.func) in debugging.SETTERS:
             mode = script.argument(call, "mode", 0)
@@ -92,9 +91,9 @@ def _edits(call: cst.Call, around: cst.With | None, script: Script) -> tuple[Edi
         name, imports = script.spell(_SET)
         return (*imports, edits.replace(script.source, call, f"{name}(False)"))
     statement = script.source.parents[call]
-    if not isinstance(statement, cst.Expr):
+    if not isinstance(statement, syntax.Expr):
         raise edits.CannotEdit("its result is used")
     return edits.delete_statement(script.source, streams.whole_branch(script, statement))
 
 
-RULE = Rule("SPD406", on=cst.Call, check=check, triggers=(b"detect_anomaly",))
+RULE = Rule("SPD406", on=syntax.Call, check=check, triggers=(b"detect_anomaly",))

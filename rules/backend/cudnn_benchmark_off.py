@@ -36,9 +36,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint import edits
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import evaluation, training
 from speedlint.semantics.backend import cudnn
@@ -46,7 +45,7 @@ from speedlint.semantics.frameworks import accelerated
 from speedlint.semantics.script import Script
 
 
-def check(module: cst.Module, script: Script) -> Iterator[Finding]:
+def check(module: syntax.Module, script: Script) -> Iterator[Finding]:
     if not script.on_gpu or evaluation.is_test(script):
         return
     all_placed = [*training.model_placements(script), *accelerated.placements(script)]
@@ -80,7 +79,7 @@ def _missing(placement: training.Placement, script: Script) -> Finding:
     level = Level.NOTE if cudnn.is_shallow(script, placement.module) else Level.WARNING
     code = (
         script.text(placement.module)
-        if isinstance(placement.module, cst.Name)
+        if isinstance(placement.module, syntax.Name)
         else script.text(placement.module).partition("(")[0]
     )
     message = f"`{code}` is convolutional and its inputs keep one shape, but `cudnn.benchmark` is never set"
@@ -96,4 +95,4 @@ def _missing(placement: training.Placement, script: Script) -> Finding:
     return Finding(placement.call, message, Fix((line, *imports), Risk.NUMERIC), advice, level)
 
 
-RULE = Rule("SPD402", on=cst.Module, check=check, triggers=(b".to(", b".cuda(", b"benchmark", b".setup", b".prepare"))
+RULE = Rule("SPD402", on=syntax.Module, check=check, triggers=(b".to(", b".cuda(", b"benchmark", b".setup", b".prepare"))

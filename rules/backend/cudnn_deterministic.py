@@ -35,9 +35,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint import edits
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Related, Risk, Rule
 from speedlint.semantics import evaluation
 from speedlint.semantics.backend import cudnn
@@ -45,31 +44,31 @@ from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Constant
 
 
-def check(assign: cst.Assign, script: Script) -> Iterator[Finding]:
+def check(assign: syntax.Assign, script: Script) -> Iterator[Finding]:
     match assign:
-        case cst.Assign(targets=[cst.AssignTarget(target=target)], value=value):
+        case syntax.Assign(targets=[syntax.AssignTarget(target=target)], value=value):
             if script.name(target) != "torch.backends.cudnn.deterministic" or not _matters(assign, script):
                 return
-            if isinstance(value, (cst.Name, cst.Integer)) and script.text(value) in ("True", "1"):
+            if isinstance(value, (syntax.Name, syntax.Integer)) and script.text(value) in ("True", "1"):
                 yield _finding(assign, script)
             elif (default := script.constant(value)) is not None and default.value is True and cudnn.is_planar(script):
                 yield _by_default(assign, default, script)
 
 
-def _by_default(assign: cst.Assign, default: Constant, script: Script) -> Finding:
+def _by_default(assign: syntax.Assign, default: Constant, script: Script) -> Finding:
     message = f"`{script.text(assign)}` is on by default: it makes runs reproducible and convolutions slower"
     related = (Related(default.script.source, default.node, "the default is set here"),)
     advice = "turn it off when runs need not repeat bit for bit; not rewritten, since the option is there to choose"
     return Finding(assign, message, advice=advice, level=Level.NOTE, related=related)
 
 
-def _matters(assign: cst.Assign, script: Script) -> bool:
+def _matters(assign: syntax.Assign, script: Script) -> bool:
     if evaluation.is_test(script) or cudnn.is_undone(script, assign, "deterministic"):
         return False
     return evaluation.trains(script)
 
 
-def _finding(assign: cst.Assign, script: Script) -> Finding:
+def _finding(assign: syntax.Assign, script: Script) -> Finding:
     code = script.text(assign)
     fix = Fix((edits.replace(script.source, assign.value, "False"),), Risk.NUMERIC)
     if _contradicts(assign, script):
@@ -87,7 +86,7 @@ def _finding(assign: cst.Assign, script: Script) -> Finding:
     )
 
 
-def _contradicts(assign: cst.Assign, script: Script) -> bool:
+def _contradicts(assign: syntax.Assign, script: Script) -> bool:
     """Whether the same block turns `benchmark` on, outside a function or branch made for reproducibility."""
     block = script.source.parents[script.source.statement(assign)]
     beside = any(
@@ -97,4 +96,4 @@ def _contradicts(assign: cst.Assign, script: Script) -> bool:
     return beside and not cudnn.is_named_for_reproducibility(script, assign)
 
 
-RULE = Rule("SPD401", on=cst.Assign, check=check, triggers=(b"deterministic",))
+RULE = Rule("SPD401", on=syntax.Assign, check=check, triggers=(b"deterministic",))

@@ -36,9 +36,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint import edits
+from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Related, Risk, Rule
 from speedlint.semantics import evaluation
 from speedlint.semantics.backend import cudnn, debugging, intent
@@ -52,7 +51,7 @@ _WORK = re.compile(rb"[Cc]onv(?:Transpose)?[123]d|\b(?:LSTM|GRU|RNN)\(|torchvisi
 _ADVICE = "leave cuDNN on"
 
 
-def check(module: cst.Module, script: Script) -> Iterator[Finding]:
+def check(module: syntax.Module, script: Script) -> Iterator[Finding]:
     found = [*_assigned(script), *_within_flags(script)]
     if not found or evaluation.is_test(script) or not evaluation.trains(script) or not script.on_gpu:
         return
@@ -61,7 +60,7 @@ def check(module: cst.Module, script: Script) -> Iterator[Finding]:
             yield from _finding(node, edit, related, script)
 
 
-_Found = tuple[cst.Assign | cst.Call, Edit | None, tuple[Related, ...]]
+_Found = tuple[syntax.Assign | syntax.Call, Edit | None, tuple[Related, ...]]
 
 
 def _assigned(script: Script) -> Iterator[_Found]:
@@ -84,7 +83,7 @@ def _within_flags(script: Script) -> Iterator[_Found]:
             yield call, *_turned(script, enabled)
 
 
-def _turned(script: Script, value: cst.BaseExpression) -> tuple[Edit | None, tuple[Related, ...]]:
+def _turned(script: Script, value: syntax.BaseExpression) -> tuple[Edit | None, tuple[Related, ...]]:
     """The edit that writes True where False is written; where an option holds it, where that is set."""
     known = script.constant(value)
     if known is not None and known.node is value and known.script is script:
@@ -93,12 +92,12 @@ def _turned(script: Script, value: cst.BaseExpression) -> tuple[Edit | None, tup
 
 
 def _finding(
-    node: cst.Assign | cst.Call, edit: Edit | None, related: tuple[Related, ...], script: Script
+    node: syntax.Assign | syntax.Call, edit: Edit | None, related: tuple[Related, ...], script: Script
 ) -> Iterator[Finding]:
     asked = intent.of(script, node)
     if asked is Intent.NEVER:
         return
-    meant = isinstance(node, cst.Assign) and cudnn.is_for_reproducibility(script, node)
+    meant = isinstance(node, syntax.Assign) and cudnn.is_for_reproducibility(script, node)
     message = f"`{reads.shown(script, node)}` keeps convolutions and recurrent layers from cuDNN's kernels"
     level = Level.NOTE if meant or edit is None or asked is Intent.CHOSEN else Level.WARNING
     if edit is None or (asked is Intent.CHOSEN and not meant):
@@ -111,4 +110,4 @@ def _finding(
         yield Finding(node, message, Fix((edit,), Risk.NUMERIC), _ADVICE, level)
 
 
-RULE = Rule("SPD403", on=cst.Module, check=check, triggers=(b"cudnn",))
+RULE = Rule("SPD403", on=syntax.Module, check=check, triggers=(b"cudnn",))

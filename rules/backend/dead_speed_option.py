@@ -46,8 +46,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Rule
 from speedlint.semantics import options
 from speedlint.semantics.script import Script
@@ -59,7 +58,7 @@ _SPEED = re.compile(
 )
 
 
-def check(module: cst.Module, script: Script) -> Iterator[Finding]:
+def check(module: syntax.Module, script: Script) -> Iterator[Finding]:
     for place, call, name in options.unused(script, _SPEED):
         if place is script:
             message = f"the option `{name}` is parsed and nothing in the program reads it"
@@ -67,4 +66,4 @@ def check(module: cst.Module, script: Script) -> Iterator[Finding]:
             yield Finding(call, message, advice=advice, level=Level.WARNING)
 
 
-RULE = Rule("SPD411", on=cst.Module, check=check, triggers=(b"add_argument",))
+RULE = Rule("SPD411", on=syntax.Module, check=check, triggers=(b"add_argument",))

@@ -36,9 +36,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import libcst as cst
-
 from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import eras, evaluation
 from speedlint.semantics.backend import environment
@@ -69,7 +68,7 @@ _ON_GPU = ("PYTORCH_NO_CUDA_MEMORY_CACHING", "TORCH_CUDNN_V8_API_ENABLED")
 _ADVICE = "set it in the shell while looking for a fault, not in the script"
 
 
-def check(module: cst.Module, script: Script) -> Iterator[Finding]:
+def check(module: syntax.Module, script: Script) -> Iterator[Finding]:
     found = [one for one in environment.settings(script, *_SWITCHES) if not environment.is_undone(one)]
     if not found or evaluation.is_test(script) or not evaluation.trains(script):
         return
@@ -100,4 +99,4 @@ def _finding(setting: environment.Setting, switch: _Switch, script: Script) -> I
             yield Finding(setting.node, message, advice=f"{advice}; not rewritten, since {reason}", level=switch.level)
 
 
-RULE = Rule("SPD408", on=cst.Module, check=check, triggers=tuple(name.encode() for name in _SWITCHES))
+RULE = Rule("SPD408", on=syntax.Module, check=check, triggers=tuple(name.encode() for name in _SWITCHES))

@@ -35,8 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Related, Rule
 from speedlint.semantics import evaluation
 from speedlint.semantics.backend import cudnn, debugging, intent
@@ -49,7 +48,7 @@ _MODE = "torch.set_deterministic_debug_mode"
 _OFF = (False, 0, "default", None)
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if not script.is_call_to(call, _USE, _MODE) or evaluation.is_test(script) or not evaluation.trains(script):
         return
     name = "mode" if script.name(call.func) == _USE else "debug_mode"
@@ -64,4 +63,6 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         yield Finding(call, message, advice=advice, level=Level.NOTE, related=related)
 
 
-RULE = Rule("SPD404", on=cst.Call, check=check, triggers=(b"use_deterministic_algorithms", b"set_deterministic_debug_mode"))
+RULE = Rule(
+    "SPD404", on=syntax.Call, check=check, triggers=(b"use_deterministic_algorithms", b"set_deterministic_debug_mode")
+)

@@ -39,9 +39,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint.edits import CannotEdit, delete_statement
+from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import evaluation
 from speedlint.semantics.backend import intent
@@ -54,7 +53,7 @@ _CHECKS = tuple(f"torch.autograd.{module}{name}" for module in ("", "gradcheck."
 _ADVICE = "check it once before training, or in a test"
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if not script.is_call_to(call, *_CHECKS) or evaluation.is_test(script):
         return
     frequency, asked = script.frequency(call), intent.of(script, call)
@@ -71,15 +70,15 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         yield Finding(call, message, fix, _ADVICE, level)
 
 
-def _dropped(call: cst.Call, script: Script) -> tuple[Edit, ...]:
+def _dropped(call: syntax.Call, script: Script) -> tuple[Edit, ...]:
     function = script.argument(call, "func", 0)
-    is_pure = isinstance(function, cst.Attribute) and function.attr.value == "apply"
+    is_pure = isinstance(function, syntax.Attribute) and function.attr.value == "apply"
     if function is None or not (is_pure or (script.name(function) or "").startswith("torch.nn.functional.")):
         raise CannotEdit("what it calls may draw random numbers or update statistics")
     statement = script.source.parents[call]
-    if not (isinstance(statement, cst.Expr) or (isinstance(statement, cst.Assert) and statement.test is call)):
+    if not (isinstance(statement, syntax.Expr) or (isinstance(statement, syntax.Assert) and statement.test is call)):
         raise CannotEdit("its answer is used")
     return delete_statement(script.source, statement)
 
 
-RULE = Rule("SPD409", on=cst.Call, check=check, triggers=(b"gradcheck", b"gradgradcheck"))
+RULE = Rule("SPD409", on=syntax.Call, check=check, triggers=(b"gradcheck", b"gradgradcheck"))

@@ -33,9 +33,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import evaluation
 from speedlint.semantics.backend import environment
@@ -47,7 +46,7 @@ _NAME = "CUDA_LAUNCH_BLOCKING"
 _ADVICE = "set it in the shell while looking for a fault, not in the script"
 
 
-def check(module: cst.Module, script: Script) -> Iterator[Finding]:
+def check(module: syntax.Module, script: Script) -> Iterator[Finding]:
     on = [one for one in environment.settings(script, _NAME) if one.value == "1" and not environment.is_undone(one)]
     if not on or evaluation.is_test(script) or not evaluation.trains(script) or not script.on_gpu:
         return
@@ -68,4 +67,4 @@ def _finding(setting: environment.Setting, script: Script, level: Level) -> Find
         return Finding(setting.node, message, advice=f"{_ADVICE}; not rewritten, since {reason}", level=level)
 
 
-RULE = Rule("SPD405", on=cst.Module, check=check, triggers=(b"CUDA_LAUNCH_BLOCKING",))
+RULE = Rule("SPD405", on=syntax.Module, check=check, triggers=(b"CUDA_LAUNCH_BLOCKING",))

@@ -41,8 +41,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Rule
 from speedlint.semantics import evaluation
 from speedlint.semantics.backend import debugging, intent
@@ -53,7 +52,7 @@ from speedlint.semantics.sync import reads
 _ADVICE = "profile a few steps, with `schedule=torch.profiler.schedule(...)` and `prof.step()`, or only when asked"
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if not script.is_call_to(call, *debugging.PROFILERS) or evaluation.is_test(script) or not evaluation.trains(script):
         return
     if script.hides_arguments(call) or script.argument(call, "schedule") is not None:
@@ -70,4 +69,4 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     )
 
 
-RULE = Rule("SPD407", on=cst.Call, check=check, triggers=(b"profile", b"emit_nvtx", b"emit_itt"))
+RULE = Rule("SPD407", on=syntax.Call, check=check, triggers=(b"profile", b"emit_nvtx", b"emit_itt"))

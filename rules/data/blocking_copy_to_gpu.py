@@ -37,9 +37,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint import edits
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Related, Risk, Rule
 from speedlint.semantics.data.batches import are_few, blocks, hazard, is_awaited, is_on_gpu_already, moved, source_loader
 from speedlint.semantics.script import Script
@@ -52,7 +51,7 @@ _WHEN = {
 }
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     batch = moved(script, call)
     if batch is None or not script.on_gpu or not blocks(call):
         return
@@ -79,4 +78,4 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     yield Finding(call, message, fix, advice, level, related)
 
 
-RULE = Rule("SPD205", on=cst.Call, check=check, triggers=(b".to(", b".cuda(", b".type("))
+RULE = Rule("SPD205", on=syntax.Call, check=check, triggers=(b".to(", b".cuda(", b".type("))

@@ -44,8 +44,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Related, Rule
 from speedlint.semantics.data import remade
 from speedlint.semantics.data.loaders import Loader, loader
@@ -54,7 +53,7 @@ from speedlint.semantics.script import Script
 _ADVICE = "not written: whether nothing changes the data between two epochs is for you to say"
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     found = loader(script, call)
     if found is None or found.hides_arguments or (turn := remade.epoch_turn(script, call)) is None:
         return
@@ -76,7 +75,7 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         yield Finding(call, message, advice=advice, level=level)
 
 
-def _is_read_within(found: Loader, region: cst.CSTNode) -> bool:
+def _is_read_within(found: Loader, region: syntax.Node) -> bool:
     """Whether each place that reads the loader stands in the turn that makes it, as far as is seen."""
     starts = found.starts
     return found.is_followed and all(
@@ -85,19 +84,19 @@ def _is_read_within(found: Loader, region: cst.CSTNode) -> bool:
     )
 
 
-def _is_called(found: Loader, node: cst.CSTNode) -> bool:
+def _is_called(found: Loader, node: syntax.Node) -> bool:
     return found.script.function(node) is not found.script.function(found.call)
 
 
-def _may_be_slow(script: Script, made: cst.Call) -> bool:
+def _may_be_slow(script: Script, made: syntax.Call) -> bool:
     """Whether making a dataset does work: it is a class of the project or of torchvision, not a view of what is there."""
     if script.definition(made.func) is not None:
         return True
     return (script.name(made.func) or "").startswith("torchvision.datasets.")
 
 
-def _line(script: Script, node: cst.CSTNode) -> str:
+def _line(script: Script, node: syntax.Node) -> str:
     return script.text(node).split("\n")[0].rstrip()
 
 
-RULE = Rule("SPD211", on=cst.Call, check=check, triggers=(b"Loader",))
+RULE = Rule("SPD211", on=syntax.Call, check=check, triggers=(b"Loader",))

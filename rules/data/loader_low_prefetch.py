@@ -39,9 +39,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint import edits
+from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Related, Risk, Rule
 from speedlint.semantics.data.ahead import changes_nothing
 from speedlint.semantics.data.loader_settings import Setting, places, set_where_set
@@ -53,7 +52,7 @@ _ADVICE = "set `prefetch_factor=4`, which keeps four batches per worker in the h
 _MESSAGE = "each worker of this loader prepares one batch and then waits until the training has taken it"
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     found = loader(script, call)
     if found is None or found.hides_arguments or found.setting("num_workers").is_off:
         return
@@ -79,12 +78,14 @@ def _finding(found: Loader, factor: Setting, level: Level) -> Finding:
 
 def _risk(found: Loader, factor: Setting) -> Risk:
     """Exact only where no other loader can share the place that is edited."""
-    is_alone = any(arg.value is factor.expression for arg in found.call.args) and isinstance(factor.expression, cst.Integer)
+    is_alone = any(arg.value is factor.expression for arg in found.call.args) and isinstance(
+        factor.expression, syntax.Integer
+    )
     return Risk.EXACT if is_alone and changes_nothing(found) else Risk.NUMERIC
 
 
-def _four(_: Script, __: cst.CSTNode) -> tuple[str, tuple[Edit, ...]]:
+def _four(_: Script, __: syntax.Node) -> tuple[str, tuple[Edit, ...]]:
     return "4", ()
 
 
-RULE = Rule("SPD204", on=cst.Call, check=check, triggers=(b"Loader",))
+RULE = Rule("SPD204", on=syntax.Call, check=check, triggers=(b"Loader",))

@@ -44,9 +44,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint import edits
+from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
 from speedlint.semantics.data.loader_settings import Setting, is_surely_positive
 from speedlint.semantics.data.loaders import Loader, loader
@@ -54,10 +53,10 @@ from speedlint.semantics.script import Script
 
 _SINCE = (1, 7)
 _ADVICE = "pass `persistent_workers=True`"
-_PLAIN = (cst.Name, cst.Attribute, cst.Subscript, cst.Call, cst.BinaryOperation)
+_PLAIN = (syntax.Name, syntax.Attribute, syntax.Subscript, syntax.Call, syntax.BinaryOperation)
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     found = loader(script, call)
     if found is None or found.hides_arguments:
         return
@@ -86,7 +85,7 @@ def _edit(found: Loader, workers: Setting) -> Edit:
     persistent = found.setting("persistent_workers")
     if persistent.expression is None:
         return edits.set_argument(found.script.source, found.call, "persistent_workers", text)
-    literal = isinstance(persistent.expression, cst.Name) and persistent.expression.value == "False"
+    literal = isinstance(persistent.expression, syntax.Name) and persistent.expression.value == "False"
     if persistent.holder is not None or not literal:
         raise edits.CannotEdit("it is set to False elsewhere")
     return edits.replace(found.script.source, persistent.expression, text)
@@ -95,12 +94,12 @@ def _edit(found: Loader, workers: Setting) -> Edit:
 def _condition(script: Script, workers: Setting) -> str:
     """``True`` where there are workers for certain, else a comparison of the very expression that sets their number."""
     assert workers.expression is not None
-    if isinstance(workers.holder, cst.Name) and script.values.is_changed(workers.holder):
+    if isinstance(workers.holder, syntax.Name) and script.values.is_changed(workers.holder):
         return f'{workers.holder.value}.get("num_workers", 0) > 0'
     if is_surely_positive(script, workers.expression):
         return "True"
     if workers.holder is not None:
-        if not isinstance(workers.holder, cst.Name):
+        if not isinstance(workers.holder, syntax.Name):
             raise edits.CannotEdit("the number of workers is set within an unnamed dict")
         return f'{workers.holder.value}["num_workers"] > 0'
     text = script.text(workers.expression)
@@ -109,4 +108,4 @@ def _condition(script: Script, workers: Setting) -> str:
     return f"{text} > 0" if isinstance(workers.expression, _PLAIN) else f"({text}) > 0"
 
 
-RULE = Rule("SPD203", on=cst.Call, check=check, triggers=(b"Loader",))
+RULE = Rule("SPD203", on=syntax.Call, check=check, triggers=(b"Loader",))

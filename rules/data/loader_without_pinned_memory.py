@@ -39,9 +39,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint import edits
+from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Related, Risk, Rule
 from speedlint.semantics.data.batches import is_copied
 from speedlint.semantics.data.loader_settings import Setting, places, set_where_set
@@ -51,7 +50,7 @@ from speedlint.semantics.script import Script
 from speedlint.semantics.training import is_framework_driven
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     found = loader(script, call)
     if found is None or found.hides_arguments or not script.on_gpu:
         return
@@ -89,7 +88,7 @@ def _edits(found: Loader, pinned: Setting) -> tuple[Edit, ...]:
     return (*imports, edits.set_argument(found.script.source, found.call, "pin_memory", text))
 
 
-def _condition(script: Script, node: cst.CSTNode) -> tuple[str, tuple[Edit, ...]]:
+def _condition(script: Script, node: syntax.Node) -> tuple[str, tuple[Edit, ...]]:
     """What says, where ``node`` stands, whether there is a GPU to copy to."""
     chosen = "True" if gpu_is_certain(script) else gpu_condition(script, node)
     if chosen is not None:
@@ -98,4 +97,4 @@ def _condition(script: Script, node: cst.CSTNode) -> tuple[str, tuple[Edit, ...]
     return f"{spelled}()", imports
 
 
-RULE = Rule("SPD202", on=cst.Call, check=check, triggers=(b"Loader",))
+RULE = Rule("SPD202", on=syntax.Call, check=check, triggers=(b"Loader",))

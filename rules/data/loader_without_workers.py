@@ -41,9 +41,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint import edits
+from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Related, Risk, Rule
 from speedlint.semantics.data.loader_settings import Setting, places, set_where_set
 from speedlint.semantics.data.loaders import Loader, loader
@@ -52,7 +51,7 @@ from speedlint.semantics.script import Script
 _WRITE = "pass `num_workers=min(8, os.cpu_count() or 1)`"
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     found = loader(script, call)
     if found is None or found.hides_arguments:
         return
@@ -89,7 +88,7 @@ def _edits(found: Loader, workers: Setting) -> tuple[Edit, ...]:
     return (*imports, edits.set_argument(found.script.source, found.call, "num_workers", text))
 
 
-def _number(script: Script, _: cst.CSTNode) -> tuple[str, tuple[Edit, ...]]:
+def _number(script: Script, _: syntax.Node) -> tuple[str, tuple[Edit, ...]]:
     """The number of workers, as it is written in a script."""
     spelled, imports = script.spell("os.cpu_count")
     return f"min(8, {spelled}() or 1)", imports
@@ -103,4 +102,4 @@ def _related(found: Loader, workers: Setting) -> tuple[Related, ...]:
     )
 
 
-RULE = Rule("SPD201", on=cst.Call, check=check, triggers=(b"Loader",))
+RULE = Rule("SPD201", on=syntax.Call, check=check, triggers=(b"Loader",))

@@ -33,9 +33,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint import edits
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
 from speedlint.semantics.data.loaders import loader
 from speedlint.semantics.script import Script
@@ -44,7 +43,7 @@ _IGNORED = (2, 9)
 _NAME = "pin_memory_device"
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     target = script.options.torch
     found = loader(script, call)
     if found is None or (target is not None and target < _IGNORED):
@@ -64,8 +63,8 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         yield Finding(arg, message, advice=f"drop it; not written: {reason}", level=Level.NOTE)
 
 
-def _does_something(script: Script, value: cst.BaseExpression) -> bool:
-    return any(True for _ in script.source.inside(value, cst.Call))
+def _does_something(script: Script, value: syntax.BaseExpression) -> bool:
+    return any(True for _ in script.source.inside(value, syntax.Call))
 
 
-RULE = Rule("SPD212", on=cst.Call, check=check, triggers=(b"pin_memory_device",))
+RULE = Rule("SPD212", on=syntax.Call, check=check, triggers=(b"pin_memory_device",))

@@ -40,8 +40,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Related, Rule
 from speedlint.semantics.data.batches import source_loader
 from speedlint.semantics.script import Script
@@ -52,9 +51,9 @@ _PIN = "pass `pin_memory=True` to the loader, and drop the call"
 _REASON = "not written, since both must change together"
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     match call:
-        case cst.Call(func=cst.Attribute(value=batch, attr=cst.Name("pin_memory")), args=[]):
+        case syntax.Call(func=syntax.Attribute(value=batch, attr=syntax.Name("pin_memory")), args=[]):
             value = script.value(batch)
             if value.role is not Role.BATCH or value.place is not Place.HOST or script.frequency(call) not in FREQUENT:
                 return
@@ -73,4 +72,4 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         yield Finding(call, message, advice=advice, level=Level.NOTE)
 
 
-RULE = Rule("SPD207", on=cst.Call, check=check, triggers=(b".pin_memory()",))
+RULE = Rule("SPD207", on=syntax.Call, check=check, triggers=(b".pin_memory()",))

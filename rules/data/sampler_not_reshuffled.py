@@ -47,8 +47,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Related, Rule
 from speedlint.semantics.data import sharing
 from speedlint.semantics.data.loaders import Loader, loader
@@ -59,7 +58,7 @@ _SHARE = "pass `sampler=DistributedSampler(dataset)` in place of `shuffle=True`,
 _CHANGES = "written: it changes what each step trains on"
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     found = loader(script, call)
     if found is None or found.hides_arguments or not found.is_torch:
         return
@@ -72,7 +71,7 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         yield Finding(call, message, advice=f"{_SHARE} {_CHANGES}", level=Level.WARNING, related=related)
 
 
-def _sampled(found: Loader, script: Script, made: cst.Call) -> Iterator[Finding]:
+def _sampled(found: Loader, script: Script, made: syntax.Call) -> Iterator[Finding]:
     if not sharing.shuffles(script, made) or not sharing.trains_again(found) or sharing.tells_epoch(found.script):
         return
     message = "nothing tells this sampler the epoch: every epoch has the same order"
@@ -83,4 +82,4 @@ def _sampled(found: Loader, script: Script, made: cst.Call) -> Iterator[Finding]
         yield Finding(found.call, message, advice=_TELL, level=Level.WARNING, related=related)
 
 
-RULE = Rule("SPD214", on=cst.Call, check=check, triggers=(b"Loader",))
+RULE = Rule("SPD214", on=syntax.Call, check=check, triggers=(b"Loader",))

@@ -69,8 +69,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Related, Rule
 from speedlint.semantics.data import item_work
 from speedlint.semantics.data.item_work import HEAVY, Kind, Work
@@ -100,7 +99,7 @@ _CURES = {
 }
 
 
-def check(function: cst.FunctionDef, script: Script) -> Iterator[Finding]:
+def check(function: syntax.FunctionDef, script: Script) -> Iterator[Finding]:
     if function.name.value != "__getitem__" or not item_work.may_be_item(script, function):
         return
     run = item_work.reading(script, function)
@@ -109,7 +108,7 @@ def check(function: cst.FunctionDef, script: Script) -> Iterator[Finding]:
         yield _finding(script, function, works)
 
 
-def _finding(script: Script, function: cst.FunctionDef, works: list[Work]) -> Finding:
+def _finding(script: Script, function: syntax.FunctionDef, works: list[Work]) -> Finding:
     first = works[0]
     advice = f"{_CURES[first.kind]}; not written: where the result is kept is for you to choose"
     related = tuple(Related(work.script.source, work.node, _short(work)) for work in works[:3])
@@ -127,4 +126,4 @@ def _text(work: Work) -> str:
     return text.removesuffix(":")
 
 
-RULE = Rule("SPD209", on=cst.FunctionDef, check=check, triggers=(b"__getitem__",))
+RULE = Rule("SPD209", on=syntax.FunctionDef, check=check, triggers=(b"__getitem__",))

@@ -43,9 +43,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint import edits
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
 from speedlint.semantics.data.arrays import ArrayList, array_list, numbers_of
 from speedlint.semantics.data.per_item import is_per_item
@@ -57,7 +56,7 @@ _ANY = ("torch.tensor", "torch.as_tensor")
 _PLAIN = "torch.Tensor"
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     name = script.name(call.func)
     if name not in (*_TYPED, *_ANY, _PLAIN):
         return
@@ -71,7 +70,7 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
 
 
 def _finding(
-    call: cst.Call, data: cst.BaseExpression, script: Script, found: ArrayList, message: str, level: Level
+    call: syntax.Call, data: syntax.BaseExpression, script: Script, found: ArrayList, message: str, level: Level
 ) -> Finding:
     advice = "make one array of the list first: `np.array(...)`, or `torch.from_numpy(np.stack(...))`"
     reason = _reason(call, script, found)
@@ -85,7 +84,7 @@ def _finding(
     return Finding(call, message, advice=f"{advice}; not written: {reason}", level=level)
 
 
-def _reason(call: cst.Call, script: Script, found: ArrayList) -> str | None:
+def _reason(call: syntax.Call, script: Script, found: ArrayList) -> str | None:
     """Why numpy may choose another type of number than torch, or None."""
     if script.name(call.func) in (*_TYPED, _PLAIN) or script.argument(call, "dtype") is not None:
         return None
@@ -95,9 +94,9 @@ def _reason(call: cst.Call, script: Script, found: ArrayList) -> str | None:
     return None if found.is_filled else "of an empty list numpy makes another type than torch: give the tensor its `dtype`"
 
 
-def _shown(script: Script, call: cst.Call) -> str:
+def _shown(script: Script, call: syntax.Call) -> str:
     text = " ".join(script.text(call).split())
     return text if len(text) <= 60 else f"{script.text(call.func)}(...)"
 
 
-RULE = Rule("SPD208", on=cst.Call, check=check, triggers=(b"tensor(", b"Tensor("))
+RULE = Rule("SPD208", on=syntax.Call, check=check, triggers=(b"tensor(", b"Tensor("))

@@ -63,8 +63,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Related, Rule
 from speedlint.semantics.data import item_work, tokenizing
 from speedlint.semantics.data.item_work import Chain
@@ -77,8 +76,8 @@ _AHEAD = "tokenize all texts once before training, many at a time, and index the
 _WHY = "not written: where the tokens are kept is for you to choose"
 
 
-def check(node: cst.FunctionDef | cst.Call, script: Script) -> Iterator[Finding]:
-    if isinstance(node, cst.FunctionDef):
+def check(node: syntax.FunctionDef | syntax.Call, script: Script) -> Iterator[Finding]:
+    if isinstance(node, syntax.FunctionDef):
         yield from _of_item(node, script)
         return
     found = loader(script, node)
@@ -91,7 +90,7 @@ def check(node: cst.FunctionDef | cst.Call, script: Script) -> Iterator[Finding]
         yield Finding(node, message, advice=advice, level=Level.NOTE, related=related)
 
 
-def _of_item(function: cst.FunctionDef, script: Script) -> Iterator[Finding]:
+def _of_item(function: syntax.FunctionDef, script: Script) -> Iterator[Finding]:
     if function.name.value != "__getitem__" or not item_work.may_be_item(script, function):
         return
     run = item_work.reading(script, function)
@@ -119,18 +118,18 @@ def _of_collate(found: Loader) -> Iterator[Finding]:
         return
 
 
-def _gathering(script: Script, node: cst.CSTNode) -> Run | None:
+def _gathering(script: Script, node: syntax.Node) -> Run | None:
     """The run of a collate function for the items of one batch."""
-    if isinstance(node, cst.ClassDef):
+    if isinstance(node, syntax.ClassDef):
         method = script.roles.calls.method(Definition(script, node), "__call__")
         script, node = (method.script, method.node) if method is not None else (script, node)
-    if not isinstance(node, cst.FunctionDef):
+    if not isinstance(node, syntax.FunctionDef):
         return None
     params = (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params)
     return Run(script, node, dict.fromkeys(params, Hangs.ITEM))
 
 
-def _tokenized(run: Run) -> Iterator[tuple[Run, cst.Call, Chain]]:
+def _tokenized(run: Run) -> Iterator[tuple[Run, syntax.Call, Chain]]:
     """The calls that tokenize a text which is the same each time."""
     for inner, chain in item_work.runs(run):
         for call in inner.calls():
@@ -141,13 +140,13 @@ def _tokenized(run: Run) -> Iterator[tuple[Run, cst.Call, Chain]]:
                 yield inner, call, chain
 
 
-def _line(script: Script, node: cst.CSTNode) -> str:
+def _line(script: Script, node: syntax.Node) -> str:
     return script.text(node).split("\n")[0].rstrip()
 
 
 RULE = Rule(
     "SPD210",
-    on=(cst.FunctionDef, cst.Call),
+    on=(syntax.FunctionDef, syntax.Call),
     check=check,
     triggers=(b"okeniz", b"encode", b"jieba", b"tiktoken"),
 )

@@ -37,8 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Related, Rule
 from speedlint.semantics.data.loader_settings import Setting, places
 from speedlint.semantics.data.loaders import Loader, loader
@@ -47,7 +46,7 @@ from speedlint.semantics.script import Script
 _MOST = 16
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     found = loader(script, call)
     if found is None:
         return
@@ -68,4 +67,4 @@ def _finding(found: Loader, workers: Setting, count: int) -> Finding:
     return Finding(found.call, message, advice=f"{advice} that is is not in the script", level=Level.NOTE, related=related)
 
 
-RULE = Rule("SPD213", on=cst.Call, check=check, triggers=(b"Loader",))
+RULE = Rule("SPD213", on=syntax.Call, check=check, triggers=(b"Loader",))

@@ -38,9 +38,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint.edits import remove_argument
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Related, Risk, Rule
 from speedlint.semantics.data.unawaited import copied_to_host, first_read
 from speedlint.semantics.script import Script
@@ -49,7 +48,7 @@ from speedlint.semantics.sync import reads
 _ADVICE = "drop `non_blocking=True`, or call `torch.cuda.synchronize()` before the first read"
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     asked = copied_to_host(script, call)
     read = first_read(script, call) if asked is not None else None
     if asked is None or read is None:
@@ -61,4 +60,4 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     yield Finding(call, message, fix, _ADVICE, Level.WARNING, related)
 
 
-RULE = Rule("SPD206", on=cst.Call, check=check, triggers=(b"non_blocking",))
+RULE = Rule("SPD206", on=syntax.Call, check=check, triggers=(b"non_blocking",))

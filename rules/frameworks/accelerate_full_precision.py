@@ -49,10 +49,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint import edits
 from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import evaluation, library
 from speedlint.semantics.frameworks import accelerated, launch
@@ -61,7 +60,7 @@ from speedlint.semantics.script import Script
 _DECIDES = ("cpu", "deepspeed_plugin", "deepspeed_plugins", "fsdp_plugin", "fp16", "megatron_lm_plugin")
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if not script.is_call_to(call, *library.ACCELERATORS) or script.hides_arguments(call) or evaluation.is_test(script):
         return
     decides = [accelerated.asked_for(script, call), *(script.argument(call, name) for name in _DECIDES)]
@@ -71,12 +70,12 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         yield _finding(call, script)
 
 
-def _is_set(script: Script, given: cst.BaseExpression | None) -> bool:
+def _is_set(script: Script, given: syntax.BaseExpression | None) -> bool:
     known = script.constant(given) if given is not None else None
     return given is not None and (known is None or known.value not in (None, False))
 
 
-def _finding(call: cst.Call, script: Script) -> Finding:
+def _finding(call: syntax.Call, script: Script) -> Finding:
     half = script.options.amp
     message = "the `Accelerator` is given no `mixed_precision`: it computes in float32 unless it is launched with one"
     advice = f'pass `mixed_precision="{half}"`, or launch with `--mixed_precision {half}`'
@@ -88,10 +87,10 @@ def _finding(call: cst.Call, script: Script) -> Finding:
     return Finding(call, message, fix, advice, Level.NOTE)
 
 
-def _edits(call: cst.Call, script: Script, half: str) -> tuple[Edit, ...]:
+def _edits(call: syntax.Call, script: Script, half: str) -> tuple[Edit, ...]:
     spelled, imports = script.spell("torch.cuda.is_available")
     value = f'"{half}" if {spelled}() else "no"'
     return (*imports, edits.set_argument(script.source, call, "mixed_precision", value))
 
 
-RULE = Rule("SPD821", on=cst.Call, check=check, triggers=(b"Accelerator(",))
+RULE = Rule("SPD821", on=syntax.Call, check=check, triggers=(b"Accelerator(",))

@@ -47,15 +47,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Rule
 from speedlint.semantics import evaluation, library
 from speedlint.semantics.frameworks import accelerated
 from speedlint.semantics.script import Script
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if not script.is_call_to(call, *library.ACCELERATORS) or evaluation.is_test(script):
         return
     if any(True for _ in script.calls_on(call, "accumulate", "no_sync")):
@@ -67,4 +66,4 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
             yield Finding(backward, message, advice=advice, level=Level.NOTE)
 
 
-RULE = Rule("SPD822", on=cst.Call, check=check, triggers=(b"Accelerator(",))
+RULE = Rule("SPD822", on=syntax.Call, check=check, triggers=(b"Accelerator(",))

@@ -48,10 +48,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint import edits
 from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import evaluation
 from speedlint.semantics.devices import gpu_is_certain
@@ -63,7 +62,7 @@ _DECIDES = ("fp16", "bf16", "half_precision_backend", "fp16_backend", "mixed_pre
 _MESSAGE = "these `TrainingArguments` say neither `fp16` nor `bf16`, so that the `Trainer` computes in float32"
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     one = huggingface.training(script, call)
     if one is None or huggingface.is_of_trl(script, call) or not one.is_on_gpu or evaluation.is_test(script):
         return
@@ -95,4 +94,4 @@ def _edits(one: Training, half: str) -> tuple[Edit, ...]:
     return (*imports, edits.add_argument(one.script.source, one.arguments, f"{half}={value}"))
 
 
-RULE = Rule("SPD801", on=cst.Call, check=check, triggers=(b"TrainingArguments(",))
+RULE = Rule("SPD801", on=syntax.Call, check=check, triggers=(b"TrainingArguments(",))

@@ -50,10 +50,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint import edits
 from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import evaluation
 from speedlint.semantics.frameworks import huggingface, releases
@@ -65,7 +64,7 @@ _PERSIST = "dataloader_persistent_workers"
 _PERSIST_SINCE = (4, 36)
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     one = huggingface.training(script, call)
     if one is None or not one.is_on_gpu or evaluation.is_test(script) or one.part("train_dataset") is None:
         return
@@ -96,7 +95,7 @@ def _without(one: Training, level: Level) -> Finding:
 
 def _set(one: Training, name: str, value: str) -> Edit:
     given = one.option(name)
-    literal = isinstance(given, cst.Integer) and any(arg.value is given for arg in one.arguments.args)
+    literal = isinstance(given, syntax.Integer) and any(arg.value is given for arg in one.arguments.args)
     if given is not None and not literal:
         raise CannotEdit("the number of workers is set elsewhere")
     return edits.set_argument(one.script.source, one.arguments, name, value)
@@ -116,4 +115,4 @@ def _restarted(one: Training, level: Level) -> Finding:
         return Finding(one.arguments, message, advice=f"{advice}; not written: {reason}", level=level)
 
 
-RULE = Rule("SPD802", on=cst.Call, check=check, triggers=(b"TrainingArguments(", b"Config("))
+RULE = Rule("SPD802", on=syntax.Call, check=check, triggers=(b"TrainingArguments(", b"Config("))

@@ -38,10 +38,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint import edits
 from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import eras, evaluation
 from speedlint.semantics.frameworks import huggingface, releases
@@ -54,7 +53,7 @@ _DEFAULT_WITH_TORCH = (2, 8)
 _DEFAULT_SINCE = (4, 54)
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     one = huggingface.training(script, call)
     if one is None or not one.is_on_gpu or evaluation.is_test(script) or not eras.can_run_on(script, _SINCE):
         return
@@ -89,7 +88,9 @@ def _finding(one: Training, what: str, level: Level) -> Finding:
 
 def _edits(one: Training) -> tuple[Edit, ...]:
     script, given = one.script, one.option("optim")
-    if given is not None and not (isinstance(given, cst.SimpleString) and any(a.value is given for a in one.arguments.args)):
+    if given is not None and not (
+        isinstance(given, syntax.SimpleString) and any(a.value is given for a in one.arguments.args)
+    ):
         raise CannotEdit("it is set elsewhere")
     value, imports = '"adamw_torch_fused"', tuple[Edit, ...]()
     if (script.options.torch or _SINCE) < _ON_CPU:
@@ -98,4 +99,4 @@ def _edits(one: Training) -> tuple[Edit, ...]:
     return (*imports, edits.set_argument(script.source, one.arguments, "optim", value))
 
 
-RULE = Rule("SPD803", on=cst.Call, check=check, triggers=(b"TrainingArguments(", b"Config("))
+RULE = Rule("SPD803", on=syntax.Call, check=check, triggers=(b"TrainingArguments(", b"Config("))

@@ -41,8 +41,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Rule
 from speedlint.semantics import evaluation
 from speedlint.semantics.frameworks import huggingface
@@ -56,7 +55,7 @@ _SOON = 10
 """Steps between two calls of ``empty_cache`` up to which they are called frequent."""
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     one = huggingface.training(script, call)
     if one is None or not one.is_on_gpu or evaluation.is_test(script):
         return
@@ -103,4 +102,4 @@ def _finding(one: Training, name: str, what: str, instead: str, level: Level = L
     return Finding(arg or one.arguments, f"`{name}={told}` {what}", advice=advice, level=level)
 
 
-RULE = Rule("SPD804", on=cst.Call, check=check, triggers=(b"TrainingArguments(", b"Config("))
+RULE = Rule("SPD804", on=syntax.Call, check=check, triggers=(b"TrainingArguments(", b"Config("))

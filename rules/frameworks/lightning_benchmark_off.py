@@ -39,9 +39,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint import edits
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import evaluation, training
 from speedlint.semantics.backend import cudnn
@@ -51,7 +50,7 @@ from speedlint.semantics.script import Script
 _DECIDES = ("benchmark", "deterministic")
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if not any(call is each for each in lightning.trainers(script)) or script.hides_arguments(call):
         return
     if any(script.argument(call, name) is not None for name in _DECIDES) or lightning.is_elsewhere(script, call):
@@ -71,4 +70,4 @@ def _matters(script: Script) -> bool:
     return cudnn.is_planar(script) and cudnn.shapes_are_fixed(script)
 
 
-RULE = Rule("SPD813", on=cst.Call, check=check, triggers=(b"Trainer(",))
+RULE = Rule("SPD813", on=syntax.Call, check=check, triggers=(b"Trainer(",))

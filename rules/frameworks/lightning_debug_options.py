@@ -41,9 +41,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint import edits
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import evaluation
 from speedlint.semantics.frameworks import lightning
@@ -54,7 +53,7 @@ _PROFILER_CLASSES = ("AdvancedProfiler", "PyTorchProfiler")
 _NOT_KNOWN = "not rewritten, since it is not known what the run is for"
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if not any(call is each for each in lightning.trainers(script)) or evaluation.is_test(script):
         return
     found = list(_options(call, script))
@@ -62,7 +61,7 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         yield from found
 
 
-def _options(call: cst.Call, script: Script) -> Iterator[Finding]:
+def _options(call: syntax.Call, script: Script) -> Iterator[Finding]:
     quick = lightning.option(script, call, "fast_dev_run")
     if quick is True or (type(quick) is int and quick > 0):
         yield _shown(call, "fast_dev_run", "trains on a batch or a few", "take it out for the real run", script)
@@ -79,7 +78,7 @@ def _options(call: cst.Call, script: Script) -> Iterator[Finding]:
         yield _shown(call, "log_every_n_steps", what, "log every 50 steps, as by default", script)
 
 
-def _anomaly(call: cst.Call, script: Script) -> Finding:
+def _anomaly(call: syntax.Call, script: Script) -> Finding:
     message = "`detect_anomaly=True` records and checks every operation of the training"
     arg = _argument(call, "detect_anomaly")
     if arg is None or script.text(arg.value) != "True":
@@ -89,7 +88,7 @@ def _anomaly(call: cst.Call, script: Script) -> Finding:
     return Finding(arg, message, fix, "take it out once the NaN is found", Level.WARNING)
 
 
-def _profiler(call: cst.Call, script: Script) -> Iterator[Finding]:
+def _profiler(call: syntax.Call, script: Script) -> Iterator[Finding]:
     given = script.argument(call, "profiler")
     if given is None:
         return
@@ -100,19 +99,19 @@ def _profiler(call: cst.Call, script: Script) -> Iterator[Finding]:
         yield _shown(call, "profiler", "times every hook of the training", "take it out for the real run", script)
 
 
-def _made_by(given: cst.BaseExpression, script: Script) -> str:
-    made = [(place, node) for place, node in script.roles.origins(given) if isinstance(node, cst.Call)]
+def _made_by(given: syntax.BaseExpression, script: Script) -> str:
+    made = [(place, node) for place, node in script.roles.origins(given) if isinstance(node, syntax.Call)]
     return (made[0][0].name(made[0][1].func) or "") if len(made) == 1 else ""
 
 
-def _argument(call: cst.Call, name: str) -> cst.Arg | None:
+def _argument(call: syntax.Call, name: str) -> syntax.Arg | None:
     return next((arg for arg in call.args if arg.keyword is not None and arg.keyword.value == name), None)
 
 
-def _shown(call: cst.Call, name: str, what: str, instead: str, script: Script, level: Level = Level.NOTE) -> Finding:
+def _shown(call: syntax.Call, name: str, what: str, instead: str, script: Script, level: Level = Level.NOTE) -> Finding:
     arg = _argument(call, name)
     told = script.text(arg.value) if arg is not None else "..."
     return Finding(arg or call, f"`{name}={told}` {what}", advice=f"{instead}; {_NOT_KNOWN}", level=level)
 
 
-RULE = Rule("SPD812", on=cst.Call, check=check, triggers=(b"Trainer(",))
+RULE = Rule("SPD812", on=syntax.Call, check=check, triggers=(b"Trainer(",))

@@ -38,10 +38,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint import edits
 from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import evaluation, library
 from speedlint.semantics.frameworks import lightning
@@ -54,7 +53,7 @@ _DECIDES = ("precision", "plugins", "amp_backend")
 _FABRIC = 'pass `precision="{}-mixed"`, or run it by `fabric run --precision={}-mixed`'
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     is_fabric = script.is_call_to(call, *library.FABRICS)
     if not is_fabric and not any(call is each for each in lightning.trainers(script)):
         return
@@ -72,19 +71,19 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         yield _finding(call, script, fits)
 
 
-def _of_fabric(call: cst.Call, script: Script) -> Finding:
+def _of_fabric(call: syntax.Call, script: Script) -> Finding:
     half = "bf16" if script.options.amp == "bf16" else "16"
     message = "the `Fabric` is given no `precision`: it computes in float32 unless it is run with one"
     advice = f"{_FABRIC.format(half, half)}; not written, since gradients may be clipped or read by hand"
     return Finding(call, message, advice=advice, level=Level.NOTE)
 
 
-def _is_small(script: Script, fit: cst.Call) -> bool:
+def _is_small(script: Script, fit: syntax.Call) -> bool:
     module = script.argument(fit, "model", 0)
     return module is not None and is_small_linear(script, module) and network(script, module).linears > 0
 
 
-def _finding(call: cst.Call, script: Script, fits: list[tuple[Script, cst.Call]]) -> Finding:
+def _finding(call: syntax.Call, script: Script, fits: list[tuple[Script, syntax.Call]]) -> Finding:
     half = "bf16" if script.options.amp == "bf16" else "16"
     value = f'"{half}-mixed"' if lightning.is_new(script, call) else ('"bf16"' if half == "bf16" else "16")
     message = "the `Trainer` is given no `precision`, so that it trains in float32"
@@ -102,4 +101,4 @@ def _finding(call: cst.Call, script: Script, fits: list[tuple[Script, cst.Call]]
     return Finding(call, message, fix, advice, Level.WARNING)
 
 
-RULE = Rule("SPD811", on=cst.Call, check=check, triggers=(b"Trainer(", b"Fabric("))
+RULE = Rule("SPD811", on=syntax.Call, check=check, triggers=(b"Trainer(", b"Fabric("))

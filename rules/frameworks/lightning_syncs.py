@@ -51,15 +51,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Rule
 from speedlint.semantics.frameworks import lightning
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import reads
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     log = lightning.log_around(script, call)
     tensor = reads.avoidable_scalar(script, call) if log is not None else None
     if log is None or tensor is None:
@@ -70,4 +69,4 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     yield Finding(call, message, advice=advice, level=Level.NOTE if is_shown else None)
 
 
-RULE = Rule("SPD814", on=cst.Call, check=check, triggers=(b"self.log",))
+RULE = Rule("SPD814", on=syntax.Call, check=check, triggers=(b"self.log",))

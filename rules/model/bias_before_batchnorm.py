@@ -33,15 +33,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Rule
 from speedlint.semantics import evaluation
 from speedlint.semantics.model import layers
 from speedlint.semantics.script import Script
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     layer = layers.before_norm(script, call)
     if layer is None or evaluation.is_test(script):
         return
@@ -57,4 +56,4 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     )
 
 
-RULE = Rule("SPD609", on=cst.Call, check=check, triggers=(b"BatchNorm",), off=True)
+RULE = Rule("SPD609", on=syntax.Call, check=check, triggers=(b"BatchNorm",), off=True)

@@ -45,8 +45,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Related, Rule
 from speedlint.semantics import evaluation
 from speedlint.semantics.model import recompilation, wrapping
@@ -63,7 +62,7 @@ _LENGTHS = (
 )
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     module = wrapping.operand(script, call)
     if module is None or evaluation.is_test(script) or not evaluation.trains(script):
         return
@@ -86,9 +85,9 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     )
 
 
-def _is_dynamic(script: Script, call: cst.Call) -> bool:
+def _is_dynamic(script: Script, call: syntax.Call) -> bool:
     dynamic = script.argument(call, "dynamic")
-    return dynamic is not None and not (isinstance(dynamic, cst.Name) and dynamic.value in ("None", "False"))
+    return dynamic is not None and not (isinstance(dynamic, syntax.Name) and dynamic.value in ("None", "False"))
 
 
-RULE = Rule("SPD602", on=cst.Call, check=check, triggers=(b"compile(",))
+RULE = Rule("SPD602", on=syntax.Call, check=check, triggers=(b"compile(",))

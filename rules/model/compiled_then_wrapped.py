@@ -47,8 +47,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Related, Rule
 from speedlint.semantics import evaluation
 from speedlint.semantics.model import wrapping
@@ -60,7 +59,7 @@ _ADVICE = (
 )
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     compiled = wrapping.operand(script, call)
     wrapped = script.argument(call, "module", 0) if script.is_call_to(call, "torch.nn.DataParallel") else None
     if (compiled is None and wrapped is None) or evaluation.is_test(script) or not evaluation.trains(script):
@@ -79,4 +78,4 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         yield Finding(call, f"`{script.text(call)}` {why}", advice=_ADVICE, level=Level.WARNING, related=related)
 
 
-RULE = Rule("SPD610", on=cst.Call, check=check, triggers=(b"compile(", b"DataParallel"))
+RULE = Rule("SPD610", on=syntax.Call, check=check, triggers=(b"compile(", b"DataParallel"))

@@ -41,15 +41,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Rule
 from speedlint.semantics import evaluation
 from speedlint.semantics.backend import cudnn
 from speedlint.semantics.script import Script
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if not call.args or not script.is_call_to(call, "torch.nn.DataParallel"):
         return
     if cudnn.is_without_gpu(script, call) or evaluation.is_test(script) or not evaluation.trains(script):
@@ -63,4 +62,4 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     )
 
 
-RULE = Rule("SPD603", on=cst.Call, check=check, triggers=(b"DataParallel",))
+RULE = Rule("SPD603", on=syntax.Call, check=check, triggers=(b"DataParallel",))

@@ -35,19 +35,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Rule
 from speedlint.semantics import evaluation
 from speedlint.semantics.model import wrapping
 from speedlint.semantics.script import Script
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if not script.is_call_to(call, "torch.nn.parallel.DistributedDataParallel") or script.hides_arguments(call):
         return
     asked = script.argument(call, "gradient_as_bucket_view")
-    if not call.args or (asked is not None and not (isinstance(asked, cst.Name) and asked.value == "False")):
+    if not call.args or (asked is not None and not (isinstance(asked, syntax.Name) and asked.value == "False")):
         return
     if evaluation.is_test(script) or not evaluation.trains(script) or wrapping.uses_remote_gradients(script):
         return
@@ -62,4 +61,4 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     )
 
 
-RULE = Rule("SPD608", on=cst.Call, check=check, triggers=(b"DistributedDataParallel",), off=True)
+RULE = Rule("SPD608", on=syntax.Call, check=check, triggers=(b"DistributedDataParallel",), off=True)

@@ -35,8 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Rule
 from speedlint.semantics import evaluation
 from speedlint.semantics.script import Script
@@ -44,11 +43,11 @@ from speedlint.semantics.script import Script
 _DDP = "torch.nn.parallel.DistributedDataParallel"
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if not script.is_call_to(call, _DDP) or not _is_on(script, call, "find_unused_parameters"):
         return
     static = script.argument(call, "static_graph")
-    if static is not None and not (isinstance(static, cst.Name) and static.value == "False"):
+    if static is not None and not (isinstance(static, syntax.Name) and static.value == "False"):
         return
     if evaluation.is_test(script) or not evaluation.trains(script):
         return
@@ -62,10 +61,10 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     )
 
 
-def _is_on(script: Script, call: cst.Call, name: str) -> bool:
+def _is_on(script: Script, call: syntax.Call, name: str) -> bool:
     value = script.argument(call, name)
     constant = script.constant(value) if value is not None else None
     return constant is not None and constant.value is True
 
 
-RULE = Rule("SPD607", on=cst.Call, check=check, triggers=(b"find_unused_parameters",))
+RULE = Rule("SPD607", on=syntax.Call, check=check, triggers=(b"find_unused_parameters",))

@@ -37,8 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Rule
 from speedlint.semantics import eras, evaluation
 from speedlint.semantics.model import attention
@@ -47,7 +46,7 @@ from speedlint.semantics.script import Script
 _SINCE = (2, 0)
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if not eras.is_for(script, _SINCE) or attention.names_fused(script):
         return
     found = attention.manual(script, call)
@@ -67,4 +66,4 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     )
 
 
-RULE = Rule("SPD605", on=cst.Call, check=check, triggers=(b"oftmax(",))
+RULE = Rule("SPD605", on=syntax.Call, check=check, triggers=(b"oftmax(",))

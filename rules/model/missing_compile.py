@@ -40,9 +40,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint import edits
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import evaluation, training
 from speedlint.semantics.model import compilation
@@ -52,7 +51,7 @@ from speedlint.semantics.script import Script
 _SINCE = (2, 1)
 
 
-def check(module: cst.Module, script: Script) -> Iterator[Finding]:
+def check(module: syntax.Module, script: Script) -> Iterator[Finding]:
     if not script.on_gpu or evaluation.is_test(script) or training.is_framework_driven(script):
         return
     placed = training.model_placements(script)
@@ -81,7 +80,7 @@ def _lines(script: Script, placement: training.Placement, target: str) -> list[s
     guard = optimizers.guard(script, placement.call, target)
     if guard is None:
         return [f"{target}.compile()"]
-    return [f"if {guard}:", f"{script.source.module.default_indent}{target}.compile()"]
+    return [f"if {guard}:", f"{script.source.default_indent}{target}.compile()"]
 
 
-RULE = Rule("SPD601", on=cst.Module, check=check, triggers=(b".to(", b".cuda("))
+RULE = Rule("SPD601", on=syntax.Module, check=check, triggers=(b".to(", b".cuda("))

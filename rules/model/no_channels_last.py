@@ -42,16 +42,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint import edits
+from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import evaluation, steps, training
 from speedlint.semantics.model import layout
 from speedlint.semantics.script import Script
 
 
-def check(module: cst.Module, script: Script) -> Iterator[Finding]:
+def check(module: syntax.Module, script: Script) -> Iterator[Finding]:
     if not script.on_gpu or evaluation.is_test(script) or training.is_framework_driven(script):
         return
     placed = training.model_placements(script)
@@ -86,16 +85,16 @@ def _edits(placement: training.Placement, script: Script) -> tuple[Edit, ...]:
     """An argument of `.to(...)`; a line after `.cuda()`, which takes none."""
     name, imports = script.spell("torch.channels_last")
     call = placement.call
-    if isinstance(call.func, cst.Attribute) and call.func.attr.value == "to":
+    if isinstance(call.func, syntax.Attribute) and call.func.attr.value == "to":
         return (edits.add_argument(script.source, call, f"memory_format={name}"), *imports)
     match script.source.parents[call]:
-        case cst.Expr() if isinstance(placement.module, (cst.Name, cst.Attribute)):
+        case syntax.Expr() if isinstance(placement.module, (syntax.Name, syntax.Attribute)):
             target = script.text(placement.module)
-        case cst.Assign(targets=[cst.AssignTarget(target=(cst.Name() | cst.Attribute()) as bound)]):
+        case syntax.Assign(targets=[syntax.AssignTarget(target=(syntax.Name() | syntax.Attribute()) as bound)]):
             target = script.text(bound)
         case _:
             raise edits.CannotEdit("it has no name of its own there")
     return (edits.insert_after(script.source, call, [f"{target}.to(memory_format={name})"]), *imports)
 
 
-RULE = Rule("SPD604", on=cst.Module, check=check, triggers=(b".to(", b".cuda("))
+RULE = Rule("SPD604", on=syntax.Module, check=check, triggers=(b".to(", b".cuda("))

@@ -37,8 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Rule
 from speedlint.semantics import eras, evaluation
 from speedlint.semantics.script import Script
@@ -47,13 +46,13 @@ _SINCE = (2, 0)
 _CHECKPOINTS = ("torch.utils.checkpoint.checkpoint", "torch.utils.checkpoint.checkpoint_sequential")
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if not script.is_call_to(call, *_CHECKPOINTS) or any(arg.star == "**" for arg in call.args):
         return
     asked = script.argument(call, "use_reentrant")
-    if asked is not None and not (isinstance(asked, cst.Name) and asked.value == "True"):
+    if asked is not None and not (isinstance(asked, syntax.Name) and asked.value == "True"):
         return
-    if script.source.enclosing(call, cst.ExceptHandler) is not None or evaluation.is_test(script):
+    if script.source.enclosing(call, syntax.ExceptHandler) is not None or evaluation.is_test(script):
         return
     if eras.is_for(script, _SINCE):
         yield Finding(
@@ -65,4 +64,4 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         )
 
 
-RULE = Rule("SPD611", on=cst.Call, check=check, triggers=(b"checkpoint(", b"checkpoint_sequential("), off=True)
+RULE = Rule("SPD611", on=syntax.Call, check=check, triggers=(b"checkpoint(", b"checkpoint_sequential("), off=True)

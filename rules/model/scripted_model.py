@@ -37,8 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Rule
 from speedlint.semantics import eras, evaluation
 from speedlint.semantics.model import wrapping
@@ -48,7 +47,7 @@ from speedlint.semantics.terms import Role
 _SINCE = (2, 1)
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if not script.is_call_to(call, "torch.jit.script", "torch.jit.trace") or not call.args:
         return
     if script.role(call.args[0].value) is not Role.MODULE or evaluation.is_test(script) or not eras.is_for(script, _SINCE):
@@ -63,4 +62,4 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         )
 
 
-RULE = Rule("SPD612", on=cst.Call, check=check, triggers=(b"jit.script(", b"jit.trace(", b"torch.jit import"))
+RULE = Rule("SPD612", on=syntax.Call, check=check, triggers=(b"jit.script(", b"jit.trace(", b"torch.jit import"))

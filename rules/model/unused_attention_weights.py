@@ -40,9 +40,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint import edits
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import eras, evaluation
 from speedlint.semantics.model import attention
@@ -52,11 +51,11 @@ _SINCE = (2, 0)
 _POSITION = 4
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if len(call.args) < 2 or script.hides_arguments(call) or not attention.is_layer(script, call):
         return
     asked = script.argument(call, "need_weights", _POSITION)
-    if asked is not None and not (isinstance(asked, cst.Name) and asked.value == "True"):
+    if asked is not None and not (isinstance(asked, syntax.Name) and asked.value == "True"):
         return
     if not attention.are_weights_unread(script, call) or evaluation.is_test(script) or not eras.is_for(script, _SINCE):
         return
@@ -76,4 +75,4 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     yield Finding(call, message, Fix((edit,), Risk.NUMERIC), level=level)
 
 
-RULE = Rule("SPD606", on=cst.Call, check=check, triggers=(b"MultiheadAttention",))
+RULE = Rule("SPD606", on=syntax.Call, check=check, triggers=(b"MultiheadAttention",))

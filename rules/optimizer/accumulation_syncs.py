@@ -53,8 +53,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Rule
 from speedlint.semantics import evaluation
 from speedlint.semantics.optimizer import exchanges
@@ -67,8 +66,8 @@ _ADVICE = (
 )
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
-    if not call.args and not isinstance(call.func, cst.Attribute):
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
+    if not call.args and not isinstance(call.func, syntax.Attribute):
         return
     found = exchanges.gathering(script, call)
     if found is None or evaluation.is_test(script) or not exchanges.is_distributed(script):
@@ -85,4 +84,4 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     yield Finding(call, message, advice=_ADVICE, level=level)
 
 
-RULE = Rule("SPD509", on=cst.Call, check=check, triggers=(b"backward", b"update_grad", b"% "))
+RULE = Rule("SPD509", on=syntax.Call, check=check, triggers=(b"backward", b"update_grad", b"% "))

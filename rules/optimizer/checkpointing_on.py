@@ -39,8 +39,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Rule
 from speedlint.semantics import entry, evaluation
 from speedlint.semantics.optimizer import recomputation
@@ -49,7 +48,7 @@ from speedlint.semantics.script import Script
 _WHY = "not written here, because whether the memory suffices without it is not seen; `speedlint verify` measures both"
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if recomputation.switch(script, call):
         if recomputation.is_unasked(script, call) and _matters(call, script):
             message = f"`{_shown(call, script)}` makes every step compute its forward pass twice"
@@ -62,15 +61,15 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         yield Finding(call, message, advice=advice, level=Level.NOTE)
 
 
-def _matters(call: cst.Call, script: Script) -> bool:
+def _matters(call: syntax.Call, script: Script) -> bool:
     if evaluation.is_test(script) or not evaluation.trains(script) or not script.on_gpu:
         return False
     return not recomputation.is_scarce(script) and not entry.is_never_called(script, call)
 
 
-def _shown(call: cst.Call, script: Script) -> str:
+def _shown(call: syntax.Call, script: Script) -> str:
     text = script.text(call)
     return text if "\n" not in text and len(text) < 60 else f"{script.text(call.func)}(...)"
 
 
-RULE = Rule("SPD507", on=cst.Call, check=check, triggers=(b"checkpoint", b"with_cp"))
+RULE = Rule("SPD507", on=syntax.Call, check=check, triggers=(b"checkpoint", b"with_cp"))

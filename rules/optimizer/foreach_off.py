@@ -39,9 +39,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint import edits
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import eras, evaluation
 from speedlint.semantics.optimizer import optimizers
@@ -56,9 +55,9 @@ _CLIPS = ("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_value_")
 _OTHERS = ("fused", "differentiable")
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     given = next((arg for arg in call.args if arg.keyword is not None and arg.keyword.value == "foreach"), None)
-    if given is None or not isinstance(given.value, cst.Name) or given.value.value != "False":
+    if given is None or not isinstance(given.value, syntax.Name) or given.value.value != "False":
         return
     name = script.name(call.func)
     if (name not in _OPTIMIZERS and name not in _CLIPS) or any(script.argument(call, other) for other in _OTHERS):
@@ -71,10 +70,10 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     yield Finding(call, message, fix, "drop it: the default takes all parameters in a few kernels", Level.WARNING)
 
 
-def _matters(call: cst.Call, script: Script) -> bool:
+def _matters(call: syntax.Call, script: Script) -> bool:
     if not script.on_gpu or not evaluation.trains(script) or evaluation.is_test(script):
         return False
     return eras.can_run_on(script, _SINCE) and not optimizers.is_sharded(script)
 
 
-RULE = Rule("SPD503", on=cst.Call, check=check, triggers=(b"foreach",))
+RULE = Rule("SPD503", on=syntax.Call, check=check, triggers=(b"foreach",))

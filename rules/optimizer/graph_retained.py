@@ -42,18 +42,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint import edits
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Risk, Rule
 from speedlint.semantics import evaluation
 from speedlint.semantics.optimizer import regraph
 from speedlint.semantics.script import Script
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     match call:
-        case cst.Call(func=cst.Attribute(attr=cst.Name("backward"))):
+        case syntax.Call(func=syntax.Attribute(attr=syntax.Name("backward"))):
             kept = regraph.needless(script, call)
             if kept is None or evaluation.is_test(script):
                 return
@@ -62,4 +61,4 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
             yield Finding(call, message, Fix((edit,), Risk.EXACT), "drop `retain_graph=True`")
 
 
-RULE = Rule("SPD508", on=cst.Call, check=check, triggers=(b"retain_graph",))
+RULE = Rule("SPD508", on=syntax.Call, check=check, triggers=(b"retain_graph",))

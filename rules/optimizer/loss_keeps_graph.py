@@ -51,16 +51,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint import edits
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Risk, Rule
 from speedlint.semantics import evaluation
 from speedlint.semantics.optimizer import retention
 from speedlint.semantics.script import Script
 
 
-def check(node: cst.AugAssign | cst.Assign | cst.Call, script: Script) -> Iterator[Finding]:
+def check(node: syntax.AugAssign | syntax.Assign | syntax.Call, script: Script) -> Iterator[Finding]:
     kept = retention.kept_loss(script, node)
     if kept is None or evaluation.is_test(script):
         return
@@ -71,4 +70,6 @@ def check(node: cst.AugAssign | cst.Assign | cst.Call, script: Script) -> Iterat
     yield Finding(kept.loss, message, Fix((edit,), Risk.EXACT), advice)
 
 
-RULE = Rule("SPD504", on=(cst.AugAssign, cst.Assign, cst.Call), check=check, triggers=(b"+", b".append(", b".update("))
+RULE = Rule(
+    "SPD504", on=(syntax.AugAssign, syntax.Assign, syntax.Call), check=check, triggers=(b"+", b".append(", b".update(")
+)

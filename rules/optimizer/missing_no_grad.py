@@ -47,17 +47,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint import edits
+from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import evaluation
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Frequency
 
 
-def check(node: cst.For | cst.Call, script: Script) -> Iterator[Finding]:
-    if isinstance(node, cst.Call):
+def check(node: syntax.For | syntax.Call, script: Script) -> Iterator[Finding]:
+    if isinstance(node, syntax.Call):
         yield from _of_decision(node, script)
     elif script.loops.kind(node) is Frequency.EVAL_STEP:
         yield from _of_pass(node, script)
@@ -65,7 +64,7 @@ def check(node: cst.For | cst.Call, script: Script) -> Iterator[Finding]:
         yield from _of_both(node, script)
 
 
-def _of_pass(loop: cst.For, script: Script) -> Iterator[Finding]:
+def _of_pass(loop: syntax.For, script: Script) -> Iterator[Finding]:
     forward = evaluation.forward_of_pass(script, loop)
     if forward is None or not evaluation.is_evaluation(script, loop) or evaluation.is_grad_off(script, forward):
         return
@@ -85,12 +84,12 @@ def _of_pass(loop: cst.For, script: Script) -> Iterator[Finding]:
         yield Finding(forward, message, advice=f"{advice}; not written here, because {error}")
 
 
-def _wrapped(node: cst.CSTNode, script: Script) -> tuple[Edit, ...]:
+def _wrapped(node: syntax.Node, script: Script) -> tuple[Edit, ...]:
     name, imports = script.spell("torch.no_grad")
     return (*edits.wrap(script.source, node, node, f"with {name}():"), *imports)
 
 
-def _of_both(loop: cst.For, script: Script) -> Iterator[Finding]:
+def _of_both(loop: syntax.For, script: Script) -> Iterator[Finding]:
     """One function trains and evaluates: the backward pass hangs on a parameter."""
     condition = evaluation.both_modes(script, loop)
     forward = evaluation.forward_of_pass(script, loop)
@@ -105,7 +104,7 @@ def _of_both(loop: cst.For, script: Script) -> Iterator[Finding]:
     yield Finding(forward, message, advice=advice)
 
 
-def _of_decision(call: cst.Call, script: Script) -> Iterator[Finding]:
+def _of_decision(call: syntax.Call, script: Script) -> Iterator[Finding]:
     """A forward pass whose output only decides something, such as an action."""
     if not evaluation.is_only_decided(script, call) or script.frequency(call) < Frequency.THROTTLED:
         return
@@ -125,4 +124,4 @@ def _of_decision(call: cst.Call, script: Script) -> Iterator[Finding]:
         yield Finding(call, message, advice=f"{advice}; not written here, because {error}", level=Level.WARNING)
 
 
-RULE = Rule("SPD505", on=(cst.For, cst.Call), check=check, triggers=(b"torch",))
+RULE = Rule("SPD505", on=(syntax.For, syntax.Call), check=check, triggers=(b"torch",))

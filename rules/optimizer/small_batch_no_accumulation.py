@@ -49,8 +49,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Related, Rule
 from speedlint.semantics import evaluation, probes
 from speedlint.semantics.data.loaders import loader
@@ -64,7 +63,7 @@ _ADVICE = (
 )
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     found = loader(script, call)
     size = batch_sizes.of_training(found) if found is not None else None
     if found is None or size is None or not isinstance(size.value, int) or not 0 < size.value < _SMALL:
@@ -80,4 +79,4 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     yield Finding(call, message, advice=_ADVICE, level=Level.NOTE if size.value == 1 else Level.WARNING, related=related)
 
 
-RULE = Rule("SPD506", on=cst.Call, check=check, triggers=(b"batch_size", b"DataLoader"), off=True)
+RULE = Rule("SPD506", on=syntax.Call, check=check, triggers=(b"batch_size", b"DataLoader"), off=True)

@@ -44,9 +44,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint import edits
+from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import devices, eras, evaluation, probes, training
 from speedlint.semantics.optimizer import optimizers
@@ -64,7 +63,7 @@ _UNSET_MOMENTUM = (
 _CLASHES = ("fused", "foreach", "differentiable", "capturable")
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     name = script.name(call.func)
     if name is None or not call.args:
         return
@@ -80,7 +79,7 @@ def _is_legacy(name: str) -> bool:
     return (name.startswith("transformers.") and name.endswith(".AdamW")) or name.rpartition(".")[2] in _LEGACY
 
 
-def _is_worth_it(call: cst.Call, name: str, script: Script) -> bool:
+def _is_worth_it(call: syntax.Call, name: str, script: Script) -> bool:
     if (
         not script.on_gpu
         or not eras.can_run_on(script, _FUSED[name])
@@ -99,7 +98,7 @@ def _is_worth_it(call: cst.Call, name: str, script: Script) -> bool:
     return bool(optimizers.parameters(script, call)) and optimizers.steps_in_loop(script, call)
 
 
-def _finding(call: cst.Call, name: str, script: Script) -> Finding:
+def _finding(call: syntax.Call, name: str, script: Script) -> Finding:
     last = name.rpartition(".")[2]
     message = f"`{script.text(call.func)}` updates the parameters in several kernels a step; its fused form takes one or two"
     value, why = _value(call, script)
@@ -118,7 +117,7 @@ def _finding(call: cst.Call, name: str, script: Script) -> Finding:
     return Finding(call, message, Fix((edit, *imports), Risk.NUMERIC, _FUSED[name]), advice, Level.WARNING)
 
 
-def _value(call: cst.Call, script: Script) -> tuple[str | None, str]:
+def _value(call: syntax.Call, script: Script) -> tuple[str | None, str]:
     """What to write for ``fused``; None and the reason where nothing is safe."""
     if optimizers.is_sharded(script):
         return None, "not written here, because the model is sharded"
@@ -139,14 +138,16 @@ def _value(call: cst.Call, script: Script) -> tuple[str | None, str]:
     return _asked(call, script, held)
 
 
-def _asked(call: cst.Call, script: Script, held: list[optimizers.Parameters]) -> tuple[str | None, str]:
+def _asked(call: syntax.Call, script: Script, held: list[optimizers.Parameters]) -> tuple[str | None, str]:
     """The question to the parameters themselves, where one plain variable holds them."""
     module = held[0].module
-    plain = isinstance(module, cst.Name) or (isinstance(module, cst.Attribute) and isinstance(module.value, cst.Name))
+    plain = isinstance(module, syntax.Name) or (
+        isinstance(module, syntax.Attribute) and isinstance(module.value, syntax.Name)
+    )
     here = held[0].script is script and script.function(module) is script.function(call)
     if len(held) == 1 and plain and here:
         return f"next({script.text(module)}.parameters()).is_cuda", ""
     return None, "not written here, because it is not seen whether the parameters are on the GPU when it is made"
 
 
-RULE = Rule("SPD502", on=cst.Call, check=check, triggers=(b"Adam", b"SGD", b"Adagrad"))
+RULE = Rule("SPD502", on=syntax.Call, check=check, triggers=(b"Adam", b"SGD", b"Adagrad"))

@@ -38,9 +38,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint import edits
+from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Risk, Rule
 from speedlint.semantics import evaluation
 from speedlint.semantics.optimizer import optimizers
@@ -53,17 +52,17 @@ _READ = "; not written here, because the program reads or keeps `.grad` elsewher
 _OWN = "; not written here, because it is not seen whether the optimizer, the project's own, expects None"
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     match call:
-        case cst.Call(func=cst.Attribute(attr=cst.Name("zero_grad"))):
+        case syntax.Call(func=syntax.Attribute(attr=syntax.Name("zero_grad"))):
             if script.callee(call) is None and script.name(call.func) is None:
                 yield from _of_call(call, script)
-        case cst.Call(func=cst.Attribute(value=gradient, attr=cst.Name("zero_")), args=[]):
+        case syntax.Call(func=syntax.Attribute(value=gradient, attr=syntax.Name("zero_")), args=[]):
             yield from _of_loop(call, gradient, script)
 
 
-def _of_call(call: cst.Call, script: Script) -> Iterator[Finding]:
-    assert isinstance(call.func, cst.Attribute)
+def _of_call(call: syntax.Call, script: Script) -> Iterator[Finding]:
+    assert isinstance(call.func, syntax.Attribute)
     given = script.argument(call, "set_to_none", 0)
     old = script.options.torch is not None and script.options.torch < (2, 0)
     if given is None:
@@ -79,7 +78,7 @@ def _of_call(call: cst.Call, script: Script) -> Iterator[Finding]:
     yield _finding(call, call.func.value, message, script, _default(call, given, script))
 
 
-def _default(call: cst.Call, given: cst.BaseExpression | None, script: Script) -> Edit | None:
+def _default(call: syntax.Call, given: syntax.BaseExpression | None, script: Script) -> Edit | None:
     """The edit that makes the call drop gradients: by default where that is sure, else in words."""
     arg = next((arg for arg in call.args if arg.value is given), None)
     if given is not None and arg is None:
@@ -91,7 +90,7 @@ def _default(call: cst.Call, given: cst.BaseExpression | None, script: Script) -
     return edits.set_argument(script.source, call, "set_to_none", "True")
 
 
-def _finding(node: cst.Call, owner: cst.CSTNode, message: str, script: Script, edit: Edit | None) -> Finding:
+def _finding(node: syntax.Call, owner: syntax.Node, message: str, script: Script, edit: Edit | None) -> Finding:
     advice = "drop the gradients: `optimizer.zero_grad()`, with `set_to_none=True` before torch 2.0"
     made = optimizers.made(script, owner)
     if edit is None or optimizers.reads_gradients(script, node):
@@ -102,17 +101,21 @@ def _finding(node: cst.Call, owner: cst.CSTNode, message: str, script: Script, e
     return Finding(node, message, Fix((edit,), risk, _SINCE), advice)
 
 
-def _of_loop(call: cst.Call, gradient: cst.BaseExpression, script: Script) -> Iterator[Finding]:
-    if isinstance(gradient, cst.Attribute) and gradient.attr.value == "data":
+def _of_loop(call: syntax.Call, gradient: syntax.BaseExpression, script: Script) -> Iterator[Finding]:
+    if isinstance(gradient, syntax.Attribute) and gradient.attr.value == "data":
         gradient = gradient.value
-    if not isinstance(gradient, cst.Attribute) or gradient.attr.value != "grad" or not isinstance(gradient.value, cst.Name):
+    if (
+        not isinstance(gradient, syntax.Attribute)
+        or gradient.attr.value != "grad"
+        or not isinstance(gradient.value, syntax.Name)
+    ):
         return
     loop = optimizers.parameter_loop(script, gradient.value)
     if loop is None or script.frequency(call) < Frequency.THROTTLED:
         return
     statement = script.source.parents[call]
     message = f"`{script.text(call)}` fills each gradient with zeros, one kernel a parameter, instead of dropping it"
-    if isinstance(statement, cst.Expr) and not optimizers.reads_gradients(script, loop) and _is_last(call, loop, script):
+    if isinstance(statement, syntax.Expr) and not optimizers.reads_gradients(script, loop) and _is_last(call, loop, script):
         edit = edits.replace(script.source, call, f"{script.text(gradient)} = None")
         advice = "set the gradient to None, or call `optimizer.zero_grad()`"
         yield Finding(call, message, Fix((edit,), Risk.BEHAVIOR), advice)
@@ -120,9 +123,9 @@ def _of_loop(call: cst.Call, gradient: cst.BaseExpression, script: Script) -> It
         yield Finding(call, message, advice="set the gradients to None with `zero_grad(set_to_none=True)`" + _READ)
 
 
-def _is_last(call: cst.Call, loop: cst.For, script: Script) -> bool:
+def _is_last(call: syntax.Call, loop: syntax.For, script: Script) -> bool:
     """Whether nothing in the loop follows the call, so that nothing there can miss the gradient."""
     return script.source.last(loop.body) == script.source.last(call)
 
 
-RULE = Rule("SPD501", on=cst.Call, check=check, triggers=(b"zero_grad", b".zero_("))
+RULE = Rule("SPD501", on=syntax.Call, check=check, triggers=(b"zero_grad", b".zero_("))

@@ -48,9 +48,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Related, Risk, Rule
 from speedlint.semantics.precision import switches
 from speedlint.semantics.precision.halves import refuse_known_hazards
@@ -58,7 +57,7 @@ from speedlint.semantics.script import Script
 from speedlint.semantics.sync import reads
 
 
-def check(module: cst.Module, script: Script) -> Iterator[Finding]:
+def check(module: syntax.Module, script: Script) -> Iterator[Finding]:
     if not script.on_gpu:
         return
     for switch in switches.amp_off(script):
@@ -80,4 +79,4 @@ def _finding(switch: switches.Switch) -> Finding:
     return Finding(setting.node, message, fix, advice, Level.WARNING, related)
 
 
-RULE = Rule("SPD108", on=cst.Module, check=check, triggers=(b"False", b"store_true", b"0"))
+RULE = Rule("SPD108", on=syntax.Module, check=check, triggers=(b"False", b"store_true", b"0"))

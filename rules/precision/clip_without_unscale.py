@@ -37,9 +37,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
 from speedlint.semantics.precision.scaling import scaled_clips, unscale_edits
 from speedlint.semantics.script import Script
@@ -47,7 +46,7 @@ from speedlint.semantics.script import Script
 _ADVICE = "unscale the gradients of the optimizer first: `scaler.unscale_(optimizer)`"
 
 
-def check(backward: cst.Call, script: Script) -> Iterator[Finding]:
+def check(backward: syntax.Call, script: Script) -> Iterator[Finding]:
     """Reports the clipping calls after a scaled backward pass that nothing unscales."""
     found = scaled_clips(backward, script)
     if found is None:
@@ -65,4 +64,4 @@ def check(backward: cst.Call, script: Script) -> Iterator[Finding]:
     yield Finding(clip, message, fix=Fix(edits, Risk.BEHAVIOR), advice=_ADVICE, level=Level.WARNING)
 
 
-RULE = Rule("SPD103", on=cst.Call, check=check, triggers=(b"clip_grad",))
+RULE = Rule("SPD103", on=syntax.Call, check=check, triggers=(b"clip_grad",))

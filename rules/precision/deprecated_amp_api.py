@@ -37,9 +37,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
 from speedlint.semantics.precision.amp_names import deprecated_name, is_fallback, modern_edits, modern_text
 from speedlint.semantics.script import Script
@@ -47,14 +46,14 @@ from speedlint.semantics.script import Script
 _DEPRECATED_SINCE = (2, 4)
 
 
-def check(node: cst.Call | cst.Decorator, script: Script) -> Iterator[Finding]:
+def check(node: syntax.Call | syntax.Decorator, script: Script) -> Iterator[Finding]:
     """Reports a call or a bare decorator of the deprecated modules."""
     if (script.options.torch or _DEPRECATED_SINCE) < _DEPRECATED_SINCE:
         return
     name = deprecated_name(script, node)
     if name is None or is_fallback(script, node):
         return
-    what = node.func if isinstance(node, cst.Call) else node.decorator
+    what = node.func if isinstance(node, syntax.Call) else node.decorator
     spelled = script.text(what)
     message = f"`{spelled}` is deprecated since torch 2.4"
     if spelled != name:
@@ -70,7 +69,7 @@ def check(node: cst.Call | cst.Decorator, script: Script) -> Iterator[Finding]:
 
 RULE = Rule(
     "SPD104",
-    on=(cst.Call, cst.Decorator),
+    on=(syntax.Call, syntax.Decorator),
     check=check,
     triggers=(b"cuda.amp", b"cuda import amp", b"cpu.amp", b"cpu import amp"),
 )

@@ -36,8 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Rule
 from speedlint.semantics.precision.doubles import makes_default_double, makes_module_double, may_be_needed
 from speedlint.semantics.script import Script
@@ -49,7 +48,7 @@ _ADVICE = (
 )
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if not script.on_gpu:
         return
     shown = reads.shown(script, call)
@@ -63,4 +62,4 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         yield Finding(call, message, advice=_ADVICE, level=Level.NOTE)
 
 
-RULE = Rule("SPD109", on=cst.Call, check=check, triggers=(b"double", b"float64", b"DoubleTensor"))
+RULE = Rule("SPD109", on=syntax.Call, check=check, triggers=(b"double", b"float64", b"DoubleTensor"))

@@ -49,9 +49,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import eras
 from speedlint.semantics.precision.autocast import is_sharded_in_half, uses_autocast
@@ -66,7 +65,7 @@ _SINCE = (1, 6)
 _SPELLED_SINCE = (1, 10)
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     """Reports the first forward call of each step without autocast."""
     step = _first_of_its_turn(call, script)
     if step is None or step.scaler is not None or not script.on_gpu or is_framework_driven(script):
@@ -100,7 +99,7 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     yield Finding(step.forward, message, fix=fix, advice=advice)
 
 
-def _first_of_its_turn(call: cst.Call, script: Script) -> Step | None:
+def _first_of_its_turn(call: syntax.Call, script: Script) -> Step | None:
     steps = training_steps(script)
     step = next((step for step in steps if step.backward is call), None)
     if step is None:
@@ -132,4 +131,4 @@ def _bfloat(step: Step) -> tuple[Edit, ...]:
     return (*imports, *autocast_edits(step, header))
 
 
-RULE = Rule("SPD101", on=cst.Call, check=check, triggers=(b".backward(",))
+RULE = Rule("SPD101", on=syntax.Call, check=check, triggers=(b".backward(",))

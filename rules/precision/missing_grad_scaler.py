@@ -37,9 +37,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Risk, Rule
 from speedlint.semantics.precision.autocast import half_autocast, uses_scaler
 from speedlint.semantics.precision.scaling import scaling, spelled_constructor
@@ -53,7 +52,7 @@ _ADVICE = (
 )
 
 
-def check(backward: cst.Call, script: Script) -> Iterator[Finding]:
+def check(backward: syntax.Call, script: Script) -> Iterator[Finding]:
     """Reports a plain backward pass of a loss that was computed under float16 autocast."""
     step = next((step for step in training_steps(script) if step.backward is backward), None)
     if step is None or step.scaler is not None or uses_scaler(step) or is_framework_driven(script):
@@ -71,4 +70,4 @@ def check(backward: cst.Call, script: Script) -> Iterator[Finding]:
     yield Finding(backward, message, fix=fix, advice=advice)
 
 
-RULE = Rule("SPD102", on=cst.Call, check=check, triggers=(b"autocast",))
+RULE = Rule("SPD102", on=syntax.Call, check=check, triggers=(b"autocast",))

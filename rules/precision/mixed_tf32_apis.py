@@ -39,9 +39,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint.edits import CannotEdit, delete_statement
+from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Related, Risk, Rule
 from speedlint.semantics.precision.tf32 import Setting, is_beside, may_exclude, new_setting, old_reads, old_settings
 from speedlint.semantics.script import Script
@@ -50,7 +49,7 @@ from speedlint.semantics.sync import reads
 _ADVICE = "use one of the two: the older runs on every release, the newer needs 2.9"
 
 
-def check(assign: cst.Assign, script: Script) -> Iterator[Finding]:
+def check(assign: syntax.Assign, script: Script) -> Iterator[Finding]:
     new = new_setting(script, assign)
     if new is None or not script.on_gpu:
         return
@@ -96,4 +95,4 @@ def _without(new: Setting, old: Setting) -> tuple[Edit, ...]:
     return delete_statement(new.script.source, new.node)
 
 
-RULE = Rule("SPD106", on=cst.Assign, check=check, triggers=(b"fp32_precision",))
+RULE = Rule("SPD106", on=syntax.Assign, check=check, triggers=(b"fp32_precision",))

@@ -50,9 +50,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint import edits
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import library
 from speedlint.semantics.precision.amp_dtypes import BFLOAT16, FLOAT16, asks_for_dtype, enabled, may_be_on, of_program
@@ -62,7 +61,7 @@ from speedlint.semantics.sync import reads
 _WHEN_BOTH = "enable it only where it is needed: `enabled=dtype == torch.float16`"
 
 
-def check(scaler: cst.Call, script: Script) -> Iterator[Finding]:
+def check(scaler: syntax.Call, script: Script) -> Iterator[Finding]:
     if script.name(scaler.func) not in library.SCALERS or not may_be_on(script, scaler) or asks_for_dtype(script, scaler):
         return
     if not any(place.method_calls("scale") for place in script.everywhere(b".scale(")):
@@ -79,7 +78,7 @@ def check(scaler: cst.Call, script: Script) -> Iterator[Finding]:
         yield Finding(scaler, message, advice=f"{_WHEN_BOTH}; not written: {reason}", level=Level.NOTE)
 
 
-def _finding(scaler: cst.Call, script: Script, message: str) -> Finding:
+def _finding(scaler: syntax.Call, script: Script, message: str) -> Finding:
     advice = "pass `enabled=False`, or take the scaler out"
     given = enabled(script, scaler)
     written = [arg for arg in scaler.args if arg.value is given]
@@ -92,4 +91,4 @@ def _finding(scaler: cst.Call, script: Script, message: str) -> Finding:
     return Finding(scaler, message, Fix((edit,), Risk.BEHAVIOR), advice, Level.WARNING)
 
 
-RULE = Rule("SPD107", on=cst.Call, check=check, triggers=(b"GradScaler",))
+RULE = Rule("SPD107", on=syntax.Call, check=check, triggers=(b"GradScaler",))

@@ -35,9 +35,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import eras
 from speedlint.semantics.entry import first_edit, starts
@@ -51,7 +50,7 @@ _SINCE = (1, 12)
 _LINE = 'torch.set_float32_matmul_precision("high")'
 
 
-def check(module: cst.Module, script: Script) -> Iterator[Finding]:
+def check(module: syntax.Module, script: Script) -> Iterator[Finding]:
     """Reports the first placement of a module whose work is matrix products."""
     if not script.on_gpu or sets_matmul_precision(script) or not eras.is_for(script, _SINCE):
         return
@@ -82,4 +81,4 @@ def _first_heavy(script: Script) -> Placement | None:
     return next((found for found in placed if is_matmul_heavy(script, found.module)), None)
 
 
-RULE = Rule("SPD105", on=cst.Module, check=check, triggers=(b".to(", b".cuda(", b".setup", b".prepare"))
+RULE = Rule("SPD105", on=syntax.Module, check=check, triggers=(b".to(", b".cuda(", b".setup", b".prepare"))

@@ -46,8 +46,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Related, Rule
 from speedlint.semantics import evaluation
 from speedlint.semantics.schedule import costs, periods
@@ -63,7 +62,7 @@ _ADVICE = (
 )
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     one = periods.scheduled(script, call)
     if one is None or script.loops.kind(one.loop) is not Frequency.STEP or evaluation.is_test(script):
         return
@@ -75,18 +74,20 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         yield Finding(call, message, advice=_ADVICE, level=Level.WARNING, related=related)
 
 
-def _is_certain(cost: costs.Cost, call: cst.Call, script: Script) -> bool:
+def _is_certain(cost: costs.Cost, call: syntax.Call, script: Script) -> bool:
     """Whether a call writes a checkpoint whenever it is made: itself, or in the function called with no condition around."""
     if cost.kind is not Kind.CHECKPOINT or cost.node is call:
         return cost.kind is Kind.CHECKPOINT
     callee = script.callee(call)
     if callee is None or cost.script.function(cost.node) is not callee.node:
         return False
-    inner = cost.script.source.enclosing(cost.node, cst.If, cst.IfExp, cst.BooleanOperation, cst.Try, cst.FunctionDef)
+    inner = cost.script.source.enclosing(
+        cost.node, syntax.If, syntax.IfExp, syntax.BooleanOperation, syntax.Try, syntax.FunctionDef
+    )
     return inner is callee.node
 
 
-def _often(call: cst.Call, script: Script, one: periods.Scheduled) -> str:
+def _often(call: syntax.Call, script: Script, one: periods.Scheduled) -> str:
     if script.frequency(call) is Frequency.STEP:
         return "" if periods.is_conditional(script, one) else "every training step"
     steps = periods.period(script, one) if script.frequency(call) is Frequency.THROTTLED else None
@@ -95,4 +96,4 @@ def _often(call: cst.Call, script: Script, one: periods.Scheduled) -> str:
     return f"every {steps.value} steps"
 
 
-RULE = Rule("SPD703", on=cst.Call, check=check, triggers=(b"save",))
+RULE = Rule("SPD703", on=syntax.Call, check=check, triggers=(b"save",))

@@ -43,9 +43,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Related, Risk, Rule
 from speedlint.semantics import evaluation
 from speedlint.semantics.schedule import costs, periods
@@ -57,7 +56,7 @@ from speedlint.semantics.terms import Frequency
 _DRAWN = (Kind.HISTOGRAMS, Kind.CLOUD, Kind.FIGURE)
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     one = periods.scheduled(script, call)
     if one is None or evaluation.is_test(script):
         return
@@ -72,7 +71,7 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         yield _finding(call, script, one, drawn, "every epoch", Level.WARNING if drawn.kind is Kind.CLOUD else Level.NOTE)
 
 
-def _often_in_steps(call: cst.Call, script: Script, one: periods.Scheduled, drawn: costs.Cost) -> str:
+def _often_in_steps(call: syntax.Call, script: Script, one: periods.Scheduled, drawn: costs.Cost) -> str:
     if script.frequency(call) is Frequency.STEP:
         return "" if periods.is_conditional(script, one) else "every training step"
     if drawn.kind is not Kind.HISTOGRAMS or script.frequency(call) is not Frequency.THROTTLED:
@@ -83,7 +82,9 @@ def _often_in_steps(call: cst.Call, script: Script, one: periods.Scheduled, draw
     return "several times an epoch" if steps is None and periods.is_part_of_epoch(script, one) else ""
 
 
-def _finding(call: cst.Call, script: Script, one: periods.Scheduled, drawn: costs.Cost, often: str, level: Level) -> Finding:
+def _finding(
+    call: syntax.Call, script: Script, one: periods.Scheduled, drawn: costs.Cost, often: str, level: Level
+) -> Finding:
     message = f"`{reads.shown(script, call.func)}(...)` makes {drawn.kind.value} {often}"
     advice = f"make it every {periods.EPOCHS} epochs" if often == "every epoch" else "make it once an epoch or less"
     related = () if drawn.node is call else (Related(drawn.script.source, drawn.node, f"makes {drawn.kind.value}"),)
@@ -101,7 +102,7 @@ def _finding(call: cst.Call, script: Script, one: periods.Scheduled, drawn: cost
     return Finding(call, message, Fix(edits, Risk.BEHAVIOR), advice, level, related)
 
 
-def _throttled(call: cst.Call, script: Script, drawn: costs.Cost) -> tuple[Edit, ...]:
+def _throttled(call: syntax.Call, script: Script, drawn: costs.Cost) -> tuple[Edit, ...]:
     loop = costs.parameter_loop(script, call) if drawn.kind is Kind.HISTOGRAMS else None
     if loop is None:
         return displays.every_few_steps(script, periods.alone(script, call))
@@ -110,4 +111,4 @@ def _throttled(call: cst.Call, script: Script, drawn: costs.Cost) -> tuple[Edit,
     return displays.every_few_steps(script, loop)
 
 
-RULE = Rule("SPD704", on=cst.Call, check=check, triggers=(b"for ", b"while "))
+RULE = Rule("SPD704", on=syntax.Call, check=check, triggers=(b"for ", b"while "))

@@ -40,8 +40,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Related, Rule
 from speedlint.semantics import evaluation
 from speedlint.semantics.schedule import telling
@@ -50,21 +49,21 @@ from speedlint.semantics.sync import displays, reads
 from speedlint.semantics.terms import FREQUENT
 
 
-def check(loop: cst.For | cst.While, script: Script) -> Iterator[Finding]:
+def check(loop: syntax.For | syntax.While, script: Script) -> Iterator[Finding]:
     if script.loops.kind(loop) not in FREQUENT or evaluation.is_test(script):
         return
-    for call in script.source.inside(loop.body, cst.Call):
+    for call in script.source.inside(loop.body, syntax.Call):
         writer = telling.writer(script, call) if telling.in_every_step(script, call, loop) else None
         if writer is not None and not telling.waits(script, call):
             yield _finding(call, script, *writer)
             return
 
 
-def _finding(call: cst.Call, script: Script, place: Script, inner: cst.Call) -> Finding:
+def _finding(call: syntax.Call, script: Script, place: Script, inner: syntax.Call) -> Finding:
     message = f"`{reads.shown(script, call.func)}(...)` writes a line {reads.often(script, call)}"
     advice = f"write it every {displays.PERIOD} steps; not written here, because who reads the lines is not seen"
     related = () if inner is call else (Related(place.source, inner, "writes it"),)
     return Finding(call, message, advice=advice, related=related)
 
 
-RULE = Rule("SPD705", on=(cst.For, cst.While), check=check, triggers=(b"for ", b"while "), off=True)
+RULE = Rule("SPD705", on=(syntax.For, syntax.While), check=check, triggers=(b"for ", b"while "), off=True)

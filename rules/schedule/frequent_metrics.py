@@ -52,9 +52,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Related, Risk, Rule
 from speedlint.semantics import evaluation
 from speedlint.semantics.schedule import costs, periods
@@ -64,7 +63,7 @@ from speedlint.semantics.sync import displays, reads
 from speedlint.semantics.terms import Frequency
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     one = periods.scheduled(script, call)
     if one is None or evaluation.is_test(script):
         return
@@ -77,7 +76,7 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         yield _finding(call, script, one, cost, in_steps=in_steps)
 
 
-def _finding(call: cst.Call, script: Script, one: periods.Scheduled, cost: costs.Cost, *, in_steps: bool) -> Finding:
+def _finding(call: syntax.Call, script: Script, one: periods.Scheduled, cost: costs.Cost, *, in_steps: bool) -> Finding:
     often = "training step" if in_steps else "epoch"
     period = f"{displays.PERIOD} steps" if in_steps else f"{periods.EPOCHS} epochs"
     message = f"`{reads.shown(script, call.func)}(...)` computes {cost.kind.value} in every {often}"
@@ -97,4 +96,4 @@ def _finding(call: cst.Call, script: Script, one: periods.Scheduled, cost: costs
     return Finding(call, message, Fix(edits, Risk.BEHAVIOR), advice, Level.WARNING, related)
 
 
-RULE = Rule("SPD702", on=cst.Call, check=check, triggers=(b"for ", b"while "))
+RULE = Rule("SPD702", on=syntax.Call, check=check, triggers=(b"for ", b"while "))

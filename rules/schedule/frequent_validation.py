@@ -42,8 +42,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Related, Rule
 from speedlint.semantics import evaluation
 from speedlint.semantics.schedule import periods
@@ -53,7 +52,7 @@ from speedlint.semantics.terms import Frequency
 _WHY = "and after the last one; not written here, because what reads the result moves with it"
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if script.frequency(call) < Frequency.EPOCH or evaluation.is_test(script):
         return
     found = periods.validation(script, call)
@@ -97,4 +96,4 @@ def _each_epoch(found: periods.Validation, script: Script) -> Iterator[Finding]:
         yield Finding(found.call, message, advice=advice, level=Level.WARNING, related=related)
 
 
-RULE = Rule("SPD701", on=cst.Call, check=check, triggers=(b"torch",))
+RULE = Rule("SPD701", on=syntax.Call, check=check, triggers=(b"torch",))

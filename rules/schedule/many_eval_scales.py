@@ -62,8 +62,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Related, Rule
 from speedlint.semantics import evaluation
 from speedlint.semantics.schedule import periods
@@ -76,7 +75,7 @@ _ADVICE = (
 )
 
 
-def check(loop: cst.For, script: Script) -> Iterator[Finding]:
+def check(loop: syntax.For, script: Script) -> Iterator[Finding]:
     function = script.function(loop)
     if function is None or script.loops.kind(loop) is Frequency.STEP or evaluation.is_test(script):
         return
@@ -89,11 +88,11 @@ def check(loop: cst.For, script: Script) -> Iterator[Finding]:
         yield Finding(loop, message, advice=_ADVICE, level=Level.WARNING, related=related)
 
 
-def _count(loop: cst.For, script: Script) -> str:
+def _count(loop: syntax.For, script: Script) -> str:
     known = script.constant(loop.iter)
     if known is not None and isinstance(known.value, list | tuple) and len(known.value) > 1:
         return str(len(known.value))
     return "several"
 
 
-RULE = Rule("SPD706", on=cst.For, check=check, triggers=(b"scale",), off=True)
+RULE = Rule("SPD706", on=syntax.For, check=check, triggers=(b"scale",), off=True)

@@ -35,9 +35,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Related, Risk, Rule
 from speedlint.semantics import evaluation, probes
 from speedlint.semantics.script import Script
@@ -45,7 +44,7 @@ from speedlint.semantics.sync import conditions, creation, reads
 from speedlint.semantics.terms import FREQUENT
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     found = creation.created(script, call)
     if found is None or script.frequency(call) not in FREQUENT or not script.on_gpu or evaluation.is_test(script):
         return
@@ -70,4 +69,4 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         yield Finding(call, message, fix, advice, level)
 
 
-RULE = Rule("SPD308", on=cst.Call, check=check, triggers=(b".to(", b".cuda("))
+RULE = Rule("SPD308", on=syntax.Call, check=check, triggers=(b".to(", b".cuda("))

@@ -57,8 +57,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Rule
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import reads, shapes
@@ -68,7 +67,7 @@ _WEIGHT = "weigh with the mask: `(x * mask).sum() / mask.sum()`, or let the loss
 _NEEDED = "keep it if the elements themselves are needed; `torch.where(mask, x, other)` keeps the shape where they are not"
 
 
-def check(node: cst.Call | cst.Subscript, script: Script) -> Iterator[Finding]:
+def check(node: syntax.Call | syntax.Subscript, script: Script) -> Iterator[Finding]:
     tensor = shapes.sized_by_values(script, node)
     if tensor is None or (often := reads.often(script, node)) is None:
         return
@@ -81,7 +80,7 @@ def check(node: cst.Call | cst.Subscript, script: Script) -> Iterator[Finding]:
 
 RULE = Rule(
     "SPD305",
-    on=(cst.Call, cst.Subscript),
+    on=(syntax.Call, syntax.Subscript),
     check=check,
     triggers=(b"[", b"nonzero", b"masked_select", b"unique", b"argwhere", b"where("),
 )

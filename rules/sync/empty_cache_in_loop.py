@@ -43,9 +43,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint.edits import CannotEdit, delete_statement
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import evaluation, probes
 from speedlint.semantics.script import Script
@@ -55,11 +54,11 @@ from speedlint.semantics.terms import FREQUENT
 _ADVICE = "drop it, or call it once an epoch"
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if not script.is_call_to(call, *memory.EMPTY_CACHE, *memory.COLLECT):
         return
     often, statement = reads.often(script, call), script.source.parents[call]
-    if often is None or reads.frequency(script, call) not in FREQUENT or not isinstance(statement, cst.Expr):
+    if often is None or reads.frequency(script, call) not in FREQUENT or not isinstance(statement, syntax.Expr):
         return
     if evaluation.is_test(script) or memory.has_other_reason(script, call) or probes.is_in_benchmark(script, call):
         return
@@ -68,7 +67,7 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     yield _finding(call, statement, script, message, None if evaluation.trains(script) else Level.NOTE)
 
 
-def _finding(call: cst.Call, statement: cst.Expr, script: Script, message: str, level: Level | None) -> Finding:
+def _finding(call: syntax.Call, statement: syntax.Expr, script: Script, message: str, level: Level | None) -> Finding:
     loop = script.loops.driving_loop(call)
     try:
         if loop is None:
@@ -81,4 +80,4 @@ def _finding(call: cst.Call, statement: cst.Expr, script: Script, message: str, 
     return Finding(call, message, fix, _ADVICE, level)
 
 
-RULE = Rule("SPD307", on=cst.Call, check=check, triggers=(b"empty_cache", b"gc.collect", b"import gc", b"from gc"))
+RULE = Rule("SPD307", on=syntax.Call, check=check, triggers=(b"empty_cache", b"gc.collect", b"import gc", b"from gc"))

@@ -69,9 +69,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Related, Risk, Rule
 from speedlint.semantics import counts
 from speedlint.semantics.script import Script
@@ -83,7 +82,7 @@ from speedlint.semantics.sync.waits import Wait
 from speedlint.semantics.terms import FREQUENT, Frequency
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if reads.frequency(script, call) not in FREQUENT or reads.often(script, call) is None:
         return
     behind = hidden.behind(script, call, waits.within)
@@ -102,7 +101,7 @@ def _waits(each: Hidden[Wait]) -> bool:
     return each.count != 0 and mode in (None, in_training) and not each.what.is_of_host(script, call)
 
 
-def _finding(call: cst.Call, script: Script, behind: list[Hidden[Wait]], times: int | None) -> Finding:
+def _finding(call: syntax.Call, script: Script, behind: list[Hidden[Wait]], times: int | None) -> Finding:
     first = behind[0]
     total = sum(each.count or 0 for each in behind) * (times or 0)
     is_known = times is not None and all(each.count is not None for each in behind)
@@ -138,11 +137,11 @@ def _kept_on_device(script: Script, behind: list[Hidden[Wait]]) -> tuple[Edit, .
         wait = each.what
         if not hidden.is_told_at_call(script, each):
             raise CannotEdit("its own line has a finding of its own")
-        if not isinstance(wait.node, cst.Call) or reads.scalar(wait.script, wait.node) is None:
+        if not isinstance(wait.node, syntax.Call) or reads.scalar(wait.script, wait.node) is None:
             raise CannotEdit(f"`{reads.shown(wait.script, wait.node)}` is no number that could be read later")
         found += keep_on_device(wait.script, wait.node, wait.tensor)
         check_gain(wait.script, wait.node, wait.tensor)
     return tuple(found)
 
 
-RULE = Rule("SPD311", on=cst.Call, check=check, triggers=(b"import", b"def "))
+RULE = Rule("SPD311", on=syntax.Call, check=check, triggers=(b"import", b"def "))

@@ -49,9 +49,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import reads
@@ -61,7 +60,7 @@ from speedlint.semantics.sync.gathering import copy_once
 from speedlint.semantics.terms import Frequency
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     tensor = reads.avoidable_copy(script, call)
     if tensor is not None:
         whole = reads.chain(script, call)
@@ -69,7 +68,9 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         yield _finding(call, whole, script, tensor, message)
 
 
-def _finding(call: cst.Call, whole: cst.BaseExpression, script: Script, tensor: cst.BaseExpression, message: str) -> Finding:
+def _finding(
+    call: syntax.Call, whole: syntax.BaseExpression, script: Script, tensor: syntax.BaseExpression, message: str
+) -> Finding:
     if reads.frequency(script, call) is Frequency.THROTTLED:
         advice = "copy less often if it shows in a profile; there is nothing to rewrite"
         return Finding(whole, message, advice=advice, level=Level.NOTE)
@@ -89,10 +90,10 @@ def _finding(call: cst.Call, whole: cst.BaseExpression, script: Script, tensor: 
     return Finding(whole, message, fix, advice)
 
 
-def _is_of_each_part(call: cst.Call, script: Script) -> bool:
+def _is_of_each_part(call: syntax.Call, script: Script) -> bool:
     """Whether an evaluation copies each detection of each image, which differ in number and cannot be joined."""
-    within = script.source.enclosing(call, cst.DictComp, cst.Dict, cst.SimpleStatementLine)
-    return isinstance(within, cst.DictComp | cst.Dict) and script.frequency(call) is Frequency.EVAL_STEP
+    within = script.source.enclosing(call, syntax.DictComp, syntax.Dict, syntax.SimpleStatementLine)
+    return isinstance(within, syntax.DictComp | syntax.Dict) and script.frequency(call) is Frequency.EVAL_STEP
 
 
-RULE = Rule("SPD302", on=cst.Call, check=check, triggers=(b".cpu", b".tolist", b".to("))
+RULE = Rule("SPD302", on=syntax.Call, check=check, triggers=(b".cpu", b".tolist", b".to("))

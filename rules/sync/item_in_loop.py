@@ -58,9 +58,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
 from speedlint.semantics.frameworks import lightning
 from speedlint.semantics.script import Script
@@ -70,14 +69,14 @@ from speedlint.semantics.sync.deferral import keep_on_device
 from speedlint.semantics.terms import Frequency
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     tensor = reads.avoidable_scalar(script, call)
     if tensor is not None and lightning.log_around(script, call) is None:
         message = f"`{reads.shown(script, call)}` waits for the GPU {reads.often(script, call)}"
         yield _finding(call, script, tensor, message)
 
 
-def _finding(call: cst.Call, script: Script, tensor: cst.BaseExpression, message: str) -> Finding:
+def _finding(call: syntax.Call, script: Script, tensor: syntax.BaseExpression, message: str) -> Finding:
     if reads.frequency(script, call) is Frequency.THROTTLED:
         advice = "read it less often if it shows in a profile; there is nothing to rewrite"
         return Finding(call, message, advice=advice, level=Level.NOTE)
@@ -91,7 +90,7 @@ def _finding(call: cst.Call, script: Script, tensor: cst.BaseExpression, message
     )
 
 
-def _shown(call: cst.Call, script: Script, tensor: cst.BaseExpression, message: str, reason: CannotEdit) -> Finding:
+def _shown(call: syntax.Call, script: Script, tensor: syntax.BaseExpression, message: str, reason: CannotEdit) -> Finding:
     display = displays.display_around(script, call)
     if display is not None:
         advice = f"show it every {displays.PERIOD} steps"
@@ -105,11 +104,11 @@ def _shown(call: cst.Call, script: Script, tensor: cst.BaseExpression, message: 
     return Finding(call, message, advice=f"{advice}; not rewritten, since {reason}")
 
 
-def _undetached(tensor: cst.BaseExpression) -> cst.BaseExpression:
+def _undetached(tensor: syntax.BaseExpression) -> syntax.BaseExpression:
     match tensor:
-        case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value="detach"))):
+        case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value="detach"))):
             return inner
     return tensor
 
 
-RULE = Rule("SPD301", on=cst.Call, check=check, triggers=(b".item", b"float(", b"int(", b"bool("))
+RULE = Rule("SPD301", on=syntax.Call, check=check, triggers=(b".item", b"float(", b"int(", b"bool("))

@@ -49,9 +49,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Risk, Rule
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import displays, reads
@@ -61,11 +60,11 @@ from speedlint.semantics.terms import Frequency
 _ADVICE = f"show it every {displays.PERIOD} steps"
 
 
-def check(node: cst.Call | cst.FormattedString | cst.BinaryOperation, script: Script) -> Iterator[Finding]:
+def check(node: syntax.Call | syntax.FormattedString | syntax.BinaryOperation, script: Script) -> Iterator[Finding]:
     often = reads.often(script, node)
     if often is None or not script.on_gpu or reads.frequency(script, node) is Frequency.THROTTLED:
         return
-    if isinstance(node, cst.Call) and displays.is_display(script, node):
+    if isinstance(node, syntax.Call) and displays.is_display(script, node):
         tensor = next(displays.shown_tensors(script, node), None)
         if tensor is not None:
             shown = f"`{reads.shown(script, node.func)}(...)` reads the tensor `{reads.shown(script, tensor)}`"
@@ -81,7 +80,7 @@ def check(node: cst.Call | cst.FormattedString | cst.BinaryOperation, script: Sc
         yield Finding(tensor, message, advice=f"{_ADVICE}; not rewritten, since what the text is used for is not followed")
 
 
-def _finding(tensor: cst.BaseExpression, display: cst.Call | cst.Assign, script: Script, message: str) -> Finding:
+def _finding(tensor: syntax.BaseExpression, display: syntax.Call | syntax.Assign, script: Script, message: str) -> Finding:
     try:
         check_gain_of_display(script, display, tensor)
         return Finding(tensor, message, Fix(displays.throttled(script, display), Risk.BEHAVIOR), _ADVICE)
@@ -91,7 +90,7 @@ def _finding(tensor: cst.BaseExpression, display: cst.Call | cst.Assign, script:
 
 RULE = Rule(
     "SPD303",
-    on=(cst.Call, cst.FormattedString, cst.BinaryOperation),
+    on=(syntax.Call, syntax.FormattedString, syntax.BinaryOperation),
     check=check,
     triggers=(
         b"print(",

@@ -47,8 +47,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Related, Rule
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import batchwise, hidden, reads
@@ -57,8 +56,8 @@ from speedlint.semantics.terms import Frequency
 _WHY = "not rewritten, since memory and the code around decide how many rows may go together"
 
 
-def check(node: cst.For | cst.Call, script: Script) -> Iterator[Finding]:
-    if isinstance(node, cst.Call):
+def check(node: syntax.For | syntax.Call, script: Script) -> Iterator[Finding]:
+    if isinstance(node, syntax.Call):
         yield from _gathered(node, script)
         yield from _hidden(node, script)
         return
@@ -76,7 +75,7 @@ def check(node: cst.For | cst.Call, script: Script) -> Iterator[Finding]:
         yield Finding(node.iter, message, advice=advice, level=Level.NOTE)
 
 
-def _gathered(call: cst.Call, script: Script) -> Iterator[Finding]:
+def _gathered(call: syntax.Call, script: Script) -> Iterator[Finding]:
     found = batchwise.row_gather(script, call)
     often = reads.often(script, call) if found is not None else None
     if found is not None and often is not None:
@@ -87,7 +86,7 @@ def _gathered(call: cst.Call, script: Script) -> Iterator[Finding]:
         yield Finding(call, message, advice=advice)
 
 
-def _hidden(call: cst.Call, script: Script) -> Iterator[Finding]:
+def _hidden(call: syntax.Call, script: Script) -> Iterator[Finding]:
     often = reads.often(script, call)
     if often is None or reads.frequency(script, call) is Frequency.THROTTLED:
         return
@@ -102,4 +101,4 @@ def _hidden(call: cst.Call, script: Script) -> Iterator[Finding]:
             return
 
 
-RULE = Rule("SPD310", on=(cst.For, cst.Call), check=check, triggers=(b"torch", b"import"))
+RULE = Rule("SPD310", on=(syntax.For, syntax.Call), check=check, triggers=(b"torch", b"import"))

@@ -35,8 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Rule
 from speedlint.semantics import evaluation
 from speedlint.semantics.script import Script
@@ -44,7 +43,7 @@ from speedlint.semantics.sync import conditions, creation, reads, uploads
 from speedlint.semantics.terms import FREQUENT
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     found = uploads.constant(script, call)
     if found is None or script.frequency(call) not in FREQUENT or not script.on_gpu or evaluation.is_test(script):
         return
@@ -61,4 +60,4 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
     yield Finding(call, message, advice=f"{cure}; not rewritten, since its place is for the author to say", level=level)
 
 
-RULE = Rule("SPD309", on=cst.Call, check=check, triggers=(b"ensor(",))
+RULE = Rule("SPD309", on=syntax.Call, check=check, triggers=(b"ensor(",))

@@ -51,9 +51,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint.edits import CannotEdit, delete_statement
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import clocks, reads, streams
@@ -62,12 +61,12 @@ from speedlint.semantics.terms import Frequency
 _ADVICE = "drop it: operations on the GPU run in order, and what reads a value waits by itself"
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if not script.is_call_to(call, *streams.SYNCHRONIZE) or streams.needs_to_wait(script, call):
         return
     often = reads.often(script, call)
     statement = script.source.parents[call]
-    if often is None or not isinstance(statement, cst.Expr):
+    if often is None or not isinstance(statement, syntax.Expr):
         return
     loop = script.loops.driving_loop(call)
     message = f"`{reads.shown(script, call)}` waits {often} until the GPU has nothing left to do"
@@ -80,7 +79,7 @@ def check(call: cst.Call, script: Script) -> Iterator[Finding]:
         yield _finding(call, statement, script, message)
 
 
-def _finding(call: cst.Call, statement: cst.Expr, script: Script, message: str) -> Finding:
+def _finding(call: syntax.Call, statement: syntax.Expr, script: Script, message: str) -> Finding:
     loop = script.loops.driving_loop(call)
     if loop is None or clocks.may_read_clock(script, loop):
         where = "the loop over the steps is in another function" if loop is None else "something in the loop reads the clock"
@@ -93,4 +92,4 @@ def _finding(call: cst.Call, statement: cst.Expr, script: Script, message: str) 
         return Finding(call, message, advice=f"{_ADVICE}; not rewritten, since {reason}")
 
 
-RULE = Rule("SPD306", on=cst.Call, check=check, triggers=(b"synchronize",))
+RULE = Rule("SPD306", on=syntax.Call, check=check, triggers=(b"synchronize",))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-import libcst as cst
-
 from speedlint.doctor.facts import Loading
+from speedlint.facts import syntax
 from speedlint.files import Problem
 from speedlint.semantics.data.loaders import loader
 from speedlint.semantics.program import Program
@@ -29,7 +28,7 @@ def loaders(paths: Iterable[Path]) -> tuple[list[Loading], list[Problem]]:
         except OSError as error:
             problems.append(Problem(path, None, f"cannot be read ({error.strerror or error})"))
             continue
-        for call in script.source.of(cst.Call):
+        for call in script.source.of(syntax.Call):
             made = loader(script, call)
             value = made.setting("num_workers").value if made else None
             if value is not None and type(value.value) is int:

@@ -7,8 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics import library
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.terms import (
@@ -48,7 +47,7 @@ class Calls:
 
     # What a call returns
 
-    def value(self, call: cst.Call) -> Value | None:
+    def value(self, call: syntax.Call) -> Value | None:
         """The value of a call; None inside a cycle."""
         dotted = self.script.name(call.func)
         if dotted is not None:
@@ -56,8 +55,8 @@ class Calls:
             if imported is not None and imported.definition is not None:
                 return self._of_definition(call, imported)
             return self._of_library(call, dotted)
-        if isinstance(call.func, cst.Attribute):
-            if isinstance(call.func.value, cst.Call) and self.script.name(call.func.value.func) == "super":
+        if isinstance(call.func, syntax.Attribute):
+            if isinstance(call.func.value, syntax.Call) and self.script.name(call.func.value.func) == "super":
                 return UNKNOWN
             base = self.roles.evaluate(call.func.value)
             if base is None:
@@ -70,7 +69,7 @@ class Calls:
             return None
         return self._of_value(call, function)
 
-    def _of_value(self, call: cst.Call, function: Value) -> Value | None:
+    def _of_value(self, call: syntax.Call, function: Value) -> Value | None:
         if function.role in (Role.FUNCTION, Role.CLASS) and function.definition is not None:
             return self._of_definition(call, function)
         if function.role is Role.MODULE:
@@ -80,10 +79,10 @@ class Calls:
             return method.script.roles.calls.result(method) if method else UNKNOWN
         return UNKNOWN
 
-    def _of_definition(self, call: cst.Call, function: Value) -> Value | None:
+    def _of_definition(self, call: syntax.Call, function: Value) -> Value | None:
         definition = function.definition
         assert definition is not None
-        if isinstance(definition.node, cst.ClassDef):
+        if isinstance(definition.node, syntax.ClassDef):
             made = self.instance(definition)
             return replace(made, made=Made(self.script, call))
         result = definition.script.roles.calls.result(definition)
@@ -92,7 +91,7 @@ class Calls:
             return taken if taken.role is not Role.UNKNOWN else Value(Role.SEQUENCE, element=yielded(definition))
         return at(result, Place.HOST) if result is not None and self._stays_on_host(call, definition, result) else result
 
-    def _stays_on_host(self, call: cst.Call, function: Definition, result: Value) -> bool:
+    def _stays_on_host(self, call: syntax.Call, function: Definition, result: Value) -> bool:
         """Whether a tensor that a function returns is made of what a call hands it on the host, and nothing else."""
         if result.role is not Role.TENSOR or result.place is not Place.EITHER or not call.args:
             return False
@@ -118,7 +117,7 @@ class Calls:
         result = started.script.roles.calls.result(started)
         return started.script.roles._element(result) if result is None or result.definition != definition else UNKNOWN
 
-    def _generated(self, call: cst.Call) -> Value:
+    def _generated(self, call: syntax.Call) -> Value:
         """A first-party generator that takes a loader hands on what the loader yields."""
         for arg in call.args:
             value = self.roles.evaluate(arg.value)
@@ -134,7 +133,7 @@ class Calls:
         found = [self.roles.evaluate(value) for value in returned(function)]
         return join(found) if found else UNKNOWN
 
-    def _of_module(self, call: cst.Call, module: Value) -> Value | None:
+    def _of_module(self, call: syntax.Call, module: Value) -> Value | None:
         if module.definition is not None:
             forward = self.method(module.definition, "forward")
             if forward is not None:
@@ -148,7 +147,7 @@ class Calls:
 
     # Library functions
 
-    def _of_library(self, call: cst.Call, dotted: str) -> Value | None:
+    def _of_library(self, call: syntax.Call, dotted: str) -> Value | None:
         if "." not in dotted:
             return self._of_builtin(call, dotted)
         if dotted in library.LOADERS:
@@ -186,10 +185,10 @@ class Calls:
             return UNKNOWN
         return ARRAY if dotted.startswith(("numpy.", "scipy.", "sklearn.", "cv2.", "skimage.")) else UNKNOWN
 
-    def _first(self, call: cst.Call) -> Value | None:
+    def _first(self, call: syntax.Call) -> Value | None:
         return self.roles.evaluate(call.args[0].value) if call.args else UNKNOWN
 
-    def _of_builtin(self, call: cst.Call, name: str) -> Value | None:
+    def _of_builtin(self, call: syntax.Call, name: str) -> Value | None:
         if name in _NUMBERS:
             return NUMBER
         if name in ("str", "repr", "format", "input"):
@@ -211,7 +210,7 @@ class Calls:
             return Value(Role.MAPPING, keys=keys, element=join(value for _, value in keys))
         return UNKNOWN
 
-    def _of_torch(self, call: cst.Call, dotted: str) -> Value | None:
+    def _of_torch(self, call: syntax.Call, dotted: str) -> Value | None:
         name = dotted.rpartition(".")[2]
         if dotted in library.FACTORIES:
             return Value(Role.TENSOR, self._device_argument(call, Place.HOST))
@@ -231,7 +230,7 @@ class Calls:
             return UNKNOWN
         return torch_method(name, self._argument_tensor(call), self._has_dim(call, 1))
 
-    def _argument_tensor(self, call: cst.Call) -> Value:
+    def _argument_tensor(self, call: syntax.Call) -> Value:
         tensors = []
         for arg in call.args:
             value = self.roles.evaluate(arg.value)
@@ -244,22 +243,22 @@ class Calls:
         places = {value.place for value in tensors}
         return Value(Role.TENSOR, Place.GPU if Place.GPU in places else join_places(places))
 
-    def _has_dim(self, call: cst.Call, position: int) -> bool:
+    def _has_dim(self, call: syntax.Call, position: int) -> bool:
         return self.script.argument(call, "dim", position) is not None
 
-    def _device_argument(self, call: cst.Call, otherwise: Place) -> Place:
+    def _device_argument(self, call: syntax.Call, otherwise: Place) -> Place:
         device = self.script.argument(call, "device")
         return self.device_of(device) if device is not None else otherwise
 
     # Devices
 
-    def device_place(self, call: cst.Call) -> Place:
+    def device_place(self, call: syntax.Call) -> Place:
         """The place that ``torch.device(...)`` names."""
         return self.device_of(call.args[0].value) if call.args else Place.EITHER
 
-    def device_of(self, expression: cst.BaseExpression) -> Place:
+    def device_of(self, expression: syntax.BaseExpression) -> Place:
         """The place that a device, a device string or an index names."""
-        if isinstance(expression, cst.IfExp):
+        if isinstance(expression, syntax.IfExp):
             return join_places((self.device_of(expression.body), self.device_of(expression.orelse)))
         constant = self.script.constant(expression)
         if constant is not None and isinstance(constant.value, str):
@@ -272,9 +271,9 @@ class Calls:
             return value.place
         return Place.EITHER
 
-    def place_of_move(self, call: cst.Call, before: Place) -> Place:
+    def place_of_move(self, call: syntax.Call, before: Place) -> Place:
         """Where ``x.to(...)`` or ``x.cuda()`` leaves a tensor that was at ``before``."""
-        assert isinstance(call.func, cst.Attribute)
+        assert isinstance(call.func, syntax.Attribute)
         if call.func.attr.value == "cuda":
             return Place.GPU
         target = self.script.argument(call, "device", 0)
@@ -284,19 +283,19 @@ class Calls:
             return before
         return self.device_of(target)
 
-    def is_dtype(self, expression: cst.BaseExpression) -> bool:
+    def is_dtype(self, expression: syntax.BaseExpression) -> bool:
         """Whether an expression is a dtype such as ``torch.float32`` or ``x.dtype``."""
         name = self.script.name(expression)
         if name in library.DTYPES:
             return True
-        if isinstance(expression, cst.Attribute) and expression.attr.value == "dtype":
+        if isinstance(expression, syntax.Attribute) and expression.attr.value == "dtype":
             return True
         value = self.roles.evaluate(expression)
         return value is not None and value.role is Role.DTYPE
 
     # Methods
 
-    def _of_method(self, call: cst.Call, base: Value, name: str) -> Value | None:
+    def _of_method(self, call: syntax.Call, base: Value, name: str) -> Value | None:
         """What a method of a known kind of value returns; None where the method is first-party or not known."""
         match base.role:
             case Role.TENSOR | Role.BATCH:
@@ -327,13 +326,13 @@ class Calls:
                 return self._generated(call)
         return None
 
-    def _prepared(self, call: cst.Call) -> Value:
+    def _prepared(self, call: syntax.Call) -> Value:
         """Accelerate's ``prepare`` hands back its arguments, on the device."""
         items = tuple(self.roles.evaluate(arg.value) or UNKNOWN for arg in call.args)
         moved = tuple(at(item, Place.GPU) if item.role in (Role.MODULE, Role.LOADER) else item for item in items)
         return moved[0] if len(moved) == 1 else Value(Role.SEQUENCE, items=moved)
 
-    def _of_mapping_method(self, call: cst.Call, base: Value, name: str) -> Value:
+    def _of_mapping_method(self, call: syntax.Call, base: Value, name: str) -> Value:
         element = base.element or UNKNOWN
         if name == "items":
             return Value(Role.SEQUENCE, element=Value(Role.SEQUENCE, items=(STRING, element)))
@@ -341,11 +340,11 @@ class Calls:
             return Value(Role.SEQUENCE, element=element)
         if name == "keys":
             return Value(Role.SEQUENCE, element=STRING)
-        if name in ("get", "pop") and call.args and isinstance(call.args[0].value, cst.SimpleString):
+        if name in ("get", "pop") and call.args and isinstance(call.args[0].value, syntax.SimpleString):
             return dict(base.keys).get(str(call.args[0].value.evaluated_value), element)
         return UNKNOWN
 
-    def _of_tensor_method(self, call: cst.Call, base: Value, name: str) -> Value:
+    def _of_tensor_method(self, call: syntax.Call, base: Value, name: str) -> Value:
         if name == "to" or name == "cuda":
             place = self.place_of_move(call, base.place)
             if place is base.place and base.role is Role.BATCH and name == "to" and not call.args:
@@ -357,7 +356,7 @@ class Calls:
             return NUMBER
         return torch_method(name, base, bool(call.args))
 
-    def _of_module_method(self, call: cst.Call, base: Value, name: str) -> Value | None:
+    def _of_module_method(self, call: syntax.Call, base: Value, name: str) -> Value | None:
         if name in ("to", "cuda"):
             return at(base, self.place_of_move(call, base.place))
         if name == "cpu":
@@ -399,7 +398,7 @@ class Calls:
     def foreign_bases(self, definition: Definition) -> Iterator[str]:
         """The library classes that a first-party class derives from, through first-party bases."""
         for owner in self.lineage(definition):
-            assert isinstance(owner.node, cst.ClassDef)
+            assert isinstance(owner.node, syntax.ClassDef)
             for base in owner.node.bases:
                 dotted = owner.script.name(base.value)
                 if dotted is not None and owner.script.definition(base.value) is None:
@@ -408,28 +407,28 @@ class Calls:
     def lineage(self, definition: Definition, depth: int = 0) -> Iterator[Definition]:
         """A class and its first-party bases, nearest first."""
         yield definition
-        if not isinstance(definition.node, cst.ClassDef) or depth > 6:
+        if not isinstance(definition.node, syntax.ClassDef) or depth > 6:
             return
         for base in definition.node.bases:
             found = definition.script.definition(base.value)
-            if found is not None and isinstance(found.node, cst.ClassDef) and found.node is not definition.node:
+            if found is not None and isinstance(found.node, syntax.ClassDef) and found.node is not definition.node:
                 yield from found.script.roles.calls.lineage(found, depth + 1)
 
     def method(self, definition: Definition, name: str) -> Definition | None:
         """The method that an instance of a first-party class has under a name."""
         for owner in self.lineage(definition):
             for binding in owner.script.names.scope(owner.node.body).bindings.get(name, ()):
-                if binding.kind is Kind.FUNCTION and isinstance(binding.node, cst.FunctionDef):
+                if binding.kind is Kind.FUNCTION and isinstance(binding.node, syntax.FunctionDef):
                     return Definition(owner.script, binding.node)
         return None
 
     # Who calls whom
 
-    def callee(self, call: cst.Call) -> Definition | None:
+    def callee(self, call: syntax.Call) -> Definition | None:
         """The first-party function a call runs."""
         return self.script.program.flow.ask(("callee", call), lambda: self._find_callee(call), None)
 
-    def _find_callee(self, call: cst.Call) -> Definition | None:
+    def _find_callee(self, call: syntax.Call) -> Definition | None:
         definition = self.script.definition(call.func) or self._inherited(call)
         if definition is None:
             value = self.roles.evaluate(call.func)
@@ -440,27 +439,27 @@ class Calls:
             if value.role is Role.INSTANCE and value.definition is not None:
                 return self.method(value.definition, "__call__")
             definition = value.definition if value.role in (Role.FUNCTION, Role.CLASS) else None
-        if definition is not None and isinstance(definition.node, cst.ClassDef):
+        if definition is not None and isinstance(definition.node, syntax.ClassDef):
             return self.method(definition, "__init__")
         return definition
 
-    def _inherited(self, call: cst.Call) -> Definition | None:
+    def _inherited(self, call: syntax.Call) -> Definition | None:
         """The method that ``super().method(...)`` runs."""
         match call.func:
-            case cst.Attribute(value=cst.Call(func=cst.Name("super")), attr=cst.Name(name)):
-                klass = self.script.source.enclosing(call, cst.ClassDef)
-                if isinstance(klass, cst.ClassDef):
+            case syntax.Attribute(value=syntax.Call(func=syntax.Name("super")), attr=syntax.Name(name)):
+                klass = self.script.source.enclosing(call, syntax.ClassDef)
+                if isinstance(klass, syntax.ClassDef):
                     bases = list(self.lineage(Definition(self.script, klass)))[1:]
                     found = (base.script.roles.calls.method(base, name) for base in bases)
                     return next((method for method in found if method is not None), None)
         return None
 
-    def call_sites(self, function: cst.FunctionDef) -> list[tuple[Script, cst.Call]]:
+    def call_sites(self, function: syntax.FunctionDef) -> list[tuple[Script, syntax.Call]]:
         """The known calls of a function of this script, by file and position."""
-        nothing: list[tuple[Script, cst.Call]] = []
+        nothing: list[tuple[Script, syntax.Call]] = []
         return self.script.program.flow.ask(("call sites", function), lambda: self._find_call_sites(function), nothing)
 
-    def _find_call_sites(self, function: cst.FunctionDef) -> list[tuple[Script, cst.Call]]:
+    def _find_call_sites(self, function: syntax.FunctionDef) -> list[tuple[Script, syntax.Call]]:
         program, name, owner = self.script.program, function.name.value, self.script.names.owner(function)
         near = (self.script, *program.importers(self.script, *([name.encode()] if owner is None else [])))
         found = [(script, call) for script in near for call in script.roles.calls.calls_of(function, owner)]
@@ -472,7 +471,7 @@ class Calls:
         beside = (script for script in steps if mark in script.source.data)
         return found + [(script, call) for script in beside for call in script.roles.calls.calls_of(function, owner)]
 
-    def calls_of(self, function: cst.FunctionDef, owner: cst.ClassDef | None) -> list[cst.Call]:
+    def calls_of(self, function: syntax.FunctionDef, owner: syntax.ClassDef | None) -> list[syntax.Call]:
         """The calls in this script of a function of any, a method if it has an ``owner``."""
         name = function.name.value
         if owner is not None and name in _CALLED_AS:
@@ -483,32 +482,32 @@ class Calls:
         candidates = (call for each in names for call in self.named(each))
         return [call for call in (*candidates, *self.of_entries) if (to := self.callee(call)) and to.node is function]
 
-    def heirs(self, klass: cst.ClassDef) -> list[str]:
+    def heirs(self, klass: syntax.ClassDef) -> list[str]:
         """The names under which this script may call a class or one that derives from it."""
         derived = [
             node.name.value
-            for node in self.script.source.of(cst.ClassDef)
+            for node in self.script.source.of(syntax.ClassDef)
             if any(each.node is klass for each in self.lineage(Definition(self.script, node)))
         ]
         return list(dict.fromkeys((klass.name.value, *derived)))
 
-    def named(self, name: str) -> list[cst.Call]:
+    def named(self, name: str) -> list[syntax.Call]:
         """The calls whose function is written, or was imported, with this last name."""
         return self._by_name.get(name, [])
 
     @cached_property
-    def of_entries(self) -> list[cst.Call]:
+    def of_entries(self) -> list[syntax.Call]:
         """The calls of what a dict or list holds: ``trainers[name](...)``."""
-        return [call for call in self.script.source.of(cst.Call) if isinstance(call.func, cst.Subscript)]
+        return [call for call in self.script.source.of(syntax.Call) if isinstance(call.func, syntax.Subscript)]
 
-    def of_instances(self) -> dict[cst.CSTNode, list[cst.Call]]:
+    def of_instances(self) -> dict[syntax.Node, list[syntax.Call]]:
         """The calls of objects in this script, by the ``forward`` or ``__call__`` they run."""
-        nothing: dict[cst.CSTNode, list[cst.Call]] = {}
+        nothing: dict[syntax.Node, list[syntax.Call]] = {}
         return self.script.program.flow.ask(("instance calls", self.script.path), self._find_instance_calls, nothing)
 
-    def _find_instance_calls(self) -> dict[cst.CSTNode, list[cst.Call]]:
-        found: dict[cst.CSTNode, list[cst.Call]] = {}
-        for call in self.script.source.of(cst.Call):
+    def _find_instance_calls(self) -> dict[syntax.Node, list[syntax.Call]]:
+        found: dict[syntax.Node, list[syntax.Call]] = {}
+        for call in self.script.source.of(syntax.Call):
             if self.script.name(call.func) is None:
                 callee = self.callee(call)
                 if callee is not None:
@@ -516,9 +515,9 @@ class Calls:
         return found
 
     @cached_property
-    def _by_name(self) -> dict[str, list[cst.Call]]:
-        found: dict[str, list[cst.Call]] = {}
-        for call in self.script.source.of(cst.Call):
+    def _by_name(self) -> dict[str, list[syntax.Call]]:
+        found: dict[str, list[syntax.Call]] = {}
+        for call in self.script.source.of(syntax.Call):
             name = _last_name(call.func)
             if name is not None:
                 found.setdefault(name, []).append(call)
@@ -530,21 +529,21 @@ class Calls:
         return found
 
 
-def _is_tried_out(script: Script, call: cst.Call) -> bool:
+def _is_tried_out(script: Script, call: syntax.Call) -> bool:
     """Whether a call stands at the top of a module that others import, as where a class is tried out below it."""
     return script.function(call) is None and script.program.is_imported(script)
 
 
 def yielded(generator: Definition) -> Value | None:
     """What a first-party generator yields."""
-    given = [node.value for node in _yields(generator) if node.value is not None and not isinstance(node.value, cst.From)]
+    given = [node.value for node in _yields(generator) if node.value is not None and not isinstance(node.value, syntax.From)]
     return join(generator.script.roles.evaluate(value) for value in given) if given else UNKNOWN
 
 
-def _yields(definition: Definition) -> Iterator[cst.Yield]:
+def _yields(definition: Definition) -> Iterator[syntax.Yield]:
     source = definition.script.source
-    for node in source.inside(definition.node, cst.Yield):
-        if source.enclosing(node, cst.FunctionDef, cst.Lambda) is definition.node:
+    for node in source.inside(definition.node, syntax.Yield):
+        if source.enclosing(node, syntax.FunctionDef, syntax.Lambda) is definition.node:
             yield node
 
 
@@ -594,11 +593,13 @@ def _is_transformers_model(dotted: str) -> bool:
 
 def _alias_of(binding: Binding) -> str | None:
     """What a name is another name for: ``Experiment = Forecast``."""
-    is_alias = binding.kind is Kind.ASSIGN and not binding.path and isinstance(binding.value, (cst.Name, cst.Attribute))
+    is_alias = (
+        binding.kind is Kind.ASSIGN and not binding.path and isinstance(binding.value, (syntax.Name, syntax.Attribute))
+    )
     return _last_name(binding.value) if is_alias and binding.value is not None else None
 
 
-def _last_name(node: cst.BaseExpression) -> str | None:
-    if isinstance(node, cst.Attribute):
+def _last_name(node: syntax.BaseExpression) -> str | None:
+    if isinstance(node, syntax.Attribute):
         return node.attr.value
-    return node.value if isinstance(node, cst.Name) else None
+    return node.value if isinstance(node, syntax.Name) else None

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import libcst as cst
 import yaml
 
+from speedlint.facts import syntax
 from speedlint.semantics.names import Kind
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Entry:
         return value
 
 
-def loaded(script: Script, call: cst.Call) -> Entry | None:
+def loaded(script: Script, call: syntax.Call) -> Entry | None:
     """The whole configuration that a call such as ``yaml.safe_load(open("config.yml"))`` reads."""
     if script.name(call.func) not in LOADS or not call.args:
         return None
@@ -75,18 +75,18 @@ def loaded(script: Script, call: cst.Call) -> Entry | None:
     return script.program.config(path) if path is not None else None
 
 
-def _file(script: Script, expression: cst.BaseExpression) -> str | None:
+def _file(script: Script, expression: syntax.BaseExpression) -> str | None:
     """The path of the file that an expression is, names, or has opened."""
     known = script.constant(expression)
     if known is not None:
         return known.value if isinstance(known.value, str) else None
-    if isinstance(expression, cst.Call) and script.name(expression.func) in _OPENS and expression.args:
+    if isinstance(expression, syntax.Call) and script.name(expression.func) in _OPENS and expression.args:
         return _file(script, expression.args[0].value)
-    if isinstance(expression, cst.Name):
+    if isinstance(expression, syntax.Name):
         bindings = script.names.reaching(expression)
         if len(bindings) == 1 and bindings[0].kind in (Kind.WITH, Kind.ASSIGN) and not bindings[0].path:
             value = bindings[0].value
-            return _file(script, value) if isinstance(value, cst.Call) else None
+            return _file(script, value) if isinstance(value, syntax.Call) else None
     return None
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics.folding import Folding, Frame
 from speedlint.semantics.pure import UNKNOWN, UnfoldableError
 from speedlint.semantics.script import Script
 from speedlint.source import last_statement
 
 
-def times(script: Script, node: cst.CSTNode, block: cst.CSTNode, frame: Frame | None = None) -> int | None:
+def times(script: Script, node: syntax.Node, block: syntax.Node, frame: Frame | None = None) -> int | None:
     """How often ``node`` is reached while ``block`` runs once, by the loops between them; None where that is not known.
 
     ``frame`` holds what is known of the function's parameters. Branches and early exits between count where their conditions
@@ -25,47 +24,54 @@ def times(script: Script, node: cst.CSTNode, block: cst.CSTNode, frame: Frame | 
         return None
 
 
-def turns(script: Script, loop: cst.For | cst.While) -> int | None:
+def turns(script: Script, loop: syntax.For | syntax.While) -> int | None:
     """How many turns a loop takes at most, where what it goes over is known."""
     try:
-        elements = Folding().elements(Frame(script), loop.iter) if isinstance(loop, cst.For) else None
+        elements = Folding().elements(Frame(script), loop.iter) if isinstance(loop, syntax.For) else None
     except UnfoldableError:
         return None
     return len(elements) if elements is not None else None
 
 
-def is_in_loop(script: Script, node: cst.CSTNode, block: cst.CSTNode) -> bool:
+def is_in_loop(script: Script, node: syntax.Node, block: syntax.Node) -> bool:
     """Whether a loop or comprehension within ``block`` runs ``node`` several times."""
     for up in script.source.ancestors(node):
         if up is block:
             return False
-        if isinstance(up, cst.For | cst.While) and not script.source.contains(_head(up), node):
+        if isinstance(up, syntax.For | syntax.While) and not script.source.contains(_head(up), node):
             return True
-        if isinstance(up, cst.ListComp | cst.GeneratorExp | cst.SetComp | cst.DictComp):
+        if isinstance(up, syntax.ListComp | syntax.GeneratorExp | syntax.SetComp | syntax.DictComp):
             return not script.source.contains(up.for_in.iter, node)
     return False
 
 
-def _head(loop: cst.For | cst.While) -> cst.CSTNode:
-    return loop.iter if isinstance(loop, cst.For) else loop.test
+def _head(loop: syntax.For | syntax.While) -> syntax.Node:
+    return loop.iter if isinstance(loop, syntax.For) else loop.test
 
 
-def _path(script: Script, node: cst.CSTNode, block: cst.CSTNode) -> list[cst.CSTNode] | None:
+def _path(script: Script, node: syntax.Node, block: syntax.Node) -> list[syntax.Node] | None:
     """The loops, branches and blocks around the node within ``block``, the outermost first; None where one is not known."""
-    found: list[cst.CSTNode] = []
+    found: list[syntax.Node] = []
     child = node
     for up in script.source.ancestors(node):
         match up:
-            case cst.For(body=body):
+            case syntax.For(body=body):
                 if child is body:
                     found.append(up)
-            case cst.ListComp(elt=element) | cst.GeneratorExp(elt=element) | cst.SetComp(elt=element):
+            case syntax.ListComp(elt=element) | syntax.GeneratorExp(elt=element) | syntax.SetComp(elt=element):
                 if child is not element:
                     return None
                 found.append(up.for_in)
-            case cst.While() | cst.DictComp() | cst.IfExp() | cst.BooleanOperation() | cst.Try() | cst.Lambda():
+            case (
+                syntax.While()
+                | syntax.DictComp()
+                | syntax.IfExp()
+                | syntax.BooleanOperation()
+                | syntax.Try()
+                | syntax.Lambda()
+            ):
                 return None
-            case cst.If() | cst.IndentedBlock():
+            case syntax.If() | syntax.IndentedBlock():
                 found.append(up)
         if up is block:
             break
@@ -73,29 +79,29 @@ def _path(script: Script, node: cst.CSTNode, block: cst.CSTNode) -> list[cst.CST
     return found[::-1]
 
 
-def _count(folding: Folding, frame: Frame, path: list[cst.CSTNode], node: cst.CSTNode) -> int | None:
+def _count(folding: Folding, frame: Frame, path: list[syntax.Node], node: syntax.Node) -> int | None:
     folding.charge(1)
     if not path:
         return 1
     outer, *rest = path
     following = rest[0] if rest else node
     match outer:
-        case cst.For() if _may_leave(frame.script, outer, following):
+        case syntax.For() if _may_leave(frame.script, outer, following):
             return None
-        case cst.For(target=target, iter=iterated):
+        case syntax.For(target=target, iter=iterated):
             return _over(folding, frame, target, iterated, rest, node)
-        case cst.CompFor(target=target, iter=iterated, ifs=[]):
+        case syntax.CompFor(target=target, iter=iterated, ifs=[]):
             inner = [outer.inner_for_in] if outer.inner_for_in is not None else []
             return _over(folding, frame, target, iterated, [*inner, *rest], node)
-        case cst.CompFor():
+        case syntax.CompFor():
             return None
-        case cst.If(test=test) if not frame.script.source.contains(test, following):
+        case syntax.If(test=test) if not frame.script.source.contains(test, following):
             known = folding.value(frame, test)
             if known is UNKNOWN:
                 return None
             if bool(known) is not frame.script.source.contains(outer.body, following):
                 return 0
-        case cst.IndentedBlock():
+        case syntax.IndentedBlock():
             leaves = _is_left_before(folding, frame, outer, following)
             if leaves is not False:
                 return 0 if leaves else None
@@ -105,10 +111,10 @@ def _count(folding: Folding, frame: Frame, path: list[cst.CSTNode], node: cst.CS
 def _over(
     folding: Folding,
     frame: Frame,
-    target: cst.CSTNode,
-    iterated: cst.BaseExpression,
-    rest: list[cst.CSTNode],
-    node: cst.CSTNode,
+    target: syntax.Node,
+    iterated: syntax.BaseExpression,
+    rest: list[syntax.Node],
+    node: syntax.Node,
 ) -> int | None:
     elements = folding.elements(frame, iterated)
     if elements is None:
@@ -122,13 +128,13 @@ def _over(
     return total
 
 
-def _is_left_before(folding: Folding, frame: Frame, block: cst.IndentedBlock, node: cst.CSTNode) -> bool | None:
+def _is_left_before(folding: Folding, frame: Frame, block: syntax.IndentedBlock, node: syntax.Node) -> bool | None:
     """Whether ``if not heads: continue`` leaves the block before it comes to the node; None where that is not known."""
     for statement in block.body:
         folding.charge(1)
         if frame.script.source.contains(statement, node):
             return False
-        if isinstance(statement, cst.If) and isinstance(last_statement(statement.body), cst.Continue):
+        if isinstance(statement, syntax.If) and isinstance(last_statement(statement.body), syntax.Continue):
             known = folding.value(frame, statement.test)
             if known is UNKNOWN or statement.orelse is not None:
                 return None
@@ -137,23 +143,23 @@ def _is_left_before(folding: Folding, frame: Frame, block: cst.IndentedBlock, no
     return False
 
 
-def _may_leave(script: Script, loop: cst.For, node: cst.CSTNode) -> bool:
+def _may_leave(script: Script, loop: syntax.For, node: syntax.Node) -> bool:
     """Whether something ends the loop, or a turn of it, in a way that is not followed."""
     inside = script.source.inside
-    if any(script.source.enclosing(each, cst.For, cst.While) is loop for each in inside(loop.body, cst.Break)):
+    if any(script.source.enclosing(each, syntax.For, syntax.While) is loop for each in inside(loop.body, syntax.Break)):
         return True
-    if any(script.function(each) is script.function(loop) for each in inside(loop.body, cst.Return)):
+    if any(script.function(each) is script.function(loop) for each in inside(loop.body, syntax.Return)):
         return True
     return any(
-        script.source.enclosing(each, cst.For, cst.While) is loop and not _is_plain_exit(script, each)
-        for each in inside(loop.body, cst.Continue)
+        script.source.enclosing(each, syntax.For, syntax.While) is loop and not _is_plain_exit(script, each)
+        for each in inside(loop.body, syntax.Continue)
     )
 
 
-def _is_plain_exit(script: Script, leave: cst.Continue) -> bool:
+def _is_plain_exit(script: Script, leave: syntax.Continue) -> bool:
     """Whether a ``continue`` ends an ``if`` that stands in a block around which nothing but branches and loops stand."""
-    branch = script.source.enclosing(leave, cst.If, cst.With, cst.Try)
+    branch = script.source.enclosing(leave, syntax.If, syntax.With, syntax.Try)
     holder = script.source.parents[branch] if branch is not None else None
-    is_last = isinstance(branch, cst.If) and isinstance(last_statement(branch.body), cst.Continue)
-    is_alone = is_last and isinstance(branch, cst.If) and branch.orelse is None
-    return is_alone and isinstance(holder, cst.IndentedBlock) and isinstance(script.source.parents[holder], cst.For)
+    is_last = isinstance(branch, syntax.If) and isinstance(last_statement(branch.body), syntax.Continue)
+    is_alone = is_last and isinstance(branch, syntax.If) and branch.orelse is None
+    return is_alone and isinstance(holder, syntax.IndentedBlock) and isinstance(script.source.parents[holder], syntax.For)

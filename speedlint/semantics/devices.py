@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics.names import Binding, Kind, Scope
 from speedlint.semantics.terms import Place, Role
 
@@ -21,7 +20,7 @@ def gpu_is_certain(script: Script) -> bool:
     """Whether the program cannot run without a GPU: nothing in it asks whether there is one or names another device."""
     places = list(script.everywhere(*_SPEAK_OF_DEVICES))
     for place in places:
-        asks = any(each.attr.value in ("is_available", "current_accelerator") for each in place.source.of(cst.Attribute))
+        asks = any(each.attr.value in ("is_available", "current_accelerator") for each in place.source.of(syntax.Attribute))
         if asks or any(text in ("cpu", "mps", "auto") for text in _strings(place)):
             return False
     return any(place.method_calls("cuda") or any(text.startswith("cuda") for text in _strings(place)) for place in places)
@@ -32,7 +31,7 @@ def may_be_mps(script: Script) -> bool:
     for place in script.everywhere(b"mps", b"current_accelerator"):
         if "mps" in _strings(place) or any(True for _ in place.calls("torch.accelerator.current_accelerator")):
             return True
-        if any(attribute.attr.value == "mps" for attribute in place.source.of(cst.Attribute)):
+        if any(attribute.attr.value == "mps" for attribute in place.source.of(syntax.Attribute)):
             return True
     return False
 
@@ -40,20 +39,20 @@ def may_be_mps(script: Script) -> bool:
 # The device that the script chose
 
 
-def is_device_variable(script: Script, device: cst.CSTNode, node: cst.CSTNode) -> bool:
+def is_device_variable(script: Script, device: syntax.Node, node: syntax.Node) -> bool:
     """Whether an expression is a variable that holds a ``torch.device``, the same here as at ``node``."""
-    if not isinstance(device, cst.Name) or script.value(device).role is not Role.DEVICE:
+    if not isinstance(device, syntax.Name) or script.value(device).role is not Role.DEVICE:
         return False
     here, there = script.names.scope(device).lookup(device.value), script.names.scope(node).lookup(device.value)
     return here is not None and here is there and len(here.bindings[device.value]) == 1
 
 
-def is_chosen_by_cuda(script: Script, value: cst.BaseExpression) -> bool:
+def is_chosen_by_cuda(script: Script, value: syntax.BaseExpression) -> bool:
     """Whether an expression is ``"cuda" if torch.cuda.is_available() else "cpu"``, as a string or a device."""
-    if script.is_call_to(value, "torch.device") and isinstance(value, cst.Call) and value.args:
+    if script.is_call_to(value, "torch.device") and isinstance(value, syntax.Call) and value.args:
         value = value.args[0].value
     match value:
-        case cst.IfExp(body=body, test=test, orelse=orelse):
+        case syntax.IfExp(body=body, test=test, orelse=orelse):
             chosen = script.roles.calls.device_of(body) is Place.GPU and script.roles.calls.device_of(orelse) is Place.HOST
             return chosen and script.is_call_to(test, "torch.cuda.is_available")
     return False
@@ -64,17 +63,17 @@ def is_of_cuda(variable: str) -> str:
     return f'{variable}.type == "cuda"'
 
 
-def gpu_condition(script: Script, node: cst.CSTNode) -> str | None:
+def gpu_condition(script: Script, node: syntax.Node) -> str | None:
     """What tells, where ``node`` stands, whether the device that the script chose is a GPU; None where no variable does.
 
     Of the variables in sight those of the innermost scope count, and only if they are one.
     """
     scope: Scope | None = script.names.scope(node)
     found: dict[Scope, list[str]] = {}
-    for name in script.source.of(cst.Name):
+    for name in script.source.of(syntax.Name):
         parent = script.source.parents[name]
         owner = script.names.scope(node).lookup(name.value)
-        if owner is not None and isinstance(parent, cst.Arg) and parent.value is name:
+        if owner is not None and isinstance(parent, syntax.Arg) and parent.value is name:
             condition = _condition(script, name, node)
             if condition is not None and condition not in found.setdefault(owner, []):
                 found[owner].append(condition)
@@ -85,7 +84,7 @@ def gpu_condition(script: Script, node: cst.CSTNode) -> str | None:
     return None
 
 
-def _condition(script: Script, device: cst.Name, node: cst.CSTNode) -> str | None:
+def _condition(script: Script, device: syntax.Name, node: syntax.Node) -> str | None:
     owner = script.names.scope(node).lookup(device.value)
     if owner is None or owner is not script.names.scope(device).lookup(device.value):
         return None
@@ -98,7 +97,7 @@ def _condition(script: Script, device: cst.Name, node: cst.CSTNode) -> str | Non
     return f'{device.value} == "cuda"' if _is_named(script, bindings[0]) else None
 
 
-def _is_bound(script: Script, binding: Binding, node: cst.CSTNode) -> bool:
+def _is_bound(script: Script, binding: Binding, node: syntax.Node) -> bool:
     """Whether a binding has surely run where ``node`` is evaluated."""
     region = binding.region
     known = binding.kind in (Kind.PARAMETER, Kind.IMPORT) or (binding.kind is Kind.ASSIGN and not binding.path)
@@ -107,21 +106,21 @@ def _is_bound(script: Script, binding: Binding, node: cst.CSTNode) -> bool:
 
 def _is_passed_devices(script: Script, binding: Binding) -> bool:
     """Whether each call of the function whose parameter a variable is passes a ``torch.device``."""
-    if binding.kind is not Kind.PARAMETER or not isinstance(binding.node, cst.Param):
+    if binding.kind is not Kind.PARAMETER or not isinstance(binding.node, syntax.Param):
         return True
-    function = script.source.enclosing(binding.node, cst.FunctionDef)
-    passed = list(script.values.passed(function, binding.node)) if isinstance(function, cst.FunctionDef) else []
+    function = script.source.enclosing(binding.node, syntax.FunctionDef)
+    passed = list(script.values.passed(function, binding.node)) if isinstance(function, syntax.FunctionDef) else []
     return all(value is not None and other.role(value) is Role.DEVICE for other, value in passed)
 
 
 def _is_named(script: Script, binding: Binding) -> bool:
     """Whether a variable is ``"cuda"`` or the name of another kind of device, chosen otherwise than by what there is."""
     match binding.value:
-        case cst.IfExp(body=cst.SimpleString() as body, orelse=cst.SimpleString() as orelse):
+        case syntax.IfExp(body=syntax.SimpleString() as body, orelse=syntax.SimpleString() as orelse):
             names = {str(body.evaluated_value), str(orelse.evaluated_value)}
             return "cuda" in names and names <= {"cuda", "cpu", "mps"} and not is_chosen_by_cuda(script, binding.value)
     return False
 
 
 def _strings(script: Script) -> Iterator[str]:
-    return (str(string.evaluated_value) for string in script.source.of(cst.SimpleString))
+    return (str(string.evaluated_value) for string in script.source.of(syntax.SimpleString))

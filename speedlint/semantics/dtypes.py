@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Role
@@ -28,65 +27,67 @@ _MAY_CHOOSE_HALF = re.compile(
 )
 
 
-def is_integral(script: Script, tensor: cst.BaseExpression) -> bool:
+def is_integral(script: Script, tensor: syntax.BaseExpression) -> bool:
     """Whether a tensor certainly holds whole numbers, such as a count of correct predictions."""
     return _is_whole(script, tensor, _DEPTH)
 
 
-def _is_whole(script: Script, node: cst.BaseExpression, depth: int) -> bool:
+def _is_whole(script: Script, node: syntax.BaseExpression, depth: int) -> bool:
     match _applied(script, node):
         case (name, base) if name in _WHOLE:
             return name != "sum" or _is_boolean(script, base, depth) or _is_whole(script, base, depth)
         case (name, base) if name in _SAME:
             return _is_whole(script, base, depth)
     match node:
-        case cst.Name() if depth:
+        case syntax.Name() if depth:
             return _is_bound_to(script, node, lambda value: _is_whole(script, value, depth - 1))
-        case cst.Attribute(value=base, attr=cst.Name(value="data")):
+        case syntax.Attribute(value=base, attr=syntax.Name(value="data")):
             return _is_whole(script, base, depth)
     return False
 
 
-def is_mask(script: Script, tensor: cst.BaseExpression) -> bool:
+def is_mask(script: Script, tensor: syntax.BaseExpression) -> bool:
     """Whether a tensor certainly holds truth values, such as the result of a comparison."""
     return _is_boolean(script, tensor, _DEPTH)
 
 
-def _is_boolean(script: Script, node: cst.BaseExpression, depth: int) -> bool:
+def _is_boolean(script: Script, node: syntax.BaseExpression, depth: int) -> bool:
     match _applied(script, node):
         case (name, _) if name in _BOOLEAN:
             return True
         case (name, base) if name in _SAME:
             return _is_boolean(script, base, depth)
     match node:
-        case cst.Comparison():
+        case syntax.Comparison():
             return True
-        case cst.Call(func=cst.Attribute(attr=cst.Name(value="to")), args=[cst.Arg(value=kind, keyword=None)]):
+        case syntax.Call(func=syntax.Attribute(attr=syntax.Name(value="to")), args=[syntax.Arg(value=kind, keyword=None)]):
             return script.name(kind) == "torch.bool"
-        case cst.Call(args=[cst.Arg(value=cst.ListComp(elt=part)), *_]) if script.is_call_to(node, "torch.stack"):
+        case syntax.Call(args=[syntax.Arg(value=syntax.ListComp(elt=part)), *_]) if script.is_call_to(node, "torch.stack"):
             return _is_boolean(script, part, depth)
-        case cst.BinaryOperation(left=left, operator=cst.BitAnd() | cst.BitOr() | cst.Multiply(), right=right):
+        case syntax.BinaryOperation(left=left, operator=syntax.BitAnd() | syntax.BitOr() | syntax.Multiply(), right=right):
             return _is_boolean(script, left, depth) and _is_boolean(script, right, depth)
-        case cst.UnaryOperation(operator=cst.BitInvert(), expression=inner) | cst.Subscript(value=inner):
+        case syntax.UnaryOperation(operator=syntax.BitInvert(), expression=inner) | syntax.Subscript(value=inner):
             return _is_boolean(script, inner, depth)
-        case cst.Name() if depth:
+        case syntax.Name() if depth:
             return _is_bound_to(script, node, lambda value: _is_boolean(script, value, depth - 1))
     return False
 
 
-def _applied(script: Script, node: cst.BaseExpression) -> tuple[str, cst.BaseExpression] | None:
+def _applied(script: Script, node: syntax.BaseExpression) -> tuple[str, syntax.BaseExpression] | None:
     """The function and its operand: ``("sum", x)`` for ``x.sum()`` and for ``torch.sum(x)``."""
-    if not isinstance(node, cst.Call) or any(arg.keyword is not None and arg.keyword.value == "dtype" for arg in node.args):
+    if not isinstance(node, syntax.Call) or any(
+        arg.keyword is not None and arg.keyword.value == "dtype" for arg in node.args
+    ):
         return None
     name = script.name(node.func)
     if name is not None and name.startswith("torch.") and node.args:
         return name.rpartition(".")[2], node.args[0].value
-    if name is None and isinstance(node.func, cst.Attribute):
+    if name is None and isinstance(node.func, syntax.Attribute):
         return node.func.attr.value, node.func.value
     return None
 
 
-def _is_bound_to(script: Script, name: cst.Name, holds: Callable[[cst.BaseExpression], bool]) -> bool:
+def _is_bound_to(script: Script, name: syntax.Name, holds: Callable[[syntax.BaseExpression], bool]) -> bool:
     bindings = script.names.reaching(name)
     return bool(bindings) and all(
         binding.kind is Kind.ASSIGN and not binding.path and binding.value is not None and holds(binding.value)
@@ -94,42 +95,42 @@ def _is_bound_to(script: Script, name: cst.Name, holds: Callable[[cst.BaseExpres
     )
 
 
-def is_floating(script: Script, tensor: cst.BaseExpression) -> bool:
+def is_floating(script: Script, tensor: syntax.BaseExpression) -> bool:
     """Whether a tensor certainly holds fractions: it is a loss, or a mean."""
     match _applied(script, tensor):
         case (name, base):
             return name in _FRACTIONS or name.endswith("_loss") or (name in _SAME | {"sum"} and is_floating(script, base))
     match tensor:
-        case cst.BinaryOperation(left=left, operator=operator, right=right):
-            return isinstance(operator, cst.Divide) or is_floating(script, left) or is_floating(script, right)
-        case cst.Call(func=func):
+        case syntax.BinaryOperation(left=left, operator=operator, right=right):
+            return isinstance(operator, syntax.Divide) or is_floating(script, left) or is_floating(script, right)
+        case syntax.Call(func=func):
             return script.role(func) is Role.MODULE or _returns(script, tensor, is_floating)
-        case cst.Name():
+        case syntax.Name():
             return _is_differentiated(script, tensor) or _is_bound_to(
                 script, tensor, lambda value: is_floating(script, value)
             )
-        case cst.Attribute(value=base, attr=cst.Name(value="data" | "loss")):
+        case syntax.Attribute(value=base, attr=syntax.Name(value="data" | "loss")):
             return tensor.attr.value == "loss" or is_floating(script, base)
     return False
 
 
-def _returns(script: Script, call: cst.Call, holds: Callable[[Script, cst.BaseExpression], bool]) -> bool:
+def _returns(script: Script, call: syntax.Call, holds: Callable[[Script, syntax.BaseExpression], bool]) -> bool:
     """Whether all that a first-party function returns has a property."""
     callee = script.callee(call)
-    if callee is None or not isinstance(callee.node, cst.FunctionDef):
+    if callee is None or not isinstance(callee.node, syntax.FunctionDef):
         return False
     results = list(returned(callee))
     return bool(results) and all(holds(callee.script, result) for result in results)
 
 
-def is_scalar(script: Script, tensor: cst.BaseExpression, depth: int = _DEPTH) -> bool:
+def is_scalar(script: Script, tensor: syntax.BaseExpression, depth: int = _DEPTH) -> bool:
     """Whether a tensor certainly has no dimension at all, not one of length 1: only then it can be formatted as a number."""
     if depth == 0:
         return False
     match tensor:
-        case cst.Call(func=cst.Attribute(attr=cst.Name(value="mean" | "sum")), args=args):
+        case syntax.Call(func=syntax.Attribute(attr=syntax.Name(value="mean" | "sum")), args=args):
             return not args or (len(args) == 1 and script.name(tensor.func) is not None)
-        case cst.Call(func=func, args=args):
+        case syntax.Call(func=func, args=args):
             if any(arg.keyword is not None and arg.keyword.value in ("reduction", "reduce") for arg in args):
                 return False
             made = script.value(func).made
@@ -142,21 +143,21 @@ def is_scalar(script: Script, tensor: cst.BaseExpression, depth: int = _DEPTH) -
             ):
                 return True
             return _returns(script, tensor, lambda where, value: is_scalar(where, value, depth - 1))
-        case cst.BinaryOperation(left=left, right=right):
+        case syntax.BinaryOperation(left=left, right=right):
             sides = [script.role(left) is Role.NUMBER, script.role(right) is Role.NUMBER]
             return not all(sides) and all(
                 number or is_scalar(script, side, depth - 1) for number, side in zip(sides, (left, right), strict=True)
             )
-        case cst.Name():
+        case syntax.Name():
             return _is_bound_to(script, tensor, lambda value: is_scalar(script, value, depth - 1))
     return False
 
 
-def _is_differentiated(script: Script, name: cst.Name) -> bool:
+def _is_differentiated(script: Script, name: syntax.Name) -> bool:
     """Whether ``backward`` is called on the variable, itself or scaled."""
     for call in script.method_calls("backward"):
-        assert isinstance(call.func, cst.Attribute)
-        held = [use.value for use in script.source.inside(call.func.value, cst.Name)]
+        assert isinstance(call.func, syntax.Attribute)
+        held = [use.value for use in script.source.inside(call.func.value, syntax.Name)]
         if name.value in held and script.function(call) is script.function(name):
             return True
     return False

@@ -4,32 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint import edits
+from speedlint.facts import syntax
 from speedlint.rule import Edit
 from speedlint.semantics import library
 from speedlint.semantics.script import Script
 
-_DEFINITIONS = (cst.FunctionDef, cst.ClassDef)
+_DEFINITIONS = (syntax.FunctionDef, syntax.ClassDef)
 
 
-def main_guard(script: Script) -> cst.If | None:
+def main_guard(script: Script) -> syntax.If | None:
     """The ``if __name__ == "__main__":`` of a script, with nothing else in its condition."""
     return next((each for each in _guards(script) if _is_plain(script, each.test)), None)
 
 
-def _guards(script: Script) -> Iterator[cst.If]:
+def _guards(script: Script) -> Iterator[syntax.If]:
     for statement in script.source.module.body:
-        if isinstance(statement, cst.If):
+        if isinstance(statement, syntax.If):
             test = script.text(statement.test)
             if "__name__" in test and "__main__" in test and "!=" not in test and "not " not in test:
                 yield statement
 
 
-def _is_plain(script: Script, test: cst.BaseExpression) -> bool:
+def _is_plain(script: Script, test: syntax.BaseExpression) -> bool:
     match test:
-        case cst.Comparison(comparisons=[cst.ComparisonTarget(operator=cst.Equal())]):
+        case syntax.Comparison(comparisons=[syntax.ComparisonTarget(operator=syntax.Equal())]):
             return "".join(script.text(test).split()).strip("()").replace("'", '"') in (
                 '__name__=="__main__"',
                 '"__main__"==__name__',
@@ -51,20 +50,20 @@ def starts(script: Script) -> list[Script]:
     return [each for each in script.program.possible_starts(script) if is_entry(each)]
 
 
-def is_never_called(script: Script, node: cst.CSTNode) -> bool:
+def is_never_called(script: Script, node: syntax.Node) -> bool:
     """Whether a node stands in a function that no code of its program names: left over, or for somebody else to import."""
     module = script.source.module
     around = [up for up in script.source.ancestors(node) if script.source.parents.get(up) is module]
     function = around[0] if around else node
-    if not isinstance(function, cst.FunctionDef) or function.decorators:
+    if not isinstance(function, syntax.FunctionDef) or function.decorators:
         return False
     if is_left_out(script):
         return True
     name = function.name.value
-    uses = (each for each in script.source.of(cst.Name) if each.value == name and each is not function.name)
-    if any(not isinstance(script.source.parents[use], cst.Attribute) for use in uses):
+    uses = (each for each in script.source.of(syntax.Name) if each.value == name and each is not function.name)
+    if any(not isinstance(script.source.parents[use], syntax.Attribute) for use in uses):
         return False
-    if any(string.evaluated_value == name for string in script.source.of(cst.SimpleString)):
+    if any(string.evaluated_value == name for string in script.source.of(syntax.SimpleString)):
         return False
     if not script.program.is_imported(script):
         return is_entry(script) or script.program.is_for_notebooks(script, name) is False
@@ -77,28 +76,28 @@ def is_left_out(script: Script) -> bool:
     return script.once("left out", lambda: not is_entry(script) and script.program.is_left_out(script), False)
 
 
-def _names(script: Script, function: cst.FunctionDef) -> bool:
+def _names(script: Script, function: syntax.FunctionDef) -> bool:
     """Whether a script that imports a function's module may name the function."""
     if script.names.module.stars:
         return True
     bound = (binding.dotted or "" for bindings in script.names.all_bindings() for binding in bindings)
     if any(dotted.rpartition(".")[2] == function.name.value for dotted in bound):
         return True
-    attributes = (each for each in script.source.of(cst.Attribute) if each.attr.value == function.name.value)
+    attributes = (each for each in script.source.of(syntax.Attribute) if each.attr.value == function.name.value)
     return any((found := script.definition(each)) is not None and found.node is function for each in attributes)
 
 
-def _works(script: Script, statement: cst.CSTNode) -> bool:
+def _works(script: Script, statement: syntax.Node) -> bool:
     """Whether a top-level statement is a loop, or a call for its effect."""
-    if isinstance(statement, (cst.For, cst.While)):
+    if isinstance(statement, (syntax.For, syntax.While)):
         return True
     match statement:
-        case cst.SimpleStatementLine(body=[cst.Expr(value=cst.Call())]):
+        case syntax.SimpleStatementLine(body=[syntax.Expr(value=syntax.Call())]):
             return True
     return False
 
 
-def first_edit(script: Script, dotted: str, arguments: str, before: cst.CSTNode) -> tuple[Edit, ...]:
+def first_edit(script: Script, dotted: str, arguments: str, before: syntax.Node) -> tuple[Edit, ...]:
     """A call of a library's function as the first thing the program does that ``before``, in ``script``, is part of.
 
     In the main guard; below the imports the file begins with, and above ``before`` if it is in the same file, where there is
@@ -115,7 +114,7 @@ def first_edit(script: Script, dotted: str, arguments: str, before: cst.CSTNode)
     if imports:
         raise edits.CannotEdit("torch is not imported at the top of the file")
     guard = main_guard(script)
-    if guard is not None and isinstance(guard.body, cst.IndentedBlock) and not any(script.calls(*library.SPAWNERS)):
+    if guard is not None and isinstance(guard.body, syntax.IndentedBlock) and not any(script.calls(*library.SPAWNERS)):
         first = next((statement for statement in guard.body.body if not _is_import(statement)), guard.body.body[0])
         return (edits.insert_before(script.source, first, [line]),)
     last = _last_import(script, before)
@@ -125,11 +124,11 @@ def first_edit(script: Script, dotted: str, arguments: str, before: cst.CSTNode)
     return (edits.insert_after(script.source, last, ["", line]),)
 
 
-def _last_import(script: Script, before: cst.CSTNode) -> cst.CSTNode | None:
+def _last_import(script: Script, before: syntax.Node) -> syntax.Node | None:
     """The last of the imports the file begins with, above ``before``; simple statements and branches may interrupt them."""
     last = None
     for statement in script.source.module.body:
-        begun = isinstance(statement, cst.BaseCompoundStatement) and not isinstance(statement, (cst.If, cst.Try))
+        begun = isinstance(statement, syntax.BaseCompoundStatement) and not isinstance(statement, (syntax.If, syntax.Try))
         if begun or script.source.contains(statement, before):
             break
         if _is_import(statement) or _only_imports(script, statement):
@@ -137,14 +136,18 @@ def _last_import(script: Script, before: cst.CSTNode) -> cst.CSTNode | None:
     return last
 
 
-def _only_imports(script: Script, statement: cst.CSTNode) -> bool:
+def _only_imports(script: Script, statement: syntax.Node) -> bool:
     """Whether an ``if`` or ``try`` is there to import something: no loop, function or class stands in it."""
     inner = any(
-        True for kind in (cst.For, cst.While, cst.FunctionDef, cst.ClassDef) for _ in script.source.inside(statement, kind)
+        True
+        for kind in (syntax.For, syntax.While, syntax.FunctionDef, syntax.ClassDef)
+        for _ in script.source.inside(statement, kind)
     )
-    imports = any(True for kind in (cst.Import, cst.ImportFrom) for _ in script.source.inside(statement, kind))
-    return isinstance(statement, (cst.If, cst.Try)) and imports and not inner
+    imports = any(True for kind in (syntax.Import, syntax.ImportFrom) for _ in script.source.inside(statement, kind))
+    return isinstance(statement, (syntax.If, syntax.Try)) and imports and not inner
 
 
-def _is_import(statement: cst.CSTNode) -> bool:
-    return isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[0], (cst.Import, cst.ImportFrom))
+def _is_import(statement: syntax.Node) -> bool:
+    return isinstance(statement, syntax.SimpleStatementLine) and isinstance(
+        statement.body[0], (syntax.Import, syntax.ImportFrom)
+    )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics.terms import Role
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ def _find(script: Script) -> Release | None:
         for gone, release in _GONE.items()
         if gone.partition(".")[0].encode() in script.source.data and _uses(script, gone)
     ]
-    if b".data[0]" in script.source.data and any(_indexes_loss(script, each) for each in script.source.of(cst.Subscript)):
+    if b".data[0]" in script.source.data and any(_indexes_loss(script, each) for each in script.source.of(syntax.Subscript)):
         bounds.append(_INDEXED_SCALAR)
     if any(_is_taken_in_two(script, call) for call in script.calls("torch.nn.utils.rnn.pack_padded_sequence")):
         bounds.append(_PACKED_PAIR)
@@ -74,29 +73,29 @@ def _uses(script: Script, gone: str) -> bool:
         binding.dotted or ""
         for bindings in script.names.all_bindings()
         for binding in bindings
-        if script.source.enclosing(binding.node, cst.Try) is None
+        if script.source.enclosing(binding.node, syntax.Try) is None
     )
     if any(f"{dotted}.".startswith(f"{gone}.") for dotted in bound):
         return True
     last = gone.rpartition(".")[2]
-    return any(each.attr.value == last and script.name(each) == gone for each in script.source.of(cst.Attribute))
+    return any(each.attr.value == last and script.name(each) == gone for each in script.source.of(syntax.Attribute))
 
 
-def _is_taken_in_two(script: Script, call: cst.Call) -> bool:
+def _is_taken_in_two(script: Script, call: syntax.Call) -> bool:
     match script.source.parents[call]:
-        case cst.Assign(targets=[cst.AssignTarget(target=cst.Tuple(elements=[_, _]))]):
+        case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Tuple(elements=[_, _]))]):
             return True
     return False
 
 
-def _indexes_loss(script: Script, node: cst.Subscript) -> bool:
+def _indexes_loss(script: Script, node: syntax.Subscript) -> bool:
     """Whether it is ``loss.data[0]`` of a loss that is run backward: a tensor without dimensions."""
     match node:
-        case cst.Subscript(
-            value=cst.Attribute(value=cst.Name() as loss, attr=cst.Name("data")),
-            slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Integer("0")))],
+        case syntax.Subscript(
+            value=syntax.Attribute(value=syntax.Name() as loss, attr=syntax.Name("data")),
+            slice=[syntax.SubscriptElement(slice=syntax.Index(value=syntax.Integer("0")))],
         ):
-            run = (call.func.value for call in script.method_calls("backward") if isinstance(call.func, cst.Attribute))
-            same = any(isinstance(each, cst.Name) and each.value == loss.value for each in run)
+            run = (call.func.value for call in script.method_calls("backward") if isinstance(call.func, syntax.Attribute))
+            same = any(isinstance(each, syntax.Name) and each.value == loss.value for each in run)
             return same and script.role(loss) is not Role.ARRAY
     return False

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics import library, passes
 from speedlint.semantics.loops import Does
 from speedlint.semantics.terms import Definition, Frequency, Role
@@ -57,10 +56,10 @@ def trains_itself(script: Script) -> bool:
 def _trains_itself(script: Script) -> bool:
     if script.loops.does(script.source.module) & _TRAINING or any(True for _ in script.calls(*_TRAINERS)):
         return True
-    return any(script.loops.function_does(function) & _TRAINING for function in script.source.of(cst.FunctionDef))
+    return any(script.loops.function_does(function) & _TRAINING for function in script.source.of(syntax.FunctionDef))
 
 
-def is_in_forward(script: Script, node: cst.CSTNode) -> bool:
+def is_in_forward(script: Script, node: syntax.Node) -> bool:
     """Whether a node stands in a module's ``forward``, in a program that trains: it runs in each step, though the calls on
     the way to it may be out of sight, as those of blocks in a list are."""
     function = script.function(node)
@@ -73,7 +72,7 @@ def is_in_forward(script: Script, node: cst.CSTNode) -> bool:
 def is_entry(script: Script) -> bool:
     """Whether the file is run, not imported: it has a ``__main__`` guard."""
     return any(
-        isinstance(test.left, cst.Name) and test.left.value == "__name__" for test in script.source.of(cst.Comparison)
+        isinstance(test.left, syntax.Name) and test.left.value == "__name__" for test in script.source.of(syntax.Comparison)
     )
 
 
@@ -88,7 +87,7 @@ def is_test(script: Script) -> bool:
         or stem == "conftest"
         or (
             stem.startswith("test_")
-            and any(each.name.value.startswith("test") for each in script.source.of(cst.FunctionDef))
+            and any(each.name.value.startswith("test") for each in script.source.of(syntax.FunctionDef))
         )
     )
 
@@ -96,23 +95,23 @@ def is_test(script: Script) -> bool:
 # Gradients off
 
 
-def _is_volatile(script: Script, node: cst.CSTNode) -> bool:
+def _is_volatile(script: Script, node: syntax.Node) -> bool:
     """Whether the code around says ``Variable(x, volatile=True)``, as ``no_grad`` was written before torch 0.4."""
     around = script.function(node) or script.source.module
     return b"volatile" in script.source.data and any(
-        arg.keyword is not None and arg.keyword.value == "volatile" for arg in script.source.inside(around, cst.Arg)
+        arg.keyword is not None and arg.keyword.value == "volatile" for arg in script.source.inside(around, syntax.Arg)
     )
 
 
-def is_grad_off(script: Script, node: cst.CSTNode, depth: int = 0) -> bool:
+def is_grad_off(script: Script, node: syntax.Node, depth: int = 0) -> bool:
     """Whether gradients are, or may be, switched off where the node runs: around it, before it, or around a call of its
     function."""
     if depth > _DEPTH or _is_volatile(script, node):
         return True
     for up in script.source.ancestors(node):
-        if isinstance(up, cst.With) and any(_switches(script, item.item) for item in up.items):
+        if isinstance(up, syntax.With) and any(_switches(script, item.item) for item in up.items):
             return True
-        if isinstance(up, cst.FunctionDef):
+        if isinstance(up, syntax.FunctionDef):
             if any(_switches(script, each.decorator) for each in up.decorators) or _is_switched_before(
                 script, node, up.body
             ):
@@ -121,33 +120,33 @@ def is_grad_off(script: Script, node: cst.CSTNode, depth: int = 0) -> bool:
     return _is_switched_before(script, node, script.source.module)
 
 
-def _switches(script: Script, expression: cst.BaseExpression) -> bool:
+def _switches(script: Script, expression: syntax.BaseExpression) -> bool:
     """Whether a context manager or decorator switches gradients off or by a flag: torch's own, or one of the project's."""
-    called = expression.func if isinstance(expression, cst.Call) else expression
+    called = expression.func if isinstance(expression, syntax.Call) else expression
     name = script.name(called)
     if (
         name in library.NO_GRADS
         or name in _ALSO_OFF
-        or (isinstance(called, cst.Attribute) and called.attr.value in _OFF_WORDS)
+        or (isinstance(called, syntax.Attribute) and called.attr.value in _OFF_WORDS)
     ):
         return True
-    if isinstance(expression, cst.IfExp):
+    if isinstance(expression, syntax.IfExp):
         return _switches(script, expression.body) or _switches(script, expression.orelse)
     definition = script.definition(called)
-    if definition is None and isinstance(called, cst.Name):
+    if definition is None and isinstance(called, syntax.Name):
         return any(_switches(other, value) for other, value in script.roles.origins(called) if value is not expression)
     return definition is not None and any(True for _ in _calls_within(definition, *library.NO_GRADS))
 
 
-def _calls_within(definition: Definition, *names: str) -> Iterator[cst.Call]:
-    inside = definition.script.source.inside(definition.node, cst.Call)
+def _calls_within(definition: Definition, *names: str) -> Iterator[syntax.Call]:
+    inside = definition.script.source.inside(definition.node, syntax.Call)
     return (call for call in inside if definition.script.name(call.func) in names)
 
 
-def _is_switched_before(script: Script, node: cst.CSTNode, block: cst.CSTNode) -> bool:
+def _is_switched_before(script: Script, node: syntax.Node, block: syntax.Node) -> bool:
     """Whether a statement ``torch.set_grad_enabled(...)`` stands above the node in its function, or atop the file."""
     return any(
-        isinstance(script.source.parents[call], cst.Expr)
+        isinstance(script.source.parents[call], syntax.Expr)
         and script.source.order[call] < script.source.order[node]
         and script.source.contains(block, call)
         for name in _SETTERS
@@ -155,12 +154,12 @@ def _is_switched_before(script: Script, node: cst.CSTNode, block: cst.CSTNode) -
     )
 
 
-def needs_grad(script: Script, node: cst.CSTNode, depth: int = 0) -> bool:
+def needs_grad(script: Script, node: syntax.Node, depth: int = 0) -> bool:
     """Whether code, or the project's functions and modules it calls, works with gradients: attacks, penalties, forces."""
-    for attribute in script.source.inside(node, cst.Attribute):
+    for attribute in script.source.inside(node, syntax.Attribute):
         if attribute.attr.value in _GRADIENT_WORDS:
             return True
-    for call in script.source.inside(node, cst.Call):
+    for call in script.source.inside(node, syntax.Call):
         if script.name(call.func) in _GRADIENT_CALLS:
             return True
         callee = script.callee(call) if depth < 3 else None
@@ -172,39 +171,39 @@ def needs_grad(script: Script, node: cst.CSTNode, depth: int = 0) -> bool:
 # Evaluation passes
 
 
-def forward_of_pass(script: Script, loop: cst.For) -> cst.Call | None:
+def forward_of_pass(script: Script, loop: syntax.For) -> syntax.Call | None:
     """The first call of a network in the body of an evaluation loop, not of a loss; None where there is none."""
-    for call in script.source.inside(loop.body, cst.Call):
-        if is_network(script, call) and script.source.enclosing(call, cst.FunctionDef) is script.source.enclosing(
-            loop, cst.FunctionDef
+    for call in script.source.inside(loop.body, syntax.Call):
+        if is_network(script, call) and script.source.enclosing(call, syntax.FunctionDef) is script.source.enclosing(
+            loop, syntax.FunctionDef
         ):
             return call
     return None
 
 
-def is_network(script: Script, call: cst.Call) -> bool:
+def is_network(script: Script, call: syntax.Call) -> bool:
     """Whether a call runs a module that is no loss."""
     return script.role(call.func) is Role.MODULE and not _is_loss(script, call)
 
 
-def is_in_pass(script: Script, node: cst.CSTNode) -> bool:
+def is_in_pass(script: Script, node: syntax.Node) -> bool:
     """Whether the node stands in an evaluation loop of its own function."""
     loop = script.loops.driving_loop(node)
     return loop is not None and script.loops.kind(loop) is Frequency.EVAL_STEP
 
 
-def _is_loss(script: Script, call: cst.Call) -> bool:
+def _is_loss(script: Script, call: syntax.Call) -> bool:
     """Whether what is called is, or may be, a loss: by the name of its class or of the library's."""
     defined = script.value(call.func).definition
     if defined is not None and _LOSS.search(defined.name):
         return True
     for one, node in roots(script, call.func):
-        if isinstance(node, cst.Call) and _LOSS.search((one.name(node.func) or one.text(node.func)).rpartition(".")[2]):
+        if isinstance(node, syntax.Call) and _LOSS.search((one.name(node.func) or one.text(node.func)).rpartition(".")[2]):
             return True
     return False
 
 
-def is_evaluation(script: Script, node: cst.CSTNode) -> bool:
+def is_evaluation(script: Script, node: syntax.Node) -> bool:
     """Whether code is meant to evaluate: its function is named so, or a module is in evaluation mode there."""
     function = script.function(node)
     if function is not None and _EVALUATES.search(function.name.value):
@@ -213,32 +212,32 @@ def is_evaluation(script: Script, node: cst.CSTNode) -> bool:
     latest = None
     for call in script.method_calls("eval", "train"):
         before = script.source.order[call] < script.source.order[node] and script.source.contains(block, call)
-        assert isinstance(call.func, cst.Attribute)
+        assert isinstance(call.func, syntax.Attribute)
         if before and script.role(call.func.value) in (Role.MODULE, Role.UNKNOWN):
             latest = call
     return latest is not None and (passes.sets_eval_mode(script, latest) or _is_eval_call(latest))
 
 
-def _is_eval_call(call: cst.Call) -> bool:
-    return isinstance(call.func, cst.Attribute) and call.func.attr.value == "eval" and not call.args
+def _is_eval_call(call: syntax.Call) -> bool:
+    return isinstance(call.func, syntax.Attribute) and call.func.attr.value == "eval" and not call.args
 
 
-def only_evaluates(script: Script, function: cst.FunctionDef) -> bool:
+def only_evaluates(script: Script, function: syntax.FunctionDef) -> bool:
     """Whether a function can run without gradients as a whole: named for evaluation, undecorated, no step and no gradient
     in it, nothing it starts out of sight that may train."""
-    if function.decorators or function.asynchronous is not None or not _EVALUATES.search(function.name.value):
+    if function.decorators or function.asynchronous or not _EVALUATES.search(function.name.value):
         return False
     if script.loops.function_does(function) & _TRAINING or needs_grad(script, function):
         return False
-    if any(True for kind in (cst.Yield, cst.FunctionDef) for one in script.source.inside(function.body, kind)):
+    if any(True for kind in (syntax.Yield, syntax.FunctionDef) for one in script.source.inside(function.body, kind)):
         return False
     return not any(
-        isinstance(call.func, cst.Attribute) and call.func.attr.value in ("fit", "zero_grad", "step")
-        for call in script.source.inside(function.body, cst.Call)
+        isinstance(call.func, syntax.Attribute) and call.func.attr.value in ("fit", "zero_grad", "step")
+        for call in script.source.inside(function.body, syntax.Call)
     )
 
 
-def both_modes(script: Script, loop: cst.For) -> cst.BaseExpression | None:
+def both_modes(script: Script, loop: syntax.For) -> syntax.BaseExpression | None:
     """The condition on a parameter of the function under which a loop's backward pass stands, where the loop also runs
     without it: one function for training and evaluation."""
     source, function = script.source, script.function(loop)
@@ -250,29 +249,29 @@ def both_modes(script: Script, loop: cst.For) -> cst.BaseExpression | None:
         if up is loop:
             return None
         if (
-            isinstance(up, cst.If)
+            isinstance(up, syntax.If)
             and up.orelse is None
-            and {name.value for name in source.inside(up.test, cst.Name)} & parameters
+            and {name.value for name in source.inside(up.test, syntax.Name)} & parameters
         ):
             return None if _switches_mode(script, function) else up.test
     return None
 
 
-def _switches_mode(script: Script, function: cst.FunctionDef) -> bool:
+def _switches_mode(script: Script, function: syntax.FunctionDef) -> bool:
     """Whether the function mentions one of torch's switches of gradients at all."""
     return any(
         script.name(node) in library.NO_GRADS
-        for kind in (cst.Attribute, cst.Name)
+        for kind in (syntax.Attribute, syntax.Name)
         for node in script.source.inside(function, kind)
     )
 
 
-def is_only_decided(script: Script, call: cst.Call) -> bool:
+def is_only_decided(script: Script, call: syntax.Call) -> bool:
     """Whether nothing differentiable is made of a network's output: it is bound to a name that is only argmaxed."""
     source = script.source
     assign = source.parents[call]
     match assign:
-        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as target)]):
+        case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Name() as target)]):
             pass
         case _:
             return False
@@ -283,12 +282,12 @@ def is_only_decided(script: Script, call: cst.Call) -> bool:
     return bool(uses) and all(_is_decision(script, use) for use in uses)
 
 
-def _is_decision(script: Script, use: cst.Name) -> bool:
+def _is_decision(script: Script, use: syntax.Name) -> bool:
     """Whether a use of an output is ``torch.argmax(x)``, ``x.argmax()`` or ``x.max(1)[1]``."""
     parent = script.source.parents[use]
     up = script.source.parents[parent]
-    if isinstance(parent, cst.Arg) and isinstance(up, cst.Call):
+    if isinstance(parent, syntax.Arg) and isinstance(up, syntax.Call):
         return script.name(up.func) == "torch.argmax" and up.args[0] is parent
-    if isinstance(parent, cst.Attribute) and parent.value is use and isinstance(up, cst.Call) and up.func is parent:
+    if isinstance(parent, syntax.Attribute) and parent.value is use and isinstance(up, syntax.Call) and up.func is parent:
         return parent.attr.value == "argmax"
     return False

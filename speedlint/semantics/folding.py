@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.pure import ARITHMETIC, COMPARISONS, LEAVE_ALONE, NOTHING, UNKNOWN, Budget, UnfoldableError
 from speedlint.semantics.script import Script
@@ -26,7 +25,7 @@ _BUDGET = 20_000
 _DEEPEST = 14
 _MOST_ACTIVE = 40
 _GROWS = frozenset("append extend insert pop remove clear update setdefault sort reverse add".split())
-_NESTED = (cst.FunctionDef, cst.ClassDef, cst.Lambda)
+_NESTED = (syntax.FunctionDef, syntax.ClassDef, syntax.Lambda)
 
 
 _HARMLESS = frozenset({"staticmethod", "torch.no_grad", "torch.inference_mode", "property"})
@@ -61,9 +60,9 @@ class Folding:
     def __init__(self) -> None:
         self._budget = Budget(_BUDGET)
         self._active: set[object] = set()
-        self._objects: dict[cst.Call, dict[str, Any]] = {}
+        self._objects: dict[syntax.Call, dict[str, Any]] = {}
 
-    def value(self, frame: Frame, node: cst.CSTNode) -> Any:
+    def value(self, frame: Frame, node: syntax.Node) -> Any:
         """The value of an expression: a number, a string, a list or tuple of such, or UNKNOWN."""
         try:
             found = self._value(frame, node)
@@ -71,7 +70,7 @@ class Folding:
             return UNKNOWN
         return UNKNOWN if found is NOTHING else found
 
-    def elements(self, frame: Frame, iterated: cst.BaseExpression) -> list[Any] | None:
+    def elements(self, frame: Frame, iterated: syntax.BaseExpression) -> list[Any] | None:
         """What iterating over an expression yields, or None."""
         found = self.value(frame, iterated)
         return list(found) if isinstance(found, (list, tuple, dict, str)) else None
@@ -80,24 +79,24 @@ class Folding:
         """Counts work against the budget. Raises UnfoldableError where it is spent."""
         self._budget.charge(work)
 
-    def bind(self, target: cst.CSTNode, value: Any) -> dict[str, Any]:
+    def bind(self, target: syntax.Node, value: Any) -> dict[str, Any]:
         """The names that a target gets, ``self.x`` under that name."""
-        if isinstance(target, cst.Name):
+        if isinstance(target, syntax.Name):
             return {target.value: value}
-        if isinstance(target, cst.Attribute) and isinstance(target.value, cst.Name) and target.value.value == "self":
+        if isinstance(target, syntax.Attribute) and isinstance(target.value, syntax.Name) and target.value.value == "self":
             return {f"self.{target.attr.value}": value}
         found: dict[str, Any] = {}
-        if isinstance(target, (cst.Tuple, cst.List)):
-            plain = all(isinstance(element, cst.Element) for element in target.elements)
+        if isinstance(target, (syntax.Tuple, syntax.List)):
+            plain = all(isinstance(element, syntax.Element) for element in target.elements)
             known = plain and isinstance(value, (list, tuple)) and len(value) == len(target.elements)
             for index, element in enumerate(target.elements):
                 found |= self.bind(element.value, value[index] if known else UNKNOWN)
         return found
 
-    def called(self, frame: Frame, call: cst.Call, function: Definition) -> Frame:
+    def called(self, frame: Frame, call: syntax.Call, function: Definition) -> Frame:
         """The frame of a first-party function that ``call`` runs."""
         node = function.node
-        assert isinstance(node, cst.FunctionDef)
+        assert isinstance(node, syntax.FunctionDef)
         owner = function.script.names.owner(node)
         parameters = [*node.params.posonly_params, *node.params.params]
         if owner is not None and not is_static(node):
@@ -118,39 +117,39 @@ class Folding:
 
     # Expressions
 
-    def _value(self, frame: Frame, node: cst.CSTNode) -> Any:
+    def _value(self, frame: Frame, node: syntax.Node) -> Any:
         self.charge(1)
         if len(self._active) > _MOST_ACTIVE:
             raise UnfoldableError
         match node:
-            case cst.Name():
+            case syntax.Name():
                 return self._name(frame, node)
-            case cst.Attribute():
+            case syntax.Attribute():
                 return self._attribute(frame, node)
-            case cst.Subscript(value=base, slice=[cst.SubscriptElement(slice=index)]):
+            case syntax.Subscript(value=base, slice=[syntax.SubscriptElement(slice=index)]):
                 return self._item(frame, self._value(frame, base), index)
-            case cst.List(elements=elements) | cst.Tuple(elements=elements):
+            case syntax.List(elements=elements) | syntax.Tuple(elements=elements):
                 return self._sequence(frame, node, elements)
-            case cst.Dict():
+            case syntax.Dict():
                 return self._dict(frame, node)
-            case cst.ListComp(elt=element, for_in=loop) | cst.GeneratorExp(elt=element, for_in=loop):
+            case syntax.ListComp(elt=element, for_in=loop) | syntax.GeneratorExp(elt=element, for_in=loop):
                 return self._budget.kept(self._comprehension(frame, element, loop))
-            case cst.BinaryOperation(left=left, operator=kind, right=right) if type(kind) in ARITHMETIC:
+            case syntax.BinaryOperation(left=left, operator=kind, right=right) if type(kind) in ARITHMETIC:
                 return self._budget.apply(ARITHMETIC[type(kind)], self._value(frame, left), self._value(frame, right))
-            case cst.UnaryOperation(operator=cst.Minus(), expression=inner):
+            case syntax.UnaryOperation(operator=syntax.Minus(), expression=inner):
                 return self._budget.apply(operator.sub, 0, self._value(frame, inner))
-            case cst.UnaryOperation(operator=cst.Not(), expression=inner):
+            case syntax.UnaryOperation(operator=syntax.Not(), expression=inner):
                 known = self._value(frame, inner)
                 return known if known in (UNKNOWN, NOTHING) else not known
-            case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=kind, comparator=right)]):
+            case syntax.Comparison(left=left, comparisons=[syntax.ComparisonTarget(operator=kind, comparator=right)]):
                 if type(kind) in COMPARISONS:
                     return self._budget.apply(COMPARISONS[type(kind)], self._value(frame, left), self._value(frame, right))
-            case cst.BooleanOperation(left=left, operator=kind, right=right):
-                return self._boolean(self._value(frame, left), isinstance(kind, cst.And), self._value(frame, right))
-            case cst.IfExp(test=test, body=body, orelse=orelse):
+            case syntax.BooleanOperation(left=left, operator=kind, right=right):
+                return self._boolean(self._value(frame, left), isinstance(kind, syntax.And), self._value(frame, right))
+            case syntax.IfExp(test=test, body=body, orelse=orelse):
                 known = self._value(frame, test)
                 return UNKNOWN if known in (UNKNOWN, NOTHING) else self._value(frame, body if known else orelse)
-            case cst.Call():
+            case syntax.Call():
                 return self._call(frame, node)
         return self._constant(frame, node)
 
@@ -160,22 +159,22 @@ class Folding:
             return right if right is (not is_and) else UNKNOWN
         return right if bool(left) is is_and else left
 
-    def _sequence(self, frame: Frame, node: cst.List | cst.Tuple, elements: Any) -> Any:
+    def _sequence(self, frame: Frame, node: syntax.List | syntax.Tuple, elements: Any) -> Any:
         found: list[Any] = []
         for element in elements:
             value = self._value(frame, element.value)
-            if isinstance(element, cst.StarredElement):
+            if isinstance(element, syntax.StarredElement):
                 if not isinstance(value, (list, tuple)):
                     return UNKNOWN
                 found += value
             else:
                 found.append(value)
-        return tuple(found) if isinstance(node, cst.Tuple) else found
+        return tuple(found) if isinstance(node, syntax.Tuple) else found
 
-    def _dict(self, frame: Frame, node: cst.Dict) -> Any:
+    def _dict(self, frame: Frame, node: syntax.Dict) -> Any:
         found = {}
         for element in node.elements:
-            if not isinstance(element, cst.DictElement):
+            if not isinstance(element, syntax.DictElement):
                 return UNKNOWN
             key = self._value(frame, element.key)
             if not isinstance(key, (str, int)):
@@ -183,19 +182,19 @@ class Folding:
             found[key] = self._value(frame, element.value)
         return found
 
-    def _item(self, frame: Frame, base: Any, index: cst.BaseSlice) -> Any:
-        if isinstance(index, cst.Index):
+    def _item(self, frame: Frame, base: Any, index: syntax.BaseSlice) -> Any:
+        if isinstance(index, syntax.Index):
             key = self._value(frame, index.value)
             if key is UNKNOWN or key is NOTHING or not isinstance(base, (list, tuple, dict)):
                 return UNKNOWN
             return base[key]
-        assert isinstance(index, cst.Slice)
+        assert isinstance(index, syntax.Slice)
         ends = [self._value(frame, end) if end is not None else None for end in (index.lower, index.upper, index.step)]
         if any(end is UNKNOWN or end is NOTHING for end in ends) or not isinstance(base, (list, tuple, str)):
             return UNKNOWN
         return self._budget.kept(base[slice(*ends)])
 
-    def _comprehension(self, frame: Frame, element: cst.BaseExpression, loop: cst.CompFor) -> list[Any]:
+    def _comprehension(self, frame: Frame, element: syntax.BaseExpression, loop: syntax.CompFor) -> list[Any]:
         iterated = self._value(frame, loop.iter)
         if not isinstance(iterated, (list, tuple, dict, str)):
             raise UnfoldableError
@@ -212,17 +211,17 @@ class Folding:
                     found.append(self._value(inner, element))
         return found
 
-    def _constant(self, frame: Frame, node: cst.CSTNode) -> Any:
+    def _constant(self, frame: Frame, node: syntax.Node) -> Any:
         """The constant that an expression is known to be."""
-        if frame.is_run and not isinstance(node, cst.Integer | cst.Float | cst.SimpleString | cst.Name):
+        if frame.is_run and not isinstance(node, syntax.Integer | syntax.Float | syntax.SimpleString | syntax.Name):
             return UNKNOWN
-        assert isinstance(node, cst.BaseExpression)
+        assert isinstance(node, syntax.BaseExpression)
         constant = frame.script.constant(node)
         return UNKNOWN if constant is None or constant.entry is not None else constant.value
 
     # Names and attributes
 
-    def _name(self, frame: Frame, name: cst.Name) -> Any:
+    def _name(self, frame: Frame, name: syntax.Name) -> Any:
         script = frame.script
         bindings = script.names.reaching(name)
         kinds = {binding.kind for binding in bindings}
@@ -244,7 +243,7 @@ class Folding:
         return values[0]
 
     def _of_binding(self, frame: Frame, binding: Binding) -> Any:
-        if isinstance(binding.node, cst.Param):
+        if isinstance(binding.node, syntax.Param):
             return self._parameter(frame, binding.node)
         if binding.kind is not Kind.ASSIGN or binding.value is None:
             return UNKNOWN
@@ -256,11 +255,11 @@ class Folding:
             value = value[step]
         return value
 
-    def _parameter(self, frame: Frame, parameter: cst.Param) -> Any:
+    def _parameter(self, frame: Frame, parameter: syntax.Param) -> Any:
         """What all known calls pass for a parameter; its default where no call is known."""
         script = frame.script
-        function = script.source.enclosing(parameter, cst.FunctionDef, cst.Lambda)
-        if not isinstance(function, cst.FunctionDef):
+        function = script.source.enclosing(parameter, syntax.FunctionDef, syntax.Lambda)
+        if not isinstance(function, syntax.FunctionDef):
             return UNKNOWN
         passed = list(script.values.passed(function, parameter)) or [(script, None)]
         given = []
@@ -270,7 +269,7 @@ class Folding:
         known = [value for value in given if value is not NOTHING]
         return _agreed(known)
 
-    def _given(self, script: Script, value: cst.BaseExpression | None, parameter: cst.Param) -> Any:
+    def _given(self, script: Script, value: syntax.BaseExpression | None, parameter: syntax.Param) -> Any:
         if value is not None:
             return self._value(Frame(script), value)
         return self._value(Frame(script), parameter.default) if parameter.default is not None else UNKNOWN
@@ -286,58 +285,60 @@ class Folding:
 
     def _may_hold(self, frame: Frame, binding: Binding) -> bool:
         """Whether no branch around the binding is known not to be taken."""
-        child: cst.CSTNode = binding.node
+        child: syntax.Node = binding.node
         for up in frame.script.source.ancestors(binding.node):
             if isinstance(up, _NESTED):
                 break
-            if isinstance(up, cst.If) and child in (up.body, up.orelse):
+            if isinstance(up, syntax.If) and child in (up.body, up.orelse):
                 test = self._guarded(up, functools.partial(self._value, frame, up.test))
                 if test is not UNKNOWN and test is not NOTHING and bool(test) is not (child is up.body):
                     return False
             child = up
         return True
 
-    def _may_change(self, script: Script, name: cst.Name) -> bool:
+    def _may_change(self, script: Script, name: syntax.Name) -> bool:
         """Whether a list or dict is changed in place, under this name, another one, or by a function that it is given to."""
         for use in script.names.uses(name):
             parent = script.source.parents[use]
-            if isinstance(parent, cst.Assign):
+            if isinstance(parent, syntax.Assign):
                 return True
-            if isinstance(parent, cst.Attribute) and parent.value is use and parent.attr.value in _GROWS:
+            if isinstance(parent, syntax.Attribute) and parent.value is use and parent.attr.value in _GROWS:
                 return True
-            if isinstance(parent, cst.Subscript) and isinstance(script.source.parents[parent], cst.AssignTarget | cst.Del):
+            if isinstance(parent, syntax.Subscript) and isinstance(
+                script.source.parents[parent], syntax.AssignTarget | syntax.Del
+            ):
                 return True
-            if isinstance(parent, cst.Arg) and self._gives_away(script, parent):
+            if isinstance(parent, syntax.Arg) and self._gives_away(script, parent):
                 return True
         return False
 
-    def _gives_away(self, script: Script, arg: cst.Arg) -> bool:
+    def _gives_away(self, script: Script, arg: syntax.Arg) -> bool:
         """Whether a call may change what it is given."""
         call = script.source.parents[arg]
-        if not isinstance(call, cst.Call) or script.name(call.func) in LEAVE_ALONE:
+        if not isinstance(call, syntax.Call) or script.name(call.func) in LEAVE_ALONE:
             return False
         if (script.name(call.func) or "").startswith(("torch.", "numpy.", "itertools.", "tqdm.")):
             return False
         callee = script.callee(call)
-        if callee is None or not isinstance(callee.node, cst.FunctionDef):
+        if callee is None or not isinstance(callee.node, syntax.FunctionDef):
             return True
         inside = callee.script.source.inside
-        grows = (each for each in inside(callee.node, cst.Attribute) if each.attr.value in _GROWS)
+        grows = (each for each in inside(callee.node, syntax.Attribute) if each.attr.value in _GROWS)
         writes = (
             each
-            for each in inside(callee.node, cst.Subscript)
-            if isinstance(callee.script.source.parents[each], cst.AssignTarget | cst.Del | cst.AugAssign)
+            for each in inside(callee.node, syntax.Subscript)
+            if isinstance(callee.script.source.parents[each], syntax.AssignTarget | syntax.Del | syntax.AugAssign)
         )
         return next(grows, None) is not None or next(writes, None) is not None
 
-    def _attribute(self, frame: Frame, node: cst.Attribute) -> Any:
+    def _attribute(self, frame: Frame, node: syntax.Attribute) -> Any:
         script = frame.script
         base = script.value(node.value)
-        is_own = isinstance(node.value, cst.Name) and node.value.value == "self"
+        is_own = isinstance(node.value, syntax.Name) and node.value.value == "self"
         if is_own and f"self.{node.attr.value}" in frame.names:
             return frame.names[f"self.{node.attr.value}"]
         made = frame.made if is_own else base.made
-        if made is not None and base.definition is not None and isinstance(base.definition.node, cst.ClassDef):
+        if made is not None and base.definition is not None and isinstance(base.definition.node, syntax.ClassDef):
             found = self._of_object(made, node.attr.value)
             if found is not UNKNOWN:
                 return found
@@ -348,7 +349,7 @@ class Folding:
         """What ``__init__`` sets an attribute to, of the object that a call made; no other method may set it."""
         init = made.script.callee(made.call)
         definition = made.script.value(made.call).definition
-        if init is None or not isinstance(init.node, cst.FunctionDef) or definition is None:
+        if init is None or not isinstance(init.node, syntax.FunctionDef) or definition is None:
             return UNKNOWN
         roles = definition.script.roles
         set_in = [script.function(value) for script, value, _ in roles.assigned_on_self(definition, name)]
@@ -366,13 +367,13 @@ class Folding:
             self._objects[made.call] = local.names
         return self._objects[made.call].get(f"self.{name}", UNKNOWN)
 
-    def _option(self, frame: Frame, node: cst.Attribute) -> Any:
+    def _option(self, frame: Frame, node: syntax.Attribute) -> Any:
         """A command-line option that the script sets again: what it is set to, if that is what it was."""
         name = node.attr.value
         found = [
             value
             for script, setting in frame.script.values.settings(node.value)
-            if isinstance(setting, cst.Call)
+            if isinstance(setting, syntax.Call)
             for value in self._settings_of(script, name)
         ]
         return _agreed([value for value in found if value is not NOTHING])
@@ -381,14 +382,14 @@ class Folding:
         for option in script.values.options(name):
             default = script.argument(option, "default")
             yield self._value(Frame(script), default) if default is not None else UNKNOWN
-        for assign in script.source.of(cst.Assign):
+        for assign in script.source.of(syntax.Assign):
             for target in assign.targets:
-                if isinstance(target.target, cst.Attribute) and target.target.attr.value == name:
+                if isinstance(target.target, syntax.Attribute) and target.target.attr.value == name:
                     yield self._guarded((script.path, name), functools.partial(self._value, Frame(script), assign.value))
 
     # Calls
 
-    def _call(self, frame: Frame, call: cst.Call) -> Any:
+    def _call(self, frame: Frame, call: syntax.Call) -> Any:
         name = frame.script.name(call.func)
         if name is not None and all(arg.keyword is None and not arg.star for arg in call.args):
             given = [self._value(frame, arg.value) for arg in call.args if name != "isinstance"]
@@ -400,7 +401,7 @@ class Folding:
             if known and (found := self._budget.builtin(name, given)) is not UNKNOWN:
                 return self._budget.kept(found)
         callee = frame.script.callee(call)
-        if callee is not None and isinstance(callee.node, cst.FunctionDef) and callee.node.name.value != "__init__":
+        if callee is not None and isinstance(callee.node, syntax.FunctionDef) and callee.node.name.value != "__init__":
             with contextlib.suppress(UnfoldableError):
                 found = self._run(frame, call, callee)
                 if found is not UNKNOWN:
@@ -417,15 +418,15 @@ class Folding:
     def _displayed(function: Definition) -> Any:
         """As many unknown things as all returns of a function write out in a list or tuple."""
         results = list(returned(function))
-        lengths = {len(each.elements) for each in results if isinstance(each, (cst.List, cst.Tuple))}
+        lengths = {len(each.elements) for each in results if isinstance(each, (syntax.List, syntax.Tuple))}
         is_plain = all(
-            isinstance(each, (cst.List, cst.Tuple)) and all(isinstance(part, cst.Element) for part in each.elements)
+            isinstance(each, (syntax.List, syntax.Tuple)) and all(isinstance(part, syntax.Element) for part in each.elements)
             for each in results
         )
-        decorators = function.node.decorators if isinstance(function.node, cst.FunctionDef) else ()
+        decorators = function.node.decorators if isinstance(function.node, syntax.FunctionDef) else ()
         return [UNKNOWN] * lengths.pop() if is_plain and len(lengths) == 1 and not decorators else UNKNOWN
 
-    def _is_instance(self, frame: Frame, call: cst.Call) -> Any:
+    def _is_instance(self, frame: Frame, call: syntax.Call) -> Any:
         value = self._value(frame, call.args[0].value)
         names = {frame.script.name(each) for each in _alternatives(call.args[1].value)}
         if names - {"list", "tuple", "dict", "int", "float", "str"}:
@@ -437,7 +438,7 @@ class Folding:
             )
         return type(value).__name__ in names
 
-    def _run(self, frame: Frame, call: cst.Call, function: Definition) -> Any:
+    def _run(self, frame: Frame, call: syntax.Call, function: Definition) -> Any:
         """What a function of numbers and lists returns, or yields, followed statement by statement."""
         depth = sum(1 for each in self._active if isinstance(each, tuple) and each[0] == "run")
         if depth > _DEEPEST:
@@ -445,7 +446,7 @@ class Folding:
         key = ("run", depth)
         self._active.add(key)
         try:
-            assert isinstance(function.node, cst.FunctionDef)
+            assert isinstance(function.node, syntax.FunctionDef)
             names = (function.script.name(each.decorator) for each in function.node.decorators)
             if any(name not in _HARMLESS for name in names):
                 raise UnfoldableError
@@ -453,62 +454,64 @@ class Folding:
             local = Frame(inner.script, dict(inner.names), inner.made, is_run=True)
             yielded: list[Any] = []
             result = self._block(local, function.node.body, yielded)
-            is_generator = any(True for _ in inner.script.source.inside(function.node, cst.Yield))
+            is_generator = any(True for _ in inner.script.source.inside(function.node, syntax.Yield))
             return yielded if is_generator else (result[0] if result else None)
         finally:
             self._active.discard(key)
 
-    def _block(self, frame: Frame, block: cst.BaseSuite, yielded: list[Any]) -> tuple[Any] | None:
+    def _block(self, frame: Frame, block: syntax.BaseSuite, yielded: list[Any]) -> tuple[Any] | None:
         """Follows the statements; the value returned, in a tuple, where they return."""
         for line in block.body:
-            parts = line.body if isinstance(line, cst.SimpleStatementLine) else (line,)
+            parts = line.body if isinstance(line, syntax.SimpleStatementLine) else (line,)
             for statement in parts:
                 result = self._statement(frame, statement, yielded)
                 if result is not None:
                     return result
         return None
 
-    def _statement(self, frame: Frame, statement: cst.CSTNode, yielded: list[Any]) -> tuple[Any] | None:
+    def _statement(self, frame: Frame, statement: syntax.Node, yielded: list[Any]) -> tuple[Any] | None:
         self.charge(1)
         match statement:
-            case cst.Return(value=value):
+            case syntax.Return(value=value):
                 return (self._value(frame, value) if value is not None else None,)
-            case cst.Expr(value=cst.Yield(value=value)):
+            case syntax.Expr(value=syntax.Yield(value=value)):
                 self._yield(frame, value, yielded)
-            case cst.Expr(value=cst.Call() as call):
+            case syntax.Expr(value=syntax.Call() as call):
                 self._change(frame, call)
-            case cst.Expr(value=cst.SimpleString()) | cst.Pass() | cst.Assert():
+            case syntax.Expr(value=syntax.SimpleString()) | syntax.Pass() | syntax.Assert():
                 pass
-            case cst.Assign(targets=targets, value=value):
+            case syntax.Assign(targets=targets, value=value):
                 known = self._value(frame, value)
                 for target in targets:
                     frame.names.update(self._bound(target.target, known))
-            case cst.AugAssign(target=target):
+            case syntax.AugAssign(target=target):
                 names = self._bound(target, UNKNOWN)
                 if any(isinstance(frame.names.get(name), (list, dict)) for name in names):
                     raise UnfoldableError
                 frame.names.update(names)
-            case cst.If():
+            case syntax.If():
                 return self._branch(frame, statement, yielded)
-            case cst.With(body=body):
+            case syntax.With(body=body):
                 return self._block(frame, body, yielded)
-            case cst.For(target=target, iter=iterated, body=body, orelse=None):
+            case syntax.For(target=target, iter=iterated, body=body, orelse=None):
                 return self._turns(frame, target, self._value(frame, iterated), body, yielded)
             case _:
                 raise UnfoldableError
-        if any(True for _ in frame.script.source.inside(statement, cst.NamedExpr)):
+        if any(True for _ in frame.script.source.inside(statement, syntax.NamedExpr)):
             raise UnfoldableError
         return None
 
-    def _bound(self, target: cst.CSTNode, value: Any) -> dict[str, Any]:
+    def _bound(self, target: syntax.Node, value: Any) -> dict[str, Any]:
         """The names that an assignment in a function that is followed gives a value."""
-        parts = [element.value for element in target.elements] if isinstance(target, (cst.Tuple, cst.List)) else [target]
-        if any(isinstance(part, cst.Subscript | cst.StarredElement) for part in parts):
+        parts = (
+            [element.value for element in target.elements] if isinstance(target, (syntax.Tuple, syntax.List)) else [target]
+        )
+        if any(isinstance(part, syntax.Subscript | syntax.StarredElement) for part in parts):
             raise UnfoldableError
         return self.bind(target, value)
 
     def _turns(
-        self, frame: Frame, target: cst.CSTNode, elements: Any, body: cst.BaseSuite, yielded: list[Any]
+        self, frame: Frame, target: syntax.Node, elements: Any, body: syntax.BaseSuite, yielded: list[Any]
     ) -> tuple[Any] | None:
         if not isinstance(elements, (list, tuple)):
             raise UnfoldableError
@@ -519,19 +522,19 @@ class Folding:
                 return result
         return None
 
-    def _branch(self, frame: Frame, branch: cst.If, yielded: list[Any]) -> tuple[Any] | None:
+    def _branch(self, frame: Frame, branch: syntax.If, yielded: list[Any]) -> tuple[Any] | None:
         holds = self._value(frame, branch.test)
         if holds is UNKNOWN or holds is NOTHING:
             raise UnfoldableError
         if holds:
             return self._block(frame, branch.body, yielded)
-        if isinstance(branch.orelse, cst.Else):
+        if isinstance(branch.orelse, syntax.Else):
             return self._block(frame, branch.orelse.body, yielded)
         return self._branch(frame, branch.orelse, yielded) if branch.orelse is not None else None
 
-    def _change(self, frame: Frame, call: cst.Call) -> None:
+    def _change(self, frame: Frame, call: syntax.Call) -> None:
         """What a call that is a statement does to the lists of the function: ``found.append(x)``."""
-        if isinstance(call.func, cst.Attribute):
+        if isinstance(call.func, syntax.Attribute):
             held = [frame.names.get(name) for name in self.bind(call.func.value, UNKNOWN)]
             if held and isinstance(held[0], list) and call.func.attr.value == "append" and len(call.args) == 1:
                 held[0].append(self._value(frame, call.args[0].value))
@@ -543,8 +546,8 @@ class Folding:
             if any(isinstance(value, (list, dict)) for value in given):
                 raise UnfoldableError
 
-    def _yield(self, frame: Frame, value: cst.BaseExpression | cst.From | None, yielded: list[Any]) -> None:
-        if isinstance(value, cst.From):
+    def _yield(self, frame: Frame, value: syntax.BaseExpression | syntax.From | None, yielded: list[Any]) -> None:
+        if isinstance(value, syntax.From):
             several = self._value(frame, value.item)
             if not isinstance(several, (list, tuple)):
                 raise UnfoldableError
@@ -554,21 +557,21 @@ class Folding:
         self.charge(1)
 
 
-def _changes_attribute(script: Script, name: str, init: cst.CSTNode) -> bool:
+def _changes_attribute(script: Script, name: str, init: syntax.Node) -> bool:
     """Whether a script may change an attribute of this name, or what it holds, elsewhere than in ``init``."""
     if b"setattr(" in script.source.data:
         return True
-    for attribute in script.source.of(cst.Attribute):
+    for attribute in script.source.of(syntax.Attribute):
         if attribute.attr.value != name or script.source.contains(init, attribute):
             continue
         parent = script.source.parents[attribute]
-        if isinstance(parent, cst.AssignTarget | cst.AugAssign | cst.Subscript | cst.Arg):
-            is_read = isinstance(parent, cst.Arg) or not isinstance(
-                script.source.parents[parent], cst.AssignTarget | cst.Del | cst.Assign
+        if isinstance(parent, syntax.AssignTarget | syntax.AugAssign | syntax.Subscript | syntax.Arg):
+            is_read = isinstance(parent, syntax.Arg) or not isinstance(
+                script.source.parents[parent], syntax.AssignTarget | syntax.Del | syntax.Assign
             )
             if not is_read:
                 return True
-        if isinstance(parent, cst.Attribute) and parent.attr.value in _GROWS:
+        if isinstance(parent, syntax.Attribute) and parent.attr.value in _GROWS:
             return True
     return False
 
@@ -578,8 +581,8 @@ def _agreed(values: list[Any]) -> Any:
     return values[0] if values and all(value == values[0] for value in values) else UNKNOWN
 
 
-def _alternatives(node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
-    if isinstance(node, cst.Tuple):
+def _alternatives(node: syntax.BaseExpression) -> Iterator[syntax.BaseExpression]:
+    if isinstance(node, syntax.Tuple):
         for element in node.elements:
             yield element.value
     else:

@@ -12,8 +12,7 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics import library, passes
 from speedlint.semantics.guards import Guards
 from speedlint.semantics.terms import Definition, Frequency, Role
@@ -21,7 +20,7 @@ from speedlint.semantics.terms import Definition, Frequency, Role
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
 
-Loop = cst.For | cst.While
+Loop = syntax.For | syntax.While
 
 
 class Does(enum.Flag):
@@ -60,19 +59,19 @@ class Loops:
 
     # Frequency
 
-    def frequency(self, node: cst.CSTNode) -> Frequency:
+    def frequency(self, node: syntax.Node) -> Frequency:
         """How often the node runs, at most."""
         limit, counted = Frequency.STEP, False
         child = node
         for up in self.script.source.ancestors(node):
-            if isinstance(up, (cst.FunctionDef, cst.Lambda)):
-                if isinstance(up, cst.Lambda) or child is not up.body:
+            if isinstance(up, (syntax.FunctionDef, syntax.Lambda)):
+                if isinstance(up, syntax.Lambda) or child is not up.body:
                     child = up
                     continue
                 return min(self.of_function(up), limit)
             limit = min(limit, Frequency.STEP if self._is_whole_step(up, child) else self.guards.limit(up, child))
-            counted = counted or (isinstance(up, cst.If) and child is up.body and self.guards.counts_steps(up.test))
-            if isinstance(up, (cst.For, cst.While)) and child is up.body:
+            counted = counted or (isinstance(up, syntax.If) and child is up.body and self.guards.counts_steps(up.test))
+            if isinstance(up, (syntax.For, syntax.While)) and child is up.body:
                 kind = self.kind(up)
                 if kind is not None:
                     if kind is Frequency.EVAL_STEP and self._passes_once(up):
@@ -81,16 +80,16 @@ class Loops:
             child = up
         return Frequency.ONCE
 
-    def _is_whole_step(self, branch: cst.CSTNode, child: cst.CSTNode) -> bool:
+    def _is_whole_step(self, branch: syntax.Node, child: syntax.Node) -> bool:
         """Whether all backward passes of the loop around a branch stand in it, as in ``if turn % 4 == 0: update()`` of
         reinforcement learning: what runs each time that it is taken runs in each training step."""
-        if not isinstance(branch, cst.If) or child is not branch.body or not self.guards.counts_steps(branch.test):
+        if not isinstance(branch, syntax.If) or child is not branch.body or not self.guards.counts_steps(branch.test):
             return False
         trains = Does.BACKWARD | Does.TRAINS
-        loop = self.script.source.enclosing(branch, cst.For, cst.While, cst.FunctionDef)
-        if not isinstance(loop, (cst.For, cst.While)) or not self.does(branch.body) & trains:
+        loop = self.script.source.enclosing(branch, syntax.For, syntax.While, syntax.FunctionDef)
+        if not isinstance(loop, (syntax.For, syntax.While)) or not self.does(branch.body) & trains:
             return False
-        calls = (call for call in self.script.source.inside(loop.body, cst.Call) if self._runs_here(call, loop.body))
+        calls = (call for call in self.script.source.inside(loop.body, syntax.Call) if self._runs_here(call, loop.body))
         return all(self.script.source.contains(branch, call) for call in calls if self._call_does(call) & trains)
 
     def _passes_once(self, loop: Loop) -> bool:
@@ -101,36 +100,36 @@ class Loops:
         callers = self.script.call_sites(function) if function is not None else []
         return any(script.loops.trains for script in dict.fromkeys((self.script, *(script for script, _ in callers))))
 
-    def runs_once_a_training(self, node: cst.CSTNode) -> bool:
+    def runs_once_a_training(self, node: syntax.Node) -> bool:
         """Whether no loop but those over whole trainings, as over folds or experiments, is around any run of the node."""
         function = self.script.function(node)
         return (function is None or bool(self.script.call_sites(function))) and self._is_outside(node)
 
-    def _is_outside(self, node: cst.CSTNode) -> bool:
+    def _is_outside(self, node: syntax.Node) -> bool:
         return self.script.program.flow.ask(("once a training", node), lambda: self._is_outside_trainings(node), False)
 
-    def _is_outside_trainings(self, node: cst.CSTNode) -> bool:
+    def _is_outside_trainings(self, node: syntax.Node) -> bool:
         child = node
         for up in self.script.source.ancestors(node):
-            if isinstance(up, (cst.For, cst.While)) and child is up.body:
+            if isinstance(up, (syntax.For, syntax.While)) and child is up.body:
                 is_driven = self.kind(up) is not None and not self._is_over_splits(up)
                 if is_driven and not self._repeats_trainings(up):
                     return False
-            if isinstance(up, (cst.FunctionDef, cst.Lambda)) and child is up.body:
-                callers = self.script.call_sites(up) if isinstance(up, cst.FunctionDef) else []
-                return isinstance(up, cst.FunctionDef) and all(script.loops._is_outside(call) for script, call in callers)
+            if isinstance(up, (syntax.FunctionDef, syntax.Lambda)) and child is up.body:
+                callers = self.script.call_sites(up) if isinstance(up, syntax.FunctionDef) else []
+                return isinstance(up, syntax.FunctionDef) and all(script.loops._is_outside(call) for script, call in callers)
             child = up
         return True
 
     def _is_over_splits(self, loop: Loop) -> bool:
         """Whether a loop evaluates on each of a few things written out, as on the splits of the data."""
-        if not isinstance(loop, cst.For) or self.does(loop.body) & Does.TRAINS:
+        if not isinstance(loop, syntax.For) or self.does(loop.body) & Does.TRAINS:
             return False
         iterated = loop.iter
-        if isinstance(iterated, cst.Call) and isinstance(iterated.func, cst.Attribute) and not iterated.args:
+        if isinstance(iterated, syntax.Call) and isinstance(iterated.func, syntax.Attribute) and not iterated.args:
             iterated = iterated.func.value
         written = [iterated, *(node for _, node in self.script.roles.origins(iterated))]
-        return any(isinstance(each, (cst.Tuple, cst.List, cst.Dict)) for each in written)
+        return any(isinstance(each, (syntax.Tuple, syntax.List, syntax.Dict)) for each in written)
 
     def _repeats_trainings(self, loop: Loop) -> bool:
         """Whether each turn makes its optimizer and trains with it."""
@@ -140,21 +139,21 @@ class Loops:
     @cached_property
     def trains(self) -> bool:
         """Whether the script holds a loop of training steps."""
-        loops: list[Loop] = [*self.script.source.of(cst.For), *self.script.source.of(cst.While)]
+        loops: list[Loop] = [*self.script.source.of(syntax.For), *self.script.source.of(syntax.While)]
         return any(self.kind(loop) is Frequency.STEP for loop in loops)
 
-    def of_function(self, function: cst.FunctionDef) -> Frequency:
+    def of_function(self, function: syntax.FunctionDef) -> Frequency:
         """How often a function runs: as often as its busiest known call."""
         answer = self.script.program.flow.ask
         return answer(("frequency", function), lambda: self._busiest_call(function), Frequency.ONCE)
 
-    def _busiest_call(self, function: cst.FunctionDef) -> Frequency:
+    def _busiest_call(self, function: syntax.FunctionDef) -> Frequency:
         return max(
             (script.loops.frequency(call) for script, call in self.script.call_sites(function)),
             default=self._of_step_method(function),
         )
 
-    def callers(self, node: cst.CSTNode) -> list[tuple[Script, cst.Call]]:
+    def callers(self, node: syntax.Node) -> list[tuple[Script, syntax.Call]]:
         """The calls that make a node run as often as it does, where the loop that drives it stands in another function."""
         function = self.script.function(node)
         if function is None or self.driving_loop(node) is not None:
@@ -162,7 +161,7 @@ class Loops:
         often = self.of_function(function)
         return [(other, call) for other, call in self.script.call_sites(function) if other.loops.frequency(call) is often]
 
-    def _of_step_method(self, function: cst.FunctionDef) -> Frequency:
+    def _of_step_method(self, function: syntax.FunctionDef) -> Frequency:
         """How often a method runs that a framework calls by its name: ``training_step``, Lightning's ``validation_step``."""
         owner, name = self.script.names.owner(function), function.name.value
         if owner is None or name not in _STEP_METHODS | _EVAL_STEP_METHODS:
@@ -174,14 +173,14 @@ class Loops:
         is_module = self.script.roles.instance(definition).role is Role.MODULE
         return Frequency.STEP if is_module else Frequency.ONCE
 
-    def driving_loop(self, node: cst.CSTNode) -> Loop | None:
+    def driving_loop(self, node: syntax.Node) -> Loop | None:
         """The innermost loop around the node, in its own function, that drives steps or evaluation steps."""
         child = node
         for up in self.script.source.ancestors(node):
-            if isinstance(up, cst.FunctionDef) and child is up.body:
+            if isinstance(up, syntax.FunctionDef) and child is up.body:
                 return None
             if (
-                isinstance(up, (cst.For, cst.While))
+                isinstance(up, (syntax.For, syntax.While))
                 and child is up.body
                 and self.kind(up) in (Frequency.STEP, Frequency.EVAL_STEP)
             ):
@@ -192,7 +191,7 @@ class Loops:
     def accumulates(self, loop: Loop) -> bool:
         """Whether a training step of the loop is many micro-steps, so that what it does once it does rarely."""
         source = self.script.source
-        inner: list[Loop] = [*source.inside(loop.body, cst.For), *source.inside(loop.body, cst.While)]
+        inner: list[Loop] = [*source.inside(loop.body, syntax.For), *source.inside(loop.body, syntax.While)]
         return any(
             self._runs_here(each, loop.body)
             and self.kind(each) is Frequency.STEP
@@ -224,7 +223,7 @@ class Loops:
             return False
         calls = [
             call
-            for call in self.script.source.inside(loop.body, cst.Call)
+            for call in self.script.source.inside(loop.body, syntax.Call)
             if self._call_does(call) & (Does.FORWARD | Does.EVALUATES) == Does.FORWARD
             and self._runs_here(call, loop.body)
             and not self._loops_between(call, loop.body)
@@ -243,13 +242,13 @@ class Loops:
             if self.script.source.contains(block, call)
         )
 
-    def does(self, block: cst.CSTNode) -> Does:
+    def does(self, block: syntax.Node) -> Does:
         """What a block does when it runs once."""
         return self.script.program.flow.ask(("block", block), lambda: self._does(block), Does.NOTHING)
 
-    def _does(self, block: cst.CSTNode) -> Does:
+    def _does(self, block: syntax.Node) -> Does:
         source, found = self.script.source, Does.NOTHING
-        for call in source.inside(block, cst.Call):
+        for call in source.inside(block, syntax.Call):
             if not self._runs_here(call, block):
                 continue
             does = self._call_does(call)
@@ -260,7 +259,7 @@ class Loops:
                 found |= self._steps_within(inner, does)
             else:
                 found |= does
-        loops: list[Loop] = [*source.inside(block, cst.For), *source.inside(block, cst.While)]
+        loops: list[Loop] = [*source.inside(block, syntax.For), *source.inside(block, syntax.While)]
         for loop in loops:
             if self._runs_here(loop, block) and self.kind(loop) is Frequency.EVAL_STEP:
                 found |= Does.EVALUATES
@@ -270,7 +269,7 @@ class Loops:
         """Steps inside an inner loop make that loop the training loop, unless it only accumulates gradients."""
         if does & Does.OPTIMIZER_STEP:
             return Does.TRAINS
-        inside = self.script.source.inside(inner[-1].body, cst.Call)
+        inside = self.script.source.inside(inner[-1].body, syntax.Call)
         accumulates = not any(self._call_does(call) & Does.OPTIMIZER_STEP for call in inside)
         return Does.BACKWARD if accumulates and self._optimizer_steps_beside(inner[-1]) else Does.TRAINS
 
@@ -279,51 +278,51 @@ class Loops:
         block = self.script.source.parents[loop]
         return any(
             self._call_does(call) & Does.OPTIMIZER_STEP
-            for call in self.script.source.inside(block, cst.Call)
+            for call in self.script.source.inside(block, syntax.Call)
             if not self.script.source.contains(loop, call)
         )
 
-    def _runs_here(self, node: cst.CSTNode, block: cst.CSTNode) -> bool:
+    def _runs_here(self, node: syntax.Node, block: syntax.Node) -> bool:
         """Whether the node runs as part of the block, not in a function defined within it."""
         for up in self.script.source.ancestors(node):
             if up is block:
                 return True
-            if isinstance(up, (cst.FunctionDef, cst.ClassDef)):
+            if isinstance(up, (syntax.FunctionDef, syntax.ClassDef)):
                 return False
         return node is block
 
-    def _loops_between(self, node: cst.CSTNode, block: cst.CSTNode) -> list[Loop]:
+    def _loops_between(self, node: syntax.Node, block: syntax.Node) -> list[Loop]:
         """The loops around the node within the block, innermost first."""
         found: list[Loop] = []
         for up in self.script.source.ancestors(node):
             if up is block:
                 break
-            if isinstance(up, (cst.For, cst.While)):
+            if isinstance(up, (syntax.For, syntax.While)):
                 found.append(up)
         return found
 
-    def _call_does(self, call: cst.Call) -> Does:
+    def _call_does(self, call: syntax.Call) -> Does:
         if call in self._own:
             return self._own[call]
         found = Does.FORWARD if self.script.role(call.func) is Role.MODULE else Does.NOTHING
         callee = self.script.callee(call)
-        if callee is None or not isinstance(callee.node, cst.FunctionDef):
+        if callee is None or not isinstance(callee.node, syntax.FunctionDef):
             return found
         return found | callee.script.loops.function_does(callee.node)
 
     @cached_property
-    def _own(self) -> dict[cst.Call, Does]:
+    def _own(self) -> dict[syntax.Call, Does]:
         """The calls that are themselves a backward pass or an optimizer's step."""
-        found: dict[cst.Call, Does] = {}
+        found: dict[syntax.Call, Does] = {}
         backward = [*self.script.method_calls("backward", "manual_backward"), *self.script.calls("torch.autograd.backward")]
         if backward and self.script.program.mentions(self.script, _UPDATES):
             found.update(dict.fromkeys(backward, Does.BACKWARD))
         for call in self.script.method_calls("step"):
-            assert isinstance(call.func, cst.Attribute)
+            assert isinstance(call.func, syntax.Attribute)
             role = self.script.role(call.func.value)
             if role is Role.OPTIMIZER or (role is Role.SCALER and call.args):
                 found[call] = Does.OPTIMIZER_STEP
-        for call in self.script.source.of(cst.Call):
+        for call in self.script.source.of(syntax.Call):
             if library.makes_optimizer(self.script.name(call.func) or ""):
                 found[call] = Does.MAKES_OPTIMIZER
         for call in (*self.script.calls(*library.NO_GRADS), *self.script.method_calls("eval", "train")):
@@ -331,20 +330,20 @@ class Loops:
                 found[call] = Does.NO_TRAINING
         return found
 
-    def function_does(self, function: cst.FunctionDef) -> Does:
+    def function_does(self, function: syntax.FunctionDef) -> Does:
         """What a function of this script does when it is called once."""
         return self.script.program.flow.ask(("does", function), lambda: self.does(function.body), Does.NOTHING)
 
-    def _is_over_parts(self, iterated: cst.BaseExpression) -> bool:
+    def _is_over_parts(self, iterated: syntax.BaseExpression) -> bool:
         """Whether a ``for`` goes over the parts of one batch, as in ``for key in batch.keys()``."""
         match iterated:
-            case cst.Call(func=cst.Attribute(value=value, attr=cst.Name(value="keys" | "values" | "items"))):
+            case syntax.Call(func=syntax.Attribute(value=value, attr=syntax.Name(value="keys" | "values" | "items"))):
                 return self.script.role(value) is Role.BATCH
         return self.script.role(iterated) is Role.BATCH
 
     def iterates_loader(self, loop: Loop) -> bool:
         """Whether a ``for`` goes over a loader, through ``enumerate``, ``tqdm`` and the like."""
-        if not isinstance(loop, cst.For):
+        if not isinstance(loop, syntax.For):
             return False
         if self._is_over_parts(loop.iter):
             return False

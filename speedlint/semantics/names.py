@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.source import Source, is_none, leaves
 
-_SCOPES = (cst.Module, cst.FunctionDef, cst.ClassDef, cst.Lambda)
-_COMPREHENSIONS = (cst.ListComp, cst.SetComp, cst.GeneratorExp, cst.DictComp)
-_BRANCHING = (cst.If, cst.For, cst.While, cst.Try)
-_BRANCHES = (cst.Else, cst.ExceptHandler, cst.MatchCase, cst.IfExp)
+_SCOPES = (syntax.Module, syntax.FunctionDef, syntax.ClassDef, syntax.Lambda)
+_COMPREHENSIONS = (syntax.ListComp, syntax.SetComp, syntax.GeneratorExp, syntax.DictComp)
+_BRANCHING = (syntax.If, syntax.For, syntax.While, syntax.Try)
+_BRANCHES = (syntax.Else, syntax.ExceptHandler, syntax.MatchCase, syntax.IfExp)
 _BUILTINS = frozenset(dir(builtins))
 
 
@@ -49,18 +48,18 @@ class Binding:
 
     name: str
     kind: Kind
-    node: cst.CSTNode
-    value: cst.BaseExpression | None
+    node: syntax.Node
+    value: syntax.BaseExpression | None
     path: tuple[int | None, ...]
     dotted: str | None
     effect: int
-    region: cst.CSTNode | None
+    region: syntax.Node | None
 
 
 class Scope:
     """The names that one module, class, function, lambda or comprehension binds."""
 
-    def __init__(self, node: cst.CSTNode, parent: Scope | None) -> None:
+    def __init__(self, node: syntax.Node, parent: Scope | None) -> None:
         self.node, self.parent = node, parent
         self.bindings: dict[str, list[Binding]] = {}
         self.outer: dict[str, bool] = {}
@@ -73,7 +72,7 @@ class Scope:
             if name in scope.outer:
                 scope = scope.module if scope.outer[name] else scope.parent
                 continue
-            if name in scope.bindings and (scope is self or not isinstance(scope.node, cst.ClassDef)):
+            if name in scope.bindings and (scope is self or not isinstance(scope.node, syntax.ClassDef)):
                 return scope
             scope = scope.parent
         return None
@@ -92,10 +91,10 @@ class Names:
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self._scopes: dict[cst.CSTNode, Scope] = {}
-        self._scope_at: dict[cst.CSTNode, Scope] = {}
-        self._reached: dict[cst.Name, list[Binding]] = {}
-        self._dotted: dict[cst.CSTNode, str | None] = {}
+        self._scopes: dict[syntax.Node, Scope] = {}
+        self._scope_at: dict[syntax.Node, Scope] = {}
+        self._reached: dict[syntax.Name, list[Binding]] = {}
+        self._dotted: dict[syntax.Node, str | None] = {}
         self._is_bound = False
         self.module = self._scope_for(source.module)
         self._bind_everything()
@@ -104,14 +103,14 @@ class Names:
                 found.sort(key=lambda binding: binding.effect)
         self._is_bound = True
 
-    def scope(self, node: cst.CSTNode) -> Scope:
+    def scope(self, node: syntax.Node) -> Scope:
         """The scope in which ``node`` is evaluated."""
         found = self._scope_at.get(node)
         if found is None:
             found = self._scope_at[node] = self._find_scope(node)
         return found
 
-    def _find_scope(self, node: cst.CSTNode) -> Scope:
+    def _find_scope(self, node: syntax.Node) -> Scope:
         up = self.source.parents.get(node)
         if up is None:
             return self.module
@@ -119,30 +118,30 @@ class Names:
         if kind in _SCOPES:
             return self._scope_for(up) if self._evaluated_within(node, up) else self.scope(up)
         if kind in _COMPREHENSIONS and node is not getattr(up, "for_in", None):
-            return self._scope_for(up.for_in)  # type: ignore[attr-defined]
-        if kind is cst.CompFor and node is not up.iter:  # type: ignore[attr-defined]
+            return self._scope_for(up.for_in)
+        if kind is syntax.CompFor and node is not up.iter:
             return self._scope_for(up)
         return self.scope(up)
 
     @staticmethod
-    def _evaluated_within(child: cst.CSTNode, scope: cst.CSTNode) -> bool:
+    def _evaluated_within(child: syntax.Node, scope: syntax.Node) -> bool:
         return (
-            isinstance(scope, cst.Module)
+            isinstance(scope, syntax.Module)
             or child is getattr(scope, "body", None)
-            or (isinstance(scope, cst.Lambda) and child is not scope.params)
+            or (isinstance(scope, syntax.Lambda) and child is not scope.params)
         )
 
-    def _scope_for(self, node: cst.CSTNode) -> Scope:
+    def _scope_for(self, node: syntax.Node) -> Scope:
         found = self._scopes.get(node)
         if found is None:
-            parent = None if isinstance(node, cst.Module) else self.scope(node)
+            parent = None if isinstance(node, syntax.Module) else self.scope(node)
             found = self._scopes[node] = Scope(node, parent)
         return found
 
-    def owner(self, function: cst.FunctionDef) -> cst.ClassDef | None:
+    def owner(self, function: syntax.FunctionDef) -> syntax.ClassDef | None:
         """The class whose method this is."""
         scope = self.scope(function)
-        return scope.node if isinstance(scope.node, cst.ClassDef) else None
+        return scope.node if isinstance(scope.node, syntax.ClassDef) else None
 
     def all_bindings(self) -> Iterator[list[Binding]]:
         """The bindings of each name of each scope."""
@@ -153,88 +152,91 @@ class Names:
 
     def _bind_everything(self) -> None:
         source = self.source
-        declarations: list[cst.Global | cst.Nonlocal] = [*source.of(cst.Global), *source.of(cst.Nonlocal)]
+        declarations: list[syntax.Global | syntax.Nonlocal] = [*source.of(syntax.Global), *source.of(syntax.Nonlocal)]
         for node in declarations:
             for declared in node.names:
                 if (scope := self.scope(node)).parent is not None:  # at the top of a module `global` says nothing
-                    scope.outer[declared.name.value] = isinstance(node, cst.Global)
-        for assign in source.of(cst.Assign):
+                    scope.outer[declared.name.value] = isinstance(node, syntax.Global)
+        for assign in source.of(syntax.Assign):
             for target in assign.targets:
                 self._bind_target(target.target, Kind.ASSIGN, assign.value, assign)
-        for annotated in source.of(cst.AnnAssign):
+        for annotated in source.of(syntax.AnnAssign):
             if annotated.value is not None:
                 self._bind_target(annotated.target, Kind.ASSIGN, annotated.value, annotated)
-        for augmented in source.of(cst.AugAssign):
+        for augmented in source.of(syntax.AugAssign):
             self._bind_target(augmented.target, Kind.AUGMENT, augmented.value, augmented)
-        for walrus in source.of(cst.NamedExpr):
+        for walrus in source.of(syntax.NamedExpr):
             self._bind_target(walrus.target, Kind.ASSIGN, walrus.value, walrus)
-        for loop in source.of(cst.For):
+        for loop in source.of(syntax.For):
             self._bind_target(loop.target, Kind.FOR, loop.iter, loop.body, before=True)
-        for clause in source.of(cst.CompFor):
+        for clause in source.of(syntax.CompFor):
             self._bind_target(
                 clause.target, Kind.FOR, clause.iter, clause.target, before=True, scope=self._scope_for(clause)
             )
-        for item in source.of(cst.WithItem):
+        for item in source.of(syntax.WithItem):
             if item.asname is not None:
                 self._bind_target(item.asname.name, Kind.WITH, item.item, item)
-        for handler in source.of(cst.ExceptHandler):
+        for handler in source.of(syntax.ExceptHandler):
             if handler.name is not None:
                 self._bind_target(handler.name.name, Kind.OTHER, None, handler.name)
-        for matched in source.of(cst.MatchAs):
+        for matched in source.of(syntax.MatchAs):
             if matched.name is not None:
                 self._bind_target(matched.name, Kind.OTHER, None, matched)
         self._bind_definitions()
         self._bind_imports()
 
     def _bind_definitions(self) -> None:
-        definitions: list[cst.FunctionDef | cst.ClassDef] = [*self.source.of(cst.FunctionDef), *self.source.of(cst.ClassDef)]
+        definitions: list[syntax.FunctionDef | syntax.ClassDef] = [
+            *self.source.of(syntax.FunctionDef),
+            *self.source.of(syntax.ClassDef),
+        ]
         for node in definitions:
-            kind = Kind.FUNCTION if isinstance(node, cst.FunctionDef) else Kind.CLASS
+            kind = Kind.FUNCTION if isinstance(node, syntax.FunctionDef) else Kind.CLASS
             self._add(self.scope(node), node.name.value, kind, node, None, (), effect_of=node)
-        for parameter in self.source.of(cst.Param):
-            function = self.source.enclosing(parameter, cst.FunctionDef, cst.Lambda)
+        for parameter in self.source.of(syntax.Param):
+            function = self.source.enclosing(parameter, syntax.FunctionDef, syntax.Lambda)
             assert function is not None
             scope = self._scope_for(function)
             self._add(scope, parameter.name.value, Kind.PARAMETER, parameter, parameter.default, (), effect_of=parameter)
 
     def _bind_imports(self) -> None:
-        for node in self.source.of(cst.Import):
+        for node in self.source.of(syntax.Import):
             for alias in node.names:
                 full = _dotted_text(alias.name)
-                name = alias.asname.name.value if alias.asname and isinstance(alias.asname.name, cst.Name) else None
+                name = alias.asname.name.value if alias.asname and isinstance(alias.asname.name, syntax.Name) else None
                 bound = name or full.split(".")[0]
                 self._add(self.scope(node), bound, Kind.IMPORT, alias, None, (), full if name else bound, effect_of=node)
-        for imported in self.source.of(cst.ImportFrom):
+        for imported in self.source.of(syntax.ImportFrom):
             module = "." * len(imported.relative) + (_dotted_text(imported.module) if imported.module else "")
-            if isinstance(imported.names, cst.ImportStar):
+            if isinstance(imported.names, syntax.ImportStar):
                 self.scope(imported).stars.append(module)
                 continue
             for alias in imported.names:
-                name = alias.name.value if isinstance(alias.name, cst.Name) else _dotted_text(alias.name)
-                bound = alias.asname.name.value if alias.asname and isinstance(alias.asname.name, cst.Name) else name
+                name = alias.name.value if isinstance(alias.name, syntax.Name) else _dotted_text(alias.name)
+                bound = alias.asname.name.value if alias.asname and isinstance(alias.asname.name, syntax.Name) else name
                 full = module + name if module.endswith(".") else f"{module}.{name}"
                 self._add(self.scope(imported), bound, Kind.IMPORT, alias, None, (), full, effect_of=imported)
 
     def _bind_target(
         self,
-        target: cst.CSTNode,
+        target: syntax.Node,
         kind: Kind,
-        value: cst.BaseExpression | None,
-        effect_of: cst.CSTNode,
+        value: syntax.BaseExpression | None,
+        effect_of: syntax.Node,
         *,
         before: bool = False,
         scope: Scope | None = None,
         path: tuple[int | None, ...] = (),
     ) -> None:
-        if isinstance(target, cst.Name):
+        if isinstance(target, syntax.Name):
             where = scope or self.scope(target)
-            if isinstance(effect_of, cst.NamedExpr):
-                while isinstance(where.node, cst.CompFor) and where.parent:
+            if isinstance(effect_of, syntax.NamedExpr):
+                while isinstance(where.node, syntax.CompFor) and where.parent:
                     where = where.parent
             self._add(where, target.value, kind, target, value, path, effect_of=effect_of, before=before)
-        elif isinstance(target, (cst.Tuple, cst.List)):
+        elif isinstance(target, (syntax.Tuple, syntax.List)):
             for index, element in enumerate(target.elements):
-                step = None if isinstance(element, cst.StarredElement) else index
+                step = None if isinstance(element, syntax.StarredElement) else index
                 self._bind_target(element.value, kind, value, effect_of, before=before, scope=scope, path=(*path, step))
 
     def _add(
@@ -242,12 +244,12 @@ class Names:
         scope: Scope,
         name: str,
         kind: Kind,
-        node: cst.CSTNode,
-        value: cst.BaseExpression | None,
+        node: syntax.Node,
+        value: syntax.BaseExpression | None,
         path: tuple[int | None, ...],
         dotted: str | None = None,
         *,
-        effect_of: cst.CSTNode,
+        effect_of: syntax.Node,
         before: bool = False,
     ) -> None:
         effect = self.source.order[effect_of] if before else self.source.last(effect_of)
@@ -260,44 +262,44 @@ class Names:
 
     # Flow
 
-    def region(self, node: cst.CSTNode) -> cst.CSTNode | None:
+    def region(self, node: syntax.Node) -> syntax.Node | None:
         """The innermost block around ``node``, within its function, that may not run or may run again."""
         child = node
         for up in self.source.ancestors(node):
             kind = type(up)
-            if kind in _SCOPES or kind is cst.CompFor:
+            if kind in _SCOPES or kind is syntax.CompFor:
                 return None
             is_body = child is getattr(up, "body", None)
             if is_body and kind in _BRANCHING:
                 return child
-            if kind is cst.If and type(child) is cst.If:
+            if kind is syntax.If and type(child) is syntax.If:
                 return child
             if kind in _BRANCHES:
                 return up
             child = up
         return None
 
-    def reaching(self, name: cst.Name) -> list[Binding]:
+    def reaching(self, name: syntax.Name) -> list[Binding]:
         """The bindings whose value ``name`` may have, latest first; all of them where the name is of an outer scope."""
         found = self._reached.get(name)
         if found is None:
             found = self._reached[name] = self._find_reaching(name)
         return found
 
-    def _find_reaching(self, name: cst.Name) -> list[Binding]:
+    def _find_reaching(self, name: syntax.Name) -> list[Binding]:
         scope = self.scope(name)
         owner = scope.lookup(name.value)
         if owner is None:
             return []
         bindings = owner.bindings[name.value]
         around: Scope | None = scope
-        while around is not None and around is not owner and isinstance(around.node, cst.CompFor):
+        while around is not None and around is not owner and isinstance(around.node, syntax.CompFor):
             around = around.parent
-        if isinstance(owner.node, cst.CompFor) or owner is not around:
+        if isinstance(owner.node, syntax.CompFor) or owner is not around:
             return list(reversed(bindings))
         return self._reaching_at(name, bindings)
 
-    def _reaching_at(self, use: cst.CSTNode, bindings: list[Binding]) -> list[Binding]:
+    def _reaching_at(self, use: syntax.Node, bindings: list[Binding]) -> list[Binding]:
         source, at = self.source, self.source.order[use]
         around = {id(up) for up in source.ancestors(use)} | {id(use)}
         found: list[Binding] = []
@@ -320,7 +322,7 @@ class Names:
         region = binding.region
         while region is not None:
             parent = self.source.parents[region]
-            if id(region) not in around and isinstance(parent, cst.If) and id(parent) in around:
+            if id(region) not in around and isinstance(parent, syntax.If) and id(parent) in around:
                 return (parent.orelse is not None and id(parent.orelse) in around) or id(parent.body) in around
             region = self.region(parent)
         return False
@@ -332,9 +334,9 @@ class Names:
             parent = self.source.parents[region]
             covered.add(id(region))
             match parent:
-                case cst.If(body=body, orelse=orelse):
+                case syntax.If(body=body, orelse=orelse):
                     settled = id(body) in covered and id(orelse) in covered
-                case cst.Try(body=body, handlers=handlers, orelse=orelse) if id(parent) not in around:
+                case syntax.Try(body=body, handlers=handlers, orelse=orelse) if id(parent) not in around:
                     settled = (id(body) in covered or id(orelse) in covered) and all(
                         id(handler) in covered or leaves(handler.body) for handler in handlers
                     )
@@ -345,9 +347,9 @@ class Names:
             region = self.region(parent)
         return True
 
-    def _carried(self, use: cst.CSTNode, at: int, stop: Binding | None, bindings: list[Binding]) -> Iterator[Binding]:
+    def _carried(self, use: syntax.Node, at: int, stop: Binding | None, bindings: list[Binding]) -> Iterator[Binding]:
         """Bindings further down in a loop around the use: they reach it on the next turn."""
-        loops = [up for up in self.source.ancestors(use) if isinstance(up, (cst.For, cst.While))]
+        loops = [up for up in self.source.ancestors(use) if isinstance(up, (syntax.For, syntax.While))]
         seen: set[int] = set()
         for loop in loops:
             first, last = self.source.order[loop], self.source.last(loop)
@@ -359,14 +361,14 @@ class Names:
                     yield binding
 
     @cached_property
-    def _uses(self) -> dict[tuple[int, str], list[cst.Name]]:
-        found: dict[tuple[int, str], list[cst.Name]] = {}
-        for name in self.source.of(cst.Name):
+    def _uses(self) -> dict[tuple[int, str], list[syntax.Name]]:
+        found: dict[tuple[int, str], list[syntax.Name]] = {}
+        for name in self.source.of(syntax.Name):
             parent = self.source.parents[name]
-            if isinstance(parent, cst.Attribute) and parent.attr is name:
+            if isinstance(parent, syntax.Attribute) and parent.attr is name:
                 continue
             if (
-                isinstance(parent, (cst.Arg, cst.Param))
+                isinstance(parent, (syntax.Arg, syntax.Param))
                 and getattr(parent, "keyword", getattr(parent, "name", None)) is name
             ):
                 continue
@@ -375,10 +377,10 @@ class Names:
                 found.setdefault((id(scope), name.value), []).append(name)
         return found
 
-    def uses(self, name: cst.Name | cst.Param) -> list[cst.Name]:
+    def uses(self, name: syntax.Name | syntax.Param) -> list[syntax.Name]:
         """Every place, targets included, where the variable that ``name`` stands for is written, in source order."""
-        if isinstance(name, cst.Param):
-            function = self.source.enclosing(name, cst.FunctionDef, cst.Lambda)
+        if isinstance(name, syntax.Param):
+            function = self.source.enclosing(name, syntax.FunctionDef, syntax.Lambda)
             assert function is not None
             return self._uses.get((id(self._scope_for(function)), name.name.value), [])
         scope = self.scope(name).lookup(name.value)
@@ -386,7 +388,7 @@ class Names:
 
     # Dotted names
 
-    def dotted(self, expression: cst.CSTNode, depth: int = 0) -> str | None:
+    def dotted(self, expression: syntax.Node, depth: int = 0) -> str | None:
         """The full name of what an expression stands for: ``torch.utils.data.DataLoader`` for ``DL``; builtins as
         themselves; None for what this file defines or computes. Relative imports keep their leading dots."""
         if depth == 0 and self._is_bound and expression in self._dotted:
@@ -396,11 +398,11 @@ class Names:
             self._dotted[expression] = found
         return found
 
-    def _find_dotted(self, expression: cst.CSTNode, depth: int) -> str | None:
-        if isinstance(expression, cst.Attribute):
+    def _find_dotted(self, expression: syntax.Node, depth: int) -> str | None:
+        if isinstance(expression, syntax.Attribute):
             base = self.dotted(expression.value, depth)
             return None if base is None or base in _BUILTINS else f"{base}.{expression.attr.value}"
-        if not isinstance(expression, cst.Name) or depth > 5:
+        if not isinstance(expression, syntax.Name) or depth > 5:
             return None
         bindings = [b for b in self.reaching(expression) if not is_none(b.value)]
         if not bindings:
@@ -408,7 +410,7 @@ class Names:
         names = {self._dotted_binding(binding, depth) for binding in bindings}
         return names.pop() if len(names) == 1 else None
 
-    def _unbound(self, name: cst.Name) -> str | None:
+    def _unbound(self, name: syntax.Name) -> str | None:
         if self.scope(name).lookup(name.value) is not None:
             return None
         if name.value in _BUILTINS:
@@ -419,7 +421,7 @@ class Names:
     def _dotted_binding(self, binding: Binding, depth: int) -> str | None:
         if binding.kind is Kind.IMPORT:
             return binding.dotted
-        if binding.kind is Kind.ASSIGN and not binding.path and isinstance(binding.value, (cst.Name, cst.Attribute)):
+        if binding.kind is Kind.ASSIGN and not binding.path and isinstance(binding.value, (syntax.Name, syntax.Attribute)):
             return self.dotted(binding.value, depth + 1)
         return None
 
@@ -436,8 +438,8 @@ class Names:
         return min(spellings, key=lambda spelling: (spelling.count("."), len(spelling), spelling), default=None)
 
 
-def _dotted_text(node: cst.BaseExpression) -> str:
-    if isinstance(node, cst.Attribute):
+def _dotted_text(node: syntax.BaseExpression) -> str:
+    if isinstance(node, syntax.Attribute):
         return f"{_dotted_text(node.value)}.{node.attr.value}"
-    assert isinstance(node, cst.Name)
+    assert isinstance(node, syntax.Name)
     return node.value

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from re import Pattern
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics.script import Script
 from speedlint.semantics.values import PARSERS
 
@@ -15,7 +14,7 @@ _WHOLE = ("vars", "dataclasses.asdict")
 _SHOWS = ("print", "str", "repr", "json.dumps", "pprint.pprint", "pprint.pformat", "yaml.dump", "argparse.Namespace")
 
 
-def unused(script: Script, named: Pattern[str]) -> Iterator[tuple[Script, cst.Call, str]]:
+def unused(script: Script, named: Pattern[str]) -> Iterator[tuple[Script, syntax.Call, str]]:
     """The ``add_argument`` calls of the program whose option has such a name and is read nowhere in it.
 
     None where all options are handed on at once, to where it is not seen what is read.
@@ -35,17 +34,17 @@ def unused(script: Script, named: Pattern[str]) -> Iterator[tuple[Script, cst.Ca
 def _reads(script: Script, option: str) -> bool:
     read = any(
         attribute.attr.value == option and not _is_printed(script, attribute)
-        for attribute in script.source.of(cst.Attribute)
+        for attribute in script.source.of(syntax.Attribute)
     )
-    return read or any(string.evaluated_value == option for string in script.source.of(cst.SimpleString))
+    return read or any(string.evaluated_value == option for string in script.source.of(syntax.SimpleString))
 
 
-def _is_printed(script: Script, node: cst.CSTNode) -> bool:
+def _is_printed(script: Script, node: syntax.Node) -> bool:
     for up in script.source.ancestors(node):
-        if isinstance(up, cst.BaseStatement):
+        if isinstance(up, syntax.BaseStatement):
             return False
-        if isinstance(up, cst.Call):
-            last = up.func.attr.value if isinstance(up.func, cst.Attribute) else getattr(up.func, "value", "")
+        if isinstance(up, syntax.Call):
+            last = up.func.attr.value if isinstance(up.func, syntax.Attribute) else getattr(up.func, "value", "")
             return last in _LOGGERS
     return False
 
@@ -53,20 +52,20 @@ def _is_printed(script: Script, node: cst.CSTNode) -> bool:
 def _hands_on(script: Script) -> bool:
     """Whether the parsed options go somewhere as a whole: ``**vars(args)``, or to a library's function."""
     for call in script.calls(*_WHOLE):
-        around = script.source.enclosing(call, cst.Call)
-        if not (isinstance(around, cst.Call) and _shows(script, around)) and not _is_walked(script, call):
+        around = script.source.enclosing(call, syntax.Call)
+        if not (isinstance(around, syntax.Call) and _shows(script, around)) and not _is_walked(script, call):
             return True
-    if any(attribute.attr.value == "__dict__" for attribute in script.source.of(cst.Attribute)):
+    if any(attribute.attr.value == "__dict__" for attribute in script.source.of(syntax.Attribute)):
         return True
-    return any(_passes_options(script, call) for call in script.source.of(cst.Call))
+    return any(_passes_options(script, call) for call in script.source.of(syntax.Call))
 
 
-def _is_walked(script: Script, call: cst.Call) -> bool:
+def _is_walked(script: Script, call: syntax.Call) -> bool:
     """Whether a call stands in the head of a loop, as in ``for k, v in vars(args).items(): print(k, v)``."""
-    return any(isinstance(up, cst.For) and script.source.contains(up.iter, call) for up in script.source.ancestors(call))
+    return any(isinstance(up, syntax.For) and script.source.contains(up.iter, call) for up in script.source.ancestors(call))
 
 
-def _passes_options(script: Script, call: cst.Call) -> bool:
+def _passes_options(script: Script, call: syntax.Call) -> bool:
     if (
         _shows(script, call)
         or script.name(call.func) in _WHOLE
@@ -75,16 +74,16 @@ def _passes_options(script: Script, call: cst.Call) -> bool:
     ):
         return False
     return any(
-        isinstance(arg.value, (cst.Name, cst.Attribute))
+        isinstance(arg.value, (syntax.Name, syntax.Attribute))
         and any(_is_parsed(where, value) for where, value in script.roles.origins(arg.value))
         for arg in call.args
     )
 
 
-def _shows(script: Script, call: cst.Call) -> bool:
-    last = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+def _shows(script: Script, call: syntax.Call) -> bool:
+    last = call.func.attr.value if isinstance(call.func, syntax.Attribute) else ""
     return script.name(call.func) in _SHOWS or last in _LOGGERS or last in ("update", "log_hyperparams", "save", "dump")
 
 
-def _is_parsed(script: Script, value: cst.BaseExpression) -> bool:
-    return isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) and value.func.attr.value in PARSERS
+def _is_parsed(script: Script, value: syntax.BaseExpression) -> bool:
+    return isinstance(value, syntax.Call) and isinstance(value.func, syntax.Attribute) and value.func.attr.value in PARSERS

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics import library
 from speedlint.semantics.terms import Role
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 _DEPTH = 8
 
 
-def feeds_module(script: Script, loop: Loop, calls: list[cst.Call]) -> bool:
+def feeds_module(script: Script, loop: Loop, calls: list[syntax.Call]) -> bool:
     """Whether one of ``calls``, which run a module in the loop, takes an element of the loop or what its turn has made."""
     function = script.function(loop)
     if (function is not None and function.name.value in ("forward", "__call__")) or _plays(script, loop):
@@ -27,7 +26,7 @@ def feeds_module(script: Script, loop: Loop, calls: list[cst.Call]) -> bool:
     return any(any(_is_fresh(script, loop, arg.value) for arg in call.args) for call in calls)
 
 
-def hangs_on_turn_before(script: Script, loop: Loop, call: cst.Call) -> bool:
+def hangs_on_turn_before(script: Script, loop: Loop, call: syntax.Call) -> bool:
     """Whether a call in a loop takes what the turn before has made: a state that is handed on."""
     return not all(_gather(script, loop, arg.value, set(), _DEPTH) for arg in call.args)
 
@@ -36,30 +35,30 @@ def _plays(script: Script, loop: Loop) -> bool:
     """Whether an environment takes a step in the loop."""
     known = (Role.OPTIMIZER, Role.SCHEDULER, Role.SCALER)
     return any(
-        isinstance(call.func, cst.Attribute) and call.args and script.role(call.func.value) not in known
+        isinstance(call.func, syntax.Attribute) and call.args and script.role(call.func.value) not in known
         for call in script.method_calls("step")
         if script.source.contains(loop.body, call)
     )
 
 
-def is_without_grad(script: Script, node: cst.CSTNode) -> bool:
+def is_without_grad(script: Script, node: syntax.Node) -> bool:
     """Whether the node stands in ``with torch.no_grad():``, or in a function that is decorated so."""
     for up in script.source.ancestors(node):
-        if isinstance(up, cst.With) and any(turns_grad_off(script, item.item) for item in up.items):
+        if isinstance(up, syntax.With) and any(turns_grad_off(script, item.item) for item in up.items):
             return True
-        if isinstance(up, cst.FunctionDef) and any(turns_grad_off(script, each.decorator) for each in up.decorators):
+        if isinstance(up, syntax.FunctionDef) and any(turns_grad_off(script, each.decorator) for each in up.decorators):
             return True
     return False
 
 
-def turns_grad_off(script: Script, expression: cst.BaseExpression) -> bool:
+def turns_grad_off(script: Script, expression: syntax.BaseExpression) -> bool:
     """Whether an expression is ``torch.no_grad()``, ``torch.inference_mode`` or the like."""
-    return script.name(expression.func if isinstance(expression, cst.Call) else expression) in library.NO_GRADS
+    return script.name(expression.func if isinstance(expression, syntax.Call) else expression) in library.NO_GRADS
 
 
-def sets_eval_mode(script: Script, call: cst.Call) -> bool:
+def sets_eval_mode(script: Script, call: syntax.Call) -> bool:
     """Whether a call is ``model.eval()`` or ``model.train(False)``."""
-    if not isinstance(call.func, cst.Attribute) or script.role(call.func.value) is not Role.MODULE:
+    if not isinstance(call.func, syntax.Attribute) or script.role(call.func.value) is not Role.MODULE:
         return False
     method = call.func.attr.value
     return (method == "eval" and not call.args) or (
@@ -67,17 +66,17 @@ def sets_eval_mode(script: Script, call: cst.Call) -> bool:
     )
 
 
-def _is_fresh(script: Script, loop: Loop, expression: cst.BaseExpression) -> bool:
+def _is_fresh(script: Script, loop: Loop, expression: syntax.BaseExpression) -> bool:
     made: set[bool] = set()
     return _gather(script, loop, expression, made, _DEPTH) and bool(made)
 
 
-def _gather(script: Script, loop: Loop, expression: cst.CSTNode, made: set[bool], depth: int) -> bool:
+def _gather(script: Script, loop: Loop, expression: syntax.Node, made: set[bool], depth: int) -> bool:
     """Notes in ``made`` that a name in the expression is of this turn; False where one is of the turn before."""
     source = script.source
-    for name in source.inside(expression, cst.Name):
+    for name in source.inside(expression, syntax.Name):
         for binding in script.names.reaching(name):
-            if isinstance(loop, cst.For) and source.contains(loop.target, binding.node):
+            if isinstance(loop, syntax.For) and source.contains(loop.target, binding.node):
                 made.add(True)
             elif source.contains(loop.body, binding.node):
                 if binding.effect >= source.order[name]:

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-import libcst as cst
+from speedlint.facts import syntax
 
 _LONGEST = 4096
 _HIGHEST = 1 << 40
@@ -24,22 +24,22 @@ UNKNOWN: Any = _Unknown()
 NOTHING: Any = _Unknown()
 """What a value that depends on itself is."""
 
-ARITHMETIC: dict[type[cst.CSTNode], Callable[[Any, Any], Any]] = {
-    cst.Add: operator.add,
-    cst.Subtract: operator.sub,
-    cst.Multiply: operator.mul,
-    cst.FloorDivide: operator.floordiv,
-    cst.Modulo: operator.mod,
+ARITHMETIC: dict[type[object], Callable[[Any, Any], Any]] = {
+    syntax.Add: operator.add,
+    syntax.Subtract: operator.sub,
+    syntax.Multiply: operator.mul,
+    syntax.FloorDivide: operator.floordiv,
+    syntax.Modulo: operator.mod,
 }
-COMPARISONS: dict[type[cst.CSTNode], Callable[[Any, Any], Any]] = {
-    cst.Equal: operator.eq,
-    cst.NotEqual: operator.ne,
-    cst.LessThan: operator.lt,
-    cst.LessThanEqual: operator.le,
-    cst.GreaterThan: operator.gt,
-    cst.GreaterThanEqual: operator.ge,
-    cst.In: lambda a, b: a in b,
-    cst.NotIn: lambda a, b: a not in b,
+COMPARISONS: dict[type[object], Callable[[Any, Any], Any]] = {
+    syntax.Equal: operator.eq,
+    syntax.NotEqual: operator.ne,
+    syntax.LessThan: operator.lt,
+    syntax.LessThanEqual: operator.le,
+    syntax.GreaterThan: operator.gt,
+    syntax.GreaterThanEqual: operator.ge,
+    syntax.In: lambda a, b: a in b,
+    syntax.NotIn: lambda a, b: a not in b,
 }
 LEAVE_ALONE = frozenset(
     "len print range enumerate zip list tuple set sorted reversed iter isinstance int float str repr min max sum abs any "

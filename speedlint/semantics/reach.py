@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics import library
 from speedlint.semantics.names import Kind
 from speedlint.semantics.terms import Definition, Frequency, Role
@@ -34,7 +33,7 @@ class Use:
     """
 
     script: Script
-    node: cst.CSTNode
+    node: syntax.Node
     repeated: bool
 
 
@@ -51,12 +50,12 @@ class Reached:
     is_lost: bool
 
 
-def uses(script: Script, made: cst.CSTNode) -> list[Use]:
+def uses(script: Script, made: syntax.Node) -> list[Use]:
     """The places the object made by ``made``, an expression, is seen to reach, in the order of the flow."""
     return reached(script, made).uses
 
 
-def reached(script: Script, made: cst.CSTNode) -> Reached:
+def reached(script: Script, made: syntax.Node) -> Reached:
     """Where the object made by ``made`` goes."""
     flow = _Flow()
     flow.follow(script, made, repeated=False)
@@ -69,7 +68,7 @@ class _Flow:
         self.is_lost = False
         self._seen: set[tuple[int, bool, tuple[object, ...]]] = set()
 
-    def follow(self, script: Script, node: cst.CSTNode, *, repeated: bool, path: tuple[object, ...] = ()) -> None:
+    def follow(self, script: Script, node: syntax.Node, *, repeated: bool, path: tuple[object, ...] = ()) -> None:
         """Follows an expression whose value is the object, or holds it under ``path`` (indices and keys)."""
         if (id(node), repeated, path) in self._seen:
             return
@@ -81,57 +80,57 @@ class _Flow:
         if not path:
             self.found.append(Use(script, node, repeated))
         match parent:
-            case cst.Assign(targets=targets, value=value) if value is node:
+            case syntax.Assign(targets=targets, value=value) if value is node:
                 for target in targets:
                     self._bind(script, target.target, repeated, path)
-            case cst.AnnAssign(target=target, value=value) if value is node:
+            case syntax.AnnAssign(target=target, value=value) if value is node:
                 self._bind(script, target, repeated, path)
-            case cst.NamedExpr(target=target, value=value) if value is node:
+            case syntax.NamedExpr(target=target, value=value) if value is node:
                 self._bind(script, target, repeated, path)
                 self.follow(script, parent, repeated=repeated, path=path)
-            case cst.IfExp(test=test) if test is not node:
+            case syntax.IfExp(test=test) if test is not node:
                 self.follow(script, parent, repeated=repeated, path=path)
-            case cst.Element():
+            case syntax.Element():
                 holder = script.source.parents[parent]
-                if isinstance(holder, (cst.Tuple, cst.List)):
+                if isinstance(holder, (syntax.Tuple, syntax.List)):
                     self.follow(script, holder, repeated=repeated, path=(holder.elements.index(parent), *path))
-            case cst.DictElement(key=cst.SimpleString() as key, value=value) if value is node:
+            case syntax.DictElement(key=syntax.SimpleString() as key, value=value) if value is node:
                 self.follow(script, script.source.parents[parent], repeated=repeated, path=(str(key.evaluated_value), *path))
-            case cst.DictElement(value=value) | cst.DictComp(value=value) if value is node:
-                holder = parent if isinstance(parent, cst.DictComp) else script.source.parents[parent]
+            case syntax.DictElement(value=value) | syntax.DictComp(value=value) if value is node:
+                holder = parent if isinstance(parent, syntax.DictComp) else script.source.parents[parent]
                 self.follow(script, holder, repeated=repeated, path=(None, *path))
-            case cst.ListComp(elt=element) if element is node:
+            case syntax.ListComp(elt=element) if element is node:
                 self.follow(script, parent, repeated=repeated, path=(None, *path))
-            case cst.Return():
+            case syntax.Return():
                 self._returned(script, parent, repeated, path)
-            case cst.Arg():
+            case syntax.Arg():
                 self._passed(script, parent, repeated, path)
-            case cst.For(iter=iterated) | cst.CompFor(iter=iterated) if iterated is node and path:
+            case syntax.For(iter=iterated) | syntax.CompFor(iter=iterated) if iterated is node and path:
                 self._bind(script, parent.target, repeated, path[1:])
-            case cst.Subscript(value=value) if value is node and path:
+            case syntax.Subscript(value=value) if value is node and path:
                 self._taken(script, parent, repeated, path)
-            case cst.Attribute(value=value) if value is node and path:
+            case syntax.Attribute(value=value) if value is node and path:
                 self._items(script, parent, repeated, path)
-            case _ if path and not isinstance(parent, cst.Expr):
+            case _ if path and not isinstance(parent, syntax.Expr):
                 self.is_lost = True
 
     # Variables
 
-    def _bind(self, script: Script, target: cst.CSTNode, repeated: bool, path: tuple[object, ...]) -> None:
-        if isinstance(target, cst.Name):
+    def _bind(self, script: Script, target: syntax.Node, repeated: bool, path: tuple[object, ...]) -> None:
+        if isinstance(target, syntax.Name):
             self._name(script, target, repeated, path)
-        elif isinstance(target, cst.Attribute):
+        elif isinstance(target, syntax.Attribute):
             self._attribute(script, target, repeated, path)
-        elif isinstance(target, (cst.Tuple, cst.List)) and path:
+        elif isinstance(target, (syntax.Tuple, syntax.List)) and path:
             for index, element in enumerate(target.elements):
                 if path[0] in (None, index):
                     self._bind(script, element.value, repeated, path[1:])
-        elif isinstance(target, cst.Subscript) and isinstance(target.value, cst.Name):
+        elif isinstance(target, syntax.Subscript) and isinstance(target.value, syntax.Name):
             self._name(script, target.value, repeated, (_key(target), *path))
         else:
             self.is_lost = True
 
-    def _name(self, script: Script, target: cst.Name, repeated: bool, path: tuple[object, ...]) -> None:
+    def _name(self, script: Script, target: syntax.Name, repeated: bool, path: tuple[object, ...]) -> None:
         scope = script.names.scope(target)
         owner = scope.lookup(target.value)
         bound = {binding.node for binding in owner.bindings.get(target.value, [])} if owner is not None else set()
@@ -144,13 +143,13 @@ class _Flow:
             self._imported(script, target, repeated, path)
 
     @staticmethod
-    def _reaches(script: Script, target: cst.Name, use: cst.Name) -> bool:
+    def _reaches(script: Script, target: syntax.Name, use: syntax.Name) -> bool:
         found = script.names.reaching(use)
         return any(binding.node is target for binding in found) or (
-            isinstance(script.source.parents[target], cst.Subscript) and not _is_target(script, use)
+            isinstance(script.source.parents[target], syntax.Subscript) and not _is_target(script, use)
         )
 
-    def _imported(self, script: Script, target: cst.Name, repeated: bool, path: tuple[object, ...]) -> None:
+    def _imported(self, script: Script, target: syntax.Name, repeated: bool, path: tuple[object, ...]) -> None:
         for other in script.program.importers(script):
             for bindings in other.names.all_bindings():
                 for binding in bindings:
@@ -160,19 +159,19 @@ class _Flow:
                             self._imported_uses(other, binding.name, repeated, path)
 
     def _imported_uses(self, script: Script, name: str, repeated: bool, path: tuple[object, ...]) -> None:
-        for use in script.source.of(cst.Name):
+        for use in script.source.of(syntax.Name):
             if use.value == name and any(b.kind is Kind.IMPORT for b in script.names.reaching(use)):
                 again = script.frequency(use) >= Frequency.EPOCH
                 self.follow(script, use, repeated=repeated or again, path=path)
 
-    def _attribute(self, script: Script, target: cst.Attribute, repeated: bool, path: tuple[object, ...]) -> None:
+    def _attribute(self, script: Script, target: syntax.Attribute, repeated: bool, path: tuple[object, ...]) -> None:
         owner = script.value(target.value).definition
-        if owner is None or not isinstance(owner.node, cst.ClassDef):
+        if owner is None or not isinstance(owner.node, syntax.ClassDef):
             self.is_lost = True
             return
         places = {other.path: other for other in (owner.script, script, *owner.script.program.importers(owner.script))}
         for place in places.values():
-            for use in place.source.of(cst.Attribute):
+            for use in place.source.of(syntax.Attribute):
                 if use.attr.value != target.attr.value or use is target or _is_target(place, use):
                     continue
                 if _is_of(place, use, owner):
@@ -180,32 +179,32 @@ class _Flow:
                     again = again and place.frequency(use) >= Frequency.EPOCH
                     self.follow(place, use, repeated=repeated or again, path=path)
 
-    def _runs_again(self, script: Script, use: cst.CSTNode, binding: cst.CSTNode) -> bool:
+    def _runs_again(self, script: Script, use: syntax.Node, binding: syntax.Node) -> bool:
         """Whether the use may run several times for one run of the binding."""
         source = script.source
-        if source.enclosing(use, cst.FunctionDef) is not source.enclosing(binding, cst.FunctionDef):
+        if source.enclosing(use, syntax.FunctionDef) is not source.enclosing(binding, syntax.FunctionDef):
             return script.frequency(use) >= Frequency.EPOCH
         child = use
         for up in source.ancestors(use):
-            if isinstance(up, cst.FunctionDef) or source.contains(up, binding):
+            if isinstance(up, syntax.FunctionDef) or source.contains(up, binding):
                 return False
-            if isinstance(up, (cst.For, cst.While)) and child is up.body:
+            if isinstance(up, (syntax.For, syntax.While)) and child is up.body:
                 return True
             child = up
         return False
 
     # Containers
 
-    def _taken(self, script: Script, taken: cst.Subscript, repeated: bool, path: tuple[object, ...]) -> None:
+    def _taken(self, script: Script, taken: syntax.Subscript, repeated: bool, path: tuple[object, ...]) -> None:
         key = _key(taken)
         if _is_target(script, taken):
             return
         if key is None or path[0] is None or key == path[0]:
             self.follow(script, taken, repeated=repeated, path=path[1:])
 
-    def _items(self, script: Script, attribute: cst.Attribute, repeated: bool, path: tuple[object, ...]) -> None:
+    def _items(self, script: Script, attribute: syntax.Attribute, repeated: bool, path: tuple[object, ...]) -> None:
         call = script.source.parents[attribute]
-        if not isinstance(call, cst.Call) or call.func is not attribute:
+        if not isinstance(call, syntax.Call) or call.func is not attribute:
             self.is_lost = True
         elif attribute.attr.value == "items":
             self.follow(script, call, repeated=repeated, path=(None, 1, *path[1:]))
@@ -218,20 +217,20 @@ class _Flow:
 
     # Calls
 
-    def _returned(self, script: Script, node: cst.CSTNode, repeated: bool, path: tuple[object, ...]) -> None:
+    def _returned(self, script: Script, node: syntax.Node, repeated: bool, path: tuple[object, ...]) -> None:
         function = script.function(node)
         sites = script.call_sites(function) if function is not None else []
         self.is_lost |= not sites
         for other, call in sites:
             self.follow(other, call, repeated=repeated, path=path)
 
-    def _passed(self, script: Script, arg: cst.Arg, repeated: bool, path: tuple[object, ...]) -> None:
+    def _passed(self, script: Script, arg: syntax.Arg, repeated: bool, path: tuple[object, ...]) -> None:
         call = script.source.parents[arg]
-        if not isinstance(call, cst.Call) or arg.star:
+        if not isinstance(call, syntax.Call) or arg.star:
             self.is_lost = True
             return
         name = script.name(call.func)
-        method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+        method = call.func.attr.value if isinstance(call.func, syntax.Attribute) else ""
         if name in _SEE_THROUGH:
             self.follow(script, call, repeated=repeated, path=path)
         elif name in ("enumerate", "zip"):
@@ -241,12 +240,12 @@ class _Flow:
             self.follow(script, call, repeated=repeated, path=(arg.keyword.value, *path))
         elif method in _PREPARES and script.callee(call) is None:
             self.follow(script, call, repeated=repeated, path=(call.args.index(arg), *path) if len(call.args) > 1 else path)
-        elif method == "append" and isinstance(call.func, cst.Attribute) and isinstance(call.func.value, cst.Name):
+        elif method == "append" and isinstance(call.func, syntax.Attribute) and isinstance(call.func.value, syntax.Name):
             self._bind(script, call.func.value, repeated, (None, *path))
         else:
             self._into(script, call, arg, repeated, path)
 
-    def _into(self, script: Script, call: cst.Call, arg: cst.Arg, repeated: bool, path: tuple[object, ...]) -> None:
+    def _into(self, script: Script, call: syntax.Call, arg: syntax.Arg, repeated: bool, path: tuple[object, ...]) -> None:
         callee = script.callee(call)
         if script.name(call.func) in library.SPAWNERS:
             callee, parameter = _in_process(script, call, arg, path)
@@ -264,13 +263,13 @@ class _Flow:
 
 
 def _in_process(
-    script: Script, call: cst.Call, arg: cst.Arg, path: tuple[object, ...]
-) -> tuple[Definition | None, cst.Param | None]:
+    script: Script, call: syntax.Call, arg: syntax.Arg, path: tuple[object, ...]
+) -> tuple[Definition | None, syntax.Param | None]:
     """The function that another process is to run, and its parameter that an element of ``args=`` is bound to."""
     spawns = (script.name(call.func) or "").endswith(".spawn")
     target = script.argument(call, "fn" if spawns else "target", 0 if spawns else None)
     callee = script.definition(target) if target is not None else None
-    if callee is None or not isinstance(callee.node, cst.FunctionDef) or not path or not isinstance(path[0], int):
+    if callee is None or not isinstance(callee.node, syntax.FunctionDef) or not path or not isinstance(path[0], int):
         return None, None
     at = path[0] + spawns
     params = callee.node.params.params
@@ -278,9 +277,9 @@ def _in_process(
     return callee, params[at] if named and at < len(params) else None
 
 
-def parameter_of(callee: Definition, call: cst.Call, arg: cst.Arg) -> cst.Param | None:
+def parameter_of(callee: Definition, call: syntax.Call, arg: syntax.Arg) -> syntax.Param | None:
     """The parameter of a first-party function that an argument of a call is bound to."""
-    if not isinstance(callee.node, cst.FunctionDef):
+    if not isinstance(callee.node, syntax.FunctionDef):
         return None
     params = [*callee.node.params.posonly_params, *callee.node.params.params]
     if arg.keyword is not None:
@@ -295,21 +294,21 @@ def parameter_of(callee: Definition, call: cst.Call, arg: cst.Arg) -> cst.Param 
     return params[position] if position < len(params) else None
 
 
-def _key(subscript: cst.Subscript) -> object:
+def _key(subscript: syntax.Subscript) -> object:
     match subscript.slice:
-        case [cst.SubscriptElement(slice=cst.Index(value=cst.SimpleString() as key))]:
+        case [syntax.SubscriptElement(slice=syntax.Index(value=syntax.SimpleString() as key))]:
             return str(key.evaluated_value)
-        case [cst.SubscriptElement(slice=cst.Index(value=cst.Integer() as index))]:
+        case [syntax.SubscriptElement(slice=syntax.Index(value=syntax.Integer() as index))]:
             return int(index.value, 0)
     return None
 
 
-def _is_target(script: Script, node: cst.CSTNode) -> bool:
+def _is_target(script: Script, node: syntax.Node) -> bool:
     parent = script.source.parents[node]
-    return isinstance(parent, (cst.AssignTarget, cst.AugAssign)) and getattr(parent, "target", None) is node
+    return isinstance(parent, (syntax.AssignTarget, syntax.AugAssign)) and getattr(parent, "target", None) is node
 
 
-def _is_of(script: Script, attribute: cst.Attribute, owner: Definition) -> bool:
+def _is_of(script: Script, attribute: syntax.Attribute, owner: Definition) -> bool:
     """Whether the attribute is one of an instance of ``owner``, or of a class derived from it."""
     value = script.value(attribute.value)
     if value.definition is None or value.role in (Role.FUNCTION,):

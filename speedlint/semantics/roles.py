@@ -12,8 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics import library
 from speedlint.semantics.calls import Calls
 from speedlint.semantics.names import Binding, Kind
@@ -63,80 +62,80 @@ class Roles:
 
     # Evaluation
 
-    def value(self, expression: cst.CSTNode) -> Value:
+    def value(self, expression: syntax.Node) -> Value:
         """What is known of an expression's value."""
         return self.evaluate(expression) or UNKNOWN
 
-    def evaluate(self, expression: cst.CSTNode) -> Value | None:
+    def evaluate(self, expression: syntax.Node) -> Value | None:
         """Like ``value``; None inside a cycle, where nothing is known yet."""
         return self.script.program.flow.ask(expression, lambda: self._evaluate(expression), None)
 
-    def _evaluate(self, node: cst.CSTNode) -> Value | None:
+    def _evaluate(self, node: syntax.Node) -> Value | None:
         match node:
-            case cst.Integer() | cst.Float() | cst.Imaginary():
+            case syntax.Integer() | syntax.Float() | syntax.Imaginary():
                 return replace(NUMBER, literal=True)
-            case cst.SimpleString() | cst.FormattedString() | cst.ConcatenatedString():
+            case syntax.SimpleString() | syntax.FormattedString() | syntax.ConcatenatedString():
                 return STRING
-            case cst.Name(value="None"):
+            case syntax.Name(value="None"):
                 return NONE
-            case cst.Name(value="True" | "False"):
+            case syntax.Name(value="True" | "False"):
                 return replace(NUMBER, literal=True)
-            case cst.Name():
+            case syntax.Name():
                 return self._name(node)
-            case cst.Attribute():
+            case syntax.Attribute():
                 return self._attribute(node)
-            case cst.Call():
+            case syntax.Call():
                 return self.calls.value(node)
-            case cst.Subscript():
+            case syntax.Subscript():
                 return self._subscript(node)
-            case cst.BinaryOperation(left=left, right=right):
+            case syntax.BinaryOperation(left=left, right=right):
                 return self._operation((left, right))
-            case cst.Comparison():
+            case syntax.Comparison():
                 return self._comparison(node)
-            case cst.UnaryOperation(operator=cst.Not()):
+            case syntax.UnaryOperation(operator=syntax.Not()):
                 return NUMBER
-            case cst.UnaryOperation(expression=inner):
+            case syntax.UnaryOperation(expression=inner):
                 found = self.evaluate(inner)
                 return replace(found, literal=False) if found else None
-            case cst.BooleanOperation(left=left, right=right):
+            case syntax.BooleanOperation(left=left, right=right):
                 return join((self.evaluate(left), self.evaluate(right)))
-            case cst.IfExp(body=body, orelse=orelse):
+            case syntax.IfExp(body=body, orelse=orelse):
                 return join((self.evaluate(body), self.evaluate(orelse)))
-            case cst.NamedExpr(value=inner) | cst.Await(expression=inner):
+            case syntax.NamedExpr(value=inner) | syntax.Await(expression=inner):
                 return self.evaluate(inner)
-            case cst.Tuple() | cst.List() | cst.Set():
+            case syntax.Tuple() | syntax.List() | syntax.Set():
                 return self._sequence(node)
-            case cst.ListComp(elt=element) | cst.GeneratorExp(elt=element) | cst.SetComp(elt=element):
+            case syntax.ListComp(elt=element) | syntax.GeneratorExp(elt=element) | syntax.SetComp(elt=element):
                 return Value(Role.SEQUENCE, element=self.evaluate(element))
-            case cst.Dict():
+            case syntax.Dict():
                 return self._mapping(node)
-            case cst.DictComp(value=element):
+            case syntax.DictComp(value=element):
                 return Value(Role.MAPPING, element=self.evaluate(element))
-            case cst.Lambda():
+            case syntax.Lambda():
                 return Value(Role.FUNCTION)
         return UNKNOWN
 
-    def _sequence(self, node: cst.Tuple | cst.List | cst.Set) -> Value:
-        if any(isinstance(element, cst.StarredElement) for element in node.elements):
+    def _sequence(self, node: syntax.Tuple | syntax.List | syntax.Set) -> Value:
+        if any(isinstance(element, syntax.StarredElement) for element in node.elements):
             return Value(Role.SEQUENCE)
         items = tuple(self.evaluate(element.value) or UNKNOWN for element in node.elements)
         return Value(Role.SEQUENCE, items=items, element=join(items))
 
-    def _mapping(self, node: cst.Dict) -> Value:
+    def _mapping(self, node: syntax.Dict) -> Value:
         keys: dict[str, Value] = {}
         parts = []
         for element in node.elements:
             value = self.evaluate(element.value) or UNKNOWN
-            if isinstance(element, cst.StarredDictElement):
+            if isinstance(element, syntax.StarredDictElement):
                 keys = dict(value.keys)
                 parts.append((value.element or UNKNOWN) if value.role is Role.MAPPING else value)
             else:
                 parts.append(value)
-                if isinstance(element, cst.DictElement) and isinstance(element.key, cst.SimpleString):
+                if isinstance(element, syntax.DictElement) and isinstance(element.key, syntax.SimpleString):
                     keys[str(element.key.evaluated_value)] = value
         return Value(Role.MAPPING, keys=tuple(keys.items()), element=join(parts))
 
-    def _operation(self, operands: tuple[cst.CSTNode, ...]) -> Value | None:
+    def _operation(self, operands: tuple[syntax.Node, ...]) -> Value | None:
         known = [value for operand in operands if (value := self.evaluate(operand)) is not None]
         tensors = [value for value in known if value.role in (Role.TENSOR, Role.BATCH)]
         if tensors:
@@ -151,8 +150,8 @@ class Roles:
             return STRING
         return None if not known else UNKNOWN
 
-    def _comparison(self, node: cst.Comparison) -> Value | None:
-        identity = (cst.Is, cst.IsNot, cst.In, cst.NotIn)
+    def _comparison(self, node: syntax.Comparison) -> Value | None:
+        identity = (syntax.Is, syntax.IsNot, syntax.In, syntax.NotIn)
         if any(isinstance(target.operator, identity) for target in node.comparisons):
             return NUMBER
         compared = self._operation((node.left, *(target.comparator for target in node.comparisons)))
@@ -160,18 +159,18 @@ class Roles:
 
     # Names
 
-    def _name(self, name: cst.Name) -> Value | None:
+    def _name(self, name: syntax.Name) -> Value | None:
         bindings = self.script.names.reaching(name)
         if not bindings:
             return self._star_imported(name)
         before = [binding for binding in bindings if not self._is_of_itself(binding, name)]
         return join([self._binding(binding) for binding in before or bindings])
 
-    def _is_of_itself(self, binding: Binding, name: cst.Name) -> bool:
+    def _is_of_itself(self, binding: Binding, name: syntax.Name) -> bool:
         """Whether a binding is ``name += ...`` itself, in the turn before: what is there before all turns decides."""
         return binding.kind is Kind.AUGMENT and binding.node is name
 
-    def _star_imported(self, name: cst.Name) -> Value | None:
+    def _star_imported(self, name: syntax.Name) -> Value | None:
         dotted = self.script.names.dotted(name)
         found = self._imported(dotted) if dotted is not None else None
         return found or UNKNOWN
@@ -181,13 +180,13 @@ class Roles:
         script = self.script
         match binding.kind:
             case Kind.FUNCTION | Kind.CLASS:
-                assert isinstance(binding.node, (cst.FunctionDef, cst.ClassDef))
+                assert isinstance(binding.node, (syntax.FunctionDef, syntax.ClassDef))
                 role = Role.FUNCTION if binding.kind is Kind.FUNCTION else Role.CLASS
                 return Value(role, definition=Definition(script, binding.node))
             case Kind.IMPORT:
                 return (self._imported(binding.dotted) if binding.dotted else None) or UNKNOWN
             case Kind.PARAMETER:
-                assert isinstance(binding.node, cst.Param)
+                assert isinstance(binding.node, syntax.Param)
                 return self._parameter(binding.node)
             case Kind.AUGMENT:
                 return self._augmented(binding)
@@ -197,7 +196,7 @@ class Roles:
             case Kind.ASSIGN | Kind.WITH if binding.value is not None:
                 value = self._taken_apart(self.evaluate(binding.value), binding.path)
                 value = self._filled(binding, value)
-                if value is not None and value.role is Role.UNKNOWN and isinstance(binding.node, cst.Name):
+                if value is not None and value.role is Role.UNKNOWN and isinstance(binding.node, syntax.Name):
                     shown = (self._by_use(binding.node), self._from_tensors(binding, binding.node))
                     return next((each for each in shown if each.role is not Role.UNKNOWN), value)
                 return self._moved(binding, value)
@@ -207,7 +206,7 @@ class Roles:
         """A module moved in place, by a statement ``model.cuda()``, is on a GPU from then on."""
         if value is None or value.role is not Role.MODULE or value.place is Place.GPU:
             return value
-        if not isinstance(binding.node, cst.Name):
+        if not isinstance(binding.node, syntax.Name):
             return value
         for use in self.script.names.uses(binding.node):
             method = self._method_called(use)
@@ -219,7 +218,7 @@ class Roles:
         """An empty list takes the element of what is appended to it."""
         if value is None or value.role is not Role.SEQUENCE or value.items or value.element:
             return value
-        if not isinstance(binding.node, cst.Name):
+        if not isinstance(binding.node, syntax.Name):
             return value
         added = []
         for use in self.script.names.uses(binding.node):
@@ -229,20 +228,20 @@ class Roles:
                 added.append(self._element(given) if method[0] == "extend" else given)
         return replace(value, element=join(added))
 
-    def _method_called(self, use: cst.CSTNode) -> tuple[str, cst.Call] | None:
+    def _method_called(self, use: syntax.Node) -> tuple[str, syntax.Call] | None:
         """The method that ``use.method(...)`` calls."""
         parents = self.script.source.parents
         attribute = parents[use]
-        if not isinstance(attribute, cst.Attribute) or attribute.value is not use:
+        if not isinstance(attribute, syntax.Attribute) or attribute.value is not use:
             return None
         call = parents[attribute]
-        if isinstance(call, cst.Call) and call.func is attribute:
+        if isinstance(call, syntax.Call) and call.func is attribute:
             return attribute.attr.value, call
         return None
 
     def _augmented(self, binding: Binding) -> Value | None:
-        statement = self.script.source.enclosing(binding.node, cst.AugAssign)
-        assert isinstance(statement, cst.AugAssign)
+        statement = self.script.source.enclosing(binding.node, syntax.AugAssign)
+        assert isinstance(statement, syntax.AugAssign)
         before = self.evaluate(statement.target)
         added = self.evaluate(statement.value)
         if before is not None and before.role is Role.SEQUENCE:
@@ -297,7 +296,7 @@ class Roles:
     def _imported(self, dotted: str) -> Value | None:
         definition = self.script.imported(dotted)
         if definition is not None:
-            role = Role.FUNCTION if isinstance(definition.node, cst.FunctionDef) else Role.CLASS
+            role = Role.FUNCTION if isinstance(definition.node, syntax.FunctionDef) else Role.CLASS
             return Value(role, definition=definition)
         binding, script = self.script.imported_binding(dotted)
         if binding is not None and script is not None:
@@ -308,10 +307,10 @@ class Roles:
 
     # Parameters
 
-    def _parameter(self, parameter: cst.Param) -> Value | None:
+    def _parameter(self, parameter: syntax.Param) -> Value | None:
         script = self.script
-        function = script.source.enclosing(parameter, cst.FunctionDef, cst.Lambda)
-        if not isinstance(function, cst.FunctionDef):
+        function = script.source.enclosing(parameter, syntax.FunctionDef, syntax.Lambda)
+        if not isinstance(function, syntax.FunctionDef):
             return UNKNOWN
         owner = script.names.owner(function)
         if owner is not None and self._is_self(function, parameter):
@@ -344,14 +343,14 @@ class Roles:
             return None
         return annotated or self._by_use(parameter)
 
-    def _input(self, function: cst.FunctionDef, parameter: cst.Param) -> Value:
+    def _input(self, function: syntax.FunctionDef, parameter: syntax.Param) -> Value:
         """What a module's ``forward`` takes: a tensor, certainly so where a known call passes one."""
         passed = [other.roles.evaluate(value) for other, value in self.script.values.passed(function, parameter) if value]
         tensors = [value for value in passed if value is not None and value.role in (Role.TENSOR, Role.BATCH)]
         place = Place.GPU if tensors and all(value.place is Place.GPU for value in tensors) else Place.EITHER
         return replace(TENSOR, place=place, assumed=not tensors or all(value.assumed for value in tensors))
 
-    def by_name(self, function: cst.FunctionDef, call: cst.Call) -> Value:
+    def by_name(self, function: syntax.FunctionDef, call: syntax.Call) -> Value:
         """The ``**kwargs`` of a function as a call in this script makes them, also out of a dict that is handed on."""
         params = function.params
         own = {each.name.value for each in (*params.params, *params.kwonly_params)}
@@ -367,7 +366,7 @@ class Roles:
                     parts.append(held.element if held.role is Role.MAPPING else held)
         return Value(Role.MAPPING, keys=tuple(dict(keys).items()), element=_any_of(parts))
 
-    def _is_batch(self, function: cst.FunctionDef, parameter: cst.Param, owner: cst.ClassDef) -> bool:
+    def _is_batch(self, function: syntax.FunctionDef, parameter: syntax.Param, owner: syntax.ClassDef) -> bool:
         """Whether a parameter is the batch that Lightning hands to a step of its module, on the module's device."""
         if function.name.value not in library.LIGHTNING_STEPS or parameter is not next(
             iter(function.params.params[1:]), None
@@ -376,74 +375,76 @@ class Roles:
         bases = self.calls.foreign_bases(Definition(self.script, owner))
         return any(base in library.LIGHTNING_MODULES for base in bases)
 
-    def _is_self(self, function: cst.FunctionDef, parameter: cst.Param) -> bool:
+    def _is_self(self, function: syntax.FunctionDef, parameter: syntax.Param) -> bool:
         first = next(iter((*function.params.posonly_params, *function.params.params)), None)
         return first is parameter and not any(
-            isinstance(d.decorator, cst.Name) and d.decorator.value in ("staticmethod", "classmethod")
+            isinstance(d.decorator, syntax.Name) and d.decorator.value in ("staticmethod", "classmethod")
             for d in function.decorators
         )
 
-    def _default(self, parameter: cst.Param) -> Value | None:
+    def _default(self, parameter: syntax.Param) -> Value | None:
         return self.evaluate(parameter.default) if parameter.default is not None else None
 
-    def _annotation(self, parameter: cst.Param) -> Value | None:
+    def _annotation(self, parameter: syntax.Param) -> Value | None:
         if parameter.annotation is None:
             return None
         annotation = parameter.annotation.annotation
-        if isinstance(annotation, cst.SimpleString):
+        if isinstance(annotation, syntax.SimpleString):
             return None
         dotted = self.script.name(annotation)
         if dotted is None:
             definition = self.script.definition(annotation)
-            if definition is not None and isinstance(definition.node, cst.ClassDef):
+            if definition is not None and isinstance(definition.node, syntax.ClassDef):
                 return self.instance(definition)
             return None
         return _ANNOTATED.get(dotted)
 
-    def _is_forward(self, function: cst.FunctionDef, owner: cst.ClassDef) -> bool:
+    def _is_forward(self, function: syntax.FunctionDef, owner: syntax.ClassDef) -> bool:
         """Whether the function is a module's ``forward``: what it takes is tensors."""
         return function.name.value == "forward" and self.instance(Definition(self.script, owner)).role is Role.MODULE
 
     # Evidence by use
 
-    def _by_use(self, name: cst.Name | cst.Param) -> Value:
+    def _by_use(self, name: syntax.Name | syntax.Param) -> Value:
         """What the uses of a variable show it to be, where its value is out of sight."""
-        methods: dict[str, cst.Call] = {}
+        methods: dict[str, syntax.Call] = {}
         looped = False
         for use in self.script.names.uses(name):
             method = self._method_called(use)
             if method is not None:
                 methods.setdefault(*method)
-            elif isinstance(call := self.script.source.parents[use], cst.Call) and call.func is use:
+            elif isinstance(call := self.script.source.parents[use], syntax.Call) and call.func is use:
                 methods.setdefault("__call__", call)
             elif self._is_handed_backward(use):
                 return TENSOR
             looped = looped or self._is_batched_loop(use)
         return self._shown_by(methods, looped)
 
-    def _is_handed_backward(self, use: cst.Name) -> bool:
+    def _is_handed_backward(self, use: syntax.Name) -> bool:
         """Whether it is ``loss`` in ``scaler.scale(loss).backward()``, or in ``accelerator.backward(loss)`` and the like."""
         parents = self.script.source.parents
         call = parents[parents[use]]
         match call:
-            case cst.Call(func=cst.Attribute(attr=cst.Name(method)), args=[cst.Arg(value=given)]) if given is use:
+            case syntax.Call(func=syntax.Attribute(attr=syntax.Name(method)), args=[syntax.Arg(value=given)]) if (
+                given is use
+            ):
                 then = self._method_called(call)
                 return method in ("backward", "manual_backward") or (
                     method == "scale" and then is not None and then[0] == "backward"
                 )
         return False
 
-    def _from_tensors(self, binding: Binding, name: cst.Name) -> Value:
+    def _from_tensors(self, binding: Binding, name: syntax.Name) -> Value:
         """What a library out of sight returns for tensors is a tensor where ``.item()`` is called on it."""
         call = binding.value
-        if not isinstance(call, cst.Call) or self.script.name(call.func) is None:
+        if not isinstance(call, syntax.Call) or self.script.name(call.func) is None:
             return UNKNOWN
         if not any((method := self._method_called(use)) and method[0] == "item" for use in self.script.names.uses(name)):
             return UNKNOWN
         given = [value for arg in call.args if (value := self.evaluate(arg.value)) and value.role is Role.TENSOR]
         return Value(Role.TENSOR, combined_place(given)) if given else UNKNOWN
 
-    def _shown_by(self, methods: dict[str, cst.Call], looped: bool) -> Value:
+    def _shown_by(self, methods: dict[str, syntax.Call], looped: bool) -> Value:
         called = methods.keys()
         if (
             "backward" in called
@@ -469,39 +470,42 @@ class Roles:
             return TENSOR
         return UNKNOWN
 
-    def _is_batched_loop(self, use: cst.Name) -> bool:
+    def _is_batched_loop(self, use: syntax.Name) -> bool:
         """Whether the variable is iterated over, alone or in a wrapper, by a loop whose elements are moved to a device."""
         source = self.script.source
-        node: cst.CSTNode = use
-        while isinstance(parent := source.parents[node], (cst.Arg, cst.Call)) and getattr(parent, "func", None) is not node:
+        node: syntax.Node = use
+        while (
+            isinstance(parent := source.parents[node], (syntax.Arg, syntax.Call))
+            and getattr(parent, "func", None) is not node
+        ):
             node = parent
         loop = source.parents[node]
-        if not isinstance(loop, cst.For) or loop.iter is not node:
+        if not isinstance(loop, syntax.For) or loop.iter is not node:
             return False
         targets = (
-            {target.value for target in source.inside(loop.target, cst.Name)}
-            if not isinstance(loop.target, cst.Name)
+            {target.value for target in source.inside(loop.target, syntax.Name)}
+            if not isinstance(loop.target, syntax.Name)
             else {loop.target.value}
         )
-        for call in source.inside(loop.body, cst.Call):
-            if isinstance(call.func, cst.Attribute) and call.func.attr.value in ("to", "cuda"):
-                base: cst.BaseExpression = call.func.value
-                while isinstance(base, (cst.Subscript, cst.Attribute)):
+        for call in source.inside(loop.body, syntax.Call):
+            if isinstance(call.func, syntax.Attribute) and call.func.attr.value in ("to", "cuda"):
+                base: syntax.BaseExpression = call.func.value
+                while isinstance(base, (syntax.Subscript, syntax.Attribute)):
                     base = base.value
-                if isinstance(base, cst.Name) and (base.value in targets or self._unpacks(loop, base, targets)):
+                if isinstance(base, syntax.Name) and (base.value in targets or self._unpacks(loop, base, targets)):
                     return True
         return False
 
-    def _unpacks(self, loop: cst.For, name: cst.Name, targets: set[str]) -> bool:
+    def _unpacks(self, loop: syntax.For, name: syntax.Name, targets: set[str]) -> bool:
         return any(
-            isinstance(b.value, cst.Name) and b.value.value in targets
+            isinstance(b.value, syntax.Name) and b.value.value in targets
             for b in self.script.names.reaching(name)
             if b.kind is Kind.ASSIGN
         )
 
     # Attributes
 
-    def _attribute(self, node: cst.Attribute) -> Value | None:
+    def _attribute(self, node: syntax.Attribute) -> Value | None:
         dotted = self.script.name(node)
         if dotted is not None:
             return self._imported(dotted) or UNKNOWN
@@ -510,7 +514,7 @@ class Roles:
             return None
         return self._attribute_of(base, node)
 
-    def _attribute_of(self, base: Value, node: cst.Attribute) -> Value | None:
+    def _attribute_of(self, base: Value, node: syntax.Attribute) -> Value | None:
         name = node.attr.value
         if base.definition is not None and base.role in (Role.INSTANCE, Role.MODULE, Role.DATASET, Role.LOADER, Role.CLASS):
             found = self._member(base.definition, name)
@@ -560,15 +564,15 @@ class Roles:
             return self._self_moved(definition, name, known)
         return known
 
-    def _self_uses(self, definition: Definition, name: str) -> Iterator[tuple[Script, cst.Attribute]]:
+    def _self_uses(self, definition: Definition, name: str) -> Iterator[tuple[Script, syntax.Attribute]]:
         for owner in self.calls.lineage(definition):
-            for attribute in owner.script.source.inside(owner.node, cst.Attribute):
+            for attribute in owner.script.source.inside(owner.node, syntax.Attribute):
                 base = attribute.value
-                if attribute.attr.value == name and isinstance(base, cst.Name) and base.value == "self":
+                if attribute.attr.value == name and isinstance(base, syntax.Name) and base.value == "self":
                     yield owner.script, attribute
 
     def _self_by_use(self, definition: Definition, name: str) -> Value:
-        methods: dict[str, cst.Call] = {}
+        methods: dict[str, syntax.Call] = {}
         for script, attribute in self._self_uses(definition, name):
             method = script.roles._method_called(attribute)
             if method is not None:
@@ -582,13 +586,13 @@ class Roles:
                 return at(value, script.roles.calls.place_of_move(method[1], value.place))
         return value
 
-    def self_assignments(self, definition: Definition, name: str) -> Iterator[tuple[Script, cst.BaseExpression]]:
+    def self_assignments(self, definition: Definition, name: str) -> Iterator[tuple[Script, syntax.BaseExpression]]:
         """The expressions that the methods of a class, or of its first-party bases, assign to ``self.name``."""
         return ((script, value) for script, value, path in self.assigned_on_self(definition, name) if not path)
 
     def assigned_on_self(
         self, definition: Definition, name: str
-    ) -> Iterator[tuple[Script, cst.BaseExpression, tuple[int | None, ...]]]:
+    ) -> Iterator[tuple[Script, syntax.BaseExpression, tuple[int | None, ...]]]:
         """Like ``self_assignments``, with the path by which the value is taken apart."""
         for owner in self.calls.lineage(definition):
             yield from owner.script.roles._assignments.get((owner.node, name), ())
@@ -596,31 +600,35 @@ class Roles:
     @cached_property
     def _assignments(
         self,
-    ) -> dict[tuple[cst.CSTNode, str], list[tuple[Script, cst.BaseExpression, tuple[int | None, ...]]]]:
-        found: dict[tuple[cst.CSTNode, str], list[tuple[Script, cst.BaseExpression, tuple[int | None, ...]]]] = {}
+    ) -> dict[tuple[syntax.Node, str], list[tuple[Script, syntax.BaseExpression, tuple[int | None, ...]]]]:
+        found: dict[tuple[syntax.Node, str], list[tuple[Script, syntax.BaseExpression, tuple[int | None, ...]]]] = {}
         source = self.script.source
 
-        def add(target: cst.CSTNode, value: cst.BaseExpression, path: tuple[int | None, ...]) -> None:
-            if isinstance(target, (cst.Tuple, cst.List)):
-                parts = value.elements if isinstance(value, (cst.Tuple, cst.List)) and not path else ()
-                written = len(parts) == len(target.elements) and all(isinstance(part, cst.Element) for part in parts)
+        def add(target: syntax.Node, value: syntax.BaseExpression, path: tuple[int | None, ...]) -> None:
+            if isinstance(target, (syntax.Tuple, syntax.List)):
+                parts = value.elements if isinstance(value, (syntax.Tuple, syntax.List)) and not path else ()
+                written = len(parts) == len(target.elements) and all(isinstance(part, syntax.Element) for part in parts)
                 for index, element in enumerate(target.elements):
                     if written:
                         add(element.value, parts[index].value, ())
                     else:
                         add(element.value, value, (*path, index))
-            elif isinstance(target, cst.Attribute) and isinstance(target.value, cst.Name) and target.value.value == "self":
-                owner = source.enclosing(target, cst.ClassDef)
+            elif (
+                isinstance(target, syntax.Attribute)
+                and isinstance(target.value, syntax.Name)
+                and target.value.value == "self"
+            ):
+                owner = source.enclosing(target, syntax.ClassDef)
                 if owner is not None:
                     found.setdefault((owner, target.attr.value), []).append((self.script, value, path))
 
-        for assign in source.of(cst.Assign):
+        for assign in source.of(syntax.Assign):
             for target in assign.targets:
                 add(target.target, assign.value, ())
-        for annotated in source.of(cst.AnnAssign):
+        for annotated in source.of(syntax.AnnAssign):
             if annotated.value is not None:
                 add(annotated.target, annotated.value, ())
-        for klass in source.of(cst.ClassDef):
+        for klass in source.of(syntax.ClassDef):
             for name, bindings in self.script.names.scope(klass.body).bindings.items():
                 for binding in bindings:
                     if binding.kind is Kind.ASSIGN and binding.value is not None:
@@ -633,7 +641,7 @@ class Roles:
 
     # Subscripts
 
-    def _subscript(self, node: cst.Subscript) -> Value | None:
+    def _subscript(self, node: syntax.Subscript) -> Value | None:
         base = self.evaluate(node.value)
         if base is None:
             return None
@@ -641,13 +649,13 @@ class Roles:
         if base.role in (Role.TENSOR, Role.BATCH, Role.ARRAY):
             return base
         if base.role is Role.SEQUENCE:
-            if isinstance(index, cst.Slice):
+            if isinstance(index, syntax.Slice):
                 return replace(base, items=())
-            if base.items and isinstance(index, cst.Index) and isinstance(index.value, cst.Integer):
+            if base.items and isinstance(index, syntax.Index) and isinstance(index.value, syntax.Integer):
                 return self._part(base, int(index.value.value, 0))
             return self._element(base)
         if base.role is Role.MAPPING:
-            if isinstance(index, cst.Index) and isinstance(index.value, cst.SimpleString):
+            if isinstance(index, syntax.Index) and isinstance(index.value, syntax.SimpleString):
                 key = str(index.value.evaluated_value)
                 known = dict(base.keys).get(key)
                 if known is not None:
@@ -655,13 +663,15 @@ class Roles:
             return base.element or UNKNOWN
         return UNKNOWN
 
-    def _keeps_entry(self, mapping: cst.BaseExpression, key: str) -> bool:
+    def _keeps_entry(self, mapping: syntax.BaseExpression, key: str) -> bool:
         """Whether the entry of a dict is what it was made with, as far as this variable shows."""
-        if not isinstance(mapping, cst.Name):
+        if not isinstance(mapping, syntax.Name):
             return True
         for change in self.script.values.changes(mapping):
-            index = change.slice[0].slice if isinstance(change, cst.Subscript) else None
-            literal = index.value if isinstance(index, cst.Index) and isinstance(index.value, cst.SimpleString) else None
+            index = change.slice[0].slice if isinstance(change, syntax.Subscript) else None
+            literal = (
+                index.value if isinstance(index, syntax.Index) and isinstance(index.value, syntax.SimpleString) else None
+            )
             if literal is None or literal.evaluated_value == key:
                 return False
         return True
@@ -669,8 +679,8 @@ class Roles:
     # Questions across scripts
 
     def origins(
-        self, expression: cst.BaseExpression, seen: set[cst.CSTNode] | None = None
-    ) -> Iterator[tuple[Script, cst.BaseExpression]]:
+        self, expression: syntax.BaseExpression, seen: set[syntax.Node] | None = None
+    ) -> Iterator[tuple[Script, syntax.BaseExpression]]:
         """The expressions, not names, that give a name or ``self`` attribute its value, through parameters and imports.
 
         Each is given once; after ``_MOST_ORIGINS`` expressions on the way the search ends.
@@ -679,12 +689,12 @@ class Roles:
         if expression in seen or len(seen) > _MOST_ORIGINS:
             return
         seen.add(expression)
-        if not isinstance(expression, (cst.Name, cst.Attribute)):
+        if not isinstance(expression, (syntax.Name, syntax.Attribute)):
             yield self.script, expression
             return
-        if isinstance(expression, cst.Attribute):
+        if isinstance(expression, syntax.Attribute):
             base = self.value(expression.value)
-            if base.definition is not None and isinstance(base.definition.node, cst.ClassDef):
+            if base.definition is not None and isinstance(base.definition.node, syntax.ClassDef):
                 for script, value in self.self_assignments(base.definition, expression.attr.value):
                     yield from script.roles.origins(value, seen)
                 return
@@ -694,42 +704,42 @@ class Roles:
             if binding is not None and reached is not None and binding.value is not None and not binding.path:
                 yield from reached.roles.origins(binding.value, seen)
             return
-        if isinstance(expression, cst.Name):
+        if isinstance(expression, syntax.Name):
             for binding in self.script.names.reaching(expression):
                 yield from self._binding_origins(binding, seen)
 
-    def _binding_origins(self, binding: Binding, seen: set[cst.CSTNode]) -> Iterator[tuple[Script, cst.BaseExpression]]:
-        if isinstance(binding.node, cst.Param):
-            function = self.script.source.enclosing(binding.node, cst.FunctionDef, cst.Lambda)
-            if isinstance(function, cst.FunctionDef):
+    def _binding_origins(self, binding: Binding, seen: set[syntax.Node]) -> Iterator[tuple[Script, syntax.BaseExpression]]:
+        if isinstance(binding.node, syntax.Param):
+            function = self.script.source.enclosing(binding.node, syntax.FunctionDef, syntax.Lambda)
+            if isinstance(function, syntax.FunctionDef):
                 for script, value in self.script.values.passed(function, binding.node):
                     if value is not None:
                         yield from script.roles.origins(value, seen)
         elif binding.kind is Kind.ASSIGN and (given := self._given(binding)) is not None:
             yield from self.origins(given, seen)
 
-    def _given(self, binding: Binding) -> cst.BaseExpression | None:
+    def _given(self, binding: Binding) -> syntax.BaseExpression | None:
         """The expression that gives a name its value, also out of a tuple that is written out beside the names."""
         value = binding.value
         if value is not None and binding.path == (0,) and "parse_known_args" in self._called_method(value):
             return value
         for step in binding.path:
-            if step is None or not isinstance(value, (cst.Tuple, cst.List)) or step >= len(value.elements):
+            if step is None or not isinstance(value, (syntax.Tuple, syntax.List)) or step >= len(value.elements):
                 return None
             value = value.elements[step].value
         return value
 
     @staticmethod
-    def _called_method(value: cst.BaseExpression) -> str:
-        if isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute):
+    def _called_method(value: syntax.BaseExpression) -> str:
+        if isinstance(value, syntax.Call) and isinstance(value.func, syntax.Attribute):
             return value.func.attr.value
         return ""
 
-    def callee(self, call: cst.Call) -> Definition | None:
+    def callee(self, call: syntax.Call) -> Definition | None:
         """See ``Script.callee``."""
         return self.calls.callee(call)
 
-    def call_sites(self, function: cst.FunctionDef) -> list[tuple[Script, cst.Call]]:
+    def call_sites(self, function: syntax.FunctionDef) -> list[tuple[Script, syntax.Call]]:
         """See ``Script.call_sites``."""
         return self.calls.call_sites(function)
 
@@ -742,14 +752,14 @@ class Roles:
         source = self.script.source
         if any(call for call in self.script.method_calls("cuda") if not self.script.name(call.func)):
             return True
-        for string in source.of(cst.SimpleString):
+        for string in source.of(syntax.SimpleString):
             if str(string.evaluated_value).startswith("cuda") and b"torch" in source.data:
                 return True
         if any(not self._asks_for_cpu(call) for call in self.script.calls(*library.ON_GPU_BY_DEFAULT)):
             return True
         return any(self.calls.place_of_move(call, Place.HOST) is not Place.HOST for call in self.script.method_calls("to"))
 
-    def _asks_for_cpu(self, call: cst.Call) -> bool:
+    def _asks_for_cpu(self, call: syntax.Call) -> bool:
         """Whether ``Trainer(accelerator="cpu")`` and the like keep a library from taking CUDA's GPU, or a file may."""
         defaults, parser = (self.script.argument(call, name) for name in ("trainer_defaults", "parser_kwargs"))
         entries = self.script.values.entries(defaults) if defaults is not None else None
@@ -758,7 +768,7 @@ class Roles:
         known = self.script.constant(asked) if asked is not None else None
         on_cpu = self.script.argument(call, "cpu")
         if on_cpu is None and (arguments := self.script.argument(call, "args", 1)) is not None:
-            made = ((place, node) for place, node in self.origins(arguments) if isinstance(node, cst.Call))
+            made = ((place, node) for place, node in self.origins(arguments) if isinstance(node, syntax.Call))
             told = (place.argument(node, name) for place, node in made for name in ("use_cpu", "no_cuda"))
             on_cpu = next((each for each in told if each is not None), None)
         is_on_cpu = on_cpu is not None and self.script.text(on_cpu) == "True"
@@ -783,6 +793,6 @@ def _holds_one_kind(value: Value) -> bool:
     return len({entry.role in (Role.TENSOR, Role.BATCH) for _, entry in value.keys}) < 2
 
 
-def _is_property(decorator: cst.Decorator) -> bool:
+def _is_property(decorator: syntax.Decorator) -> bool:
     name = decorator.decorator
-    return isinstance(name, cst.Name) and name.value in ("property", "cached_property")
+    return isinstance(name, syntax.Name) and name.value in ("property", "cached_property")

@@ -8,9 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from speedlint.edits import CannotEdit, imports_edit
+from speedlint.facts import syntax
 from speedlint.rule import Edit
 from speedlint.semantics import library
 from speedlint.semantics.loops import Loops
@@ -55,13 +54,13 @@ class Script:
 
     # Text
 
-    def text(self, node: cst.CSTNode) -> str:
+    def text(self, node: syntax.Node) -> str:
         """The node as written, own parentheses included."""
         return self.source.text(node)
 
     # Names
 
-    def name(self, expression: cst.CSTNode) -> str | None:
+    def name(self, expression: syntax.Node) -> str | None:
         """The full dotted name of a library's object, such as ``torch.utils.data.DataLoader``; None for what the project
         defines or computes. Names under which torch exports one thing twice are made one (``library.CANONICAL``)."""
         dotted = self.names.dotted(expression)
@@ -96,17 +95,17 @@ class Script:
             return None
         return script._through(f"{last.dotted}.{tail}" if tail else last.dotted, depth + 1)
 
-    def _starred(self, expression: cst.CSTNode) -> str | None:
+    def _starred(self, expression: syntax.Node) -> str | None:
         """The full name of what one of several ``from module import *`` of first-party modules binds."""
         stars = self.names.module.stars
         if len(stars) < 2:
             return None
         parts: list[str] = []
         node = expression
-        while isinstance(node, cst.Attribute):
+        while isinstance(node, syntax.Attribute):
             parts.insert(0, node.attr.value)
             node = node.value
-        if not isinstance(node, cst.Name) or self.names.scope(node).lookup(node.value) is not None:
+        if not isinstance(node, syntax.Name) or self.names.scope(node).lookup(node.value) is not None:
             return None
         rest = ".".join((node.value, *parts))
         if rest not in self._stars_known:
@@ -139,32 +138,32 @@ class Script:
             raise CannotEdit(f"the name `{package}` is bound to something else in this file")
         return dotted, (imports_edit(self.source, f"import {package}"),)
 
-    def is_call_to(self, node: cst.CSTNode, *names: str) -> bool:
+    def is_call_to(self, node: syntax.Node, *names: str) -> bool:
         """Whether the node is a call of the library function with one of these full names."""
-        return isinstance(node, cst.Call) and self.name(node.func) in names
+        return isinstance(node, syntax.Call) and self.name(node.func) in names
 
-    def calls(self, *names: str) -> Iterator[cst.Call]:
+    def calls(self, *names: str) -> Iterator[syntax.Call]:
         """All calls of library functions with one of these full names, in source order."""
-        return (call for call in self.source.of(cst.Call) if self.name(call.func) in names)
+        return (call for call in self.source.of(syntax.Call) if self.name(call.func) in names)
 
-    def method_calls(self, *names: str) -> list[cst.Call]:
+    def method_calls(self, *names: str) -> list[syntax.Call]:
         """All calls ``x.name(...)`` whose attribute is one of ``names``, whatever ``x`` is."""
         found = [call for name in names for call in self._methods.get(name, ())]
         return found if len(names) == 1 else sorted(found, key=self.source.order.__getitem__)
 
     @cached_property
-    def _methods(self) -> dict[str, list[cst.Call]]:
-        found: dict[str, list[cst.Call]] = {}
-        for call in self.source.of(cst.Call):
-            if isinstance(call.func, cst.Attribute):
+    def _methods(self) -> dict[str, list[syntax.Call]]:
+        found: dict[str, list[syntax.Call]] = {}
+        for call in self.source.of(syntax.Call):
+            if isinstance(call.func, syntax.Attribute):
                 found.setdefault(call.func.attr.value, []).append(call)
         return found
 
     # Definitions and calls
 
-    def definition(self, expression: cst.CSTNode) -> Definition | None:
+    def definition(self, expression: syntax.Node) -> Definition | None:
         """The first-party function or class that a name or attribute stands for, in this file or another."""
-        if isinstance(expression, cst.Name):
+        if isinstance(expression, syntax.Name):
             for binding in self.names.reaching(expression):
                 found = self._definition_of(binding)
                 if found is not None:
@@ -173,7 +172,7 @@ class Script:
         return self.imported(dotted) if dotted is not None else None
 
     def _definition_of(self, binding: Binding) -> Definition | None:
-        if isinstance(binding.node, (cst.FunctionDef, cst.ClassDef)):
+        if isinstance(binding.node, (syntax.FunctionDef, syntax.ClassDef)):
             return Definition(self, binding.node)
         if binding.kind is Kind.IMPORT and binding.dotted is not None:
             return self.imported(binding.dotted)
@@ -184,7 +183,7 @@ class Script:
         binding, script = self.imported_binding(dotted, depth)
         if binding is None or script is None:
             return None
-        if isinstance(binding.node, (cst.FunctionDef, cst.ClassDef)):
+        if isinstance(binding.node, (syntax.FunctionDef, syntax.ClassDef)):
             return Definition(script, binding.node)
         return None
 
@@ -209,45 +208,45 @@ class Script:
             return script.imported_binding(last.dotted, depth + 1)
         return last, script
 
-    def callee(self, call: cst.Call) -> Definition | None:
+    def callee(self, call: syntax.Call) -> Definition | None:
         """The first-party function that a call runs: a function, a method, a class's ``__init__``, an instance's
         ``forward`` or ``__call__``."""
         return self.roles.callee(call)
 
-    def call_sites(self, function: cst.FunctionDef) -> list[tuple[Script, cst.Call]]:
+    def call_sites(self, function: syntax.FunctionDef) -> list[tuple[Script, syntax.Call]]:
         """The calls of one of this file's functions, here and in the files that import this one."""
         return self.roles.call_sites(function)
 
-    def function(self, node: cst.CSTNode) -> cst.FunctionDef | None:
+    def function(self, node: syntax.Node) -> syntax.FunctionDef | None:
         """The function ``node`` stands in."""
-        found = self.source.enclosing(node, cst.FunctionDef)
-        return found if isinstance(found, cst.FunctionDef) else None
+        found = self.source.enclosing(node, syntax.FunctionDef)
+        return found if isinstance(found, syntax.FunctionDef) else None
 
     # Values
 
-    def constant(self, expression: cst.BaseExpression) -> Constant | None:
+    def constant(self, expression: syntax.BaseExpression) -> Constant | None:
         """The value of an expression, known before the script runs, and where it is set; None if it is not known."""
         return self.values.constant(expression)
 
-    def argument(self, call: cst.Call, keyword: str, position: int | None = None) -> cst.BaseExpression | None:
+    def argument(self, call: syntax.Call, keyword: str, position: int | None = None) -> syntax.BaseExpression | None:
         """The expression passed for a parameter, through ``**kwargs`` of a known dict too; None if it is not passed."""
         return self.values.argument(call, keyword, position)
 
-    def hides_arguments(self, call: cst.Call) -> bool:
+    def hides_arguments(self, call: syntax.Call) -> bool:
         """Whether a ``*args`` or ``**kwargs`` of unknown contents may pass any argument."""
         return self.values.hides_arguments(call)
 
     # Roles
 
-    def value(self, expression: cst.CSTNode) -> Value:
+    def value(self, expression: syntax.Node) -> Value:
         """What is known of an expression's value."""
         return self.roles.value(expression)
 
-    def role(self, expression: cst.CSTNode) -> Role:
+    def role(self, expression: syntax.Node) -> Role:
         """What an expression's value is."""
         return self.roles.value(expression).role
 
-    def is_device_tensor(self, expression: cst.CSTNode) -> bool:
+    def is_device_tensor(self, expression: syntax.Node) -> bool:
         """Whether an expression is a tensor that is, or may be, on a GPU."""
         value = self.roles.value(expression)
         return value.role is Role.TENSOR and value.place is not Place.HOST and self.on_gpu
@@ -266,16 +265,16 @@ class Script:
         """Whether findings in another script are reported there: it is this one, or its file is asked for too."""
         return other.path == self.path or self.program.is_asked(other.path)
 
-    def calls_everywhere(self, *names: str) -> Iterator[tuple[Script, cst.Call]]:
+    def calls_everywhere(self, *names: str) -> Iterator[tuple[Script, syntax.Call]]:
         """The calls of library functions with one of these full names in the program's scripts."""
         for script in self.everywhere(*{name.rpartition(".")[2].encode() for name in names}):
             yield from ((script, call) for call in script.calls(*names))
 
-    def calls_on(self, made: cst.Call, *methods: str) -> Iterator[tuple[Script, cst.Call]]:
+    def calls_on(self, made: syntax.Call, *methods: str) -> Iterator[tuple[Script, syntax.Call]]:
         """The calls of methods, in the program's scripts, on the object that a call makes."""
         for place in self.everywhere(*(f".{method}(".encode() for method in methods)):
             for call in place.method_calls(*methods):
-                assert isinstance(call.func, cst.Attribute)
+                assert isinstance(call.func, syntax.Attribute)
                 if any(node is made for _, node in place.roles.origins(call.func.value)):
                     yield place, call
 
@@ -298,6 +297,6 @@ class Script:
 
     # Frequency
 
-    def frequency(self, node: cst.CSTNode) -> Frequency:
+    def frequency(self, node: syntax.Node) -> Frequency:
         """How often the node runs, at most."""
         return self.loops.frequency(node)

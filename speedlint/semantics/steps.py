@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics import library
 from speedlint.semantics.loops import Does
 from speedlint.semantics.model.networks import Network, code_network, is_small, network, root_network
@@ -39,36 +38,40 @@ class Step:
     """
 
     script: Script
-    backward: cst.Call
-    loss: cst.BaseExpression
-    scaler: cst.BaseExpression | None
-    forward: cst.Call
-    statements: tuple[cst.CSTNode, ...]
-    region: cst.CSTNode
+    backward: syntax.Call
+    loss: syntax.BaseExpression
+    scaler: syntax.BaseExpression | None
+    forward: syntax.Call
+    statements: tuple[syntax.Node, ...]
+    region: syntax.Node
 
     @property
-    def turn(self) -> cst.CSTNode:
+    def turn(self) -> syntax.Node:
         """What runs once a step: the body of the loop that drives it, or the function where the loop stands elsewhere."""
         loop = self.script.loops.driving_loop(self.backward)
         return loop.body if loop is not None else self.region
 
-    def calls(self) -> Iterator[cst.Call]:
+    def calls(self) -> Iterator[syntax.Call]:
         """The calls of the step, those of functions defined within it left out."""
-        for call in self.script.source.inside(self.turn, cst.Call):
-            if self.script.source.enclosing(call, cst.FunctionDef, cst.Lambda) is _function(self.script, self.backward):
+        for call in self.script.source.inside(self.turn, syntax.Call):
+            if self.script.source.enclosing(call, syntax.FunctionDef, syntax.Lambda) is _function(
+                self.script, self.backward
+            ):
                 yield call
 
-    def optimizer_steps(self) -> list[cst.Call]:
+    def optimizer_steps(self) -> list[syntax.Call]:
         """The calls ``optimizer.step(...)`` and ``scaler.step(optimizer)`` of the step."""
         return [call for call in self.calls() if _is_optimizer_step(self.script, call)]
 
-    def clips(self) -> list[cst.Call]:
+    def clips(self) -> list[syntax.Call]:
         """The calls that clip gradients."""
         return [call for call in self.calls() if self.script.name(call.func) in CLIPS]
 
-    def backwards(self) -> list[cst.Call]:
+    def backwards(self) -> list[syntax.Call]:
         """All backward passes of the step."""
-        return [call for call in self.calls() if isinstance(call.func, cst.Attribute) and call.func.attr.value == "backward"]
+        return [
+            call for call in self.calls() if isinstance(call.func, syntax.Attribute) and call.func.attr.value == "backward"
+        ]
 
 
 def training_steps(script: Script) -> list[Step]:
@@ -81,14 +84,14 @@ def _find_steps(script: Script) -> list[Step]:
     return [step for step in found if step is not None]
 
 
-def _step(script: Script, backward: cst.Call) -> Step | None:
-    assert isinstance(backward.func, cst.Attribute)
+def _step(script: Script, backward: syntax.Call) -> Step | None:
+    assert isinstance(backward.func, syntax.Attribute)
     if script.name(backward.func) is not None or script.frequency(backward) is not Frequency.STEP:
         return None
-    loss: cst.BaseExpression = backward.func.value
-    scaler: cst.BaseExpression | None = None
+    loss: syntax.BaseExpression = backward.func.value
+    scaler: syntax.BaseExpression | None = None
     match loss:
-        case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name("scale")), args=[cst.Arg(value=inner)]):
+        case syntax.Call(func=syntax.Attribute(value=receiver, attr=syntax.Name("scale")), args=[syntax.Arg(value=inner)]):
             scaler, loss = receiver, inner
         case _ if any(arg.keyword is None for arg in backward.args):
             return None
@@ -106,20 +109,20 @@ def _step(script: Script, backward: cst.Call) -> Step | None:
     return Step(script, backward, loss, scaler, first, tuple(kept), region)
 
 
-def _first_to_run(script: Script, calls: list[cst.Call]) -> cst.Call:
+def _first_to_run(script: Script, calls: list[syntax.Call]) -> syntax.Call:
     """The first call in source order; of calls within each other, the innermost."""
     first = calls[0]
     inner = [call for call in calls if call is not first and script.source.contains(first, call)]
     return _first_to_run(script, inner) if inner else first
 
 
-def _without_gradients(script: Script, call: cst.Call) -> bool:
+def _without_gradients(script: Script, call: syntax.Call) -> bool:
     """Whether a call stands under ``no_grad``."""
     return any(
         script.is_call_to(item.item, *library.NO_GRADS)
-        and not (isinstance(item.item, cst.Call) and script.is_call_to(item.item, "torch.set_grad_enabled"))
+        and not (isinstance(item.item, syntax.Call) and script.is_call_to(item.item, "torch.set_grad_enabled"))
         for up in script.source.ancestors(call)
-        if isinstance(up, cst.With)
+        if isinstance(up, syntax.With)
         for item in up.items
     )
 
@@ -127,29 +130,29 @@ def _without_gradients(script: Script, call: cst.Call) -> bool:
 class _Origin:
     """What the value of an expression comes from, backwards through the assignments of one function, within one turn."""
 
-    def __init__(self, script: Script, backward: cst.Call) -> None:
+    def __init__(self, script: Script, backward: syntax.Call) -> None:
         self.script, self.backward = script, backward
         self.function = _function(script, backward)
         loop = script.loops.driving_loop(backward)
-        self.turn: cst.CSTNode = loop.body if loop is not None else self.function or script.source.module
-        self.statements: list[cst.CSTNode] = []
-        self.calls: list[cst.Call] = []
-        self._seen: set[cst.CSTNode] = set()
+        self.turn: syntax.Node = loop.body if loop is not None else self.function or script.source.module
+        self.statements: list[syntax.Node] = []
+        self.calls: list[syntax.Call] = []
+        self._seen: set[syntax.Node] = set()
 
-    def follow(self, expression: cst.CSTNode) -> None:
+    def follow(self, expression: syntax.Node) -> None:
         """Adds what the expression comes from."""
         if expression in self._seen:
             return
         self._seen.add(expression)
-        self.calls += [call for call in self.script.source.inside(expression, cst.Call) if call not in self.calls]
-        for name in self.script.source.inside(expression, cst.Name):
+        self.calls += [call for call in self.script.source.inside(expression, syntax.Call) if call not in self.calls]
+        for name in self.script.source.inside(expression, syntax.Name):
             parent = self.script.source.parents[name]
-            if isinstance(parent, cst.Attribute) and parent.attr is name:
+            if isinstance(parent, syntax.Attribute) and parent.attr is name:
                 self._attribute(parent)
-            elif not (isinstance(parent, cst.Arg) and parent.keyword is name):
+            elif not (isinstance(parent, syntax.Arg) and parent.keyword is name):
                 self._name(name)
 
-    def _name(self, name: cst.Name) -> None:
+    def _name(self, name: syntax.Name) -> None:
         source = self.script.source
         for binding in self.script.names.reaching(name):
             is_here = source.contains(self.turn, binding.node) and binding.effect < source.order[self.backward]
@@ -157,21 +160,21 @@ class _Origin:
                 continue
             if binding.kind in (Kind.ASSIGN, Kind.AUGMENT):
                 self.statements.append(_line(self.script, binding.node))
-            if binding.kind is Kind.AUGMENT and isinstance(binding.node, cst.Name) and binding.node not in self._seen:
+            if binding.kind is Kind.AUGMENT and isinstance(binding.node, syntax.Name) and binding.node not in self._seen:
                 self._seen.add(binding.node)
                 self._name(binding.node)
             self.follow(binding.value)
         if self.script.role(name) is Role.SEQUENCE:
             self._filled(name)
 
-    def _filled(self, name: cst.Name) -> None:
+    def _filled(self, name: syntax.Name) -> None:
         """What is appended to a list."""
         source = self.script.source
         for use in self.script.names.uses(name):
             call = source.parents[source.parents[use]]
             if (
-                isinstance(call, cst.Call)
-                and isinstance(call.func, cst.Attribute)
+                isinstance(call, syntax.Call)
+                and isinstance(call.func, syntax.Attribute)
                 and call.func.value is use
                 and call.func.attr.value in ("append", "extend")
                 and source.contains(self.turn, call)
@@ -180,10 +183,10 @@ class _Origin:
                 for arg in call.args:
                     self.follow(arg.value)
 
-    def _attribute(self, attribute: cst.Attribute) -> None:
+    def _attribute(self, attribute: syntax.Attribute) -> None:
         """Assignments to the same attribute in this turn, as in ``self.loss = ...`` and ``output, self.loss = ...``."""
         source, text = self.script.source, self.script.text(attribute)
-        for assign in source.inside(self.turn, cst.Assign):
+        for assign in source.inside(self.turn, syntax.Assign):
             if source.order[assign] < source.order[self.backward] and any(
                 target.attr.value == attribute.attr.value and self.script.text(target) == text
                 for target in attributes_set(assign)
@@ -192,28 +195,28 @@ class _Origin:
                 self.follow(assign.value)
 
 
-def attributes_set(assign: cst.Assign) -> Iterator[cst.Attribute]:
+def attributes_set(assign: syntax.Assign) -> Iterator[syntax.Attribute]:
     """The attributes that an assignment gives a value, also those in a tuple of targets."""
-    targets: list[cst.BaseExpression] = [target.target for target in assign.targets]
+    targets: list[syntax.BaseExpression] = [target.target for target in assign.targets]
     while targets:
         target = targets.pop()
-        if isinstance(target, (cst.Tuple, cst.List)):
+        if isinstance(target, (syntax.Tuple, syntax.List)):
             targets += [element.value for element in target.elements]
-        elif isinstance(target, cst.Attribute):
+        elif isinstance(target, syntax.Attribute):
             yield target
 
 
-def _line(script: Script, node: cst.CSTNode) -> cst.CSTNode:
+def _line(script: Script, node: syntax.Node) -> syntax.Node:
     return script.source.statement(node)
 
 
-def _function(script: Script, node: cst.CSTNode) -> cst.FunctionDef | None:
+def _function(script: Script, node: syntax.Node) -> syntax.FunctionDef | None:
     return script.function(node)
 
 
-def _is_optimizer_step(script: Script, call: cst.Call) -> bool:
+def _is_optimizer_step(script: Script, call: syntax.Call) -> bool:
     match call:
-        case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name("step")), args=args):
+        case syntax.Call(func=syntax.Attribute(value=receiver, attr=syntax.Name("step")), args=args):
             role = script.role(receiver)
             return role is Role.OPTIMIZER or (role is Role.SCALER and bool(args))
     return False
@@ -222,14 +225,17 @@ def _is_optimizer_step(script: Script, call: cst.Call) -> bool:
 # Forward calls
 
 
-def _is_forward(script: Script, call: cst.Call) -> bool:
+def _is_forward(script: Script, call: syntax.Call) -> bool:
     if script.name(call.func) is not None and "." not in (script.name(call.func) or ""):
         return False
     if script.role(call.func) is Role.MODULE:
         return True
     callee = script.callee(call)
     return (
-        callee is not None and isinstance(callee.node, cst.FunctionDef) and callee.name != "__init__" and runs_module(callee)
+        callee is not None
+        and isinstance(callee.node, syntax.FunctionDef)
+        and callee.name != "__init__"
+        and runs_module(callee)
     )
 
 
@@ -237,21 +243,24 @@ def runs_module(function: Definition) -> bool:
     """Whether a first-party function calls a module that is not a loss, itself or through the functions it calls."""
     script, node = function.script, function.node
     return script.once(
-        ("runs module", node), lambda: any(runs_network(script, c) for c in script.source.inside(node, cst.Call)), False
+        ("runs module", node), lambda: any(runs_network(script, c) for c in script.source.inside(node, syntax.Call)), False
     )
 
 
-def runs_network(script: Script, call: cst.Call) -> bool:
+def runs_network(script: Script, call: syntax.Call) -> bool:
     """Whether a call is one of a module that is no loss, or of a first-party function that runs one."""
     if script.role(call.func) is Role.MODULE:
         return not is_criterion(script, call)
     callee = script.callee(call)
     return (
-        callee is not None and isinstance(callee.node, cst.FunctionDef) and callee.name != "__init__" and runs_module(callee)
+        callee is not None
+        and isinstance(callee.node, syntax.FunctionDef)
+        and callee.name != "__init__"
+        and runs_module(callee)
     )
 
 
-def is_criterion(script: Script, call: cst.Call) -> bool:
+def is_criterion(script: Script, call: syntax.Call) -> bool:
     """Whether a call is one of a loss: a module without layers, or a function that runs none."""
     if script.role(call.func) is not Role.MODULE:
         return False
@@ -272,19 +281,19 @@ def updates(step: Step) -> bool:
     """Whether an optimizer steps after the backward pass, here or in a caller; a gradient may serve another purpose."""
     script = step.script
     places = [(script, step.turn)]
-    if script.loops.driving_loop(step.backward) is None and isinstance(step.region, cst.FunctionDef):
+    if script.loops.driving_loop(step.backward) is None and isinstance(step.region, syntax.FunctionDef):
         for other, call in script.call_sites(step.region):
             loop = other.loops.driving_loop(call)
             places.append((other, loop.body if loop is not None else other.function(call) or other.source.module))
     return any(
         other.loops.does(place) & Does.OPTIMIZER_STEP
-        or any(_steps_by_name(call) for call in other.source.inside(place, cst.Call))
+        or any(_steps_by_name(call) for call in other.source.inside(place, syntax.Call))
         for other, place in places
     )
 
 
-def _steps_by_name(call: cst.Call) -> bool:
-    return isinstance(call.func, cst.Attribute) and call.func.attr.value.startswith(("step", "update"))
+def _steps_by_name(call: syntax.Call) -> bool:
+    return isinstance(call.func, syntax.Attribute) and call.func.attr.value.startswith(("step", "update"))
 
 
 def modules_of(step: Step) -> list[Root]:
@@ -293,9 +302,9 @@ def modules_of(step: Step) -> list[Root]:
     named = (
         node
         for statement in step.statements
-        for kind in (cst.Name, cst.Attribute)
+        for kind in (syntax.Name, syntax.Attribute)
         for node in script.source.inside(statement, kind)
-        if not isinstance(parent := script.source.parents[node], cst.Attribute) or parent.value is node
+        if not isinstance(parent := script.source.parents[node], syntax.Attribute) or parent.value is node
     )
     found = [root for node in named if script.role(node) is Role.MODULE for root in roots(script, node)]
     return found or trained_modules(script)
@@ -309,7 +318,7 @@ def is_light(step: Step) -> bool:
         return is_small(made_of)
     has_layers = made_of.convolutions or made_of.attention or made_of.recurrent
     loop = step.script.loops.driving_loop(step.backward)
-    return not has_layers and (not isinstance(loop, cst.For) or step.script.is_call_to(loop.iter, "range"))
+    return not has_layers and (not isinstance(loop, syntax.For) or step.script.is_call_to(loop.iter, "range"))
 
 
 _ENVIRONMENTS = ("gym", "gymnasium", "envpool", "procgen", "pettingzoo", "isaacgym", "dm_control", "stable_baselines3")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-import libcst as cst
+from speedlint.facts import syntax
 
 if TYPE_CHECKING:
     from speedlint.semantics.configs import Entry
@@ -74,7 +74,7 @@ class Definition:
     """A first-party function or class."""
 
     script: Script
-    node: cst.FunctionDef | cst.ClassDef
+    node: syntax.FunctionDef | syntax.ClassDef
 
     @property
     def name(self) -> str:
@@ -87,7 +87,7 @@ class Made:
     """The call that made an object."""
 
     script: Script
-    call: cst.Call
+    call: syntax.Call
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ class Constant:
 
     value: object
     script: Script
-    node: cst.CSTNode
+    node: syntax.Node
     entry: Entry | None = None
 
     def equals(self, other: Constant) -> bool:

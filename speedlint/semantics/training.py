@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics import library
 from speedlint.semantics.model.networks import (
     Network,
@@ -75,7 +74,7 @@ _LIGHTNING = ("lightning", "pytorch_lightning")
 _LIGHTNING_LOOP = re.compile(rb"\bTrainer\b|LightningModule|LightningCLI")
 _DEPTH = 12
 
-Root = tuple[Script, cst.CSTNode]
+Root = tuple[Script, syntax.Node]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +87,9 @@ class Placement:
         further: other placements of the same module: other branches, wrapped again.
     """
 
-    call: cst.Call
-    module: cst.BaseExpression
-    further: tuple[cst.Call, ...] = ()
+    call: syntax.Call
+    module: syntax.BaseExpression
+    further: tuple[syntax.Call, ...] = ()
 
 
 # Which modules
@@ -106,11 +105,11 @@ def model_placements(script: Script) -> list[Placement]:
 
 def _find_placements(script: Script) -> list[Placement]:
     trained = {id(node) for _, node in trained_modules(script)}
-    found: list[tuple[set[int], list[cst.Call]]] = []
+    found: list[tuple[set[int], list[syntax.Call]]] = []
     for call in script.method_calls("to", "cuda"):
         if not _moves_module(script, call):
             continue
-        assert isinstance(call.func, cst.Attribute)
+        assert isinstance(call.func, syntax.Attribute)
         origin = {id(node) for _, node in roots(script, call.func.value)}
         if not origin & trained:
             continue
@@ -123,12 +122,12 @@ def _find_placements(script: Script) -> list[Placement]:
     return [
         Placement(calls[0], calls[0].func.value, tuple(calls[1:]))
         for _, calls in found
-        if isinstance(calls[0].func, cst.Attribute)
+        if isinstance(calls[0].func, syntax.Attribute)
     ]
 
 
-def _moves_module(script: Script, call: cst.Call) -> bool:
-    assert isinstance(call.func, cst.Attribute)
+def _moves_module(script: Script, call: syntax.Call) -> bool:
+    assert isinstance(call.func, syntax.Attribute)
     if script.name(call.func) is not None or script.role(call.func.value) is not Role.MODULE:
         return False
     if call.func.attr.value == "to":
@@ -153,18 +152,18 @@ def _find_trained_modules(script: Script) -> list[Root]:
 
 
 def _optimized(script: Script) -> Iterator[Root]:
-    for call in script.source.of(cst.Call):
+    for call in script.source.of(syntax.Call):
         if not _makes_optimizer(script, call):
             continue
         given = [module for arg in call.args for module in _modules_within(script, arg.value)]
-        whole = [module.value for module in given if isinstance(module, cst.Attribute)]
-        if isinstance(call.func, cst.Attribute):
+        whole = [module.value for module in given if isinstance(module, syntax.Attribute)]
+        if isinstance(call.func, syntax.Attribute):
             whole.append(call.func.value)
         for module in (*given, *(each for each in whole if script.role(each) is Role.MODULE)):
             yield from roots(script, module)
 
 
-def _makes_optimizer(script: Script, call: cst.Call) -> bool:
+def _makes_optimizer(script: Script, call: syntax.Call) -> bool:
     if not _may_make_optimizer(script, call):
         return False
     name = script.name(call.func)
@@ -174,73 +173,76 @@ def _makes_optimizer(script: Script, call: cst.Call) -> bool:
     return script.value(call).role is Role.OPTIMIZER
 
 
-def _may_make_optimizer(script: Script, call: cst.Call) -> bool:
+def _may_make_optimizer(script: Script, call: syntax.Call) -> bool:
     """Whether what is called, or what its result is bound to, is called after an optimizer: else it is not looked into."""
     parent = script.source.parents[call]
-    targets = parent.targets if isinstance(parent, cst.Assign) else ()
+    targets = parent.targets if isinstance(parent, syntax.Assign) else ()
     text = " ".join((script.text(call.func), *(script.text(target.target) for target in targets))).lower()
     return any(word in text for word in _OPTIMIZERS)
 
 
-def _modules_within(script: Script, expression: cst.BaseExpression, depth: int = 0) -> Iterator[cst.BaseExpression]:
+def _modules_within(script: Script, expression: syntax.BaseExpression, depth: int = 0) -> Iterator[syntax.BaseExpression]:
     """The modules whose parameters an optimizer's argument names, through the variables that hold them."""
-    if isinstance(expression, (cst.Name, cst.Attribute)) and script.role(expression) is Role.MODULE:
+    if isinstance(expression, (syntax.Name, syntax.Attribute)) and script.role(expression) is Role.MODULE:
         yield expression
         return
-    for call in script.source.inside(expression, cst.Call):
-        if isinstance(call.func, cst.Attribute) and call.func.attr.value in ("parameters", "named_parameters"):
+    for call in script.source.inside(expression, syntax.Call):
+        if isinstance(call.func, syntax.Attribute) and call.func.attr.value in ("parameters", "named_parameters"):
             yield call.func.value
     if depth > 4:
         return
-    for name in script.source.inside(expression, cst.Name):
+    for name in script.source.inside(expression, syntax.Name):
         for binding in _values_of(script, name):
             if binding.value is not None:
                 yield from _modules_within(script, binding.value, depth + 1)
         yield from _modules_added(script, name, depth)
 
 
-def _values_of(script: Script, name: cst.Name) -> list[Binding]:
+def _values_of(script: Script, name: syntax.Name) -> list[Binding]:
     parent = script.source.parents[name]
-    if isinstance(parent, cst.Attribute) or (isinstance(parent, cst.Arg) and parent.keyword is name):
+    if isinstance(parent, syntax.Attribute) or (isinstance(parent, syntax.Arg) and parent.keyword is name):
         return []
     return [b for b in script.names.reaching(name) if b.kind in (Kind.ASSIGN, Kind.FOR, Kind.AUGMENT)]
 
 
-def _modules_added(script: Script, name: cst.Name, depth: int) -> Iterator[cst.BaseExpression]:
+def _modules_added(script: Script, name: syntax.Name, depth: int) -> Iterator[syntax.BaseExpression]:
     """The modules whose parameters are appended to the list ``name`` stands for."""
     parent = script.source.parents[name]
-    if isinstance(parent, cst.Attribute) or (isinstance(parent, cst.Arg) and parent.keyword is name):
+    if isinstance(parent, syntax.Attribute) or (isinstance(parent, syntax.Arg) and parent.keyword is name):
         return
     for use in script.names.uses(name):
         attribute = script.source.parents[use]
         call = script.source.parents[attribute]
         if (
-            isinstance(attribute, cst.Attribute)
+            isinstance(attribute, syntax.Attribute)
             and attribute.value is use
-            and isinstance(call, cst.Call)
+            and isinstance(call, syntax.Call)
             and call.func is attribute
             and attribute.attr.value in ("append", "extend")
         ):
             for arg in call.args:
-                for inner in script.source.inside(arg, cst.Call):
-                    if isinstance(inner.func, cst.Attribute) and inner.func.attr.value in ("parameters", "named_parameters"):
+                for inner in script.source.inside(arg, syntax.Call):
+                    if isinstance(inner.func, syntax.Attribute) and inner.func.attr.value in (
+                        "parameters",
+                        "named_parameters",
+                    ):
                         yield inner.func.value
 
 
 def _set_to_train(script: Script) -> Iterator[Root]:
     for call in script.method_calls("train"):
-        assert isinstance(call.func, cst.Attribute)
+        assert isinstance(call.func, syntax.Attribute)
         if not call.args and script.role(call.func.value) is Role.MODULE:
             yield from roots(script, call.func.value)
 
 
-def same_module(script: Script, left: cst.BaseExpression, right: cst.BaseExpression) -> bool:
+def same_module(script: Script, left: syntax.BaseExpression, right: syntax.BaseExpression) -> bool:
     """Whether two expressions of a script may be the same module."""
     first = {id(node) for _, node in roots(script, left)}
     return any(id(node) in first for _, node in roots(script, right))
 
 
-def roots(script: Script, expression: cst.CSTNode) -> list[Root]:
+def roots(script: Script, expression: syntax.Node) -> list[Root]:
     """The expressions (constructions, mostly) that a module comes from, each with its script.
 
     Looks through moves, ``train()``, wrappers such as ``DataParallel`` and ``torch.compile``, variables, attributes on
@@ -251,7 +253,7 @@ def roots(script: Script, expression: cst.CSTNode) -> list[Root]:
     return list(found.values())
 
 
-def passed_through(script: Script, expression: cst.CSTNode) -> list[Root]:
+def passed_through(script: Script, expression: syntax.Node) -> list[Root]:
     """The expressions that a module passes through on its way from its roots (see ``roots``), last first: moves, wrappers,
     calls that return it."""
     seen: dict[int, Root] = {}
@@ -259,7 +261,7 @@ def passed_through(script: Script, expression: cst.CSTNode) -> list[Root]:
     return list(seen.values())
 
 
-def _collect(script: Script, node: cst.CSTNode, found: dict[int, Root], seen: dict[int, Root], depth: int) -> None:
+def _collect(script: Script, node: syntax.Node, found: dict[int, Root], seen: dict[int, Root], depth: int) -> None:
     if id(node) in seen or depth > _DEPTH:
         return
     seen[id(node)] = (script, node)
@@ -268,44 +270,44 @@ def _collect(script: Script, node: cst.CSTNode, found: dict[int, Root], seen: di
         _collect(script, inner, found, seen, depth + 1)
         return
     sources = list(_sources(script, node))
-    if not sources or isinstance(node, cst.Call):
+    if not sources or isinstance(node, syntax.Call):
         found[id(node)] = (script, node)
     for other, value in sources:
         _collect(other, value, found, seen, depth + 1)
 
 
-def _wrapped(script: Script, node: cst.CSTNode) -> cst.CSTNode | None:
+def _wrapped(script: Script, node: syntax.Node) -> syntax.Node | None:
     """The module within a move or a wrapper."""
-    if isinstance(node, cst.Attribute) and node.attr.value in ("module", "_orig_mod") and script.name(node) is None:
+    if isinstance(node, syntax.Attribute) and node.attr.value in ("module", "_orig_mod") and script.name(node) is None:
         return node.value
-    if not isinstance(node, cst.Call):
+    if not isinstance(node, syntax.Call):
         return None
     name = script.name(node.func)
     if name in library.DISTRIBUTED_WRAPPERS or name in library.COMPILERS:
         return node.args[0].value if node.args else None
-    if name is None and isinstance(node.func, cst.Attribute) and node.func.attr.value in _SAME:
+    if name is None and isinstance(node.func, syntax.Attribute) and node.func.attr.value in _SAME:
         return node.func.value
     return None
 
 
-def _sources(script: Script, node: cst.CSTNode) -> Iterator[tuple[Script, cst.CSTNode]]:
+def _sources(script: Script, node: syntax.Node) -> Iterator[tuple[Script, syntax.Node]]:
     """Where a name, attribute or call gets its value from, one step back; a binding without a value is its own source."""
     match node:
-        case cst.Name():
+        case syntax.Name():
             for binding in script.names.reaching(node):
                 yield from _binding_sources(script, binding)
-        case cst.Attribute():
+        case syntax.Attribute():
             yield from _attribute_sources(script, node)
-        case cst.Call():
+        case syntax.Call():
             definition = script.definition(node.func) or script.value(node.func).definition
-            if definition is not None and isinstance(definition.node, cst.FunctionDef):
+            if definition is not None and isinstance(definition.node, syntax.FunctionDef):
                 yield from ((definition.script, value) for value in returned(definition))
-        case cst.IfExp(body=body, orelse=orelse):
+        case syntax.IfExp(body=body, orelse=orelse):
             yield from ((script, body), (script, orelse))
 
 
-def _binding_sources(script: Script, binding: Binding) -> Iterator[tuple[Script, cst.CSTNode]]:
-    if binding.kind is Kind.PARAMETER and isinstance(binding.node, cst.Param):
+def _binding_sources(script: Script, binding: Binding) -> Iterator[tuple[Script, syntax.Node]]:
+    if binding.kind is Kind.PARAMETER and isinstance(binding.node, syntax.Param):
         yield from _passed(script, binding.node)
     elif binding.kind is Kind.IMPORT and binding.dotted is not None:
         reached, other = script.imported_binding(binding.dotted)
@@ -321,24 +323,24 @@ def _binding_sources(script: Script, binding: Binding) -> Iterator[tuple[Script,
 
 
 def taken_apart(
-    script: Script, value: cst.BaseExpression, path: tuple[int | None, ...]
-) -> Iterator[tuple[Script, cst.BaseExpression]]:
+    script: Script, value: syntax.BaseExpression, path: tuple[int | None, ...]
+) -> Iterator[tuple[Script, syntax.BaseExpression]]:
     """The part of a tuple, written out or returned by a first-party function, that a path leads to."""
     if not path:
         yield script, value
-    elif isinstance(value, (cst.Tuple, cst.List)):
+    elif isinstance(value, (syntax.Tuple, syntax.List)):
         if path[0] is not None and path[0] < len(value.elements):
             yield from taken_apart(script, value.elements[path[0]].value, path[1:])
-    elif isinstance(value, cst.Call):
+    elif isinstance(value, syntax.Call):
         definition = script.definition(value.func) or script.value(value.func).definition
-        if definition is not None and isinstance(definition.node, cst.FunctionDef):
+        if definition is not None and isinstance(definition.node, syntax.FunctionDef):
             for result in returned(definition):
                 yield from taken_apart(definition.script, result, path)
 
 
-def _passed(script: Script, parameter: cst.Param) -> Iterator[tuple[Script, cst.CSTNode]]:
-    function = script.source.enclosing(parameter, cst.FunctionDef, cst.Lambda)
-    passed = list(script.values.passed(function, parameter)) if isinstance(function, cst.FunctionDef) else []
+def _passed(script: Script, parameter: syntax.Param) -> Iterator[tuple[Script, syntax.Node]]:
+    function = script.source.enclosing(parameter, syntax.FunctionDef, syntax.Lambda)
+    passed = list(script.values.passed(function, parameter)) if isinstance(function, syntax.FunctionDef) else []
     for other, value in passed:
         if value is not None:
             yield other, value
@@ -346,7 +348,7 @@ def _passed(script: Script, parameter: cst.Param) -> Iterator[tuple[Script, cst.
         yield script, parameter
 
 
-def _attribute_sources(script: Script, node: cst.Attribute) -> Iterator[tuple[Script, cst.CSTNode]]:
+def _attribute_sources(script: Script, node: syntax.Attribute) -> Iterator[tuple[Script, syntax.Node]]:
     dotted = script.names.dotted(node)
     if dotted is not None:
         reached, other = script.imported_binding(dotted)
@@ -354,7 +356,7 @@ def _attribute_sources(script: Script, node: cst.Attribute) -> Iterator[tuple[Sc
             yield from _binding_sources(other, reached)
         return
     definition: Definition | None = script.value(node.value).definition
-    if definition is not None and isinstance(definition.node, cst.ClassDef):
+    if definition is not None and isinstance(definition.node, syntax.ClassDef):
         for other, value, path in script.roles.assigned_on_self(definition, node.attr.value):
             yield from taken_apart(other, value, path)
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
 from speedlint.semantics.script import Script
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     match call:
-        case cst.Call(func=cst.Name("exactly") as name):
+        case syntax.Call(func=syntax.Name("exactly") as name):
             start, end = script.source.span(name)
             fix = Fix((Edit(script.source.path, start, end, "print"),), Risk.EXACT)
             message = f"`{script.source.text(call)}` is slow"
             yield Finding(call, message, fix=fix, advice="write something else", level=Level.WARNING)
 
 
-RULE = Rule("TOY308", on=cst.Call, check=check, triggers=(b"exactly(",))
+RULE = Rule("TOY308", on=syntax.Call, check=check, triggers=(b"exactly(",))

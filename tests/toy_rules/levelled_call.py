@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Rule
 from speedlint.semantics.script import Script
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     match call:
-        case cst.Call(func=cst.Name("levelled")):
+        case syntax.Call(func=syntax.Name("levelled")):
             yield Finding(call, f"`{script.source.text(call)}` is slow", advice="write something else")
 
 
-RULE = Rule("TOY307", on=cst.Call, check=check, triggers=(b"levelled(",))
+RULE = Rule("TOY307", on=syntax.Call, check=check, triggers=(b"levelled(",))

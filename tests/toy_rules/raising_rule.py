@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Rule
 from speedlint.semantics.script import Script
 
 
-def check(call: cst.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     match call:
-        case cst.Call(func=cst.Name("crash")):
+        case syntax.Call(func=syntax.Name("crash")):
             raise KeyError(script.source.text(call))
             yield
 
 
-RULE = Rule("TOY304", on=cst.Call, check=check, triggers=(b"crash(",))
+RULE = Rule("TOY304", on=syntax.Call, check=check, triggers=(b"crash(",))

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics import library
 from speedlint.source import is_none
 
@@ -38,25 +37,25 @@ class Setting:
     """One assignment to a switch; ``value`` is None where it is not known before the run."""
 
     script: Script
-    assign: cst.Assign
+    assign: syntax.Assign
     value: bool | None
 
 
 def settings(script: Script, switch: str) -> Iterator[Setting]:
     """Where ``torch.backends.cudnn.<switch>`` is set in this file."""
-    for assign in script.source.of(cst.Assign):
+    for assign in script.source.of(syntax.Assign):
         if any(script.name(target.target) == f"{_CUDNN}.{switch}" for target in assign.targets):
             constant = script.constant(assign.value)
             known = constant is not None and isinstance(constant.value, (bool, int))
             yield Setting(script, assign, bool(constant.value) if constant is not None and known else None)
 
 
-def is_undone(script: Script, assign: cst.Assign, switch: str) -> bool:
+def is_undone(script: Script, assign: syntax.Assign, switch: str) -> bool:
     """Whether a line further down that surely runs as well sets the switch again."""
     source = script.source
     for setting in settings(script, switch):
         later = setting.assign
-        same = source.enclosing(later, cst.FunctionDef) is source.enclosing(assign, cst.FunctionDef)
+        same = source.enclosing(later, syntax.FunctionDef) is source.enclosing(assign, syntax.FunctionDef)
         block = source.parents[source.statement(later)]
         runs_too = source.contains(block, assign) or _same_condition(script, source.parents[block], assign)
         if same and source.order[later] > source.order[assign] and runs_too:
@@ -64,10 +63,14 @@ def is_undone(script: Script, assign: cst.Assign, switch: str) -> bool:
     return False
 
 
-def _same_condition(script: Script, branch: cst.CSTNode, assign: cst.Assign) -> bool:
+def _same_condition(script: Script, branch: syntax.Node, assign: syntax.Assign) -> bool:
     """Whether an assignment stands under an ``if`` that asks just what ``branch`` asks."""
-    around = script.source.enclosing(assign, cst.If)
-    if not isinstance(branch, cst.If) or not isinstance(around, cst.If) or not script.source.contains(around.body, assign):
+    around = script.source.enclosing(assign, syntax.If)
+    if (
+        not isinstance(branch, syntax.If)
+        or not isinstance(around, syntax.If)
+        or not script.source.contains(around.body, assign)
+    ):
         return False
     return script.text(branch.test) == script.text(around.test)
 
@@ -83,7 +86,7 @@ def may_be_on(script: Script, switch: str) -> bool:
     )
 
 
-def _is_off(script: Script, value: cst.BaseExpression) -> bool:
+def _is_off(script: Script, value: syntax.BaseExpression) -> bool:
     constant = script.constant(value)
     return constant is not None and not constant.value
 
@@ -93,22 +96,22 @@ def is_on_in_program(script: Script, switch: str) -> bool:
     return any(may_be_on(one, switch) for one in script.everywhere(switch.encode()))
 
 
-def is_for_reproducibility(script: Script, node: cst.CSTNode) -> bool:
+def is_for_reproducibility(script: Script, node: syntax.Node) -> bool:
     """Whether a statement serves to make runs repeatable: it stands in code named for that, or beside the seeds."""
     return is_named_for_reproducibility(script, node) or seeds(script, script.source.parents[script.source.statement(node)])
 
 
-def is_named_for_reproducibility(script: Script, node: cst.CSTNode) -> bool:
+def is_named_for_reproducibility(script: Script, node: syntax.Node) -> bool:
     """Whether the statement stands in a function, or under a condition, that speaks of seeds or determinism."""
     for up in script.source.ancestors(node):
-        if isinstance(up, cst.If) and _mentions(script, up.test):
+        if isinstance(up, syntax.If) and _mentions(script, up.test):
             return True
-        if isinstance(up, cst.FunctionDef):
+        if isinstance(up, syntax.FunctionDef):
             return _is_named(up.name.value)
     return False
 
 
-def seeds(script: Script, block: cst.CSTNode) -> bool:
+def seeds(script: Script, block: syntax.Node) -> bool:
     """Whether a block itself, not a function or loop within it, seeds a random generator."""
     for name in _SEEDERS:
         for call in script.calls(name):
@@ -118,15 +121,15 @@ def seeds(script: Script, block: cst.CSTNode) -> bool:
     return False
 
 
-def _mentions(script: Script, test: cst.BaseExpression) -> bool:
-    return any(_is_named(name.value) for name in script.source.inside(test, cst.Name))
+def _mentions(script: Script, test: syntax.BaseExpression) -> bool:
+    return any(_is_named(name.value) for name in script.source.inside(test, syntax.Name))
 
 
 def _is_named(name: str) -> bool:
     return any(word in name.lower() for word in _REPRODUCIBLE)
 
 
-def is_without_gpu(script: Script, node: cst.CSTNode) -> bool:
+def is_without_gpu(script: Script, node: syntax.Node) -> bool:
     """Whether a line runs only where there is no GPU: in the ``else`` of ``if torch.cuda.is_available()``."""
     return script.loops.guards.is_without_gpu(node)
 
@@ -140,12 +143,12 @@ def is_settled(script: Script) -> bool:
     )
 
 
-def is_conditional(script: Script, node: cst.CSTNode) -> bool:
+def is_conditional(script: Script, node: syntax.Node) -> bool:
     """Whether a node stands under an ``if`` that is no ``__main__`` guard, within its function."""
     for up in script.source.ancestors(node):
-        if isinstance(up, cst.FunctionDef):
+        if isinstance(up, syntax.FunctionDef):
             return False
-        if isinstance(up, cst.If) and "__name__" not in script.text(up.test):
+        if isinstance(up, syntax.If) and "__name__" not in script.text(up.test):
             return True
     return False
 
@@ -160,12 +163,12 @@ def shapes_are_fixed(script: Script) -> bool:
     return not any(_is_uneven(one, call) for one, call in loaders)
 
 
-def _is_uneven(script: Script, call: cst.Call) -> bool:
+def _is_uneven(script: Script, call: syntax.Call) -> bool:
     """Whether a loader may hand out batches of several shapes: its own collating, or samples one by one."""
     collate, size = script.argument(call, "collate_fn"), script.argument(call, "batch_size", 1)
     if collate is not None and not is_none(collate):
         return True
-    return (script.hides_arguments(call) and size is None) or (isinstance(size, cst.Integer) and size.value == "1")
+    return (script.hides_arguments(call) and size is None) or (isinstance(size, syntax.Integer) and size.value == "1")
 
 
 def is_planar(script: Script) -> bool:
@@ -173,18 +176,18 @@ def is_planar(script: Script) -> bool:
     return any(_PLANAR.search(one.source.data) for one in script.everywhere(*_PLANAR_MARKS))
 
 
-def is_shallow(script: Script, module: cst.CSTNode) -> bool:
+def is_shallow(script: Script, module: syntax.Node) -> bool:
     """Whether a network is one class with one or two convolutions, none of them in a loop."""
     from speedlint.semantics.training import network, roots
 
     convolutions = network(script, module).convolutions
     for one, node in roots(script, module):
         definition = one.value(node).definition
-        if definition is None or any(True for _ in definition.script.source.inside(definition.node, cst.For)):
+        if definition is None or any(True for _ in definition.script.source.inside(definition.node, syntax.For)):
             return False
         own = [
             call
-            for call in definition.script.source.inside(definition.node, cst.Call)
+            for call in definition.script.source.inside(definition.node, syntax.Call)
             if (definition.script.name(call.func) or "").startswith("torch.nn.Conv")
         ]
         if not 0 < len(own) <= _SHALLOW or len(own) != convolutions:
@@ -192,14 +195,14 @@ def is_shallow(script: Script, module: cst.CSTNode) -> bool:
     return True
 
 
-def outermost(script: Script, node: cst.CSTNode) -> cst.CSTNode:
+def outermost(script: Script, node: syntax.Node) -> syntax.Node:
     """The outermost statement around a node that stands in its function's own block, or under the ``__main__`` guard."""
-    found: cst.CSTNode = script.source.statement(node)
+    found: syntax.Node = script.source.statement(node)
     for up in script.source.ancestors(found):
-        if isinstance(up, (cst.FunctionDef, cst.ClassDef, cst.Module, cst.For, cst.While)):
+        if isinstance(up, (syntax.FunctionDef, syntax.ClassDef, syntax.Module, syntax.For, syntax.While)):
             break
-        if isinstance(up, cst.If) and "__name__" in script.text(up.test):
+        if isinstance(up, syntax.If) and "__name__" in script.text(up.test):
             break
-        if isinstance(up, cst.BaseStatement):
+        if isinstance(up, syntax.BaseStatement):
             found = up
     return found

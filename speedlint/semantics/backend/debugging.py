@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics.loops import Does
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import FREQUENT, Frequency
@@ -21,76 +20,76 @@ _FEW = 200
 _CAUGHT = ("RuntimeError", "Exception", "BaseException")
 
 
-def context(script: Script, call: cst.Call) -> cst.With | None:
+def context(script: Script, call: syntax.Call) -> syntax.With | None:
     """The ``with`` that a call is an item of, itself, as one side of ``a if x else b``, or by a variable."""
     for up in script.source.ancestors(call):
-        if isinstance(up, cst.WithItem):
+        if isinstance(up, syntax.WithItem):
             around = script.source.parents[up]
-            return around if isinstance(around, cst.With) else None
-        if not isinstance(up, cst.IfExp):
+            return around if isinstance(around, syntax.With) else None
+        if not isinstance(up, syntax.IfExp):
             return None
     return None
 
 
-def slows_training(script: Script, around: cst.With) -> bool:
+def slows_training(script: Script, around: syntax.With) -> bool:
     """Whether training steps are taken within a ``with``, or it is itself entered in each step."""
     if script.frequency(around) in FREQUENT:
         return bool(script.loops.does(around.body) & (Does.BACKWARD | Does.TRAINS | Does.OPTIMIZER_STEP))
     return bool(script.loops.does(around.body) & Does.TRAINS)
 
 
-def is_around_training(script: Script, profiler: cst.Call) -> bool:
+def is_around_training(script: Script, profiler: syntax.Call) -> bool:
     """Whether a profiler that is made here runs while a whole training, or each step, does."""
     around = context(script, profiler)
     if around is not None:
         return slows_training(script, around) and not _is_measurement(script, around.body)
     match script.source.parents[profiler]:
-        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as name)]):
+        case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Name() as name)]):
             return any(_runs_while_training(script, name, use) for use in script.names.uses(name))
     return False
 
 
-def _runs_while_training(script: Script, name: cst.Name, use: cst.Name) -> bool:
+def _runs_while_training(script: Script, name: syntax.Name, use: syntax.Name) -> bool:
     """Whether a use enters or starts the profiler, and training follows before it is stopped."""
     source, parent = script.source, script.source.parents[use]
-    if isinstance(parent, cst.WithItem) and isinstance(around := source.parents[parent], cst.With):
+    if isinstance(parent, syntax.WithItem) and isinstance(around := source.parents[parent], syntax.With):
         return slows_training(script, around) and not _is_measurement(script, around.body)
-    if not (isinstance(parent, cst.Attribute) and parent.attr.value in ("start", "__enter__")):
+    if not (isinstance(parent, syntax.Attribute) and parent.attr.value in ("start", "__enter__")):
         return False
     block, begins = source.parents[source.statement(use)], source.order[use]
     ends = [
         source.order[other]
         for other in script.names.uses(name)
-        if isinstance(stop := source.parents[other], cst.Attribute) and stop.attr.value in ("stop", "__exit__")
+        if isinstance(stop := source.parents[other], syntax.Attribute) and stop.attr.value in ("stop", "__exit__")
     ]
     until = min((each for each in ends if each > begins), default=source.last(block))
     followed = [each for each in getattr(block, "body", ()) if begins < source.order[each] < until]
     return any(_trains(script, each) and not _is_measurement(script, each) for each in followed)
 
 
-def _trains(script: Script, statement: cst.CSTNode) -> bool:
-    if isinstance(statement, (cst.For, cst.While)):
+def _trains(script: Script, statement: syntax.Node) -> bool:
+    if isinstance(statement, (syntax.For, syntax.While)):
         return script.loops.kind(statement) is Frequency.STEP or bool(script.loops.does(statement.body) & Does.TRAINS)
     return bool(script.loops.does(statement) & Does.TRAINS)
 
 
-def _is_measurement(script: Script, block: cst.CSTNode) -> bool:
+def _is_measurement(script: Script, block: syntax.Node) -> bool:
     """Whether the steps in a block are few: a loop that is left early, or counts to a small number."""
-    if any(True for kind in (cst.Break, cst.Return) for _ in script.source.inside(block, kind)):
+    if any(True for kind in (syntax.Break, syntax.Return) for _ in script.source.inside(block, kind)):
         return True
-    for loop in script.source.inside(block, cst.For):
-        if isinstance(loop.iter, cst.Call) and script.name(loop.iter.func) in ("range", "itertools.islice"):
+    for loop in script.source.inside(block, syntax.For):
+        if isinstance(loop.iter, syntax.Call) and script.name(loop.iter.func) in ("range", "itertools.islice"):
             known = script.constant(loop.iter.args[-1].value) if loop.iter.args else None
             if known is not None and isinstance(known.value, int) and known.value <= _FEW and _steps(script, loop):
                 return True
     return False
 
 
-def _steps(script: Script, loop: cst.For) -> bool:
+def _steps(script: Script, loop: syntax.For) -> bool:
     return script.loops.kind(loop) is Frequency.STEP
 
 
-def is_undone(script: Script, call: cst.Call, setters: tuple[str, ...] = SETTERS) -> bool:
+def is_undone(script: Script, call: syntax.Call, setters: tuple[str, ...] = SETTERS) -> bool:
     """Whether a call further down in the same function, which surely runs as well, switches the same thing off."""
     source = script.source
     return any(
@@ -101,7 +100,7 @@ def is_undone(script: Script, call: cst.Call, setters: tuple[str, ...] = SETTERS
         and (known := script.constant(value)) is not None
         and known.value is False
         for other in script.calls(*setters)
-        if isinstance(source.parents[other], cst.Expr)
+        if isinstance(source.parents[other], syntax.Expr)
     )
 
 
@@ -114,14 +113,14 @@ def _goes_on(script: Script) -> bool:
     return any(
         script.loops.does(each.body) & (Does.BACKWARD | Does.TRAINS)
         and any(_catches(script, handler) for handler in each.handlers)
-        for each in script.source.of(cst.Try)
+        for each in script.source.of(syntax.Try)
     )
 
 
-def _catches(script: Script, handler: cst.ExceptHandler) -> bool:
-    if isinstance(last_statement(handler.body), cst.Raise):
+def _catches(script: Script, handler: syntax.ExceptHandler) -> bool:
+    if isinstance(last_statement(handler.body), syntax.Raise):
         return False
     kinds = [handler.type] if handler.type is not None else []
-    if len(kinds) == 1 and isinstance(kinds[0], cst.Tuple):
+    if len(kinds) == 1 and isinstance(kinds[0], syntax.Tuple):
         kinds = [element.value for element in kinds[0].elements]
     return not kinds or any(script.name(kind) in _CAUGHT or script.text(kind) in _CAUGHT for kind in kinds)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import libcst as cst
-
 from speedlint.edits import CannotEdit, delete_statement
+from speedlint.facts import syntax
 from speedlint.rule import Edit
 from speedlint.semantics.backend import intent
 from speedlint.semantics.backend.intent import Intent
@@ -31,8 +30,8 @@ class Setting:
     """
 
     script: Script
-    node: cst.Assign | cst.Call | cst.DictElement | cst.Arg
-    key: cst.BaseExpression | None
+    node: syntax.Assign | syntax.Call | syntax.DictElement | syntax.Arg
+    key: syntax.BaseExpression | None
     name: str
     value: str | None
     is_written: bool
@@ -40,7 +39,7 @@ class Setting:
 
 def settings(script: Script, *names: str) -> Iterator[Setting]:
     """Where this file sets one of the variables, in source order of each form: assignments, calls, updates."""
-    for assign in script.source.of(cst.Assign):
+    for assign in script.source.of(syntax.Assign):
         for target in assign.targets:
             key = _key_of(script, target.target)
             if key is not None:
@@ -54,37 +53,37 @@ def settings(script: Script, *names: str) -> Iterator[Setting]:
 
 def _updates(
     script: Script,
-) -> Iterator[tuple[cst.DictElement | cst.Arg, cst.BaseExpression | None, cst.BaseExpression]]:
+) -> Iterator[tuple[syntax.DictElement | syntax.Arg, syntax.BaseExpression | None, syntax.BaseExpression]]:
     """The entries of ``os.environ.update(...)`` and of ``os.environ |= {...}``."""
     given = [arg for call in script.calls(_UPDATE) for arg in call.args]
     for arg in given:
         if arg.keyword is not None:
             yield arg, None, arg.value
     dicts = [arg.value for arg in given if arg.keyword is None]
-    dicts += [each.value for each in script.source.of(cst.AugAssign) if script.name(each.target) == _ENVIRON]
+    dicts += [each.value for each in script.source.of(syntax.AugAssign) if script.name(each.target) == _ENVIRON]
     for written in dicts:
         for _, value in script.roles.origins(written):
-            for element in value.elements if isinstance(value, cst.Dict) and value in script.source.parents else ():
-                if isinstance(element, cst.DictElement):
+            for element in value.elements if isinstance(value, syntax.Dict) and value in script.source.parents else ():
+                if isinstance(element, syntax.DictElement):
                     yield element, element.key, element.value
 
 
-def _key_of(script: Script, target: cst.CSTNode) -> cst.BaseExpression | None:
+def _key_of(script: Script, target: syntax.Node) -> syntax.BaseExpression | None:
     match target:
-        case cst.Subscript(value=base, slice=[cst.SubscriptElement(slice=cst.Index(value=key))]):
+        case syntax.Subscript(value=base, slice=[syntax.SubscriptElement(slice=syntax.Index(value=key))]):
             return key if script.name(base) == _ENVIRON else None
     return None
 
 
 def _setting(
     script: Script,
-    node: cst.Assign | cst.Call | cst.DictElement | cst.Arg,
-    key: cst.BaseExpression | None,
-    value: cst.BaseExpression,
+    node: syntax.Assign | syntax.Call | syntax.DictElement | syntax.Arg,
+    key: syntax.BaseExpression | None,
+    value: syntax.BaseExpression,
     names: tuple[str, ...],
 ) -> Iterator[Setting]:
     said = script.constant(key) if key is not None else None
-    name = said.value if said is not None else node.keyword.value if isinstance(node, cst.Arg) and node.keyword else None
+    name = said.value if said is not None else node.keyword.value if isinstance(node, syntax.Arg) and node.keyword else None
     if isinstance(name, str) and name in names:
         known = script.constant(value)
         text = str(known.value) if known is not None else None
@@ -111,17 +110,17 @@ def is_undone(setting: Setting) -> bool:
     )
 
 
-def _removals(script: Script, name: str) -> Iterator[cst.CSTNode]:
+def _removals(script: Script, name: str) -> Iterator[syntax.Node]:
     for call in script.calls(f"{_ENVIRON}.pop", "os.unsetenv"):
         if call.args and _says(script, call.args[0].value, name):
             yield call
-    for statement in script.source.of(cst.Del):
+    for statement in script.source.of(syntax.Del):
         key = _key_of(script, statement.target)
         if key is not None and _says(script, key, name):
             yield statement
 
 
-def _says(script: Script, expression: cst.BaseExpression, name: str) -> bool:
+def _says(script: Script, expression: syntax.BaseExpression, name: str) -> bool:
     said = script.constant(expression)
     return said is not None and said.value == name
 
@@ -135,27 +134,27 @@ def _mentions(script: Script, name: str) -> bool:
     keys = {setting.key for setting in settings(script, name)}
     return any(
         string.evaluated_value == name and string not in keys and not _is_stored_under(script, string)
-        for string in script.source.of(cst.SimpleString)
+        for string in script.source.of(syntax.SimpleString)
     )
 
 
-def _is_stored_under(script: Script, string: cst.SimpleString) -> bool:
+def _is_stored_under(script: Script, string: syntax.SimpleString) -> bool:
     """Whether something is only stored under the name, as in ``other["NAME"] = "1"``."""
     index = script.source.parents[string]
-    subscript = script.source.enclosing(string, cst.Subscript)
-    return isinstance(index, cst.Index) and isinstance(script.source.parents.get(subscript or index), cst.AssignTarget)
+    subscript = script.source.enclosing(string, syntax.Subscript)
+    return isinstance(index, syntax.Index) and isinstance(script.source.parents.get(subscript or index), syntax.AssignTarget)
 
 
 def dropped(setting: Setting) -> tuple[Edit, ...]:
     """The edits that take a setting away. Raises CannotEdit where something may rely on it, or it is part of more."""
     script, node = setting.script, setting.node
-    if isinstance(node, (cst.DictElement, cst.Arg)):
+    if isinstance(node, (syntax.DictElement, syntax.Arg)):
         raise CannotEdit("it is one of several in a dict")
-    if isinstance(node, cst.Assign) and len(node.targets) > 1:
+    if isinstance(node, syntax.Assign) and len(node.targets) > 1:
         raise CannotEdit("the same line sets something else")
-    if isinstance(node, cst.Call) and not isinstance(script.source.parents[node], cst.Expr):
+    if isinstance(node, syntax.Call) and not isinstance(script.source.parents[node], syntax.Expr):
         raise CannotEdit("its result is used")
     if may_be_read(script, setting.name):
         raise CannotEdit("the program names the variable elsewhere")
-    statement = node if isinstance(node, cst.Assign) else script.source.parents[node]
+    statement = node if isinstance(node, syntax.Assign) else script.source.parents[node]
     return delete_statement(script.source, streams.whole_branch(script, statement))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import enum
 import re
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics.script import Script
 from speedlint.source import last_statement
 
@@ -33,14 +32,14 @@ class Intent(enum.IntEnum):
     ALWAYS = 2
 
 
-def of(script: Script, node: cst.CSTNode, depth: int = _DEPTH) -> Intent:
+def of(script: Script, node: syntax.Node, depth: int = _DEPTH) -> Intent:
     """When the node runs: the conditions around it and around the calls of its function decide."""
     if script.loops.guards.is_without_gpu(node):
         return Intent.NEVER
     found, child = Intent.ALWAYS, node
     for up in script.source.ancestors(node):
         found = min(found, _limit(script, up, child))
-        if isinstance(up, cst.FunctionDef) and child is up.body:
+        if isinstance(up, syntax.FunctionDef) and child is up.body:
             if _ASKED.search(up.name.value):
                 found = min(found, Intent.CHOSEN)
             return min(found, _of_calls(script, up, depth))
@@ -48,55 +47,58 @@ def of(script: Script, node: cst.CSTNode, depth: int = _DEPTH) -> Intent:
     return found
 
 
-def _of_calls(script: Script, function: cst.FunctionDef, depth: int) -> Intent:
+def _of_calls(script: Script, function: syntax.FunctionDef, depth: int) -> Intent:
     """The intent of the call that asks least."""
     if not depth:
         return Intent.ALWAYS
     return max((of(other, call, depth - 1) for other, call in script.call_sites(function)), default=Intent.ALWAYS)
 
 
-def _limit(script: Script, up: cst.CSTNode, child: cst.CSTNode) -> Intent:
+def _limit(script: Script, up: syntax.Node, child: syntax.Node) -> Intent:
     match up:
-        case cst.If() if child is up.body:
+        case syntax.If() if child is up.body:
             return _under(script, up.test)
-        case cst.IfExp() if child is not up.test:
+        case syntax.IfExp() if child is not up.test:
             return _under(script, up.test)
-        case cst.BooleanOperation() if child is up.right:
+        case syntax.BooleanOperation() if child is up.right:
             return _under(script, up.left)
-        case cst.Else() if isinstance(branch := script.source.parents[up], cst.If):
+        case syntax.Else() if isinstance(branch := script.source.parents[up], syntax.If):
             return max(_under(script, branch.test), Intent.CHOSEN)
-        case cst.If() if child is up.orelse:
+        case syntax.If() if child is up.orelse:
             return max(_under(script, up.test), Intent.CHOSEN)
-        case cst.ExceptHandler():
+        case syntax.ExceptHandler():
             return Intent.NEVER
-        case cst.IndentedBlock():
+        case syntax.IndentedBlock():
             return _left_by_return(script, up, child)
     return Intent.ALWAYS
 
 
-def _under(script: Script, test: cst.BaseExpression) -> Intent:
-    if isinstance(test, (cst.Name, cst.Integer)) and script.text(test) in ("True", "1"):
+def _under(script: Script, test: syntax.BaseExpression) -> Intent:
+    if isinstance(test, (syntax.Name, syntax.Integer)) and script.text(test) in ("True", "1"):
         return Intent.ALWAYS
     known = script.constant(test)
     if known is not None and not known.value and not _is_option(known.script, known.node):
         return Intent.NEVER
     text = script.text(test)
-    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not) and _GPU.search(text):
+    if isinstance(test, syntax.UnaryOperation) and isinstance(test.operator, syntax.Not) and _GPU.search(text):
         return Intent.NEVER
     return Intent.ALWAYS if _MACHINE.search(text) and not _ASKED.search(text) else Intent.CHOSEN
 
 
-def _is_option(script: Script, node: cst.CSTNode) -> bool:
+def _is_option(script: Script, node: syntax.Node) -> bool:
     """Whether a value is the default of an option or of a parameter, which the run may set."""
-    return isinstance(node, cst.Call) or script.source.enclosing(node, cst.Call, cst.Param, cst.ClassDef) is not None
+    return (
+        isinstance(node, syntax.Call)
+        or script.source.enclosing(node, syntax.Call, syntax.Param, syntax.ClassDef) is not None
+    )
 
 
-def _left_by_return(script: Script, block: cst.IndentedBlock, child: cst.CSTNode) -> Intent:
+def _left_by_return(script: Script, block: syntax.IndentedBlock, child: syntax.Node) -> Intent:
     """What ``if not debug: return`` above a statement leaves of its runs."""
     found = Intent.ALWAYS
     for statement in block.body:
         if statement is child:
             break
-        if isinstance(statement, cst.If) and isinstance(last_statement(statement.body), cst.Return):
+        if isinstance(statement, syntax.If) and isinstance(last_statement(statement.body), syntax.Return):
             found = min(found, max(_under(script, statement.test), Intent.CHOSEN))
     return found

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.source import is_none
 
 if TYPE_CHECKING:
@@ -30,17 +29,17 @@ def changes_nothing(found: Loader) -> bool:
     generator = found.parameter("generator")
     if generator is None and found.setting("persistent_workers").is_off:
         return True
-    if generator is not None and not isinstance(generator, cst.Call) and not is_none(generator):
+    if generator is not None and not isinstance(generator, syntax.Call) and not is_none(generator):
         return False
     return found.is_followed and bool(found.starts) and all(_runs_to_its_end(start) for start in found.starts)
 
 
-def _is_true(script: Script, expression: cst.BaseExpression) -> bool:
+def _is_true(script: Script, expression: syntax.BaseExpression) -> bool:
     known = script.constant(expression)
     return known is not None and known.value is True
 
 
-def _is_own(script: Script, sampler: cst.BaseExpression | None) -> bool:
+def _is_own(script: Script, sampler: syntax.BaseExpression | None) -> bool:
     """Whether a sampler is absent, or certainly one of torch's."""
     if sampler is None or is_none(sampler):
         return True
@@ -48,10 +47,10 @@ def _is_own(script: Script, sampler: cst.BaseExpression | None) -> bool:
     return bool(found) and all(_is_made_by_torch(place, node) for place, node in found)
 
 
-def _is_made_by_torch(script: Script, node: cst.BaseExpression) -> bool:
-    if isinstance(node, cst.IfExp):
+def _is_made_by_torch(script: Script, node: syntax.BaseExpression) -> bool:
+    if isinstance(node, syntax.IfExp):
         return _is_own(script, node.body) and _is_own(script, node.orelse)
-    if not isinstance(node, cst.Call) or not (script.name(node.func) or "").startswith("torch.utils.data."):
+    if not isinstance(node, syntax.Call) or not (script.name(node.func) or "").startswith("torch.utils.data."):
         return is_none(node)
     is_batches = (script.name(node.func) or "").endswith(".BatchSampler")
     return not is_batches or _is_own(script, script.argument(node, "sampler", 0))
@@ -61,14 +60,16 @@ def _runs_to_its_end(start: Start) -> bool:
     """Whether a place that reads the loader is a loop, comprehension or list that nothing leaves before its end."""
     script, node = start.script, start.node
     source = script.source
-    if isinstance(node, cst.Call):
+    if isinstance(node, syntax.Call):
         return script.name(node.func) in ("list", "tuple")
-    if not isinstance(node, (cst.For, cst.CompFor)):
+    if not isinstance(node, (syntax.For, syntax.CompFor)):
         return False
-    if any(script.name(call.func) in _SHORTENS for call in source.inside(node.iter, cst.Call)):
+    if any(script.name(call.func) in _SHORTENS for call in source.inside(node.iter, syntax.Call)):
         return False
-    if isinstance(node, cst.CompFor):
+    if isinstance(node, syntax.CompFor):
         return True
-    leaves: list[cst.CSTNode] = [*source.inside(node.body, cst.Return), *source.inside(node.body, cst.Yield)]
-    leaves += [each for each in source.inside(node.body, cst.Break) if source.enclosing(each, cst.For, cst.While) is node]
+    leaves: list[syntax.Node] = [*source.inside(node.body, syntax.Return), *source.inside(node.body, syntax.Yield)]
+    leaves += [
+        each for each in source.inside(node.body, syntax.Break) if source.enclosing(each, syntax.For, syntax.While) is node
+    ]
     return not leaves

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics.dtypes import is_scalar
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
@@ -47,11 +46,11 @@ class ArrayList:
         is_filled: whether it certainly holds one at least.
     """
 
-    elements: tuple[cst.BaseExpression, ...]
+    elements: tuple[syntax.BaseExpression, ...]
     is_filled: bool
 
 
-def array_list(script: Script, expression: cst.BaseExpression) -> ArrayList | None:
+def array_list(script: Script, expression: syntax.BaseExpression) -> ArrayList | None:
     """The list of arrays that an expression is; None for anything else, or where that is not certain."""
     found = _listed(script, expression)
     if found is None or not found.elements or not all(is_array(script, element) for element in found.elements):
@@ -60,29 +59,29 @@ def array_list(script: Script, expression: cst.BaseExpression) -> ArrayList | No
     return None if is_short and all(_is_small(script, element) for element in found.elements) else found
 
 
-def _listed(script: Script, expression: cst.BaseExpression) -> ArrayList | None:
+def _listed(script: Script, expression: syntax.BaseExpression) -> ArrayList | None:
     match expression:
-        case cst.List(elements=elements) | cst.Tuple(elements=elements):
-            if any(isinstance(element, cst.StarredElement) for element in elements):
+        case syntax.List(elements=elements) | syntax.Tuple(elements=elements):
+            if any(isinstance(element, syntax.StarredElement) for element in elements):
                 return None
             return ArrayList(tuple(element.value for element in elements), bool(elements))
-        case cst.ListComp(elt=element):
+        case syntax.ListComp(elt=element):
             return ArrayList((element,), False)
-        case cst.Name():
+        case syntax.Name():
             return _gathered(script, expression)
     return None
 
 
-def _gathered(script: Script, name: cst.Name) -> ArrayList | None:
+def _gathered(script: Script, name: syntax.Name) -> ArrayList | None:
     """The list that a variable holds, with what is appended to it, where nothing else may change it."""
     bindings = script.names.reaching(name)
     if len(bindings) != 1 or bindings[0].kind is not Kind.ASSIGN or bindings[0].path or bindings[0].value is None:
         return None
     value, scope = bindings[0].value, script.names.scope(name)
     start = ArrayList((), False) if script.text(value) in ("[]", "list()") else _listed(script, value)
-    if start is None or isinstance(value, cst.Name) or scope.lookup(name.value) is not scope:
+    if start is None or isinstance(value, syntax.Name) or scope.lookup(name.value) is not scope:
         return None
-    appended: list[cst.BaseExpression] = []
+    appended: list[syntax.BaseExpression] = []
     for use in script.names.uses(name):
         if bindings[0] not in script.names.reaching(use) or use is bindings[0].node:
             continue
@@ -94,59 +93,66 @@ def _gathered(script: Script, name: cst.Name) -> ArrayList | None:
     return ArrayList((*start.elements, *appended), start.is_filled)
 
 
-def _appended(script: Script, use: cst.Name) -> cst.BaseExpression | None:
+def _appended(script: Script, use: syntax.Name) -> syntax.BaseExpression | None:
     attribute = script.source.parents[use]
     call = script.source.parents[attribute]
     match call:
-        case cst.Call(func=cst.Attribute(attr=cst.Name("append")) as func, args=[cst.Arg(value=value)]) if func is attribute:
+        case syntax.Call(func=syntax.Attribute(attr=syntax.Name("append")) as func, args=[syntax.Arg(value=value)]) if (
+            func is attribute
+        ):
             return value
     return None
 
 
-def _only_reads(script: Script, use: cst.Name) -> bool:
+def _only_reads(script: Script, use: syntax.Name) -> bool:
     """Whether a use leaves the list as it is: an argument of a library's function, an index, a condition, a loop over it."""
     parent = script.source.parents[use]
-    if isinstance(parent, cst.Arg):
+    if isinstance(parent, syntax.Arg):
         call = script.source.parents[parent]
-        return isinstance(call, cst.Call) and script.callee(call) is None and script.name(call.func) is not None
-    if isinstance(parent, cst.Subscript) and parent.value is use:
-        return not isinstance(script.source.parents[parent], (cst.AssignTarget, cst.AugAssign, cst.Del))
-    return isinstance(parent, (cst.For, cst.CompFor, cst.If, cst.IfExp, cst.UnaryOperation, cst.Return, cst.AssignTarget))
+        return isinstance(call, syntax.Call) and script.callee(call) is None and script.name(call.func) is not None
+    if isinstance(parent, syntax.Subscript) and parent.value is use:
+        return not isinstance(script.source.parents[parent], (syntax.AssignTarget, syntax.AugAssign, syntax.Del))
+    return isinstance(
+        parent,
+        (syntax.For, syntax.CompFor, syntax.If, syntax.IfExp, syntax.UnaryOperation, syntax.Return, syntax.AssignTarget),
+    )
 
 
 # Arrays
 
 
-def is_array(script: Script, node: cst.BaseExpression, depth: int = _DEPTH) -> bool:
+def is_array(script: Script, node: syntax.BaseExpression, depth: int = _DEPTH) -> bool:
     """Whether an expression certainly is a numpy array, not a single number of numpy's."""
     if depth == 0:
         return False
     match node:
-        case cst.Call(func=cst.Attribute(value=base, attr=cst.Name(value=method))) if script.name(node.func) is None:
+        case syntax.Call(func=syntax.Attribute(value=base, attr=syntax.Name(value=method))) if (
+            script.name(node.func) is None
+        ):
             if method == "numpy":
                 return _is_tensor(script, base) and not is_scalar(script, base)
             shaped = method in ("transpose", "reshape") and len(node.args) > 1 and script.role(base) is Role.ARRAY
             taken = method in _METHODS and is_array(script, base, depth - 1)
             return shaped or taken or _is_returned(script, node, depth)
-        case cst.Call():
+        case syntax.Call():
             return _is_made(script, node, depth) or _is_returned(script, node, depth)
-        case cst.Attribute(value=base, attr=cst.Name("T")):
+        case syntax.Attribute(value=base, attr=syntax.Name("T")):
             return is_array(script, base, depth - 1)
-        case cst.Subscript(value=base, slice=parts):
-            sliced = any(isinstance(part.slice, cst.Slice) for part in parts)
+        case syntax.Subscript(value=base, slice=parts):
+            sliced = any(isinstance(part.slice, syntax.Slice) for part in parts)
             return sliced and is_array(script, base, depth - 1)
-        case cst.BinaryOperation(left=left, right=right):
+        case syntax.BinaryOperation(left=left, right=right):
             return is_array(script, left, depth - 1) or is_array(script, right, depth - 1)
-        case cst.Name():
+        case syntax.Name():
             return _is_bound_to_arrays(script, node, depth)
     return False
 
 
-def _is_tensor(script: Script, base: cst.BaseExpression) -> bool:
+def _is_tensor(script: Script, base: syntax.BaseExpression) -> bool:
     return script.role(base) in (Role.TENSOR, Role.BATCH)
 
 
-def _is_made(script: Script, call: cst.Call, depth: int) -> bool:
+def _is_made(script: Script, call: syntax.Call, depth: int) -> bool:
     name = script.name(call.func) or ""
     if name in _MAKERS or name in _OF_PICTURES:
         return True
@@ -162,15 +168,15 @@ def _is_made(script: Script, call: cst.Call, depth: int) -> bool:
     return name in _SAME_SHAPE and is_array(script, given, depth - 1)
 
 
-def _is_no_number(script: Script, given: cst.BaseExpression) -> bool:
+def _is_no_number(script: Script, given: syntax.BaseExpression) -> bool:
     """Whether what is made an array is seen to be more than one number: a list, a picture, another array."""
-    if isinstance(given, (cst.List, cst.ListComp, cst.Tuple)) or is_array(script, given):
+    if isinstance(given, (syntax.List, syntax.ListComp, syntax.Tuple)) or is_array(script, given):
         return True
-    if isinstance(given, cst.Call) and isinstance(given.func, cst.Attribute):
+    if isinstance(given, syntax.Call) and isinstance(given.func, syntax.Attribute):
         return given.func.attr.value in ("convert", "resize", "open", "crop") or (
-            isinstance(given.func.value, cst.Call) and _is_no_number(script, given.func.value)
+            isinstance(given.func.value, syntax.Call) and _is_no_number(script, given.func.value)
         )
-    if isinstance(given, cst.Name):
+    if isinstance(given, syntax.Name):
         bindings = script.names.reaching(given)
         values = [binding.value for binding in bindings if binding.kind in (Kind.ASSIGN, Kind.WITH) and not binding.path]
         return len(values) == len(bindings) > 0 and all(
@@ -180,19 +186,19 @@ def _is_no_number(script: Script, given: cst.BaseExpression) -> bool:
     return False
 
 
-def _mentions(script: Script, value: cst.CSTNode, name: str) -> bool:
-    return any(each.value == name for each in script.source.inside(value, cst.Name))
+def _mentions(script: Script, value: syntax.Node, name: str) -> bool:
+    return any(each.value == name for each in script.source.inside(value, syntax.Name))
 
 
-def _is_returned(script: Script, call: cst.Call, depth: int) -> bool:
+def _is_returned(script: Script, call: syntax.Call, depth: int) -> bool:
     callee = script.callee(call)
-    if callee is None or not isinstance(callee.node, cst.FunctionDef):
+    if callee is None or not isinstance(callee.node, syntax.FunctionDef):
         return False
     values = list(returned(Definition(callee.script, callee.node)))
     return bool(values) and all(is_array(callee.script, value, depth - 1) for value in values)
 
 
-def _is_bound_to_arrays(script: Script, name: cst.Name, depth: int) -> bool:
+def _is_bound_to_arrays(script: Script, name: syntax.Name, depth: int) -> bool:
     bindings = script.names.reaching(name)
     return bool(bindings) and all(
         binding.kind is Kind.ASSIGN
@@ -203,36 +209,36 @@ def _is_bound_to_arrays(script: Script, name: cst.Name, depth: int) -> bool:
     )
 
 
-def _is_small(script: Script, element: cst.BaseExpression) -> bool:
+def _is_small(script: Script, element: syntax.BaseExpression) -> bool:
     """Whether an array is written out number by number, or of a small written size."""
     match element:
-        case cst.Call(args=[cst.Arg(value=cst.List(elements=numbers)), *_]):
-            return len(numbers) < _SMALL and not any(isinstance(n.value, (cst.ListComp, cst.List)) for n in numbers)
-        case cst.Call(args=[cst.Arg(value=size), *_]):
+        case syntax.Call(args=[syntax.Arg(value=syntax.List(elements=numbers)), *_]):
+            return len(numbers) < _SMALL and not any(isinstance(n.value, (syntax.ListComp, syntax.List)) for n in numbers)
+        case syntax.Call(args=[syntax.Arg(value=size), *_]):
             known = script.constant(size)
             return known is not None and isinstance(known.value, int) and known.value < _SMALL
-        case cst.Name():
+        case syntax.Name():
             values = [binding.value for binding in script.names.reaching(element)]
-            return all(isinstance(value, cst.Call) and _is_small(script, value) for value in values)
+            return all(isinstance(value, syntax.Call) and _is_small(script, value) for value in values)
     return False
 
 
 # What kind of number they hold
 
 
-def number_of(script: Script, node: cst.BaseExpression, depth: int = _DEPTH) -> str | None:
+def number_of(script: Script, node: syntax.BaseExpression, depth: int = _DEPTH) -> str | None:
     """The name of the numbers that an array certainly holds, such as ``float32``."""
     match node:
-        case cst.Name():
+        case syntax.Name():
             found = {
                 number_of(script, binding.value, depth - 1) if binding.value is not None and not binding.path else None
                 for binding in script.names.reaching(node)
                 if depth > 0
             }
             return found.pop() if len(found) == 1 else None
-        case cst.Call(func=cst.Attribute(attr=cst.Name("astype")), args=[cst.Arg(value=dtype), *_]):
+        case syntax.Call(func=syntax.Attribute(attr=syntax.Name("astype")), args=[syntax.Arg(value=dtype), *_]):
             return _dtype(script, dtype)
-        case cst.Call(func=func):
+        case syntax.Call(func=func):
             name = script.name(func) or ""
             given = script.argument(node, "dtype", 1 if name in ("numpy.zeros", "numpy.ones", *_CONVERTERS) else None)
             if given is not None:
@@ -242,7 +248,7 @@ def number_of(script: Script, node: cst.BaseExpression, depth: int = _DEPTH) -> 
     return None
 
 
-def _dtype(script: Script, expression: cst.BaseExpression) -> str | None:
+def _dtype(script: Script, expression: syntax.BaseExpression) -> str | None:
     known = script.constant(expression)
     text = known.value if known is not None and isinstance(known.value, str) else (script.name(expression) or "")
     return text.removeprefix("numpy.") if text.startswith("numpy.") or known is not None else None

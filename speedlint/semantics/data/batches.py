@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics import library
 from speedlint.semantics.data.datasets import touches_gpu
 from speedlint.semantics.data.loaders import Loader, loader, near
@@ -29,9 +28,9 @@ _CLOCKS = frozenset({"time.time", "time.perf_counter", "time.monotonic", "time.p
 _DEPTH = 6
 
 
-def moved(script: Script, call: cst.Call) -> cst.BaseExpression | None:
+def moved(script: Script, call: syntax.Call) -> syntax.BaseExpression | None:
     """What ``x.to(device)``, ``x.cuda()`` or ``x.type(cuda_type)`` copies to a GPU, if it is of a batch on the host."""
-    if not isinstance(call.func, cst.Attribute) or call.func.attr.value not in ("to", "cuda", "type"):
+    if not isinstance(call.func, syntax.Attribute) or call.func.attr.value not in ("to", "cuda", "type"):
         return None
     if script.name(call.func) is not None or any(arg.star for arg in call.args):
         return None
@@ -42,7 +41,7 @@ def moved(script: Script, call: cst.Call) -> cst.BaseExpression | None:
     return base if _goes_to_device(script, call, call.func.attr.value) else None
 
 
-def _goes_to_device(script: Script, call: cst.Call, method: str) -> bool:
+def _goes_to_device(script: Script, call: syntax.Call, method: str) -> bool:
     if method == "cuda":
         return True
     if method == "type":
@@ -57,79 +56,81 @@ def _goes_to_device(script: Script, call: cst.Call, method: str) -> bool:
     return role in _DEVICE_ROLES or (role is Role.UNKNOWN and named)
 
 
-def _follows_host(script: Script, target: cst.BaseExpression) -> bool:
+def _follows_host(script: Script, target: syntax.BaseExpression) -> bool:
     """Whether a target is ``output.device`` of the output of a first-party module that nothing puts on a GPU."""
     match target:
-        case cst.Attribute(value=cst.Name() as output, attr=cst.Name("device")):
+        case syntax.Attribute(value=syntax.Name() as output, attr=syntax.Name("device")):
             made = list(script.roles.origins(output))
             return bool(made) and all(
-                isinstance(call, cst.Call) and _is_never_moved(place, call.func) for place, call in made
+                isinstance(call, syntax.Call) and _is_never_moved(place, call.func) for place, call in made
             )
     return False
 
 
-def _is_never_moved(script: Script, module: cst.BaseExpression) -> bool:
-    bindings = script.names.reaching(module) if isinstance(module, cst.Name) else []
+def _is_never_moved(script: Script, module: syntax.BaseExpression) -> bool:
+    bindings = script.names.reaching(module) if isinstance(module, syntax.Name) else []
     if not bindings or script.role(module) is not Role.MODULE or optimizers.moves(script, module):
         return False
     for binding in bindings:
-        made = script.definition(binding.value.func) if isinstance(binding.value, cst.Call) else None
-        if made is None or not isinstance(made.node, cst.ClassDef) or touches_gpu(made.script, made.node):
+        made = script.definition(binding.value.func) if isinstance(binding.value, syntax.Call) else None
+        if made is None or not isinstance(made.node, syntax.ClassDef) or touches_gpu(made.script, made.node):
             return False
     return next(script.calls_everywhere(*_SET_DEVICE), None) is None
 
 
-def _last_name(node: cst.BaseExpression) -> str:
+def _last_name(node: syntax.BaseExpression) -> str:
     match node:
-        case cst.Attribute(attr=cst.Name(value=name)) | cst.Name(value=name):
+        case syntax.Attribute(attr=syntax.Name(value=name)) | syntax.Name(value=name):
             return name
-        case cst.Call(func=func):
+        case syntax.Call(func=func):
             return _last_name(func)
-        case cst.Subscript(value=value, slice=[cst.SubscriptElement(slice=cst.Index(value=cst.SimpleString() as key))]):
+        case syntax.Subscript(
+            value=value, slice=[syntax.SubscriptElement(slice=syntax.Index(value=syntax.SimpleString() as key))]
+        ):
             return str(key.evaluated_value) or _last_name(value)
     return ""
 
 
-def _is_cuda_type(script: Script, expression: cst.BaseExpression) -> bool:
+def _is_cuda_type(script: Script, expression: syntax.BaseExpression) -> bool:
     for other, node in ((script, expression), *script.roles.origins(expression)):
-        options = (node.body, node.orelse) if isinstance(node, cst.IfExp) else (node,)
+        options = (node.body, node.orelse) if isinstance(node, syntax.IfExp) else (node,)
         for option in options:
             constant = other.constant(option)
             if other.name(option) in library.CUDA_FACTORIES or (
                 constant is not None and constant.value in library.CUDA_FACTORIES
             ):
                 return True
-    if isinstance(expression, cst.Name):
-        names = [b.value for b in script.names.reaching(expression) if isinstance(b.value, cst.Attribute)]
+    if isinstance(expression, syntax.Name):
+        names = [b.value for b in script.names.reaching(expression) if isinstance(b.value, syntax.Attribute)]
         return any(script.name(value) in library.CUDA_FACTORIES for value in names)
     return False
 
 
-def blocks(call: cst.Call) -> bool | None:
+def blocks(call: syntax.Call) -> bool | None:
     """Whether a copy is blocking: no ``non_blocking``, or False; None where that is not known."""
     for arg in call.args:
         if arg.keyword is not None and arg.keyword.value == "non_blocking":
-            return True if isinstance(arg.value, cst.Name) and arg.value.value == "False" else None
+            return True if isinstance(arg.value, syntax.Name) and arg.value.value == "False" else None
     positional = [arg.value for arg in call.args if arg.keyword is None]
-    assert isinstance(call.func, cst.Attribute)
+    assert isinstance(call.func, syntax.Attribute)
     most = 2 if call.func.attr.value == "to" else 1
-    named = [value for value in positional if isinstance(value, cst.Name) and value.value in ("True", "False")]
+    named = [value for value in positional if isinstance(value, syntax.Name) and value.value in ("True", "False")]
     return None if len(positional) > most or named else True
 
 
-def source_loader(script: Script, batch: cst.BaseExpression) -> Loader | None:
+def source_loader(script: Script, batch: syntax.BaseExpression) -> Loader | None:
     """The loader a batch comes from, where it is in sight."""
     made = script.value(batch).made
     return loader(made.script, made.call) if made is not None else None
 
 
-def is_on_gpu_already(script: Script, batch: cst.BaseExpression) -> bool:
+def is_on_gpu_already(script: Script, batch: syntax.BaseExpression) -> bool:
     """Whether the batch's loader, or where it is not in sight any loader near by, may put batches on the GPU itself."""
     found = source_loader(script, batch)
     return found.is_on_gpu if found is not None else any(each.is_on_gpu for each in near(script))
 
 
-def are_few(script: Script, batch: cst.BaseExpression) -> bool:
+def are_few(script: Script, batch: syntax.BaseExpression) -> bool:
     """Whether the batch's loader, or where it is not in sight each loader near by, reads a handful of rows."""
     found = source_loader(script, batch)
     loaders = [found] if found is not None else list(near(script))
@@ -156,26 +157,26 @@ def _copies(script: Script, found: Loader) -> bool:
     return any(True for _ in script.method_calls("prepare", "setup_dataloaders", "prepare_data_loader"))
 
 
-def _may_be_of(script: Script, batch: cst.BaseExpression, found: Loader) -> bool:
+def _may_be_of(script: Script, batch: syntax.BaseExpression, found: Loader) -> bool:
     """Whether a batch may come from a loader: it does not where a loop over another one surrounds it."""
     source = source_loader(script, batch)
     if source is not None or not found.is_followed:
         return source in (None, found)
     read = {start.node for start in found.starts}
-    loops = [up for up in script.source.ancestors(batch) if isinstance(up, cst.For) and is_read(script, up)]
+    loops = [up for up in script.source.ancestors(batch) if isinstance(up, syntax.For) and is_read(script, up)]
     return not loops or any(loop in read for loop in loops)
 
 
-def is_read(script: Script, loop: cst.For) -> bool:
+def is_read(script: Script, loop: syntax.For) -> bool:
     """Whether a loop reads batches."""
     return script.loops.kind(loop) in (Frequency.STEP, Frequency.EVAL_STEP)
 
 
-def is_awaited(script: Script, call: cst.Call) -> cst.Call | None:
+def is_awaited(script: Script, call: syntax.Call) -> syntax.Call | None:
     """The ``torch.cuda.synchronize()`` that follows a copy, other copies and readings of the clock in between."""
     statement = script.source.statement(call)
     block = script.source.parents[statement]
-    body = list(block.body) if isinstance(block, cst.IndentedBlock) else []
+    body = list(block.body) if isinstance(block, syntax.IndentedBlock) else []
     if statement not in body or not all(_is_light(script, each) for each in _calls(script, statement)):
         return None
     for following in body[body.index(statement) + 1 :]:
@@ -183,7 +184,7 @@ def is_awaited(script: Script, call: cst.Call) -> cst.Call | None:
         if waits is not None and _only_waits(script, following, waits):
             return waits
         calls = list(_calls(script, following))
-        passes = isinstance(following, cst.SimpleStatementLine) and all(
+        passes = isinstance(following, syntax.SimpleStatementLine) and all(
             script.name(each.func) in _CLOCKS or moved(script, each) is not None for each in calls
         )
         if not passes or not calls:
@@ -191,26 +192,26 @@ def is_awaited(script: Script, call: cst.Call) -> cst.Call | None:
     return None
 
 
-def _calls(script: Script, node: cst.CSTNode) -> Iterator[cst.Call]:
-    return script.source.inside(node, cst.Call)
+def _calls(script: Script, node: syntax.Node) -> Iterator[syntax.Call]:
+    return script.source.inside(node, syntax.Call)
 
 
-def _is_light(script: Script, call: cst.Call) -> bool:
+def _is_light(script: Script, call: syntax.Call) -> bool:
     """Whether a call beside a copy is a method of a tensor or container, or makes a container."""
     name = script.name(call.func)
     if name is not None:
         return name in ("list", "tuple", "dict", "torch.autograd.Variable", "torch.stack", "torch.cat")
-    return isinstance(call.func, cst.Attribute) and script.callee(call) is None
+    return isinstance(call.func, syntax.Attribute) and script.callee(call) is None
 
 
-def _only_waits(script: Script, statement: cst.BaseStatement, waits: cst.Call) -> bool:
+def _only_waits(script: Script, statement: syntax.BaseStatement, waits: syntax.Call) -> bool:
     """Whether a statement is the call, or the first thing of an ``if`` without ``else``."""
-    if isinstance(statement, cst.If) and statement.orelse is None and isinstance(statement.body, cst.IndentedBlock):
+    if isinstance(statement, syntax.If) and statement.orelse is None and isinstance(statement.body, syntax.IndentedBlock):
         return script.source.contains(statement.body.body[0], waits)
-    return isinstance(statement, (cst.SimpleStatementLine, cst.If))
+    return isinstance(statement, (syntax.SimpleStatementLine, syntax.If))
 
 
-def hazard(script: Script, call: cst.Call, batch: cst.BaseExpression) -> str | None:
+def hazard(script: Script, call: syntax.Call, batch: syntax.BaseExpression) -> str | None:
     """Why a copy cannot be proved to stay the same with ``non_blocking=True``, or None."""
     if not _is_view(script, batch, call):
         return "what is copied is computed first, into memory that is not pinned: copy the loader's tensor, then compute"
@@ -226,71 +227,73 @@ def hazard(script: Script, call: cst.Call, batch: cst.BaseExpression) -> str | N
     if _is_whole(script, batch, 0):
         return "the batch may be an object whose own method takes no `non_blocking`"
     for place in script.everywhere(b"def to(", b"def cuda("):
-        for klass in place.source.of(cst.ClassDef):
+        for klass in place.source.of(syntax.ClassDef):
             if (own := _own_move(place, klass, call)) is not None:
                 return f"it may be a `{own}`, whose own method takes no `non_blocking`"
     return None
 
 
-def _own_move(script: Script, klass: cst.ClassDef, call: cst.Call) -> str | None:
+def _own_move(script: Script, klass: syntax.ClassDef, call: syntax.Call) -> str | None:
     """The class's name, where it defines the method called and does not take ``non_blocking``."""
-    assert isinstance(call.func, cst.Attribute)
+    assert isinstance(call.func, syntax.Attribute)
     definition = Definition(script, klass)
     if script.roles.instance(definition).role is Role.MODULE:
         return None
     for binding in script.names.scope(klass.body).bindings.get(call.func.attr.value, ()):
-        if isinstance(binding.node, cst.FunctionDef):
+        if isinstance(binding.node, syntax.FunctionDef):
             params = binding.node.params
             named = {param.name.value for param in (*params.params, *params.kwonly_params)}
             return None if params.star_kwarg is not None or "non_blocking" in named else klass.name.value
     return None
 
 
-def _is_view(script: Script, node: cst.CSTNode, call: cst.Call, depth: int = 0) -> bool:
+def _is_view(script: Script, node: syntax.Node, call: syntax.Call, depth: int = 0) -> bool:
     """Whether an expression is the loader's own tensor or a view of it, not something computed from it."""
     if depth > _DEPTH:
         return False
     match node:
-        case cst.Name():
+        case syntax.Name():
             return all(_binds_view(script, binding, call, depth + 1) for binding in script.names.reaching(node))
-        case cst.Attribute(value=value) | cst.Subscript(value=value):
+        case syntax.Attribute(value=value) | syntax.Subscript(value=value):
             return _is_view(script, value, call, depth + 1)
-        case cst.Call(func=cst.Attribute(value=value, attr=cst.Name(value=method))) if script.name(node.func) is None:
+        case syntax.Call(func=syntax.Attribute(value=value, attr=syntax.Name(value=method))) if (
+            script.name(node.func) is None
+        ):
             return method in _VIEWS and _is_view(script, value, call, depth + 1)
-        case cst.Call(func=func):
+        case syntax.Call(func=func):
             return script.name(func) in ("next", "torch.autograd.Variable", "iter", "list", "tuple")
     return False
 
 
-def _binds_view(script: Script, binding: Binding, call: cst.Call, depth: int) -> bool:
+def _binds_view(script: Script, binding: Binding, call: syntax.Call, depth: int) -> bool:
     if binding.kind is not Kind.ASSIGN or binding.value is None:
         return binding.kind in (Kind.FOR, Kind.PARAMETER)
     if script.source.contains(binding.value, call):
         return True
     value, _ = _element(binding)
-    return not isinstance(value, (cst.Tuple, cst.List)) and _is_view(script, value, call, depth)
+    return not isinstance(value, (syntax.Tuple, syntax.List)) and _is_view(script, value, call, depth)
 
 
-def _element(binding: Binding) -> tuple[cst.BaseExpression, tuple[int | None, ...]]:
+def _element(binding: Binding) -> tuple[syntax.BaseExpression, tuple[int | None, ...]]:
     """The part of a tuple that is written out which an assignment gives its name, and what is left of the path."""
     assert binding.value is not None
     value, path = binding.value, binding.path
-    while path and path[0] is not None and isinstance(value, (cst.Tuple, cst.List)) and path[0] < len(value.elements):
+    while path and path[0] is not None and isinstance(value, (syntax.Tuple, syntax.List)) and path[0] < len(value.elements):
         value, path = value.elements[path[0]].value, path[1:]
     return value, path
 
 
-def _is_whole(script: Script, node: cst.CSTNode, depth: int) -> bool:
+def _is_whole(script: Script, node: syntax.Node, depth: int) -> bool:
     """Whether an expression may be all that the loader yields for a batch, not a part of it."""
-    if not isinstance(node, cst.Name) or depth > _DEPTH:
-        return depth > _DEPTH or isinstance(node, cst.Call)
+    if not isinstance(node, syntax.Name) or depth > _DEPTH:
+        return depth > _DEPTH or isinstance(node, syntax.Call)
     return any(_binds_whole(script, binding, depth) for binding in script.names.reaching(node))
 
 
 def _binds_whole(script: Script, binding: Binding, depth: int) -> bool:
-    if isinstance(binding.node, cst.Param):
-        function = script.source.enclosing(binding.node, cst.FunctionDef, cst.Lambda)
-        passed = list(script.values.passed(function, binding.node)) if isinstance(function, cst.FunctionDef) else []
+    if isinstance(binding.node, syntax.Param):
+        function = script.source.enclosing(binding.node, syntax.FunctionDef, syntax.Lambda)
+        passed = list(script.values.passed(function, binding.node)) if isinstance(function, syntax.FunctionDef) else []
         return not passed or any(value is None or _is_whole(other, value, depth + 1) for other, value in passed)
     if binding.value is None:
         return False
@@ -307,19 +310,19 @@ def _binds_whole(script: Script, binding: Binding, depth: int) -> bool:
     return not path and not _is_taken_from_batch(binding.value)
 
 
-def _is_taken_from_batch(value: cst.BaseExpression) -> bool:
+def _is_taken_from_batch(value: syntax.BaseExpression) -> bool:
     match value:
-        case cst.Call(func=cst.Attribute(attr=cst.Name("items" | "values"))):
+        case syntax.Call(func=syntax.Attribute(attr=syntax.Name("items" | "values"))):
             return True
     return False
 
 
-def _written_after(script: Script, call: cst.Call, batch: cst.BaseExpression) -> bool:
+def _written_after(script: Script, call: syntax.Call, batch: syntax.BaseExpression) -> bool:
     """Whether the host's tensor is changed in place further down."""
-    node: cst.BaseExpression = batch
-    while isinstance(node, (cst.Subscript, cst.Attribute)):
+    node: syntax.BaseExpression = batch
+    while isinstance(node, (syntax.Subscript, syntax.Attribute)):
         node = node.value
-    if not isinstance(node, cst.Name) or node is not batch:
+    if not isinstance(node, syntax.Name) or node is not batch:
         return False
     at = script.source.order[call]
     bindings = script.names.reaching(node)
@@ -330,11 +333,11 @@ def _written_after(script: Script, call: cst.Call, batch: cst.BaseExpression) ->
         if not any(binding in bindings for binding in reaching):
             continue
         parent = script.source.parents[use]
-        if isinstance(parent, cst.AugAssign) and parent.target is use and script.names.reaching(use):
+        if isinstance(parent, syntax.AugAssign) and parent.target is use and script.names.reaching(use):
             return True
-        if isinstance(parent, cst.Attribute) and parent.attr.value.endswith("_") and not parent.attr.value.endswith("__"):
-            return isinstance(script.source.parents[parent], cst.Call) and parent.attr.value != "requires_grad_"
+        if isinstance(parent, syntax.Attribute) and parent.attr.value.endswith("_") and not parent.attr.value.endswith("__"):
+            return isinstance(script.source.parents[parent], syntax.Call) and parent.attr.value != "requires_grad_"
         holder = script.source.parents[parent]
-        if isinstance(parent, cst.Subscript) and isinstance(holder, (cst.AssignTarget, cst.AugAssign)):
+        if isinstance(parent, syntax.Subscript) and isinstance(holder, (syntax.AssignTarget, syntax.AugAssign)):
             return True
     return False

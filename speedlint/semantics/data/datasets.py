@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics import library
 from speedlint.semantics.data.sending import is_stuck
 from speedlint.semantics.names import Binding, Kind
@@ -80,7 +79,7 @@ class Origin:
     """
 
     script: Script
-    node: cst.CSTNode
+    node: syntax.Node
     definition: Definition | None = None
     name: str | None = None
 
@@ -107,7 +106,7 @@ def _is_plain_base(name: str) -> bool:
 
 def _unseen_base(definition: Definition) -> bool:
     for owner in definition.script.roles.calls.lineage(definition):
-        assert isinstance(owner.node, cst.ClassDef)
+        assert isinstance(owner.node, syntax.ClassDef)
         for base in owner.node.bases:
             if owner.script.name(base.value) is None and owner.script.definition(base.value) is None:
                 return True
@@ -117,7 +116,7 @@ def _unseen_base(definition: Definition) -> bool:
 # Where it comes from
 
 
-def origins(script: Script, expression: cst.CSTNode) -> list[Origin]:
+def origins(script: Script, expression: syntax.Node) -> list[Origin]:
     """What a dataset expression may be, views such as ``Subset`` and ``random_split`` seen through."""
     found: dict[int, Origin] = {}
     for origin in _origins(script, expression, 0):
@@ -125,37 +124,37 @@ def origins(script: Script, expression: cst.CSTNode) -> list[Origin]:
     return list(found.values())
 
 
-def _origins(script: Script, node: cst.CSTNode, depth: int) -> Iterator[Origin]:
+def _origins(script: Script, node: syntax.Node, depth: int) -> Iterator[Origin]:
     if depth > _DEPTH:
         yield Origin(script, node)
         return
     match node:
-        case cst.Name("None"):
+        case syntax.Name("None"):
             return
-        case cst.Name() if bindings := script.names.reaching(node):
+        case syntax.Name() if bindings := script.names.reaching(node):
             for binding in bindings:
                 yield from _of_binding(script, binding, depth)
-        case cst.Attribute():
+        case syntax.Attribute():
             yield from _of_attribute(script, node, depth)
-        case cst.IfExp(body=body, orelse=orelse):
+        case syntax.IfExp(body=body, orelse=orelse):
             yield from _origins(script, body, depth + 1)
             yield from _origins(script, orelse, depth + 1)
-        case cst.Subscript(value=value):
+        case syntax.Subscript(value=value):
             yield from _held(script, value, node, depth)
-        case cst.DictComp(value=value):
+        case syntax.DictComp(value=value):
             yield from _origins(script, value, depth + 1)
-        case cst.Dict(elements=elements):
+        case syntax.Dict(elements=elements):
             for element in elements:
                 yield from _origins(script, element.value, depth + 1)
-        case cst.List() | cst.ListComp():
+        case syntax.List() | syntax.ListComp():
             yield Origin(script, node, name="list")
-        case cst.Call():
+        case syntax.Call():
             yield from _of_call(script, node, depth)
         case _:
             yield Origin(script, node)
 
 
-def _held(script: Script, holder: cst.BaseExpression, node: cst.CSTNode, depth: int) -> Iterator[Origin]:
+def _held(script: Script, holder: syntax.BaseExpression, node: syntax.Node, depth: int) -> Iterator[Origin]:
     """What a subscript takes out of a dict of datasets, or of the parts of a split."""
     found = list(_origins(script, holder, depth + 1))
     in_memory = all(origin.is_in_memory and origin.definition is None for origin in found)
@@ -163,9 +162,9 @@ def _held(script: Script, holder: cst.BaseExpression, node: cst.CSTNode, depth: 
 
 
 def _of_binding(script: Script, binding: Binding, depth: int) -> Iterator[Origin]:
-    if binding.kind is Kind.PARAMETER and isinstance(binding.node, cst.Param):
-        function = script.source.enclosing(binding.node, cst.FunctionDef, cst.Lambda)
-        passed = list(script.values.passed(function, binding.node)) if isinstance(function, cst.FunctionDef) else []
+    if binding.kind is Kind.PARAMETER and isinstance(binding.node, syntax.Param):
+        function = script.source.enclosing(binding.node, syntax.FunctionDef, syntax.Lambda)
+        passed = list(script.values.passed(function, binding.node)) if isinstance(function, syntax.FunctionDef) else []
         for other, value in passed:
             if value is not None:
                 yield from _origins(other, value, depth + 1)
@@ -183,34 +182,34 @@ def _of_binding(script: Script, binding: Binding, depth: int) -> Iterator[Origin
         yield Origin(script, binding.node)
 
 
-def _taken_apart(script: Script, value: cst.CSTNode, path: tuple[int | None, ...], depth: int) -> Iterator[Origin]:
+def _taken_apart(script: Script, value: syntax.Node, path: tuple[int | None, ...], depth: int) -> Iterator[Origin]:
     if not path:
         yield from _origins(script, value, depth + 1)
-    elif isinstance(value, (cst.Tuple, cst.List)) and path[0] is not None and path[0] < len(value.elements):
+    elif isinstance(value, (syntax.Tuple, syntax.List)) and path[0] is not None and path[0] < len(value.elements):
         yield from _taken_apart(script, value.elements[path[0]].value, path[1:], depth)
-    elif isinstance(value, cst.Call) and script.name(value.func) in _VIEWS:
+    elif isinstance(value, syntax.Call) and script.name(value.func) in _VIEWS:
         yield from _of_call(script, value, depth + 1)
-    elif isinstance(value, cst.Call) and (callee := script.callee(value)) is not None and depth < _DEPTH:
+    elif isinstance(value, syntax.Call) and (callee := script.callee(value)) is not None and depth < _DEPTH:
         for result in returned(callee):
             yield from _taken_apart(callee.script, result, path, depth + 1)
     else:
         yield Origin(script, value)
 
 
-def _of_attribute(script: Script, node: cst.Attribute, depth: int) -> Iterator[Origin]:
+def _of_attribute(script: Script, node: syntax.Attribute, depth: int) -> Iterator[Origin]:
     owner = script.value(node.value).definition
     assigned = list(script.roles.self_assignments(owner, node.attr.value)) if owner is not None else []
-    if isinstance(owner.node if owner else None, cst.ClassDef) and assigned:
+    if isinstance(owner.node if owner else None, syntax.ClassDef) and assigned:
         for other, value in assigned:
             yield from _origins(other, value, depth + 1)
     else:
         yield Origin(script, node)
 
 
-def _of_call(script: Script, call: cst.Call, depth: int) -> Iterator[Origin]:
+def _of_call(script: Script, call: syntax.Call, depth: int) -> Iterator[Origin]:
     name = script.name(call.func)
     definition = script.definition(call.func)
-    if definition is not None and isinstance(definition.node, cst.ClassDef):
+    if definition is not None and isinstance(definition.node, syntax.ClassDef):
         yield Origin(script, call, definition=definition)
     elif definition is not None or name is None:
         callee = script.callee(call)
@@ -222,9 +221,9 @@ def _of_call(script: Script, call: cst.Call, depth: int) -> Iterator[Origin]:
             yield Origin(script, call)
     elif name in _VIEWS and call.args:
         first = call.args[0].value
-        for part in first.elements if isinstance(first, (cst.List, cst.Tuple)) else ():
+        for part in first.elements if isinstance(first, (syntax.List, syntax.Tuple)) else ():
             yield from _origins(script, part.value, depth + 1)
-        if not isinstance(first, (cst.List, cst.Tuple)):
+        if not isinstance(first, (syntax.List, syntax.Tuple)):
             yield from _origins(script, first, depth + 1)
     elif name in _IN_MEMORY or (name.startswith("torchvision.datasets.") and name not in _OPENS_FILES):
         yield Origin(script, call, name=name)
@@ -240,7 +239,7 @@ def is_iterable(origin: Origin) -> bool:
     if origin.definition is None:
         return False
     script, node = origin.definition.script, origin.definition.node
-    shards = any(name.value == "get_worker_info" for name in script.source.inside(node, cst.Name))
+    shards = any(name.value == "get_worker_info" for name in script.source.inside(node, syntax.Name))
     return is_iterable_class(origin.definition) and not shards
 
 
@@ -266,15 +265,15 @@ def worker_hazard(origin: Origin) -> str | None:
 
 def _class_hazard(owner: Definition, name: str) -> str | None:
     script = owner.script
-    if script.source.enclosing(owner.node, cst.FunctionDef) is not None:
+    if script.source.enclosing(owner.node, syntax.FunctionDef) is not None:
         return f"`{name}` is defined in a function and cannot be sent to worker processes where they are spawned"
-    for call in script.source.inside(owner.node, cst.Call):
+    for call in script.source.inside(owner.node, syntax.Call):
         made = script.name(call.func)
         if made in _HANDLES and (kept := _kept_on_self(script, call)) is not None:
             return f"`{name}` keeps an open file in `{kept}`, which worker processes must open for themselves"
         if made in _GENERATORS and (kept := _kept_on_self(script, call)) is not None:
             return f"each worker would draw the same numbers from the copy of `{kept}` that `{name}` keeps"
-    for assign in script.source.inside(owner.node, cst.Assign):
+    for assign in script.source.inside(owner.node, syntax.Assign):
         if _is_on_self(assign.targets[0].target) and is_stuck(script, assign.value):
             return f"`{name}` keeps a lambda, which cannot be sent to worker processes where they are spawned"
     for function in item_functions(owner.script, owner.node):
@@ -284,57 +283,57 @@ def _class_hazard(owner: Definition, name: str) -> str | None:
     return None
 
 
-def _kept_on_self(script: Script, call: cst.Call) -> str | None:
+def _kept_on_self(script: Script, call: syntax.Call) -> str | None:
     statement = script.source.parents[call]
-    if isinstance(statement, cst.Assign):
+    if isinstance(statement, syntax.Assign):
         for target in statement.targets:
             if _is_on_self(target.target):
                 return script.text(target.target)
     return None
 
 
-def _is_on_self(node: cst.CSTNode) -> bool:
-    while isinstance(node, (cst.Subscript, cst.Attribute)):
-        if isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name) and node.value.value == "self":
+def _is_on_self(node: syntax.Node) -> bool:
+    while isinstance(node, (syntax.Subscript, syntax.Attribute)):
+        if isinstance(node, syntax.Attribute) and isinstance(node.value, syntax.Name) and node.value.value == "self":
             return True
         node = node.value
     return False
 
 
-def item_functions(script: Script, klass: cst.CSTNode) -> list[cst.FunctionDef]:
+def item_functions(script: Script, klass: syntax.Node) -> list[syntax.FunctionDef]:
     """``__getitem__`` of a class and the methods it calls on ``self``."""
     methods = {
         function.name.value: function
-        for function in script.source.inside(klass, cst.FunctionDef)
+        for function in script.source.inside(klass, syntax.FunctionDef)
         if script.names.owner(function) is klass
     }
-    found: list[cst.FunctionDef] = []
+    found: list[syntax.FunctionDef] = []
     names = ["__getitem__", "__getitems__"]
     while names:
         function = methods.pop(names.pop(0), None)
         if function is None:
             continue
         found.append(function)
-        for attribute in script.source.inside(function, cst.Attribute):
-            if isinstance(attribute.value, cst.Name) and attribute.value.value == "self":
+        for attribute in script.source.inside(function, syntax.Attribute):
+            if isinstance(attribute.value, syntax.Name) and attribute.value.value == "self":
                 names.append(attribute.attr.value)
     return found
 
 
-def stored(script: Script, function: cst.FunctionDef) -> str | None:
+def stored(script: Script, function: syntax.FunctionDef) -> str | None:
     """What a method keeps on ``self``."""
-    for target in script.source.inside(function, cst.AssignTarget):
+    for target in script.source.inside(function, syntax.AssignTarget):
         if _is_on_self(target.target):
             return script.text(target.target)
-    for augmented in script.source.inside(function, cst.AugAssign):
+    for augmented in script.source.inside(function, syntax.AugAssign):
         if _is_on_self(augmented.target):
             return script.text(augmented.target)
-    for call in script.source.inside(function, cst.Call):
+    for call in script.source.inside(function, syntax.Call):
         match call.func:
-            case cst.Attribute(value=cst.Attribute() | cst.Subscript() as holder, attr=cst.Name(value=method)):
+            case syntax.Attribute(value=syntax.Attribute() | syntax.Subscript() as holder, attr=syntax.Name(value=method)):
                 if method in _CHANGES and _is_on_self(holder):
                     return script.text(holder)
-            case cst.Name("next") if call.args and _is_on_self(call.args[0].value):
+            case syntax.Name("next") if call.args and _is_on_self(call.args[0].value):
                 return script.text(call.args[0].value)
     return None
 
@@ -345,26 +344,30 @@ def _only_indexes(definition: Definition) -> bool:
     if method is None:
         return False
     script = method.script
-    if any(True for kind in (cst.For, cst.While, cst.With, cst.ListComp) for _ in script.source.inside(method.node, kind)):
+    if any(
+        True
+        for kind in (syntax.For, syntax.While, syntax.With, syntax.ListComp)
+        for _ in script.source.inside(method.node, kind)
+    ):
         return False
-    if not all(_is_cheap(script, call) for call in script.source.inside(method.node, cst.Call)):
+    if not all(_is_cheap(script, call) for call in script.source.inside(method.node, syntax.Call)):
         return False
     return not any(_reads_later(owner, value, 0) for owner, value in _held_by(definition, method))
 
 
-def _held_by(definition: Definition, method: Definition) -> Iterator[tuple[Script, cst.BaseExpression]]:
+def _held_by(definition: Definition, method: Definition) -> Iterator[tuple[Script, syntax.BaseExpression]]:
     """What the attributes of ``self`` are that a method reads."""
     source = method.script.source
-    names = [each.attr.value for each in source.inside(method.node, cst.Attribute) if _is_self(each.value)]
+    names = [each.attr.value for each in source.inside(method.node, syntax.Attribute) if _is_self(each.value)]
     for name in dict.fromkeys(names):
         yield from method.script.roles.self_assignments(definition, name)
 
 
-def _is_self(node: cst.CSTNode) -> bool:
-    return isinstance(node, cst.Name) and node.value == "self"
+def _is_self(node: syntax.Node) -> bool:
+    return isinstance(node, syntax.Name) and node.value == "self"
 
 
-def _reads_later(script: Script, node: cst.CSTNode, depth: int) -> bool:
+def _reads_later(script: Script, node: syntax.Node, depth: int) -> bool:
     """Whether indexing a value may read a file, decode or compute: it is another dataset, or out of a foreign library."""
     if depth > _DEPTH:
         return True
@@ -372,16 +375,16 @@ def _reads_later(script: Script, node: cst.CSTNode, depth: int) -> bool:
         if origin.definition is not None or origin.name is not None:
             if not origin.is_in_memory:
                 return True
-        elif isinstance(origin.node, cst.Call):
+        elif isinstance(origin.node, syntax.Call):
             func, name = origin.node.func, origin.script.name(origin.node.func)
-            if name is None and isinstance(func, cst.Attribute) and _reads_later(origin.script, func.value, depth + 1):
+            if name is None and isinstance(func, syntax.Attribute) and _reads_later(origin.script, func.value, depth + 1):
                 return True
             if name is not None and _is_read_later(origin.script, origin.node, name):
                 return True
     return False
 
 
-def _is_read_later(script: Script, call: cst.Call, name: str) -> bool:
+def _is_read_later(script: Script, call: syntax.Call, name: str) -> bool:
     """Whether what a library's function makes is read from a file, or computed, only where it is indexed."""
     if any(script.argument(call, keyword) is not None for keyword in ("mmap", "mmap_mode", "chunksize", "iterator")):
         return True
@@ -389,31 +392,31 @@ def _is_read_later(script: Script, call: cst.Call, name: str) -> bool:
     return name.startswith(_READS_LATER) or ("." in name and package not in _HOLDS_IN_MEMORY) or name == "open"
 
 
-def _is_cheap(script: Script, call: cst.Call) -> bool:
+def _is_cheap(script: Script, call: syntax.Call) -> bool:
     name = script.name(call.func)
     if name is not None:
         return name in _CHEAP
-    return isinstance(call.func, cst.Attribute) and call.func.attr.value in _CHEAP_METHODS
+    return isinstance(call.func, syntax.Attribute) and call.func.attr.value in _CHEAP_METHODS
 
 
 # Where its tensors are
 
 
-def touches_gpu(script: Script, node: cst.CSTNode, depth: int = 0) -> bool:
+def touches_gpu(script: Script, node: syntax.Node, depth: int = 0) -> bool:
     """Whether code puts tensors on a GPU, itself or through the first-party functions it calls."""
-    for call in script.source.inside(node, cst.Call):
+    for call in script.source.inside(node, syntax.Call):
         if _puts_on_gpu(script, call):
             return True
         callee = script.callee(call) if depth < 2 else None
-        inner = callee is not None and callee.node is not node and isinstance(callee.node, cst.FunctionDef)
+        inner = callee is not None and callee.node is not node and isinstance(callee.node, syntax.FunctionDef)
         if inner and callee is not None and touches_gpu(callee.script, callee.node, depth + 1):
             return True
     return False
 
 
-def _puts_on_gpu(script: Script, call: cst.Call) -> bool:
+def _puts_on_gpu(script: Script, call: syntax.Call) -> bool:
     calls = script.roles.calls
-    if isinstance(call.func, cst.Attribute) and script.name(call.func) is None:
+    if isinstance(call.func, syntax.Attribute) and script.name(call.func) is None:
         if call.func.attr.value == "cuda":
             return True
         if call.func.attr.value == "to" and call.args and calls.place_of_move(call, Place.HOST) is not Place.HOST:
@@ -422,20 +425,20 @@ def _puts_on_gpu(script: Script, call: cst.Call) -> bool:
     return device is not None and calls.device_of(device) is not Place.HOST
 
 
-def is_on_gpu(script: Script, expression: cst.CSTNode) -> bool:
+def is_on_gpu(script: Script, expression: syntax.Node) -> bool:
     """Whether a dataset's items may be on a GPU."""
     for origin in origins(script, expression):
         if origin.definition is not None:
             owners = origin.definition.script.roles.calls.lineage(origin.definition)
             if any(touches_gpu(owner.script, owner.node) for owner in owners):
                 return True
-        given = origin.node.args if isinstance(origin.node, cst.Call) else ()
+        given = origin.node.args if isinstance(origin.node, syntax.Call) else ()
         if any(_holds_gpu_tensor(origin.script, arg.value) for arg in given):
             return True
     return False
 
 
-def _holds_gpu_tensor(script: Script, expression: cst.BaseExpression) -> bool:
+def _holds_gpu_tensor(script: Script, expression: syntax.BaseExpression) -> bool:
     if touches_gpu(script, expression):
         return True
     value = script.value(expression)

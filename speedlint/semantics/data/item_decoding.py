@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics.data.repeats import Hangs, Run
 
 DECODERS = frozenset(
@@ -13,14 +12,14 @@ DECODERS = frozenset(
 )
 
 
-def is_shared(run: Run, expression: cst.CSTNode, depth: int = 0) -> bool:
+def is_shared(run: Run, expression: syntax.Node, depth: int = 0) -> bool:
     """Whether what is decoded is chosen by a part of the index: ``self.files[index // self.views]``."""
     if depth > 4:
         return False
-    for operation in (expression, *run.script.source.inside(expression, cst.BinaryOperation)):
-        if isinstance(operation, cst.BinaryOperation) and isinstance(operation.operator, cst.FloorDivide):
+    for operation in (expression, *run.script.source.inside(expression, syntax.BinaryOperation)):
+        if isinstance(operation, syntax.BinaryOperation) and isinstance(operation.operator, syntax.FloorDivide):
             return run.of(operation.left) is Hangs.ITEM and run.of(operation.right) is Hangs.NOTHING
-    names = [expression] if isinstance(expression, cst.Name) else run.script.source.inside(expression, cst.Name)
+    names = [expression] if isinstance(expression, syntax.Name) else run.script.source.inside(expression, syntax.Name)
     for name in names:
         for binding in run.script.names.reaching(name):
             own = binding.value is not None and run.script.function(binding.node) is run.function and not binding.path
@@ -29,63 +28,63 @@ def is_shared(run: Run, expression: cst.CSTNode, depth: int = 0) -> bool:
     return False
 
 
-def is_archive(run: Run, call: cst.Call) -> bool:
+def is_archive(run: Run, call: syntax.Call) -> bool:
     """Whether arrays are taken by their names out of what is loaded."""
     source = run.script.source
     parent = source.parents[call]
-    held: list[cst.CSTNode] = [call]
-    target: cst.CSTNode | None = None
-    if isinstance(parent, cst.Assign) and len(parent.targets) == 1:
+    held: list[syntax.Node] = [call]
+    target: syntax.Node | None = None
+    if isinstance(parent, syntax.Assign) and len(parent.targets) == 1:
         target = parent.targets[0].target
-    elif isinstance(parent, cst.WithItem) and parent.asname is not None:
+    elif isinstance(parent, syntax.WithItem) and parent.asname is not None:
         target = parent.asname.name
-    if isinstance(target, cst.Name):
+    if isinstance(target, syntax.Name):
         held += run.script.names.uses(target)
     return any(_is_taken_by_name(source.parents[each], each) for each in held)
 
 
-def _is_taken_by_name(parent: cst.CSTNode, node: cst.CSTNode) -> bool:
-    if not isinstance(parent, cst.Subscript) or parent.value is not node:
+def _is_taken_by_name(parent: syntax.Node, node: syntax.Node) -> bool:
+    if not isinstance(parent, syntax.Subscript) or parent.value is not node:
         return False
     match parent.slice:
-        case [cst.SubscriptElement(slice=cst.Index(value=cst.SimpleString()))]:
+        case [syntax.SubscriptElement(slice=syntax.Index(value=syntax.SimpleString()))]:
             return True
     return False
 
 
-def resizes(run: Run, call: cst.Call) -> bool:
+def resizes(run: Run, call: syntax.Call) -> bool:
     """Whether a picture that was just opened is resized to the same size as all others."""
     match call.func:
-        case cst.Attribute(value=picture, attr=cst.Name(value="resize" | "thumbnail")) if call.args:
+        case syntax.Attribute(value=picture, attr=syntax.Name(value="resize" | "thumbnail")) if call.args:
             is_fixed = all(run.of(arg.value) is Hangs.NOTHING for arg in call.args)
             return is_fixed and run.of(picture) is Hangs.ITEM and is_decoded(run, picture, 0)
     return False
 
 
-def shrinks(run: Run, call: cst.Call) -> bool:
+def shrinks(run: Run, call: syntax.Call) -> bool:
     """Whether ``cv2.resize`` brings what was just decoded to the size of all others."""
     size = run.script.argument(call, "dsize", 1)
     return size is not None and run.of(size) is Hangs.NOTHING and is_decoded(run, call.args[0].value, 0)
 
 
-def is_decoded(run: Run, expression: cst.CSTNode, depth: int) -> bool:
+def is_decoded(run: Run, expression: syntax.Node, depth: int) -> bool:
     """Whether an expression is what a file was just decoded to, as it was or in another format."""
     if depth > 6:
         return False
     match expression:
-        case cst.Name():
+        case syntax.Name():
             bindings = run.script.names.reaching(expression)
             values = [binding.value for binding in bindings if binding.value is not None]
             own = bool(values) and all(run.script.function(value) is run.function for value in values)
             return own and all(value is not expression and is_decoded(run, value, depth + 1) for value in values)
-        case cst.Subscript(value=value):
+        case syntax.Subscript(value=value):
             return is_decoded(run, value, depth + 1)
-        case cst.Call(func=func, args=args):
+        case syntax.Call(func=func, args=args):
             name = run.script.name(func)
             if name in DECODERS:
                 return True
             if name in ("cv2.cvtColor", "numpy.array", "numpy.asarray", "PIL.Image.fromarray") and args:
                 return is_decoded(run, args[0].value, depth + 1)
-            if name is None and isinstance(func, cst.Attribute) and func.attr.value in ("convert", "astype", "copy"):
+            if name is None and isinstance(func, syntax.Attribute) and func.attr.value in ("convert", "astype", "copy"):
                 return is_decoded(run, func.value, depth + 1)
     return False

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics import evaluation, library
 from speedlint.semantics.data import array_loops, datasets, item_decoding, loaders
 from speedlint.semantics.data.array_loops import Walk
@@ -84,7 +83,7 @@ _CACHES = ("functools.lru_cache", "functools.cache", "cachetools.", "joblib.", "
 _CALLED_DEEP = 4
 
 
-Chain = tuple[tuple["Script", cst.Call], ...]
+Chain = tuple[tuple["Script", syntax.Call], ...]
 """The calls that lead from ``__getitem__`` to a place, the outermost first."""
 
 
@@ -94,11 +93,11 @@ class Work:
 
     kind: Kind
     script: Script
-    node: cst.CSTNode
+    node: syntax.Node
     chain: Chain
 
     @property
-    def shown(self) -> tuple[Script, cst.CSTNode]:
+    def shown(self) -> tuple[Script, syntax.Node]:
         """The place within the item's own method that leads to it."""
         return self.chain[0] if self.chain else (self.script, self.node)
 
@@ -106,7 +105,7 @@ class Work:
 # The method
 
 
-def may_be_item(script: Script, function: cst.FunctionDef) -> bool:
+def may_be_item(script: Script, function: syntax.FunctionDef) -> bool:
     """Whether a function is the ``__getitem__`` of a map-style dataset."""
     klass = script.names.owner(function)
     if klass is None or len(function.params.posonly_params) + len(function.params.params) != 2:
@@ -117,7 +116,7 @@ def may_be_item(script: Script, function: cst.FunctionDef) -> bool:
     return is_dataset and not datasets.is_iterable_class(definition)
 
 
-def is_trained_on(script: Script, function: cst.FunctionDef) -> bool:
+def is_trained_on(script: Script, function: syntax.FunctionDef) -> bool:
     """Whether training reads items of the dataset whose ``__getitem__`` the function is, as far as is seen."""
     klass = script.names.owner(function)
     return klass is not None and _is_trained_on(Definition(script, klass))
@@ -153,7 +152,7 @@ def _is_made(definition: Definition) -> bool:
 # What it does
 
 
-def reading(script: Script, function: cst.FunctionDef) -> Run:
+def reading(script: Script, function: syntax.FunctionDef) -> Run:
     """The run of ``__getitem__`` for one item."""
     params = [*function.params.posonly_params, *function.params.params]
     return Run(script, function, {params[0]: Hangs.NOTHING, params[1]: Hangs.ITEM})
@@ -164,7 +163,7 @@ def runs(run: Run, chain: Chain = ()) -> Iterator[tuple[Run, Chain]]:
     yield run, chain
     for call in run.calls():
         callee = run.script.callee(call)
-        if callee is None or len(chain) >= _CALLED_DEEP or not isinstance(callee.node, cst.FunctionDef):
+        if callee is None or len(chain) >= _CALLED_DEEP or not isinstance(callee.node, syntax.FunctionDef):
             continue
         if callee.node.name.value != "__getitem__" and (inner := run.into(call, callee)) is not None:
             yield from runs(inner, (*chain, (run.script, call)))
@@ -182,13 +181,13 @@ def keeps(run: Run) -> bool:
     )
 
 
-def _is_cached(script: Script, call: cst.Call) -> bool:
+def _is_cached(script: Script, call: syntax.Call) -> bool:
     callee = script.callee(call)
-    if callee is None or not isinstance(callee.node, cst.FunctionDef):
+    if callee is None or not isinstance(callee.node, syntax.FunctionDef):
         return False
     for decorator in callee.node.decorators:
         made = decorator.decorator
-        name = callee.script.name(made.func if isinstance(made, cst.Call) else made) or ""
+        name = callee.script.name(made.func if isinstance(made, syntax.Call) else made) or ""
         if name.startswith(_CACHES) or "cache" in callee.script.text(made):
             return True
     return False
@@ -197,13 +196,13 @@ def _is_cached(script: Script, call: cst.Call) -> bool:
 def _writes_outside(run: Run) -> bool:
     """Whether a function writes an entry of a variable that is not its own."""
     script = run.script
-    for target in script.source.inside(run.function.body, cst.AssignTarget):
-        node: cst.CSTNode = target.target
-        if not isinstance(node, cst.Subscript):
+    for target in script.source.inside(run.function.body, syntax.AssignTarget):
+        node: syntax.Node = target.target
+        if not isinstance(node, syntax.Subscript):
             continue
-        while isinstance(node, (cst.Subscript, cst.Attribute)):
+        while isinstance(node, (syntax.Subscript, syntax.Attribute)):
             node = node.value
-        if isinstance(node, cst.Name) and script.names.scope(node).lookup(node.value) is script.names.module:
+        if isinstance(node, syntax.Name) and script.names.scope(node).lookup(node.value) is script.names.module:
             return True
     return False
 
@@ -234,34 +233,34 @@ def _own_work(run: Run, chain: Chain) -> Iterator[Work]:
         yield Work(Kind.MAPPED if walk is Walk.MASKS else Kind.WALKED, run.script, loop, chain)
 
 
-def is_for_want_of_it(script: Script, node: cst.CSTNode) -> bool:
+def is_for_want_of_it(script: Script, node: syntax.Node) -> bool:
     """Whether a line runs only where nothing was kept before: ``if self.kept is None``, ``if not path.exists()``."""
     function, child = script.function(node), node
     for up in script.source.ancestors(node):
         if up is function:
             break
-        if isinstance(up, cst.If) and child is not up.test and _asks_for_kept(script, up.test):
+        if isinstance(up, syntax.If) and child is not up.test and _asks_for_kept(script, up.test):
             return True
         child = up
     return False
 
 
-def _asks_for_kept(script: Script, test: cst.BaseExpression) -> bool:
+def _asks_for_kept(script: Script, test: syntax.BaseExpression) -> bool:
     match test:
-        case cst.Comparison(comparisons=[cst.ComparisonTarget(operator=operator, comparator=right)]):
-            return isinstance(operator, (cst.In, cst.NotIn)) or (
-                is_none(right) and isinstance(operator, (cst.Is, cst.IsNot))
+        case syntax.Comparison(comparisons=[syntax.ComparisonTarget(operator=operator, comparator=right)]):
+            return isinstance(operator, (syntax.In, syntax.NotIn)) or (
+                is_none(right) and isinstance(operator, (syntax.Is, syntax.IsNot))
             )
-        case cst.UnaryOperation(operator=cst.Not(), expression=inner):
+        case syntax.UnaryOperation(operator=syntax.Not(), expression=inner):
             return _asks_for_kept(script, inner)
-        case cst.BooleanOperation(left=left, right=right):
+        case syntax.BooleanOperation(left=left, right=right):
             return _asks_for_kept(script, left) or _asks_for_kept(script, right)
-        case cst.Call(func=cst.Attribute(attr=cst.Name("exists" | "is_file" | "isfile"))):
+        case syntax.Call(func=syntax.Attribute(attr=syntax.Name("exists" | "is_file" | "isfile"))):
             return True
     return False
 
 
-def _kind(run: Run, call: cst.Call) -> Kind | None:
+def _kind(run: Run, call: syntax.Call) -> Kind | None:
     name = run.script.name(call.func)
     if name is None:
         return Kind.RESIZED if item_decoding.resizes(run, call) else None

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from speedlint import edits
+from speedlint.facts import syntax
 from speedlint.rule import Edit
 from speedlint.semantics import reach
 from speedlint.semantics.terms import Constant
@@ -36,7 +35,7 @@ _HINTS = {
 }
 
 
-Spell = Callable[["Script", cst.CSTNode], tuple[str, tuple[Edit, ...]]]
+Spell = Callable[["Script", syntax.Node], tuple[str, tuple[Edit, ...]]]
 """How a value is written where a node stands, and the edits that import what it names."""
 
 
@@ -51,9 +50,9 @@ class Setting:
     """
 
     name: str
-    expression: cst.BaseExpression | None
+    expression: syntax.BaseExpression | None
     value: Constant | None
-    holder: cst.BaseExpression | None = None
+    holder: syntax.BaseExpression | None = None
 
     @property
     def is_off(self) -> bool:
@@ -65,16 +64,16 @@ def places(script: Script, setting: Setting) -> list[Constant]:
     """Where the value of a setting is written: one place, or one in each call of the function that is handed it."""
     if setting.value is None or setting.expression is None:
         return []
-    if isinstance(setting.expression, cst.Name):
+    if isinstance(setting.expression, syntax.Name):
         bindings = script.names.reaching(setting.expression)
-        if len(bindings) == 1 and isinstance(bindings[0].node, cst.Param):
-            function = script.source.enclosing(bindings[0].node, cst.FunctionDef)
-            if isinstance(function, cst.FunctionDef):
+        if len(bindings) == 1 and isinstance(bindings[0].node, syntax.Param):
+            function = script.source.enclosing(bindings[0].node, syntax.FunctionDef)
+            if isinstance(function, syntax.FunctionDef):
                 return _passed_places(script, function, bindings[0].node, setting.value)
     return [setting.value]
 
 
-def _passed_places(script: Script, function: cst.FunctionDef, parameter: cst.Param, known: Constant) -> list[Constant]:
+def _passed_places(script: Script, function: syntax.FunctionDef, parameter: syntax.Param, known: Constant) -> list[Constant]:
     found: dict[int, Constant] = {}
     for other, value in script.values.passed(function, parameter):
         where, expression = (script, parameter.default) if value is None else (other, value)
@@ -93,7 +92,9 @@ def set_where_set(script: Script, setting: Setting, spell: Spell) -> tuple[Edit,
     for place in places(script, setting):
         if place.entry is not None:
             raise edits.CannotEdit(f"it is set in {place.entry.path.name}, line {place.entry.line}: write it there")
-        literal = isinstance(place.node, cst.Integer) or (isinstance(place.node, cst.Name) and place.node.value == "False")
+        literal = isinstance(place.node, syntax.Integer) or (
+            isinstance(place.node, syntax.Name) and place.node.value == "False"
+        )
         if not literal:
             raise edits.CannotEdit("its value is not written out where it is set")
         if not _HINTS[setting.name].search(label(place.script, place.node)):
@@ -103,7 +104,7 @@ def set_where_set(script: Script, setting: Setting, spell: Spell) -> tuple[Edit,
     return tuple(dict.fromkeys(found))
 
 
-def label(script: Script, node: cst.CSTNode) -> str:
+def label(script: Script, node: syntax.Node) -> str:
     """What the place where a literal stands is called: the option, key, parameter, field or variable it is for.
 
     Nothing where one statement gives several names the same value.
@@ -111,48 +112,48 @@ def label(script: Script, node: cst.CSTNode) -> str:
     source = script.source
     for up in source.ancestors(node):
         match up:
-            case cst.Arg(keyword=cst.Name("default" | "required")):
+            case syntax.Arg(keyword=syntax.Name("default" | "required")):
                 call = source.parents[up]
-                flags = [arg for arg in call.args if arg.keyword is None] if isinstance(call, cst.Call) else []
+                flags = [arg for arg in call.args if arg.keyword is None] if isinstance(call, syntax.Call) else []
                 return " ".join(script.text(arg) for arg in flags)
-            case cst.Arg(keyword=cst.Name(value=name)):
+            case syntax.Arg(keyword=syntax.Name(value=name)):
                 return name
-            case cst.Arg():
+            case syntax.Arg():
                 return _parameter_name(script, up)
-            case cst.Param(name=cst.Name(value=name)):
+            case syntax.Param(name=syntax.Name(value=name)):
                 return name
-            case cst.DictElement(key=key):
+            case syntax.DictElement(key=key):
                 return script.text(key)
-            case cst.Assign(targets=targets):
+            case syntax.Assign(targets=targets):
                 return script.text(targets[0].target) if len(targets) == 1 else ""
-            case cst.AnnAssign(target=target):
+            case syntax.AnnAssign(target=target):
                 return script.text(target)
-            case cst.BaseStatement():
+            case syntax.BaseStatement():
                 return ""
     return ""
 
 
-def _parameter_name(script: Script, arg: cst.Arg) -> str:
+def _parameter_name(script: Script, arg: syntax.Arg) -> str:
     call = script.source.parents[arg]
-    if not isinstance(call, cst.Call):
+    if not isinstance(call, syntax.Call):
         return ""
     if script.name(call.func) == TORCH_LOADER:
         return next((name for name, at in POSITIONS.items() if at == call.args.index(arg)), "")
     callee = script.callee(call)
-    if callee is None or not isinstance(callee.node, cst.FunctionDef):
+    if callee is None or not isinstance(callee.node, syntax.FunctionDef):
         return ""
     parameter = reach.parameter_of(callee, call, arg)
     return parameter.name.value if parameter is not None else ""
 
 
-def is_surely_positive(script: Script, expression: cst.BaseExpression) -> bool:
+def is_surely_positive(script: Script, expression: syntax.BaseExpression) -> bool:
     """Whether a number of workers is above 0 whatever the machine and the options are."""
     match expression:
-        case cst.Integer():
+        case syntax.Integer():
             return int(expression.value, 0) > 0
-        case cst.BooleanOperation(operator=cst.Or(), right=right):
+        case syntax.BooleanOperation(operator=syntax.Or(), right=right):
             return is_surely_positive(script, right)
-        case cst.Call(func=func, args=args):
+        case syntax.Call(func=func, args=args):
             name = script.name(func)
             if name == "max":
                 return any(is_surely_positive(script, arg.value) for arg in args)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics import evaluation, library, reach
 from speedlint.semantics.data import datasets, rows
 from speedlint.semantics.data.loader_settings import POSITIONS, TORCH_LOADER, Setting
@@ -31,14 +30,14 @@ class Start:
     """A place that reads a loader from its beginning: a ``for``, a comprehension, or ``iter(...)``."""
 
     script: Script
-    node: cst.CSTNode
+    node: syntax.Node
     repeated: bool
 
 
 class Loader:
     """The facts about one call that makes a loader."""
 
-    def __init__(self, script: Script, call: cst.Call) -> None:
+    def __init__(self, script: Script, call: syntax.Call) -> None:
         self.script, self.call = script, call
         self.is_torch = script.name(call.func) == TORCH_LOADER
 
@@ -57,11 +56,11 @@ class Loader:
         written = any(arg.value is expression for arg in self.call.args)
         return Setting(name, expression, self.script.constant(expression), None if written else holder)
 
-    def _holds(self, arg: cst.Arg, expression: cst.BaseExpression) -> bool:
+    def _holds(self, arg: syntax.Arg, expression: syntax.BaseExpression) -> bool:
         entries = self.script.values.entries(arg.value) or {}
         return all(value is not expression for value in entries.values())
 
-    def parameter(self, name: str) -> cst.BaseExpression | None:
+    def parameter(self, name: str) -> syntax.BaseExpression | None:
         """What is passed for a parameter."""
         return self.setting(name).expression
 
@@ -89,8 +88,8 @@ class Loader:
     @property
     def is_made_of_anything(self) -> bool:
         """Whether a lambda makes it, of whatever dataset it is handed."""
-        around = self.script.source.enclosing(self.call, cst.Lambda, cst.FunctionDef)
-        return isinstance(around, cst.Lambda) and not any(origin.is_known for origin in self.origins)
+        around = self.script.source.enclosing(self.call, syntax.Lambda, syntax.FunctionDef)
+        return isinstance(around, syntax.Lambda) and not any(origin.is_known for origin in self.origins)
 
     @property
     def has_few_rows(self) -> bool:
@@ -103,19 +102,19 @@ class Loader:
         return any(datasets.is_iterable(origin) for origin in self.origins)
 
     @cached_property
-    def collate(self) -> list[tuple[Script, cst.CSTNode]]:
+    def collate(self) -> list[tuple[Script, syntax.Node]]:
         """The collate function: first-party definitions, lambdas, and the arguments bound to it."""
         expression = self.parameter("collate_fn")
         return list(self._functions(expression)) if expression is not None else []
 
-    def _functions(self, expression: cst.BaseExpression) -> Iterator[tuple[Script, cst.CSTNode]]:
+    def _functions(self, expression: syntax.BaseExpression) -> Iterator[tuple[Script, syntax.Node]]:
         for script, node in ((self.script, expression), *self.script.roles.origins(expression)):
             definition = script.definition(node) or script.value(node).definition
             if definition is not None:
                 yield definition.script, definition.node
-            elif isinstance(node, cst.Lambda):
+            elif isinstance(node, syntax.Lambda):
                 yield script, node
-            elif isinstance(node, cst.Call):
+            elif isinstance(node, syntax.Call):
                 yield script, node
                 if script.name(node.func) == "functools.partial" and node.args:
                     yield from self._functions(node.args[0].value)
@@ -133,7 +132,7 @@ class Loader:
         for name in ("collate_fn", "worker_init_fn"):
             if (given := self.parameter(name)) is not None and is_stuck(self.script, given):
                 return f"its `{name}` cannot be sent to worker processes where they are spawned"
-        made = ((origin.script, origin.node) for origin in self.origins if isinstance(origin.node, cst.Call))
+        made = ((origin.script, origin.node) for origin in self.origins if isinstance(origin.node, syntax.Call))
         if any(is_stuck(script, arg.value) for script, call in made for arg in call.args):
             return "a lambda within its dataset cannot be sent to worker processes where they are spawned"
         size = self.parameter("batch_size")
@@ -146,11 +145,11 @@ class Loader:
     def changes_between_reads(self) -> str | None:
         """Why workers that stay alive would read another dataset than workers that are started anew, or None."""
         held = [(use.script, use.script.source.parents[use.node]) for use in self.uses]
-        objects: list[tuple[Script, cst.CSTNode]] = [
-            (script, node) for script, node in held if isinstance(node, cst.Attribute) and node.attr.value == "dataset"
+        objects: list[tuple[Script, syntax.Node]] = [
+            (script, node) for script, node in held if isinstance(node, syntax.Attribute) and node.attr.value == "dataset"
         ]
         for origin in self.origins:
-            if isinstance(origin.node, cst.Call):
+            if isinstance(origin.node, syntax.Call):
                 objects += [(use.script, use.node) for use in reach.uses(origin.script, origin.node)]
         classes = [origin.definition for origin in self.origins if origin.definition is not None]
         for script, node in objects:
@@ -207,7 +206,7 @@ class Loader:
         if sampler is None:
             return False
         for script, node in self.script.roles.origins(sampler):
-            drawn = script.argument(node, "num_samples", 2) if isinstance(node, cst.Call) else None
+            drawn = script.argument(node, "num_samples", 2) if isinstance(node, syntax.Call) else None
             count = script.constant(drawn) if drawn is not None else None
             if count is not None and isinstance(count.value, (int, float)) and count.value >= _ENDLESS:
                 return True
@@ -232,7 +231,7 @@ class Loader:
     def _is_given_to_trainer(self) -> bool:
         """Whether a library's trainer reads it: it is passed on to code out of sight in a script that calls ``fit``."""
         return any(
-            isinstance(use.script.source.parents[use.node], cst.Arg)
+            isinstance(use.script.source.parents[use.node], syntax.Arg)
             and use.script.method_calls("fit")
             and not _stops_by_steps(use.script)
             for use in self.uses
@@ -241,7 +240,7 @@ class Loader:
     @cached_property
     def is_read_within_itself(self) -> bool:
         """Whether it may be read anew while a loop over it still runs."""
-        loops = [start for start in self.starts if isinstance(start.node, cst.For)]
+        loops = [start for start in self.starts if isinstance(start.node, syntax.For)]
         for start in self.starts:
             for loop in loops:
                 if start is loop:
@@ -266,7 +265,7 @@ class Loader:
         parents = self.script.source.parents
         call = parents.get(parents[self.call])
         return (
-            isinstance(call, cst.Call)
+            isinstance(call, syntax.Call)
             and self.script.is_call_to(call, "iter")
             and _reads_one_batch(Start(self.script, call, repeated=False))
         )
@@ -283,7 +282,9 @@ class Loader:
         if not self.is_in_sight or self.is_read_again:
             return True
         runs = [start for start in self.starts if not _reads_one_batch(start)]
-        if any(isinstance(start.node, cst.For) and start.script.loops.kind(start.node) is Frequency.STEP for start in runs):
+        if any(
+            isinstance(start.node, syntax.For) and start.script.loops.kind(start.node) is Frequency.STEP for start in runs
+        ):
             return True
         if runs and self.script.frequency(self.call) >= Frequency.EPOCH:
             return True
@@ -295,9 +296,9 @@ def _is_shown_only(script: Script) -> bool:
     source = script.source
     if b"limit_train_batches" not in source.data:
         return False
-    limits = [arg.value for arg in source.of(cst.Arg) if arg.keyword and arg.keyword.value == "limit_train_batches"]
-    for entry in source.of(cst.DictElement):
-        if isinstance(entry.key, cst.SimpleString) and entry.key.evaluated_value == "limit_train_batches":
+    limits = [arg.value for arg in source.of(syntax.Arg) if arg.keyword and arg.keyword.value == "limit_train_batches"]
+    for entry in source.of(syntax.DictElement):
+        if isinstance(entry.key, syntax.SimpleString) and entry.key.evaluated_value == "limit_train_batches":
             limits.append(entry.value)
     known = [script.constant(limit) for limit in limits]
     return any(limit is not None and isinstance(limit.value, int) and 0 < limit.value <= _A_HANDFUL for limit in known)
@@ -305,25 +306,25 @@ def _is_shown_only(script: Script) -> bool:
 
 def _stops_by_steps(script: Script) -> bool:
     """Whether a trainer is told the number of steps and not that of epochs, so that no second pass need begin."""
-    given = {arg.keyword.value for arg in script.source.of(cst.Arg) if arg.keyword is not None}
+    given = {arg.keyword.value for arg in script.source.of(syntax.Arg) if arg.keyword is not None}
     return "max_steps" in given and "max_epochs" not in given
 
 
-def _changed_by(script: Script, node: cst.CSTNode, classes: list[Definition]) -> str | None:
+def _changed_by(script: Script, node: syntax.Node, classes: list[Definition]) -> str | None:
     """The code that may change the object an expression stands for: an assignment to it, or a method of it."""
     source = script.source
-    while isinstance(outer := source.parents[node], (cst.Attribute, cst.Subscript)) and outer.value is node:
+    while isinstance(outer := source.parents[node], (syntax.Attribute, syntax.Subscript)) and outer.value is node:
         node = outer
         parent = source.parents[node]
-        if isinstance(parent, (cst.AssignTarget, cst.AugAssign)) and parent.target is node:
+        if isinstance(parent, (syntax.AssignTarget, syntax.AugAssign)) and parent.target is node:
             return script.text(node)
-        if isinstance(parent, cst.Call) and parent.func is node:
-            assert isinstance(node, (cst.Attribute, cst.Subscript))
-            name = node.attr.value if isinstance(node, cst.Attribute) else ""
+        if isinstance(parent, syntax.Call) and parent.func is node:
+            assert isinstance(node, (syntax.Attribute, syntax.Subscript))
+            name = node.attr.value if isinstance(node, syntax.Attribute) else ""
             methods = [owner.script.roles.calls.method(owner, name) for owner in classes]
             harmless = bool(methods) and all(
                 method is not None
-                and isinstance(method.node, cst.FunctionDef)
+                and isinstance(method.node, syntax.FunctionDef)
                 and datasets.stored(method.script, method.node) is None
                 for method in methods
             )
@@ -331,17 +332,17 @@ def _changed_by(script: Script, node: cst.CSTNode, classes: list[Definition]) ->
     return None
 
 
-def _started_by(use: reach.Use) -> cst.CSTNode | None:
+def _started_by(use: reach.Use) -> syntax.Node | None:
     """The loop, comprehension or call that reads the loader from its beginning at this use."""
     source = use.script.source
     parent = source.parents[use.node]
-    if isinstance(parent, (cst.For, cst.CompFor)) and parent.iter is use.node:
+    if isinstance(parent, (syntax.For, syntax.CompFor)) and parent.iter is use.node:
         return parent
-    if isinstance(parent, cst.Arg):
+    if isinstance(parent, syntax.Arg):
         call = source.parents[parent]
-        if isinstance(call, cst.Call) and use.script.name(call.func) in ("iter", "list", "tuple", "itertools.cycle"):
+        if isinstance(call, syntax.Call) and use.script.name(call.func) in ("iter", "list", "tuple", "itertools.cycle"):
             return call
-    if isinstance(parent, cst.From):
+    if isinstance(parent, syntax.From):
         return parent
     return None
 
@@ -349,13 +350,13 @@ def _started_by(use: reach.Use) -> cst.CSTNode | None:
 def _hands_out(use: reach.Use) -> bool:
     """Whether a use gives the loader to code out of sight."""
     script, parent = use.script, use.script.source.parents[use.node]
-    if isinstance(parent, cst.Return):
+    if isinstance(parent, syntax.Return):
         function = script.function(parent)
         return function is None or not script.call_sites(function)
-    if not isinstance(parent, cst.Arg):
+    if not isinstance(parent, syntax.Arg):
         return False
     call = script.source.parents[parent]
-    if not isinstance(call, cst.Call) or parent.star:
+    if not isinstance(call, syntax.Call) or parent.star:
         return True
     return script.callee(call) is None and script.name(call.func) not in _LOOKS_AT | library.WRAPPERS_OF_ITERABLES
 
@@ -363,20 +364,22 @@ def _hands_out(use: reach.Use) -> bool:
 def _only_hands_on(use: reach.Use) -> bool:
     """Whether a use only gives the loader another name, or puts it into a container or what a function returns."""
     parent = use.script.source.parents[use.node]
-    if isinstance(parent, cst.Arg):
+    if isinstance(parent, syntax.Arg):
         call = use.script.source.parents[parent]
-        return isinstance(call, cst.Call) and use.script.name(call.func) in ("len", "print")
-    return isinstance(parent, (cst.Assign, cst.AnnAssign, cst.Element, cst.DictElement, cst.Return, cst.NamedExpr))
+        return isinstance(call, syntax.Call) and use.script.name(call.func) in ("len", "print")
+    return isinstance(
+        parent, (syntax.Assign, syntax.AnnAssign, syntax.Element, syntax.DictElement, syntax.Return, syntax.NamedExpr)
+    )
 
 
 def _reads_one_batch(start: Start) -> bool:
     """Whether a start is only ``next(iter(loader))``."""
     arg = start.script.source.parents[start.node]
     call = start.script.source.parents.get(arg)
-    return isinstance(arg, cst.Arg) and isinstance(call, cst.Call) and start.script.name(call.func) == "next"
+    return isinstance(arg, syntax.Arg) and isinstance(call, syntax.Call) and start.script.name(call.func) == "next"
 
 
-def loader(script: Script, call: cst.Call) -> Loader | None:
+def loader(script: Script, call: syntax.Call) -> Loader | None:
     """The loader that a call makes; None for any other call, and for a subclass that sets its own parameters."""
     return script.once(("loader", call), lambda: Loader(script, call) if _makes_loader(script, call) else None, None)
 
@@ -384,17 +387,17 @@ def loader(script: Script, call: cst.Call) -> Loader | None:
 def near(script: Script) -> Iterator[Loader]:
     """The loaders that the program makes."""
     for place in script.everywhere(b"Loader"):
-        for call in place.source.of(cst.Call):
+        for call in place.source.of(syntax.Call):
             found = loader(place, call)
             if found is not None:
                 yield found
 
 
-def _makes_loader(script: Script, call: cst.Call) -> bool:
+def _makes_loader(script: Script, call: syntax.Call) -> bool:
     if script.name(call.func) in _FOREIGN:
         return True
     definition = script.definition(call.func)
-    if definition is None or not isinstance(definition.node, cst.ClassDef):
+    if definition is None or not isinstance(definition.node, syntax.ClassDef):
         return False
     calls = definition.script.roles.calls
     if not any(base in _FOREIGN for base in calls.foreign_bases(definition)):
@@ -405,20 +408,20 @@ def _makes_loader(script: Script, call: cst.Call) -> bool:
 
 def _hands_all_on(init: Definition) -> bool:
     """Whether a subclass's ``__init__`` gives ``*args, **kwargs`` to the library's as they are."""
-    assert isinstance(init.node, cst.FunctionDef)
+    assert isinstance(init.node, syntax.FunctionDef)
     star = init.node.params.star_kwarg
     if star is None or len(init.node.params.params) > 2:
         return False
-    for call in init.script.source.inside(init.node, cst.Call):
-        if isinstance(call.func, cst.Attribute) and call.func.attr.value == "__init__":
-            given = [arg for arg in call.args if arg.star == "**" and isinstance(arg.value, cst.Name)]
-            return any(arg.value.value == star.name.value for arg in given)  # type: ignore[attr-defined]
+    for call in init.script.source.inside(init.node, syntax.Call):
+        if isinstance(call.func, syntax.Attribute) and call.func.attr.value == "__init__":
+            given = [arg for arg in call.args if arg.star == "**" and isinstance(arg.value, syntax.Name)]
+            return any(arg.value.value == star.name.value for arg in given)
     return False
 
 
-def is_unguarded(script: Script, node: cst.CSTNode, depth: int = 0) -> bool:
+def is_unguarded(script: Script, node: syntax.Node, depth: int = 0) -> bool:
     """Whether importing the script would run the node: no function and no ``__main__`` guard stands around it."""
     function = script.function(node)
     if function is not None:
         return depth < 6 and any(is_unguarded(other, call, depth + 1) for other, call in script.call_sites(function))
-    return not any(isinstance(up, cst.If) and "__name__" in script.text(up.test) for up in script.source.ancestors(node))
+    return not any(isinstance(up, syntax.If) and "__name__" in script.text(up.test) for up in script.source.ancestors(node))

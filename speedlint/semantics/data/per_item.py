@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics.data import loaders
 
 if TYPE_CHECKING:
@@ -15,18 +14,18 @@ _READS_ITEMS = frozenset({"__getitem__", "__getitems__", "collate_fn"})
 _DEPTH = 4
 
 
-def is_per_item(script: Script, node: cst.CSTNode, depth: int = _DEPTH) -> bool:
+def is_per_item(script: Script, node: syntax.Node, depth: int = _DEPTH) -> bool:
     """Whether a node stands in a dataset's ``__getitem__``, in a collate function, or in what one of them calls."""
-    function = script.source.enclosing(node, cst.FunctionDef, cst.Lambda)
-    if depth == 0 or not isinstance(function, (cst.FunctionDef, cst.Lambda)):
+    function = script.source.enclosing(node, syntax.FunctionDef, syntax.Lambda)
+    if depth == 0 or not isinstance(function, (syntax.FunctionDef, syntax.Lambda)):
         return False
-    if isinstance(function, cst.Lambda):
+    if isinstance(function, syntax.Lambda):
         return _is_collate(script, function)
     if function.name.value in _READS_ITEMS or _is_collate(script, function):
         return True
     return any(is_per_item(other, call, depth - 1) for other, call in script.call_sites(function))
 
 
-def _is_collate(script: Script, function: cst.FunctionDef | cst.Lambda) -> bool:
+def _is_collate(script: Script, function: syntax.FunctionDef | syntax.Lambda) -> bool:
     """Whether a loader of the program is given a function as its ``collate_fn``."""
     return any(node is function for found in loaders.near(script) for _, node in found.collate)

@@ -6,8 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics.data.repeats import Hangs, Run
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.schedule.periods import scheduled
@@ -22,7 +21,7 @@ _KEEPS = frozenset("__len__ keys values items get shape size format split join".
 _SETS_ANY = re.compile(rb"\bsetattr\(|\bvars\(|__dict__")
 _DEPTH = 3
 
-Loop = cst.For | cst.While
+Loop = syntax.For | syntax.While
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +33,26 @@ class Turn:
         site: where the function is called, and the turn that the call stands in; None for a loop.
     """
 
-    region: Loop | cst.FunctionDef
-    site: tuple[Script, cst.Call, Turn] | None = None
+    region: Loop | syntax.FunctionDef
+    site: tuple[Script, syntax.Call, Turn] | None = None
 
 
-def epoch_turn(script: Script, call: cst.Call) -> Turn | None:
+def epoch_turn(script: Script, call: syntax.Call) -> Turn | None:
     """The turn of the loop over the epochs of one training that makes a call each time, itself or by a function."""
     if script.frequency(call) is not Frequency.EPOCH:
         return None
     around = script.source.enclosing(
-        call, cst.For, cst.While, cst.If, cst.Try, cst.Lambda, cst.ListComp, cst.DictComp, cst.FunctionDef
+        call,
+        syntax.For,
+        syntax.While,
+        syntax.If,
+        syntax.Try,
+        syntax.Lambda,
+        syntax.ListComp,
+        syntax.DictComp,
+        syntax.FunctionDef,
     )
-    if isinstance(around, cst.FunctionDef):
+    if isinstance(around, syntax.FunctionDef):
         sites = script.call_sites(around)
         turn = epoch_turn(*sites[0]) if len(sites) == 1 else None
         return Turn(around, (*sites[0], turn)) if turn is not None else None
@@ -55,23 +62,23 @@ def epoch_turn(script: Script, call: cst.Call) -> Turn | None:
     return Turn(found.loop)
 
 
-def is_same_in_each_turn(script: Script, expression: cst.CSTNode, turn: Turn, maker: cst.CSTNode, depth: int = 0) -> bool:
+def is_same_in_each_turn(script: Script, expression: syntax.Node, turn: Turn, maker: syntax.Node, depth: int = 0) -> bool:
     """Whether an expression has the same value in each turn, made of things that nothing changes there."""
-    names = [expression] if isinstance(expression, cst.Name) else script.source.inside(expression, cst.Name)
-    if any(_draws(script, each) for each in script.source.inside(expression, cst.Call)):
+    names = [expression] if isinstance(expression, syntax.Name) else script.source.inside(expression, syntax.Name)
+    if any(_draws(script, each) for each in script.source.inside(expression, syntax.Call)):
         return False
     return all(_is_part_of_name(script, name) or _is_fixed(script, name, turn, maker, depth) for name in names)
 
 
-def _is_part_of_name(script: Script, name: cst.Name) -> bool:
+def _is_part_of_name(script: Script, name: syntax.Name) -> bool:
     """Whether a name is the last part of ``a.name`` or the keyword of an argument."""
     parent = script.source.parents[name]
-    return (isinstance(parent, cst.Attribute) and parent.attr is name) or (
-        isinstance(parent, cst.Arg) and parent.keyword is name
+    return (isinstance(parent, syntax.Attribute) and parent.attr is name) or (
+        isinstance(parent, syntax.Arg) and parent.keyword is name
     )
 
 
-def _is_fixed(script: Script, name: cst.Name, turn: Turn, maker: cst.CSTNode, depth: int) -> bool:
+def _is_fixed(script: Script, name: syntax.Name, turn: Turn, maker: syntax.Node, depth: int) -> bool:
     loop = turn.region
     for binding in script.names.reaching(name):
         inside = script.source.contains(loop, binding.node)
@@ -89,21 +96,21 @@ def _is_fixed(script: Script, name: cst.Name, turn: Turn, maker: cst.CSTNode, de
     return not any(_may_change(script, use, maker) for use in script.names.uses(name) if script.source.contains(loop, use))
 
 
-def _is_option(script: Script, name: cst.Name) -> bool:
+def _is_option(script: Script, name: syntax.Name) -> bool:
     """Whether a name stands for the options of the command line in ``args.size``, which nothing in the program sets anew."""
     option = script.source.parents[name]
-    if not isinstance(option, cst.Attribute) or option.value is not name:
+    if not isinstance(option, syntax.Attribute) or option.value is not name:
         return False
     is_set = rb"\.%s\b\s{0,9}(?:[:,][^=\n]{0,80})?=(?!=)" % re.escape(option.attr.value.encode())
     if script.program.mentions(script, re.compile(is_set)) or script.program.mentions(script, _SETS_ANY):
         return False
-    made = (node.func for _, node in script.roles.origins(name) if isinstance(node, cst.Call))
-    return any(isinstance(func, cst.Attribute) and func.attr.value in PARSERS for func in made)
+    made = (node.func for _, node in script.roles.origins(name) if isinstance(node, syntax.Call))
+    return any(isinstance(func, syntax.Attribute) and func.attr.value in PARSERS for func in made)
 
 
 def _is_handed_the_same(script: Script, binding: Binding, turn: Turn) -> bool:
     """Whether a binding is a parameter for which the one call of the function passes the same in each turn."""
-    if turn.site is None or not isinstance(binding.node, cst.Param) or not isinstance(turn.region, cst.FunctionDef):
+    if turn.site is None or not isinstance(binding.node, syntax.Param) or not isinstance(turn.region, syntax.FunctionDef):
         return False
     other, call, outer = turn.site
     passed = script.values.given(turn.region, binding.node, other, call)
@@ -112,61 +119,61 @@ def _is_handed_the_same(script: Script, binding: Binding, turn: Turn) -> bool:
     return is_same_in_each_turn(other, passed, outer, call)
 
 
-def _may_change(script: Script, use: cst.Name, maker: cst.CSTNode) -> bool:
+def _may_change(script: Script, use: syntax.Name, maker: syntax.Node) -> bool:
     """Whether a use may change the object: a method of it is called, or it is handed to code other than what makes it."""
     source = script.source
     if source.contains(maker, use):
         return False
-    node: cst.CSTNode = use
+    node: syntax.Node = use
     parent = source.parents[node]
-    while isinstance(parent, (cst.Attribute, cst.Subscript)) and parent.value is node:
+    while isinstance(parent, (syntax.Attribute, syntax.Subscript)) and parent.value is node:
         node, parent = parent, source.parents[parent]
-    if isinstance(parent, (cst.AssignTarget, cst.AugAssign)) and getattr(parent, "target", None) is node:
+    if isinstance(parent, (syntax.AssignTarget, syntax.AugAssign)) and getattr(parent, "target", None) is node:
         return node is not use
-    if isinstance(parent, cst.Call) and parent.func is node and node is not use:
-        assert isinstance(node, (cst.Attribute, cst.Subscript))
-        return script.name(node) is None and not (isinstance(node, cst.Attribute) and node.attr.value in _KEEPS)
-    if isinstance(parent, cst.Arg):
+    if isinstance(parent, syntax.Call) and parent.func is node and node is not use:
+        assert isinstance(node, (syntax.Attribute, syntax.Subscript))
+        return script.name(node) is None and not (isinstance(node, syntax.Attribute) and node.attr.value in _KEEPS)
+    if isinstance(parent, syntax.Arg):
         call = source.parents[parent]
-        return not (isinstance(call, cst.Call) and (script.name(call.func) in _LOOKS or _only_makes(script, call)))
+        return not (isinstance(call, syntax.Call) and (script.name(call.func) in _LOOKS or _only_makes(script, call)))
     return False
 
 
-def _only_makes(script: Script, call: cst.Call) -> bool:
+def _only_makes(script: Script, call: syntax.Call) -> bool:
     """Whether a call makes a loader or dataset of what it is given, which does not change that."""
     definition = script.definition(call.func)
     name = script.name(call.func) or ""
-    return (definition is not None and isinstance(definition.node, cst.ClassDef)) or name.startswith("torch.utils.data.")
+    return (definition is not None and isinstance(definition.node, syntax.ClassDef)) or name.startswith("torch.utils.data.")
 
 
-def _draws(script: Script, call: cst.Call) -> bool:
+def _draws(script: Script, call: syntax.Call) -> bool:
     """Whether what a call gives hangs on chance or on code out of sight."""
     name = script.name(call.func)
     definition = script.definition(call.func)
     if definition is not None:
         return _makes_by_chance(definition)
     if name is None:
-        return not isinstance(call.func, cst.Attribute) or call.func.attr.value not in _KEEPS
+        return not isinstance(call.func, syntax.Attribute) or call.func.attr.value not in _KEEPS
     plain = name in _LOOKS or "." not in name or name.startswith(("os.", "torch.utils.data.", "torchvision.", "torch.cuda."))
     return not plain or name.endswith("random_split")
 
 
 def _makes_by_chance(definition: Definition) -> bool:
     """Whether what a first-party class is made of hangs on chance, or its ``__init__`` is out of sight."""
-    if not isinstance(definition.node, cst.ClassDef):
+    if not isinstance(definition.node, syntax.ClassDef):
         return True
     init = definition.script.roles.calls.method(definition, "__init__")
-    if init is None or not isinstance(init.node, cst.FunctionDef):
+    if init is None or not isinstance(init.node, syntax.FunctionDef):
         return True
     params = (*init.node.params.posonly_params, *init.node.params.params, *init.node.params.kwonly_params)
     return Run(init.script, init.node, dict.fromkeys(params, Hangs.NOTHING)).draws()
 
 
-def is_made_in_turn(script: Script, expression: cst.CSTNode, turn: Turn) -> cst.Call | None:
+def is_made_in_turn(script: Script, expression: syntax.Node, turn: Turn) -> syntax.Call | None:
     """The call within the turn that makes the object an expression stands for, if one does."""
-    if isinstance(expression, cst.Call) and script.source.contains(turn.region, expression):
+    if isinstance(expression, syntax.Call) and script.source.contains(turn.region, expression):
         return expression
-    if isinstance(expression, cst.Name):
+    if isinstance(expression, syntax.Name):
         bindings = script.names.reaching(expression)
         if len(bindings) == 1 and bindings[0].value is not None and not bindings[0].path:
             return is_made_in_turn(script, bindings[0].value, turn)

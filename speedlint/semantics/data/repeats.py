@@ -10,8 +10,7 @@ import enum
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics import reach
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.terms import Constant, Definition
@@ -70,29 +69,31 @@ class Hangs(enum.IntEnum):
 class Run:
     """One call of a function within the reading of an item."""
 
-    def __init__(self, script: Script, function: cst.FunctionDef, given: dict[cst.Param, Hangs], depth: int = 0) -> None:
+    def __init__(
+        self, script: Script, function: syntax.FunctionDef, given: dict[syntax.Param, Hangs], depth: int = 0
+    ) -> None:
         self.script, self.function, self.given, self.depth = script, function, given, depth
-        self._inner: dict[cst.CSTNode, Run | None] = {}
-        self._passed: dict[cst.Param, Constant | None] = {}
+        self._inner: dict[syntax.Node, Run | None] = {}
+        self._passed: dict[syntax.Param, Constant | None] = {}
         self._self = _own_self(Definition(script, function))
 
-    def of(self, node: cst.CSTNode) -> Hangs:
+    def of(self, node: syntax.Node) -> Hangs:
         """What the value of an expression hangs on."""
         return self.script.program.flow.ask((self, node), lambda: self._of(node), Hangs.NOTHING)
 
-    def _of(self, node: cst.CSTNode) -> Hangs:
+    def _of(self, node: syntax.Node) -> Hangs:
         match node:
-            case cst.Name():
+            case syntax.Name():
                 return self._name(node)
-            case cst.Attribute():
+            case syntax.Attribute():
                 return self._attribute(node)
-            case cst.Call():
+            case syntax.Call():
                 return self._call(node)
-            case cst.Arg(value=value):
+            case syntax.Arg(value=value):
                 return self.of(value)
-            case cst.CompFor(iter=iterated, ifs=tests, inner_for_in=inner):
+            case syntax.CompFor(iter=iterated, ifs=tests, inner_for_in=inner):
                 return self._all([iterated, *(each.test for each in tests), *([inner] if inner else [])])
-            case cst.Lambda(body=body):
+            case syntax.Lambda(body=body):
                 return self.of(body)
         return self._all(node.children)
 
@@ -101,7 +102,7 @@ class Run:
 
     # Variables
 
-    def _name(self, name: cst.Name) -> Hangs:
+    def _name(self, name: syntax.Name) -> Hangs:
         scope = self.script.names.scope(name).lookup(name.value)
         bindings = self.script.names.reaching(name)
         if scope is None or scope is self.script.names.module:
@@ -111,25 +112,25 @@ class Run:
         return max(found, self._written(name))
 
     def _binding(self, binding: Binding) -> Hangs:
-        if isinstance(binding.node, cst.Param):
-            around = self.script.source.enclosing(binding.node, cst.FunctionDef, cst.Lambda)
-            return Hangs.NOTHING if isinstance(around, cst.Lambda) else self.given.get(binding.node, Hangs.CHANCE)
+        if isinstance(binding.node, syntax.Param):
+            around = self.script.source.enclosing(binding.node, syntax.FunctionDef, syntax.Lambda)
+            return Hangs.NOTHING if isinstance(around, syntax.Lambda) else self.given.get(binding.node, Hangs.CHANCE)
         if binding.value is None:
             return Hangs.NOTHING
         return max(self.of(_part(binding)), self.decided(binding.node))
 
-    def decided(self, node: cst.CSTNode) -> Hangs:
+    def decided(self, node: syntax.Node) -> Hangs:
         """What it hangs on whether the node runs."""
         found, child = Hangs.NOTHING, node
         for up in self.script.source.ancestors(node):
             if up is self.function:
                 break
-            if isinstance(up, (cst.If, cst.While)) and child is not up.test:
+            if isinstance(up, (syntax.If, syntax.While)) and child is not up.test:
                 found = max(found, self.of(up.test))
             child = up
         return found
 
-    def _written(self, name: cst.Name) -> Hangs:
+    def _written(self, name: syntax.Name) -> Hangs:
         """What the values hang on that are written into a variable before this use of it."""
         source, found = self.script.source, Hangs.NOTHING
         for use in self.script.names.uses(name):
@@ -137,31 +138,31 @@ class Run:
                 found = max(found, self._written_at(use))
         return found
 
-    def _written_at(self, use: cst.CSTNode) -> Hangs:
+    def _written_at(self, use: syntax.Node) -> Hangs:
         node, parent, places = use, self.script.source.parents[use], Hangs.NOTHING
-        while isinstance(parent, (cst.Subscript, cst.Attribute)) and parent.value is node:
-            if isinstance(parent, cst.Subscript):
+        while isinstance(parent, (syntax.Subscript, syntax.Attribute)) and parent.value is node:
+            if isinstance(parent, syntax.Subscript):
                 places = max(places, self._all(parent.slice))
             node, parent = parent, self.script.source.parents[parent]
-        if node is not use and isinstance(parent, cst.AssignTarget):
+        if node is not use and isinstance(parent, syntax.AssignTarget):
             assign = self.script.source.parents[parent]
-            assert isinstance(assign, cst.Assign)
+            assert isinstance(assign, syntax.Assign)
             return max(places, self.of(assign.value), self.decided(assign))
-        if node is not use and isinstance(parent, cst.AugAssign) and parent.target is node:
+        if node is not use and isinstance(parent, syntax.AugAssign) and parent.target is node:
             return max(places, self.of(parent.value), self.decided(parent))
-        call = parent if node is not use else self.script.source.parents[parent] if isinstance(parent, cst.Arg) else None
+        call = parent if node is not use else self.script.source.parents[parent] if isinstance(parent, syntax.Arg) else None
         return Hangs.CHANCE if call is not None and self._may_change(call) else Hangs.NOTHING
 
-    def _may_change(self, call: cst.CSTNode) -> bool:
+    def _may_change(self, call: syntax.Node) -> bool:
         """Whether a call that is a statement of its own changes what it is given by chance."""
         return (
-            isinstance(call, cst.Call)
-            and isinstance(self.script.source.parents[call], cst.Expr)
+            isinstance(call, syntax.Call)
+            and isinstance(self.script.source.parents[call], syntax.Expr)
             and self._call(call) is Hangs.CHANCE
             and self.script.name(call.func) not in ("print", "setattr")
         )
 
-    def _attribute(self, node: cst.Attribute) -> Hangs:
+    def _attribute(self, node: syntax.Attribute) -> Hangs:
         if self.script.name(node) is not None:
             return Hangs.NOTHING
         if not self.is_self(node.value):
@@ -177,9 +178,9 @@ class Run:
             return Hangs.CHANCE
         return Hangs.CHANCE if _is_counted_up(owner, node.attr.value) else self.of(node.value)
 
-    def is_self(self, node: cst.CSTNode) -> bool:
+    def is_self(self, node: syntax.Node) -> bool:
         """Whether an expression is the dataset itself."""
-        if not isinstance(node, cst.Name) or self._self is None:
+        if not isinstance(node, syntax.Name) or self._self is None:
             return False
         return any(binding.node is self._self for binding in self.script.names.reaching(node))
 
@@ -188,15 +189,15 @@ class Run:
         klass = self.script.names.owner(self.function)
         return Definition(self.script, klass) if klass is not None else None
 
-    def _is_generator(self, value: cst.CSTNode) -> bool:
+    def _is_generator(self, value: syntax.Node) -> bool:
         return _is_generator(self.script, value)
 
     # Calls
 
-    def _call(self, call: cst.Call) -> Hangs:
+    def _call(self, call: syntax.Call) -> Hangs:
         given = max((self.of(arg.value) for arg in call.args), default=Hangs.NOTHING)
         callee = self.script.callee(call)
-        if callee is not None and isinstance(callee.node, cst.FunctionDef):
+        if callee is not None and isinstance(callee.node, syntax.FunctionDef):
             inner = self.into(call, callee)
             if inner is None:
                 return Hangs.CHANCE
@@ -205,7 +206,7 @@ class Run:
         name = self.script.name(call.func)
         if name is not None:
             return given if _is_plain(name) else Hangs.CHANCE
-        if not isinstance(call.func, cst.Attribute) or call.func.attr.value in _DRAWS:
+        if not isinstance(call.func, syntax.Attribute) or call.func.attr.value in _DRAWS:
             return Hangs.CHANCE
         holder = call.func.value
         if self.is_self(holder):
@@ -214,23 +215,23 @@ class Run:
             return Hangs.CHANCE
         return max(given, self.of(holder))
 
-    def _is_held(self, node: cst.CSTNode) -> bool:
+    def _is_held(self, node: syntax.Node) -> bool:
         """Whether an expression is an attribute of the dataset: an object that was handed in."""
-        return isinstance(node, cst.Attribute) and self.is_self(node.value)
+        return isinstance(node, syntax.Attribute) and self.is_self(node.value)
 
-    def _is_of_plain(self, node: cst.CSTNode) -> bool:
-        origins = list(self.script.roles.origins(node)) if isinstance(node, cst.BaseExpression) else []
-        made = [script.name(value.func) for script, value in origins if isinstance(value, cst.Call)]
+    def _is_of_plain(self, node: syntax.Node) -> bool:
+        origins = list(self.script.roles.origins(node)) if isinstance(node, syntax.BaseExpression) else []
+        made = [script.name(value.func) for script, value in origins if isinstance(value, syntax.Call)]
         return bool(origins) and len(made) == len(origins) and all(name is not None and _is_plain(name) for name in made)
 
-    def into(self, call: cst.Call, callee: Definition) -> Run | None:
+    def into(self, call: syntax.Call, callee: Definition) -> Run | None:
         """The run of a first-party function that a call begins; None where it is too deep to follow."""
         if call not in self._inner:
             self._inner[call] = self._into(call, callee)
         return self._inner[call]
 
-    def _into(self, call: cst.Call, callee: Definition) -> Run | None:
-        if self.depth >= _DEEPEST or not isinstance(callee.node, cst.FunctionDef) or callee.node is self.function:
+    def _into(self, call: syntax.Call, callee: Definition) -> Run | None:
+        if self.depth >= _DEEPEST or not isinstance(callee.node, syntax.FunctionDef) or callee.node is self.function:
             return None
         params = callee.node.params
         given = dict.fromkeys((*params.posonly_params, *params.params, *params.kwonly_params), Hangs.NOTHING)
@@ -241,7 +242,7 @@ class Run:
             given[parameter] = self.of(arg.value)
         if (holder := _own_self(callee)) is not None:
             made = max(given.values(), default=Hangs.NOTHING)
-            held = self.of(call.func.value) if isinstance(call.func, cst.Attribute) else Hangs.NOTHING
+            held = self.of(call.func.value) if isinstance(call.func, syntax.Attribute) else Hangs.NOTHING
             given[holder] = made if callee.node.name.value == "__init__" else held
         run = Run(callee.script, callee.node, given, self.depth + 1)
         for arg in call.args:
@@ -249,22 +250,22 @@ class Run:
                 run._passed[parameter] = self.script.constant(arg.value)
         return run
 
-    def is_left_out(self, node: cst.CSTNode) -> bool:
+    def is_left_out(self, node: syntax.Node) -> bool:
         """Whether a node stands in the body of ``if flag:`` and the call passes False for the flag."""
         child = node
         for up in self.script.source.ancestors(node):
             if up is self.function:
                 break
-            if isinstance(up, cst.If) and child is up.body and isinstance(up.test, cst.Name):
+            if isinstance(up, syntax.If) and child is up.body and isinstance(up.test, syntax.Name):
                 bound = [binding.node for binding in self.script.names.reaching(up.test)]
-                known = [self._passed.get(each) for each in bound if isinstance(each, cst.Param)]
+                known = [self._passed.get(each) for each in bound if isinstance(each, syntax.Param)]
                 if len(bound) == 1 and known and known[0] is not None and not known[0].value:
                     return True
             child = up
         return False
 
-    def _result(self, method: Definition, given: dict[cst.Param, Hangs]) -> Hangs:
-        if not isinstance(method.node, cst.FunctionDef) or self.depth >= _DEEPEST:
+    def _result(self, method: Definition, given: dict[syntax.Param, Hangs]) -> Hangs:
+        if not isinstance(method.node, syntax.FunctionDef) or self.depth >= _DEEPEST:
             return Hangs.CHANCE
         for parameter in method.node.params.params[:1]:
             given = {parameter: Hangs.NOTHING, **given}
@@ -272,7 +273,9 @@ class Run:
 
     def result(self) -> Hangs:
         """What the function's result hangs on."""
-        if any(self.script.function(each) is self.function for each in self.script.source.inside(self.function, cst.Yield)):
+        if any(
+            self.script.function(each) is self.function for each in self.script.source.inside(self.function, syntax.Yield)
+        ):
             return Hangs.CHANCE
         found = Hangs.NOTHING
         for value in returned(Definition(self.script, self.function)):
@@ -283,27 +286,27 @@ class Run:
         """Whether anything that the function calls hangs on chance."""
         return any(self.of(call) is Hangs.CHANCE for call in self.calls())
 
-    def calls(self) -> Iterator[cst.Call]:
+    def calls(self) -> Iterator[syntax.Call]:
         """The calls of the function's own code."""
-        for call in self.script.source.inside(self.function.body, cst.Call):
+        for call in self.script.source.inside(self.function.body, syntax.Call):
             if self.script.function(call) is self.function:
                 yield call
 
 
-def _own_self(function: Definition) -> cst.Param | None:
+def _own_self(function: Definition) -> syntax.Param | None:
     """The parameter that is the object itself."""
     node, script = function.node, function.script
-    if not isinstance(node, cst.FunctionDef) or script.names.owner(node) is None or is_static(node):
+    if not isinstance(node, syntax.FunctionDef) or script.names.owner(node) is None or is_static(node):
         return None
     return next(iter((*node.params.posonly_params, *node.params.params)), None)
 
 
-def _part(binding: Binding) -> cst.CSTNode:
+def _part(binding: Binding) -> syntax.Node:
     """The part of a written-out tuple that a name is bound to, or the whole value."""
-    value: cst.CSTNode | None = binding.value
+    value: syntax.Node | None = binding.value
     assert value is not None
     for step in binding.path if binding.kind is Kind.ASSIGN else ():
-        if step is None or not isinstance(value, (cst.Tuple, cst.List)) or step >= len(value.elements):
+        if step is None or not isinstance(value, (syntax.Tuple, syntax.List)) or step >= len(value.elements):
             break
         value = value.elements[step].value
     return value
@@ -316,11 +319,11 @@ def _is_plain(name: str) -> bool:
     return "." not in name or name.partition(".")[0] in _PLAIN
 
 
-def _is_generator(script: Script, value: cst.CSTNode) -> bool:
-    return isinstance(value, cst.Call) and (script.name(value.func) or "").startswith(_GENERATORS)
+def _is_generator(script: Script, value: syntax.Node) -> bool:
+    return isinstance(value, syntax.Call) and (script.name(value.func) or "").startswith(_GENERATORS)
 
 
-def _is_set_up(owner: Definition, script: Script, value: cst.CSTNode) -> bool:
+def _is_set_up(owner: Definition, script: Script, value: syntax.Node) -> bool:
     """Whether an attribute is set where the object is made: in ``__init__`` or a method that it calls."""
     function = script.function(value)
     while function is not None and script.names.owner(function) is None:
@@ -331,9 +334,9 @@ def _is_set_up(owner: Definition, script: Script, value: cst.CSTNode) -> bool:
 def _is_counted_up(owner: Definition, name: str) -> bool:
     """Whether a method adds to an attribute after the object is made."""
     for klass in owner.script.roles.calls.lineage(owner):
-        for augmented in klass.script.source.inside(klass.node, cst.AugAssign):
+        for augmented in klass.script.source.inside(klass.node, syntax.AugAssign):
             target = augmented.target
-            is_it = isinstance(target, cst.Attribute) and target.attr.value == name
+            is_it = isinstance(target, syntax.Attribute) and target.attr.value == name
             if is_it and not _is_set_up(owner, klass.script, target):
                 return True
     return False
@@ -351,8 +354,8 @@ def _find_set_up_methods(owner: Definition) -> set[str]:
             method = calls.method(klass, name)
             if method is None:
                 continue
-            for attribute in method.script.source.inside(method.node, cst.Attribute):
-                is_own = isinstance(attribute.value, cst.Name) and attribute.value.value == "self"
+            for attribute in method.script.source.inside(method.node, syntax.Attribute):
+                is_own = isinstance(attribute.value, syntax.Name) and attribute.value.value == "self"
                 if is_own and attribute.attr.value not in found:
                     found.add(attribute.attr.value)
                     left.append(attribute.attr.value)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics.data.datasets import Origin
 from speedlint.semantics.values import returned
 
@@ -43,59 +42,61 @@ def _length(origin: Origin) -> int | None:
         return known.value if isinstance(known.value, int) else None
     held = _measured(script, values[0])
     match held:
-        case cst.Attribute(value=cst.Name("self"), attr=cst.Name(value=name)):
+        case syntax.Attribute(value=syntax.Name("self"), attr=syntax.Name(value=name)):
             assigned = list(script.roles.self_assignments(origin.definition, name))
             if len(assigned) == 1 and not _grows(assigned[0][0], held):
                 return _rows_given(origin, *assigned[0])
     return None
 
 
-def _measured(script: Script, node: cst.BaseExpression) -> cst.BaseExpression | None:
+def _measured(script: Script, node: syntax.BaseExpression) -> syntax.BaseExpression | None:
     """``x`` of ``len(x)``, ``x.shape[0]`` and ``x.size(0)``."""
     match node:
-        case cst.Call(func=cst.Name("len"), args=[cst.Arg(value=value)]):
+        case syntax.Call(func=syntax.Name("len"), args=[syntax.Arg(value=value)]):
             return value
-        case cst.Call(func=cst.Attribute(value=value, attr=cst.Name("size")), args=[cst.Arg(value=cst.Integer("0"))]):
+        case syntax.Call(
+            func=syntax.Attribute(value=value, attr=syntax.Name("size")), args=[syntax.Arg(value=syntax.Integer("0"))]
+        ):
             return value
-        case cst.Subscript(
-            value=cst.Attribute(value=value, attr=cst.Name("shape")),
-            slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Integer("0")))],
+        case syntax.Subscript(
+            value=syntax.Attribute(value=value, attr=syntax.Name("shape")),
+            slice=[syntax.SubscriptElement(slice=syntax.Index(value=syntax.Integer("0")))],
         ):
             return value
     return None
 
 
-def _rows_given(origin: Origin, script: Script, value: cst.BaseExpression) -> int | None:
+def _rows_given(origin: Origin, script: Script, value: syntax.BaseExpression) -> int | None:
     """The rows of what ``__init__`` keeps, its parameters bound as the construction binds them."""
-    if not isinstance(value, cst.Name):
+    if not isinstance(value, syntax.Name):
         return _rows(script, value, 0)
     bindings = script.names.reaching(value)
-    function = script.source.enclosing(value, cst.FunctionDef)
-    if len(bindings) != 1 or not isinstance(bindings[0].node, cst.Param) or not isinstance(function, cst.FunctionDef):
+    function = script.source.enclosing(value, syntax.FunctionDef)
+    if len(bindings) != 1 or not isinstance(bindings[0].node, syntax.Param) or not isinstance(function, syntax.FunctionDef):
         return _rows(script, value, 0)
     names = [param.name.value for param in function.params.params]
     name = bindings[0].name
-    if not isinstance(origin.node, cst.Call) or name not in names:
+    if not isinstance(origin.node, syntax.Call) or name not in names:
         return None
     given = origin.script.argument(origin.node, name, names.index(name) - 1)
     return _rows(origin.script, given, 0) if given is not None else None
 
 
-def _rows(script: Script, node: cst.CSTNode, depth: int) -> int | None:
+def _rows(script: Script, node: syntax.Node, depth: int) -> int | None:
     """The length of a list, or of a tensor's first dimension; None where it is not written out."""
     if depth > _DEPTH:
         return None
     match node:
-        case cst.List(elements=elements) | cst.Tuple(elements=elements):
-            return None if any(isinstance(each, cst.StarredElement) for each in elements) else len(elements) or None
-        case cst.ListComp(for_in=cst.CompFor(iter=iterated, inner_for_in=None)):
+        case syntax.List(elements=elements) | syntax.Tuple(elements=elements):
+            return None if any(isinstance(each, syntax.StarredElement) for each in elements) else len(elements) or None
+        case syntax.ListComp(for_in=syntax.CompFor(iter=iterated, inner_for_in=None)):
             return _rows(script, iterated, depth + 1)
-        case cst.BinaryOperation(left=cst.List(elements=elements), operator=cst.Multiply(), right=right):
+        case syntax.BinaryOperation(left=syntax.List(elements=elements), operator=syntax.Multiply(), right=right):
             count = _number(script, right)
             return None if count is None else len(elements) * count
-        case cst.Call():
+        case syntax.Call():
             return _made(script, node, depth)
-        case cst.Name():
+        case syntax.Name():
             bindings = script.names.reaching(node)
             if len(bindings) != 1 or bindings[0].path or bindings[0].value is None or _grows(script, node):
                 return None
@@ -103,17 +104,17 @@ def _rows(script: Script, node: cst.CSTNode, depth: int) -> int | None:
     return None
 
 
-def _grows(script: Script, held: cst.BaseExpression) -> bool:
+def _grows(script: Script, held: syntax.BaseExpression) -> bool:
     """Whether anything is added to a list after it is made."""
     text = script.text(held)
     methods = (call.func for call in script.method_calls(*_ADDS))
-    added = any(isinstance(method, cst.Attribute) and script.text(method.value) == text for method in methods)
-    return added or any(script.text(each.target) == text for each in script.source.of(cst.AugAssign))
+    added = any(isinstance(method, syntax.Attribute) and script.text(method.value) == text for method in methods)
+    return added or any(script.text(each.target) == text for each in script.source.of(syntax.AugAssign))
 
 
-def _made(script: Script, call: cst.Call, depth: int) -> int | None:
+def _made(script: Script, call: syntax.Call, depth: int) -> int | None:
     name = script.name(call.func)
-    if name is None and isinstance(call.func, cst.Attribute) and call.func.attr.value in _KEEP_ROWS:
+    if name is None and isinstance(call.func, syntax.Attribute) and call.func.attr.value in _KEEP_ROWS:
         return _rows(script, call.func.value, depth + 1)
     if not call.args or any(arg.star for arg in call.args):
         return None
@@ -122,18 +123,18 @@ def _made(script: Script, call: cst.Call, depth: int) -> int | None:
     if name in _COUNTS:
         return _number(script, call.args[0].value) if len(call.args) == 1 else None
     if name in ("torch.randint", "numpy.random.randint"):
-        sizes = [arg.value for arg in call.args if isinstance(arg.value, (cst.Tuple, cst.List))]
+        sizes = [arg.value for arg in call.args if isinstance(arg.value, (syntax.Tuple, syntax.List))]
         return _first(script, sizes[0]) if sizes else None
     size = script.argument(call, "size", None if name == "numpy.random.normal" else 0) if name in _SIZED else None
     return _first(script, size) if size is not None else None
 
 
-def _first(script: Script, size: cst.BaseExpression) -> int | None:
-    if isinstance(size, (cst.Tuple, cst.List)):
+def _first(script: Script, size: syntax.BaseExpression) -> int | None:
+    if isinstance(size, (syntax.Tuple, syntax.List)):
         return _number(script, size.elements[0].value) if size.elements else None
     return _number(script, size)
 
 
-def _number(script: Script, expression: cst.BaseExpression) -> int | None:
+def _number(script: Script, expression: syntax.BaseExpression) -> int | None:
     known = script.constant(expression)
     return known.value if known is not None and isinstance(known.value, int) else None

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics.data import datasets
 from speedlint.semantics.data.loaders import Loader
 from speedlint.semantics.terms import Definition, Frequency
@@ -29,23 +28,23 @@ _TELLING_MARKS = tuple({name.partition(".")[0].encode() for name in _TELLERS})
 _SHARING_MARKS = (b"DistributedSampler", b"set_epoch", b"deepspeed", b"horovod", b"evice_mesh", b"DeviceMesh")
 
 
-def sampler(found: Loader) -> tuple[Script, cst.Call] | None:
+def sampler(found: Loader) -> tuple[Script, syntax.Call] | None:
     """The call that makes the ``DistributedSampler`` of a loader."""
     expression = found.parameter("sampler")
     if expression is None:
         return None
     for script, node in found.script.roles.origins(expression):
         for branch in _branches(node):
-            if isinstance(branch, cst.Call) and script.name(branch.func) in SAMPLERS:
+            if isinstance(branch, syntax.Call) and script.name(branch.func) in SAMPLERS:
                 return script, branch
     return None
 
 
-def _branches(node: cst.BaseExpression) -> tuple[cst.BaseExpression, ...]:
-    return (node.body, node.orelse) if isinstance(node, cst.IfExp) else (node,)
+def _branches(node: syntax.BaseExpression) -> tuple[syntax.BaseExpression, ...]:
+    return (node.body, node.orelse) if isinstance(node, syntax.IfExp) else (node,)
 
 
-def shuffles(script: Script, made: cst.Call) -> bool:
+def shuffles(script: Script, made: syntax.Call) -> bool:
     """Whether a ``DistributedSampler`` draws an order by the number of the epoch, as it does unless it is told not to."""
     if script.hides_arguments(made):
         return False
@@ -69,13 +68,13 @@ def _imports_teller(script: Script) -> bool:
 def trains_again(found: Loader) -> bool:
     """Whether a loop of training steps reads the loader in each of several epochs, in a program that steps an optimizer."""
     trains = any(
-        isinstance(start.node, cst.For) and start.script.loops.kind(start.node) is Frequency.STEP and start.repeated
+        isinstance(start.node, syntax.For) and start.script.loops.kind(start.node) is Frequency.STEP and start.repeated
         for start in found.starts
     )
     return trains and found.is_read_again and any(place.method_calls("step") for place in found.script.everywhere(b".step("))
 
 
-def wraps(found: Loader) -> tuple[Script, cst.Call] | None:
+def wraps(found: Loader) -> tuple[Script, syntax.Call] | None:
     """The call that wraps a module for distributed training, in the file that makes or reads the loader: where it can be, in
     the function that reads it."""
     if not any(found.script.program.mentions(found.script, mark) for mark in (b"DistributedData", b"FullyShardedData")):
@@ -107,4 +106,4 @@ def _knows_process(origin: datasets.Origin) -> bool:
 
 
 def _names_process(owner: Definition) -> bool:
-    return any(_SHARES.search(name.value) for name in owner.script.source.inside(owner.node, cst.Name))
+    return any(_SHARES.search(name.value) for name in owner.script.source.inside(owner.node, syntax.Name))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics.terms import Definition
 
 if TYPE_CHECKING:
@@ -36,26 +35,26 @@ _STEPS = frozenset(
 _DEPTH = 5
 
 
-def tokenized(script: Script, call: cst.Call) -> cst.BaseExpression | None:
+def tokenized(script: Script, call: syntax.Call) -> syntax.BaseExpression | None:
     """The text that a call cuts into tokens; None where it is no such call."""
     if not call.args or call.args[0].star:
         return None
     text = script.argument(call, "text", 0)
     if script.name(call.func) in _FUNCTIONS:
         return text
-    if isinstance(call.func, cst.Attribute) and call.func.attr.value in _METHODS:
+    if isinstance(call.func, syntax.Attribute) and call.func.attr.value in _METHODS:
         shows = call.func.attr.value.endswith("_plus") or _has_shape(call)
         return text if _is_tokenizer(script, call.func.value, shows) else None
-    if isinstance(call.func, (cst.Name, cst.Attribute)) and script.name(call.func) is None:
+    if isinstance(call.func, (syntax.Name, syntax.Attribute)) and script.name(call.func) is None:
         return text if _is_tokenizer(script, call.func, _has_shape(call)) else None
     return None
 
 
-def _has_shape(call: cst.Call) -> bool:
+def _has_shape(call: syntax.Call) -> bool:
     return any(arg.keyword is not None and arg.keyword.value in _SHAPES for arg in call.args)
 
 
-def _is_tokenizer(script: Script, holder: cst.BaseExpression, shows: bool) -> bool:
+def _is_tokenizer(script: Script, holder: syntax.BaseExpression, shows: bool) -> bool:
     """Whether an expression is a tokenizer; what is out of sight is one if it is called so and used like one."""
     made = [_is_made(where, value) for where, value in script.roles.origins(holder)]
     known = [each for each in made if each is not None]
@@ -64,32 +63,32 @@ def _is_tokenizer(script: Script, holder: cst.BaseExpression, shows: bool) -> bo
     return shows and "tokenizer" in _last_name(holder).lower()
 
 
-def _is_made(script: Script, value: cst.CSTNode) -> bool | None:
+def _is_made(script: Script, value: syntax.Node) -> bool | None:
     """Whether an expression makes a tokenizer; None where what it makes is out of sight."""
-    if not isinstance(value, cst.Call):
+    if not isinstance(value, syntax.Call):
         return False
     definition = script.definition(value.func)
-    if definition is None and isinstance(value.func, cst.Attribute):
+    if definition is None and isinstance(value.func, syntax.Attribute):
         definition = script.definition(value.func.value)
     if definition is not None:
-        return isinstance(definition.node, cst.ClassDef) and "tokenizer" in definition.name.lower()
+        return isinstance(definition.node, syntax.ClassDef) and "tokenizer" in definition.name.lower()
     name = script.name(value.func)
     if name is None:
         return None
     return name.startswith(_MAKERS[:3]) or (name.startswith(_MAKERS) and "Tokenizer" in name)
 
 
-def _last_name(node: cst.BaseExpression) -> str:
-    return node.attr.value if isinstance(node, cst.Attribute) else node.value if isinstance(node, cst.Name) else ""
+def _last_name(node: syntax.BaseExpression) -> str:
+    return node.attr.value if isinstance(node, syntax.Attribute) else node.value if isinstance(node, syntax.Name) else ""
 
 
 # datasets.map
 
 
-def mapped_one_by_one(script: Script, call: cst.Call) -> cst.Call | None:
+def mapped_one_by_one(script: Script, call: syntax.Call) -> syntax.Call | None:
     """The call of a fast tokenizer that ``map(function)`` of the ``datasets`` library makes for one text at a time."""
     match call.func:
-        case cst.Attribute(value=table, attr=cst.Name("map")):
+        case syntax.Attribute(value=table, attr=syntax.Name("map")):
             batched = script.argument(call, "batched")
             known = script.constant(batched) if batched is not None else None
             is_off = batched is None or (known is not None and known.value is False)
@@ -100,41 +99,41 @@ def mapped_one_by_one(script: Script, call: cst.Call) -> cst.Call | None:
     return None
 
 
-def is_table(script: Script, expression: cst.CSTNode, depth: int = 0) -> bool:
+def is_table(script: Script, expression: syntax.Node, depth: int = 0) -> bool:
     """Whether an expression is a dataset of the ``datasets`` library."""
     if depth > _DEPTH:
         return False
     match expression:
-        case cst.Call(func=func):
+        case syntax.Call(func=func):
             name = script.name(func)
             if name is not None:
                 return name.startswith(_TABLES)
-            is_step = isinstance(func, cst.Attribute) and func.attr.value in _STEPS
-            return is_step and isinstance(func, cst.Attribute) and is_table(script, func.value, depth + 1)
-        case cst.Subscript(value=value):
+            is_step = isinstance(func, syntax.Attribute) and func.attr.value in _STEPS
+            return is_step and isinstance(func, syntax.Attribute) and is_table(script, func.value, depth + 1)
+        case syntax.Subscript(value=value):
             return is_table(script, value, depth + 1)
-        case cst.Name() | cst.Attribute():
+        case syntax.Name() | syntax.Attribute():
             found = list(script.roles.origins(expression))
             return bool(found) and any(where is not None and is_table(where, node, depth + 1) for where, node in found)
     return False
 
 
-def _fast_calls(script: Script, function: cst.BaseExpression) -> Iterator[cst.Call]:
+def _fast_calls(script: Script, function: syntax.BaseExpression) -> Iterator[syntax.Call]:
     definition: Definition | None = script.definition(function)
     where, node = (definition.script, definition.node) if definition is not None else (script, function)
-    if not isinstance(node, (cst.FunctionDef, cst.Lambda)):
+    if not isinstance(node, (syntax.FunctionDef, syntax.Lambda)):
         return
-    for call in where.source.inside(node.body, cst.Call):
+    for call in where.source.inside(node.body, syntax.Call):
         if tokenized(where, call) is not None and _is_fast(where, call):
             yield call
 
 
-def _is_fast(script: Script, call: cst.Call) -> bool:
+def _is_fast(script: Script, call: syntax.Call) -> bool:
     """Whether the tokenizer is one that works on many texts at once: written in Rust."""
-    is_direct = not isinstance(call.func, cst.Attribute) or call.func.attr.value not in _METHODS
-    holder = call.func if is_direct else call.func.value  # type: ignore[attr-defined]
+    is_direct = not isinstance(call.func, syntax.Attribute) or call.func.attr.value not in _METHODS
+    holder = call.func if is_direct else call.func.value
     for where, value in script.roles.origins(holder):
-        if not isinstance(value, cst.Call):
+        if not isinstance(value, syntax.Call):
             continue
         name = where.name(value.func) or ""
         fast = where.argument(value, "use_fast")

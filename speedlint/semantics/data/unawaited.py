@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync.streams import SYNCHRONIZE
@@ -20,9 +19,9 @@ _BUILTINS = frozenset("float int bool print str list tuple sum max min any all s
 _DEPTH = 4
 
 
-def copied_to_host(script: Script, call: cst.Call) -> cst.Arg | None:
+def copied_to_host(script: Script, call: syntax.Call) -> syntax.Arg | None:
     """The ``non_blocking=True`` of a copy of a device tensor to the host; None for any other call."""
-    if not isinstance(call.func, cst.Attribute) or call.func.attr.value != "to" or script.name(call.func) is not None:
+    if not isinstance(call.func, syntax.Attribute) or call.func.attr.value != "to" or script.name(call.func) is not None:
         return None
     target = script.argument(call, "device", 0)
     if target is None or not _is_host(script, target) or not script.on_gpu:
@@ -31,80 +30,80 @@ def copied_to_host(script: Script, call: cst.Call) -> cst.Arg | None:
     if value.role not in (Role.TENSOR, Role.UNKNOWN) or value.place is Place.HOST:
         return None
     asked = (arg for arg in call.args if arg.keyword is not None and arg.keyword.value == "non_blocking")
-    return next((arg for arg in asked if isinstance(arg.value, cst.Name) and arg.value.value == "True"), None)
+    return next((arg for arg in asked if isinstance(arg.value, syntax.Name) and arg.value.value == "True"), None)
 
 
-def _is_host(script: Script, target: cst.BaseExpression) -> bool:
+def _is_host(script: Script, target: syntax.BaseExpression) -> bool:
     known = script.constant(target)
     if known is not None:
         return known.value == "cpu"
     made = [target, *(node for place, node in script.roles.origins(target) if place is script)]
     return any(
-        script.is_call_to(node, "torch.device") and isinstance(node, cst.Call) and bool(node.args)
+        script.is_call_to(node, "torch.device") and isinstance(node, syntax.Call) and bool(node.args)
         and (named := script.constant(node.args[0].value)) is not None and named.value == "cpu"
         for node in made
     )  # fmt: skip
 
 
-def first_read(script: Script, copy: cst.Call) -> cst.CSTNode | None:
+def first_read(script: Script, copy: syntax.Call) -> syntax.Node | None:
     """Where the values of a copy are read in its function with nothing that waits in between; None where it is not seen."""
     found = min(_reads(script, copy, _DEPTH), key=script.source.order.__getitem__, default=None)
     if found is None or _is_awaited(script, copy, found):
         return None
-    assert isinstance(copy.func, cst.Attribute)
+    assert isinstance(copy.func, syntax.Attribute)
     return found if script.role(copy.func.value) is Role.TENSOR or _is_of_tensors(script, found) else None
 
 
-def _is_of_tensors(script: Script, read: cst.CSTNode) -> bool:
+def _is_of_tensors(script: Script, read: syntax.Node) -> bool:
     """Whether a read takes the numbers out of a tensor, so that what was copied is one."""
     match read:
-        case cst.Call(func=cst.Attribute(attr=cst.Name("numpy" | "tolist" | "item"))):
+        case syntax.Call(func=syntax.Attribute(attr=syntax.Name("numpy" | "tolist" | "item"))):
             return True
-        case cst.Call():
+        case syntax.Call():
             return (script.name(read.func) or "").startswith(("numpy.", "torch."))
     return False
 
 
-def _reads(script: Script, node: cst.CSTNode, depth: int) -> Iterator[cst.CSTNode]:
+def _reads(script: Script, node: syntax.Node, depth: int) -> Iterator[syntax.Node]:
     parent = script.source.parents[node]
     if depth == 0:
         return
     match parent:
-        case cst.Attribute(value=value, attr=cst.Name(value=name)) if value is node:
+        case syntax.Attribute(value=value, attr=syntax.Name(value=name)) if value is node:
             outer = script.source.parents[parent]
-            whole = outer if isinstance(outer, cst.Call) and outer.func is parent else parent
+            whole = outer if isinstance(outer, syntax.Call) and outer.func is parent else parent
             if name in _VIEWS:
                 yield from _reads(script, whole, depth)
-            elif name not in _ASKS and not name.endswith("_") and isinstance(whole, cst.Call):
+            elif name not in _ASKS and not name.endswith("_") and isinstance(whole, syntax.Call):
                 yield whole
-        case cst.Subscript(value=value) if value is node:
+        case syntax.Subscript(value=value) if value is node:
             yield from _reads(script, parent, depth)
-        case cst.Arg():
+        case syntax.Arg():
             yield from _of_argument(script, parent, depth)
-        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as target)]) if parent.value is node:
+        case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Name() as target)]) if parent.value is node:
             yield from _of_variable(script, target, depth)
-        case cst.ListComp() | cst.DictComp() | cst.GeneratorExp():
+        case syntax.ListComp() | syntax.DictComp() | syntax.GeneratorExp():
             if node is getattr(parent, "elt", None) or node is getattr(parent, "value", None):
                 yield from _reads(script, parent, depth)
-        case cst.Element() | cst.DictElement() if parent.value is node:
+        case syntax.Element() | syntax.DictElement() if parent.value is node:
             yield from _reads(script, script.source.parents[parent], depth)
-        case cst.BinaryOperation() | cst.ComparisonTarget() | cst.Comparison() | cst.FormattedStringExpression():
+        case syntax.BinaryOperation() | syntax.ComparisonTarget() | syntax.Comparison() | syntax.FormattedStringExpression():
             yield parent
 
 
-def _of_argument(script: Script, arg: cst.Arg, depth: int) -> Iterator[cst.CSTNode]:
+def _of_argument(script: Script, arg: syntax.Arg, depth: int) -> Iterator[syntax.Node]:
     call = script.source.parents[arg]
-    if not isinstance(call, cst.Call):
+    if not isinstance(call, syntax.Call):
         return
     name = script.name(call.func) or ""
     match call.func:
-        case cst.Attribute(value=cst.Name() as held, attr=cst.Name("append")) if not name:
+        case syntax.Attribute(value=syntax.Name() as held, attr=syntax.Name("append")) if not name:
             yield from _of_variable(script, held, depth, after=call)
         case _ if name in _BUILTINS or (name.startswith(("numpy.", "torch.")) and not name.startswith("torch.cuda.")):
             yield call
 
 
-def _of_variable(script: Script, target: cst.Name, depth: int, after: cst.CSTNode | None = None) -> Iterator[cst.CSTNode]:
+def _of_variable(script: Script, target: syntax.Name, depth: int, after: syntax.Node | None = None) -> Iterator[syntax.Node]:
     order, scope = script.source.order, script.names.scope(target)
     if scope.lookup(target.value) is not scope:
         return
@@ -119,13 +118,15 @@ def _of_variable(script: Script, target: cst.Name, depth: int, after: cst.CSTNod
             yield from _reads(script, use, depth - 1)
 
 
-def _is_awaited(script: Script, copy: cst.Call, read: cst.CSTNode) -> bool:
+def _is_awaited(script: Script, copy: syntax.Call, read: syntax.Node) -> bool:
     """Whether something between a copy and a read of it may wait for the GPU; a call of the project's own may."""
     source = script.source
     function = script.function(copy)
-    around: cst.CSTNode = function if function is not None else source.module
-    loops = [up for up in source.ancestors(copy) if isinstance(up, (cst.For, cst.While)) and not source.contains(up, read)]
-    for call in source.inside(around, cst.Call):
+    around: syntax.Node = function if function is not None else source.module
+    loops = [
+        up for up in source.ancestors(copy) if isinstance(up, (syntax.For, syntax.While)) and not source.contains(up, read)
+    ]
+    for call in source.inside(around, syntax.Call):
         if call is read or source.contains(read, call) or source.contains(call, copy):
             continue
         between = source.order[copy] < source.order[call] < source.order[read]
@@ -134,11 +135,11 @@ def _is_awaited(script: Script, copy: cst.Call, read: cst.CSTNode) -> bool:
     return False
 
 
-def _may_wait(script: Script, call: cst.Call) -> bool:
+def _may_wait(script: Script, call: syntax.Call) -> bool:
     name = script.name(call.func)
     if name is not None:
         shows = name in ("float", "int", "bool", "print") and any(script.is_device_tensor(arg.value) for arg in call.args)
         return shows or name in SYNCHRONIZE
-    if isinstance(call.func, cst.Attribute) and call.func.attr.value in _WAITS:
+    if isinstance(call.func, syntax.Attribute) and call.func.attr.value in _WAITS:
         return True
     return script.callee(call) is not None

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
 from speedlint.semantics import library
 from speedlint.semantics.frameworks import launch, lightning
 from speedlint.semantics.optimizer import exchanges
@@ -41,12 +40,12 @@ def is_told_precision(script: Script) -> bool:
     return told or launch.chooses_precision(script)
 
 
-def asked_for(script: Script, accelerator: cst.Call) -> cst.BaseExpression | None:
+def asked_for(script: Script, accelerator: syntax.Call) -> syntax.BaseExpression | None:
     """The ``mixed_precision`` that an ``Accelerator`` is given."""
     return script.argument(accelerator, "mixed_precision", 2)
 
 
-def prepared(script: Script, accelerator: cst.Call) -> list[tuple[Script, cst.BaseExpression]]:
+def prepared(script: Script, accelerator: syntax.Call) -> list[tuple[Script, syntax.BaseExpression]]:
     """What an accelerator is handed to prepare. Raises CannotEdit where that is hidden in ``*args``."""
     found = []
     for place, call in script.calls_on(accelerator, "prepare", "prepare_model", "prepare_optimizer"):
@@ -57,7 +56,7 @@ def prepared(script: Script, accelerator: cst.Call) -> list[tuple[Script, cst.Ba
     return found
 
 
-def refuse_scaling(script: Script, accelerator: cst.Call, *, half: bool) -> None:
+def refuse_scaling(script: Script, accelerator: syntax.Call, *, half: bool) -> None:
     """Raises CannotEdit where half precision may break what is computed, or scaled gradients are met by hand."""
     handed = prepared(script, accelerator)
     modules = [(place, value) for place, value in handed if place.role(value) is Role.MODULE]
@@ -75,18 +74,20 @@ def refuse_scaling(script: Script, accelerator: cst.Call, *, half: bool) -> None
     for place in script.everywhere():
         if half and (any(True for _ in place.calls(*_CLIPS)) or _GRADIENT.search(place.source.data)):
             raise CannotEdit("gradients are met by hand, which loss scaling changes")
-        for call in place.source.of(cst.Call):
+        for call in place.source.of(syntax.Call):
             if place.role(call) is Role.OPTIMIZER and _is_made(place, call) and id(call) not in known:
                 raise CannotEdit(f"`{place.text(call.func)}` makes an optimizer that it does not prepare")
 
 
-def _is_made(script: Script, call: cst.Call) -> bool:
+def _is_made(script: Script, call: syntax.Call) -> bool:
     return (script.name(call.func) or "").startswith("torch.optim.")
 
 
-def is_accumulated(script: Script, backward: cst.Call) -> bool:
+def is_accumulated(script: Script, backward: syntax.Call) -> bool:
     """Whether a backward pass runs in each step of a loop, which exchanges gradients, and the optimizer steps only in every
     few of them."""
     found, loop = exchanges.gathering(script, backward), script.loops.driving_loop(backward)
-    held_back = loop is not None and any(each.attr.value == "no_sync" for each in script.source.inside(loop, cst.Attribute))
+    held_back = loop is not None and any(
+        each.attr.value == "no_sync" for each in script.source.inside(loop, syntax.Attribute)
+    )
     return found is not None and not held_back and not exchanges.may_be_each(script, found)

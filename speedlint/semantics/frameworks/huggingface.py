@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-import libcst as cst
-
 from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
 from speedlint.semantics import library
 from speedlint.semantics.data import datasets
 from speedlint.semantics.data.loaders import is_unguarded
@@ -59,11 +58,11 @@ class Training:
     """
 
     script: Script
-    arguments: cst.Call
+    arguments: syntax.Call
     place: Script
-    trainer: cst.Call
+    trainer: syntax.Call
 
-    def option(self, name: str) -> cst.BaseExpression | None:
+    def option(self, name: str) -> syntax.BaseExpression | None:
         """What is passed for one of the arguments."""
         return self.script.argument(self.arguments, name)
 
@@ -79,7 +78,7 @@ class Training:
         constant = self.script.constant(given) if given is not None else None
         return given is not None and (constant is None or constant.value not in (False, None, "", 0))
 
-    def part(self, name: str) -> cst.BaseExpression | None:
+    def part(self, name: str) -> syntax.BaseExpression | None:
         """What is passed to the trainer: ``model``, ``train_dataset`` and so on."""
         return self.place.argument(self.trainer, name, _POSITIONS.get(name))
 
@@ -96,7 +95,7 @@ class Training:
             return False
         order, models = self.place.source.order, {id(node) for _, node in self.models}
         return any(
-            isinstance(call.func, cst.Attribute)
+            isinstance(call.func, syntax.Attribute)
             and self.place.value(call).place is Place.HOST
             and self.place.function(call) is self.place.function(self.trainer)
             and order[call] < order[self.trainer]
@@ -125,7 +124,7 @@ class Training:
         model, maker = self.part("model"), self.part("model_init")
         if model is None and maker is not None:
             made = self.place.definition(maker)
-            found = returned(made) if made is not None and isinstance(made.node, cst.FunctionDef) else ()
+            found = returned(made) if made is not None and isinstance(made.node, syntax.FunctionDef) else ()
             return [root for value in found if made is not None for root in _bare(made.script, value)]
         return list(_bare(self.place, model)) if model is not None else []
 
@@ -135,14 +134,14 @@ def trainings(script: Script) -> list[Training]:
     return script.once("Hugging Face trainings", lambda: list(_find(script)), [])
 
 
-def training(script: Script, call: cst.Call) -> Training | None:
+def training(script: Script, call: syntax.Call) -> Training | None:
     """The training whose arguments a call makes, where all of them are in sight and it is no trial."""
     if script.hides_arguments(call):
         return None
     return next((each for each in trainings(script) if each.arguments is call and not each.is_trial), None)
 
 
-def is_of_trl(script: Script, call: cst.Call) -> bool:
+def is_of_trl(script: Script, call: syntax.Call) -> bool:
     """Whether arguments are those of TRL, whose defaults are others."""
     return script.name(call.func) in _CONFIGS
 
@@ -160,37 +159,37 @@ def _find(script: Script) -> Iterator[Training]:
                 break
 
 
-def _running(script: Script) -> Iterator[tuple[Script, cst.Call]]:
+def _running(script: Script) -> Iterator[tuple[Script, syntax.Call]]:
     """The trainers of a program on which ``train()`` is called."""
     trained = {
         id(node)
         for place in script.everywhere(b".train(")
         for call in place.method_calls("train")
-        if isinstance(call.func, cst.Attribute)
+        if isinstance(call.func, syntax.Attribute)
         for _, node in roots(place, call.func.value)
     }
     for place in script.everywhere(b"Trainer("):
-        for call in place.source.of(cst.Call):
+        for call in place.source.of(syntax.Call):
             if id(call) in trained and _is_trainer(place, call):
                 yield place, call
 
 
-def _is_trainer(script: Script, call: cst.Call) -> bool:
+def _is_trainer(script: Script, call: syntax.Call) -> bool:
     return script.name(call.func) in library.HUGGING_FACE_TRAINERS or own_trainer(script, call) is not None
 
 
-def own_trainer(script: Script, call: cst.Call) -> Definition | None:
+def own_trainer(script: Script, call: syntax.Call) -> Definition | None:
     """The first-party class, derived from a ``Trainer``, that a call makes an object of."""
     definition = script.definition(call.func)
-    if definition is None or not isinstance(definition.node, cst.ClassDef):
+    if definition is None or not isinstance(definition.node, syntax.ClassDef):
         return None
     bases = definition.script.roles.calls.foreign_bases(definition)
     return definition if any(base in library.HUGGING_FACE_TRAINERS for base in bases) else None
 
 
-def _bare(script: Script, model: cst.CSTNode) -> Iterator[Root]:
+def _bare(script: Script, model: syntax.Node) -> Iterator[Root]:
     for place, node in roots(script, model):
-        if isinstance(node, cst.Call) and place.name(node.func) in _ADAPTERS and node.args:
+        if isinstance(node, syntax.Call) and place.name(node.func) in _ADAPTERS and node.args:
             yield from _bare(place, node.args[0].value)
         else:
             yield place, node
@@ -214,9 +213,9 @@ def refuse_half(one: Training, *, half: bool) -> None:
     if one.is_set("fsdp") or one.is_set("fsdp_config"):
         raise CannotEdit("the model is sharded")
     for script, node in one.models:
-        if isinstance(node, cst.Call) and half and _OVERFLOWS.search(_told(script, node)):
+        if isinstance(node, syntax.Call) and half and _OVERFLOWS.search(_told(script, node)):
             raise CannotEdit("its model was trained in bfloat16, and leaves the range of float16")
-        if isinstance(node, cst.BaseExpression):
+        if isinstance(node, syntax.BaseExpression):
             refuse_module_hazards(script, node, half=half)
 
 
@@ -225,8 +224,8 @@ def is_in_full(one: Training) -> bool:
     return bool(one.models) and all(_is_full(script, node) for script, node in one.models)
 
 
-def _is_full(script: Script, node: cst.CSTNode) -> bool:
-    if not isinstance(node, cst.Call):
+def _is_full(script: Script, node: syntax.Node) -> bool:
+    if not isinstance(node, syntax.Call):
         return False
     before = releases.allowed(script, "transformers").is_before((5, 0))
     definition = script.definition(node.func) or script.value(node).definition
@@ -241,18 +240,18 @@ def _is_full(script: Script, node: cst.CSTNode) -> bool:
     return before or (_is_fixed(script, node) and bool(_PUBLISHED_IN_FULL.match(_checkpoint(script, node))))
 
 
-def _is_fixed(script: Script, call: cst.Call) -> bool:
+def _is_fixed(script: Script, call: syntax.Call) -> bool:
     """Whether the checkpoint is written out in the program, and not only the default of an option."""
     given = script.argument(call, "pretrained_model_name_or_path", 0)
     made = [node for _, node in script.roles.origins(given)] if given is not None else []
-    return bool(made) and all(isinstance(node, cst.SimpleString) for node in made)
+    return bool(made) and all(isinstance(node, syntax.SimpleString) for node in made)
 
 
-def _told(script: Script, call: cst.Call) -> str:
+def _told(script: Script, call: syntax.Call) -> str:
     return f"{script.name(call.func)} {_checkpoint(script, call)}"
 
 
-def _checkpoint(script: Script, call: cst.Call) -> str:
+def _checkpoint(script: Script, call: syntax.Call) -> str:
     """The name of the checkpoint that a model is read from, where it is known."""
     given = script.argument(call, "pretrained_model_name_or_path", 0)
     constant = script.constant(given) if given is not None else None
@@ -290,7 +289,7 @@ def worker_hazard(one: Training) -> str | None:
     for origin in found:
         if (hazard := datasets.worker_hazard(origin)) is not None:
             return hazard
-        if isinstance(origin.node, cst.Call) and any(is_stuck(origin.script, arg.value) for arg in origin.node.args):
+        if isinstance(origin.node, syntax.Call) and any(is_stuck(origin.script, arg.value) for arg in origin.node.args):
             return "a lambda within its dataset cannot be sent to worker processes where they are spawned"
     collate = one.part("data_collator")
     if collate is not None and is_stuck(one.place, collate):

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-import libcst as cst
-
 from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
 from speedlint.semantics import dtypes, library
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Definition, Role
@@ -28,23 +27,23 @@ _PLAIN = (Role.NUMBER, Role.STRING, Role.NONE, Role.LOADER, Role.DATASET)
 _BY_HAND = (b"automatic_optimization", b"LBFGS", b".half()", b".double()")
 
 
-def trainers(script: Script) -> Iterator[cst.Call]:
+def trainers(script: Script) -> Iterator[syntax.Call]:
     """The calls that make a ``Trainer``."""
     return script.calls(*library.LIGHTNING_TRAINERS)
 
 
-def asked_for(script: Script, trainer: cst.Call, name: str) -> cst.BaseExpression | None:
+def asked_for(script: Script, trainer: syntax.Call, name: str) -> syntax.BaseExpression | None:
     """What a ``Trainer`` or ``Fabric`` is given for a parameter."""
     by_position = script.is_call_to(trainer, *library.FABRICS) and name in library.FABRIC_PARAMETERS
     return script.argument(trainer, name, library.FABRIC_PARAMETERS.index(name) if by_position else None)
 
 
-def is_new(script: Script, trainer: cst.Call) -> bool:
+def is_new(script: Script, trainer: syntax.Call) -> bool:
     """Whether a trainer is certainly of Lightning 2 or newer: it comes from the package ``lightning``."""
     return (script.name(trainer.func) or "").startswith("lightning.")
 
 
-def is_fabric_decided(script: Script, fabric: cst.Call) -> bool:
+def is_fabric_decided(script: Script, fabric: syntax.Call) -> bool:
     """Whether a ``Fabric``, its strategy or the code around it says what to compute in."""
     is_told = asked_for(script, fabric, "precision") is not None
     return (
@@ -55,11 +54,13 @@ def is_fabric_decided(script: Script, fabric: cst.Call) -> bool:
     )
 
 
-def decides_precision(script: Script, trainer: cst.Call) -> bool:
+def decides_precision(script: Script, trainer: syntax.Call) -> bool:
     """Whether the strategy of a trainer leaves the precision to the module, or is told one of its own."""
     strategy = asked_for(script, trainer, "strategy")
     made = (
-        ((place, node) for place, node in script.roles.origins(strategy) if isinstance(node, cst.Call)) if strategy else ()
+        ((place, node) for place, node in script.roles.origins(strategy) if isinstance(node, syntax.Call))
+        if strategy
+        else ()
     )
     return any(
         (place.name(call.func) or "").endswith(".ModelParallelStrategy")
@@ -69,12 +70,12 @@ def decides_precision(script: Script, trainer: cst.Call) -> bool:
     )
 
 
-def refuse_manual(script: Script, module: cst.BaseExpression) -> None:
+def refuse_manual(script: Script, module: syntax.BaseExpression) -> None:
     """Raises CannotEdit where a module steps its optimizer by hand, in a way that loss scaling changes, or is made with
     parts that are out of sight: a loss or a network that is handed to it."""
     for root_script, made in roots(script, module):
         value = root_script.value(made)
-        if value.definition is None or not isinstance(made, cst.Call):
+        if value.definition is None or not isinstance(made, syntax.Call):
             raise CannotEdit("the class of the module is not seen")
         if any(mark in value.definition.script.source.data for mark in _BY_HAND):
             raise CannotEdit("the module may step its optimizer by hand, or choose a precision of its own")
@@ -84,12 +85,12 @@ def refuse_manual(script: Script, module: cst.BaseExpression) -> None:
                 raise CannotEdit(f"what `{root_script.text(arg.value)}` does in float16 is not followed")
 
 
-def fits(script: Script, trainer: cst.Call) -> list[tuple[Script, cst.Call]]:
+def fits(script: Script, trainer: syntax.Call) -> list[tuple[Script, syntax.Call]]:
     """The calls ``trainer.fit(...)`` of a trainer that a call makes."""
     return list(script.calls_on(trainer, "fit"))
 
 
-def is_elsewhere(script: Script, trainer: cst.Call) -> bool:
+def is_elsewhere(script: Script, trainer: syntax.Call) -> bool:
     """Whether a trainer is told to leave the GPU alone, or to run a few batches as a test."""
     accelerator = asked_for(script, trainer, "accelerator")
     known = script.constant(accelerator) if accelerator is not None else None
@@ -105,12 +106,12 @@ def is_elsewhere(script: Script, trainer: cst.Call) -> bool:
     return (quick is not None and script.text(quick) != "False") or is_trial(script, trainer)
 
 
-def _is_old(script: Script, trainer: cst.Call) -> bool:
+def _is_old(script: Script, trainer: syntax.Call) -> bool:
     """Whether a trainer is told what only Lightning 1 knows, which stays on the CPU unless it is told to leave it."""
     return any(script.argument(trainer, name) is not None for name in _REMOVED)
 
 
-def is_trial(script: Script, trainer: cst.Call) -> bool:
+def is_trial(script: Script, trainer: syntax.Call) -> bool:
     """Whether a trainer is told to stop after a handful of batches."""
     if option(script, trainer, "fast_dev_run"):
         return True
@@ -118,27 +119,27 @@ def is_trial(script: Script, trainer: cst.Call) -> bool:
     return any(type(value) is int and 0 < value <= _A_HANDFUL for value in known)
 
 
-def option(script: Script, trainer: cst.Call, name: str) -> object:
+def option(script: Script, trainer: syntax.Call, name: str) -> object:
     """The value that a trainer is given for an option; None where it is not given or not known."""
     given = script.argument(trainer, name)
     constant = script.constant(given) if given is not None else None
     return constant.value if constant is not None else None
 
 
-def log_around(script: Script, read: cst.CSTNode) -> cst.Call | None:
+def log_around(script: Script, read: syntax.Node) -> syntax.Call | None:
     """The call of ``self.log`` or ``self.log_dict`` in a module of Lightning's that is handed what an expression reads."""
     for up in script.source.ancestors(read):
         match up:
-            case cst.Call(func=cst.Attribute(value=cst.Name("self"), attr=cst.Name("log" | "log_dict"))):
+            case syntax.Call(func=syntax.Attribute(value=syntax.Name("self"), attr=syntax.Name("log" | "log_dict"))):
                 return up if _is_of_module(script, up) else None
-            case cst.Arg() | cst.Dict() | cst.DictElement():
+            case syntax.Arg() | syntax.Dict() | syntax.DictElement():
                 continue
             case _:
                 return None
     return None
 
 
-def _is_of_module(script: Script, node: cst.CSTNode) -> bool:
+def _is_of_module(script: Script, node: syntax.Node) -> bool:
     function = script.function(node)
     owner = script.names.owner(function) if function is not None else None
     if owner is None:

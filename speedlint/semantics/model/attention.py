@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics.names import Kind
 from speedlint.semantics.terms import Role
 
@@ -34,54 +33,54 @@ _DEPTH = 12
 # Layers
 
 
-def is_layer(script: Script, call: cst.Call) -> bool:
+def is_layer(script: Script, call: syntax.Call) -> bool:
     """Whether a call runs a ``torch.nn.MultiheadAttention``, and nothing else."""
-    if not isinstance(call.func, (cst.Name, cst.Attribute)) or script.role(call.func) is not Role.MODULE:
+    if not isinstance(call.func, (syntax.Name, syntax.Attribute)) or script.role(call.func) is not Role.MODULE:
         return False
     made = [(place, node) for place, node in script.roles.origins(call.func)]
     return bool(made) and all(place.is_call_to(node, *_LAYERS) for place, node in made)
 
 
-def are_weights_unread(script: Script, call: cst.Call) -> bool:
+def are_weights_unread(script: Script, call: syntax.Call) -> bool:
     """Whether nothing reads the second part of what a call returns."""
     parent = script.source.parents[call]
-    if isinstance(parent, cst.Subscript):
+    if isinstance(parent, syntax.Subscript):
         return parent.value is call and _is_first(parent)
     match parent:
-        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as target)]):
+        case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Name() as target)]):
             uses = _reads(script, target)
             return bool(uses) and all(
-                isinstance(part := script.source.parents[use], cst.Subscript) and part.value is use and _is_first(part)
+                isinstance(part := script.source.parents[use], syntax.Subscript) and part.value is use and _is_first(part)
                 for use in uses
             )
-        case cst.Assign(targets=[cst.AssignTarget(target=cst.Tuple(elements=[_, second]))]):
-            return isinstance(second.value, cst.Name) and not _reads(script, second.value)
+        case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Tuple(elements=[_, second]))]):
+            return isinstance(second.value, syntax.Name) and not _reads(script, second.value)
     return False
 
 
-def _is_first(part: cst.Subscript) -> bool:
+def _is_first(part: syntax.Subscript) -> bool:
     match part.slice:
-        case [cst.SubscriptElement(slice=cst.Index(value=cst.Integer("0")))]:
+        case [syntax.SubscriptElement(slice=syntax.Index(value=syntax.Integer("0")))]:
             return True
     return False
 
 
-def _reads(script: Script, target: cst.Name) -> list[cst.Name]:
+def _reads(script: Script, target: syntax.Name) -> list[syntax.Name]:
     """The places that may read the value that ``target`` is given here."""
     return [
         use
         for use in script.names.uses(target)
         if use is not target
-        and not isinstance(script.source.parents[use], cst.AssignTarget)
+        and not isinstance(script.source.parents[use], syntax.AssignTarget)
         and not _is_element_of_target(script, use)
         and any(binding.node is target for binding in script.names.reaching(use))
     ]
 
 
-def _is_element_of_target(script: Script, use: cst.Name) -> bool:
+def _is_element_of_target(script: Script, use: syntax.Name) -> bool:
     element = script.source.parents[use]
-    return isinstance(element, cst.Element) and isinstance(
-        script.source.parents.get(script.source.parents[element]), cst.AssignTarget
+    return isinstance(element, syntax.Element) and isinstance(
+        script.source.parents.get(script.source.parents[element]), syntax.AssignTarget
     )
 
 
@@ -120,22 +119,22 @@ class Manual:
         dropped: whether the weights go through dropout.
     """
 
-    product: cst.BaseExpression
-    output: cst.BaseExpression
+    product: syntax.BaseExpression
+    output: syntax.BaseExpression
     masked: bool
     dropped: bool
 
 
-def manual(script: Script, softmax: cst.Call) -> Manual | None:
+def manual(script: Script, softmax: syntax.Call) -> Manual | None:
     """The attention that a softmax over the last dimension is the middle of; the first softmax of several, in branches, that
     lead to one product. None where scores or weights are read elsewhere."""
-    known: dict[cst.Call, Manual] = {}
+    known: dict[syntax.Call, Manual] = {}
     return script.once("written out attention", lambda: _all_manual(script), known).get(softmax)
 
 
-def _all_manual(script: Script) -> dict[cst.Call, Manual]:
-    by_output: dict[cst.CSTNode, list[tuple[cst.Call, _Scores, _Weights]]] = {}
-    for call in script.source.of(cst.Call):
+def _all_manual(script: Script) -> dict[syntax.Call, Manual]:
+    by_output: dict[syntax.Node, list[tuple[syntax.Call, _Scores, _Weights]]] = {}
+    for call in script.source.of(syntax.Call):
         scores = _softened(script, call)
         before, after = _Scores(script), _Weights(script)
         if scores is None:
@@ -144,57 +143,57 @@ def _all_manual(script: Script) -> dict[cst.Call, Manual]:
         after.follow(call, 0)
         if not (before.is_lost or after.is_lost) and len(before.products) == len(after.products) == 1:
             by_output.setdefault(after.products[0], []).append((call, before, after))
-    found: dict[cst.Call, Manual] = {}
+    found: dict[syntax.Call, Manual] = {}
     for output, branches in by_output.items():
         seen = {node for _, before, _ in branches for node in before.seen}
-        if not any(before.is_read_beside(seen) for _, before, _ in branches) and isinstance(output, cst.BaseExpression):
+        if not any(before.is_read_beside(seen) for _, before, _ in branches) and isinstance(output, syntax.BaseExpression):
             masked, dropped = any(one.masked for _, one, _ in branches), any(one.dropped for _, _, one in branches)
             found[branches[0][0]] = Manual(branches[0][1].products[0], output, masked, dropped)
     return found
 
 
-def _softened(script: Script, call: cst.Call) -> cst.BaseExpression | None:
+def _softened(script: Script, call: syntax.Call) -> syntax.BaseExpression | None:
     """What a softmax over the last dimension is taken of."""
-    dim: cst.BaseExpression | None
-    scores: cst.BaseExpression | None
+    dim: syntax.BaseExpression | None
+    scores: syntax.BaseExpression | None
     if script.name(call.func) in _SOFTMAX:
         scores, dim = script.argument(call, "input", 0), script.argument(call, "dim", 1)
-    elif isinstance(call.func, cst.Attribute) and call.func.attr.value == "softmax" and _takes_dim(call):
+    elif isinstance(call.func, syntax.Attribute) and call.func.attr.value == "softmax" and _takes_dim(call):
         scores, dim = call.func.value, script.argument(call, "dim", 0)
     else:
         made = [node for place, node in _origins(script, call.func) if place.is_call_to(node, "torch.nn.Softmax")]
-        if len(made) != 1 or not isinstance(made[0], cst.Call) or len(call.args) != 1:
+        if len(made) != 1 or not isinstance(made[0], syntax.Call) or len(call.args) != 1:
             return None
         scores, dim = call.args[0].value, script.argument(made[0], "dim", 0)
     return scores if dim is not None and script.text(dim).replace(" ", "") in ("-1", "3") else None
 
 
-def _takes_dim(call: cst.Call) -> bool:
+def _takes_dim(call: syntax.Call) -> bool:
     match call.args:
-        case [cst.Arg(keyword=None, value=cst.Integer() | cst.UnaryOperation()), *_]:
+        case [syntax.Arg(keyword=None, value=syntax.Integer() | syntax.UnaryOperation()), *_]:
             return True
     return any(arg.keyword is not None and arg.keyword.value == "dim" for arg in call.args)
 
 
-def _origins(script: Script, expression: cst.BaseExpression) -> Iterator[tuple[Script, cst.BaseExpression]]:
-    if isinstance(expression, (cst.Name, cst.Attribute)):
+def _origins(script: Script, expression: syntax.BaseExpression) -> Iterator[tuple[Script, syntax.BaseExpression]]:
+    if isinstance(expression, (syntax.Name, syntax.Attribute)):
         yield from script.roles.origins(expression)
     else:
         yield script, expression
 
 
-def _factors(script: Script, node: cst.CSTNode) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
+def _factors(script: Script, node: syntax.Node) -> tuple[syntax.BaseExpression, syntax.BaseExpression] | None:
     """The two factors of a matrix product."""
     match node:
-        case cst.BinaryOperation(left=left, operator=cst.MatrixMultiply(), right=right):
+        case syntax.BinaryOperation(left=left, operator=syntax.MatrixMultiply(), right=right):
             return left, right
-        case cst.Call(func=func, args=[cst.Arg(keyword=None) as first, cst.Arg(keyword=None) as second]) if (
+        case syntax.Call(func=func, args=[syntax.Arg(keyword=None) as first, syntax.Arg(keyword=None) as second]) if (
             script.name(func) in _PRODUCTS
         ):
             return first.value, second.value
-        case cst.Call(func=cst.Attribute(value=left, attr=cst.Name(method)), args=[cst.Arg(keyword=None) as second]) if (
-            method in _PRODUCT_METHODS and script.name(node.func) is None
-        ):
+        case syntax.Call(
+            func=syntax.Attribute(value=left, attr=syntax.Name(method)), args=[syntax.Arg(keyword=None) as second]
+        ) if method in _PRODUCT_METHODS and script.name(node.func) is None:
             return left, second.value
     return None
 
@@ -204,37 +203,37 @@ class _Scores:
 
     def __init__(self, script: Script) -> None:
         self.script = script
-        self.products: list[cst.BaseExpression] = []
+        self.products: list[syntax.BaseExpression] = []
         self.masked = self.is_lost = False
-        self.seen: set[cst.CSTNode] = set()
-        self._targets: list[cst.Name] = []
+        self.seen: set[syntax.Node] = set()
+        self._targets: list[syntax.Name] = []
 
-    def is_read_beside(self, seen: set[cst.CSTNode]) -> bool:
+    def is_read_beside(self, seen: set[syntax.Node]) -> bool:
         """Whether anything but ``seen`` reads the scores, other than their shape and type."""
         return any(
             use not in seen and not self._asks_form(use) and not self._fills(use)
             for target in self._targets
             for use in _reads(self.script, target)
-            if not isinstance(self.script.source.parents[use], cst.AugAssign)
+            if not isinstance(self.script.source.parents[use], syntax.AugAssign)
         )
 
-    def _asks_form(self, use: cst.Name) -> bool:
+    def _asks_form(self, use: syntax.Name) -> bool:
         parent = self.script.source.parents[use]
-        if isinstance(parent, cst.Attribute):
+        if isinstance(parent, syntax.Attribute):
             return parent.attr.value in _FORM
         call = self.script.source.parents[parent]
-        return isinstance(call, cst.Call) and (self.script.name(call.func) or "").endswith(("_like", "finfo"))
+        return isinstance(call, syntax.Call) and (self.script.name(call.func) or "").endswith(("_like", "finfo"))
 
-    def _fills(self, use: cst.Name) -> bool:
+    def _fills(self, use: syntax.Name) -> bool:
         """Whether it is a statement ``scores.masked_fill_(...)``."""
         match self.script.source.parents[use]:
-            case cst.Attribute(attr=cst.Name("masked_fill_")) as method:
+            case syntax.Attribute(attr=syntax.Name("masked_fill_")) as method:
                 call = self.script.source.parents[method]
                 self.masked = True
-                return isinstance(self.script.source.parents[call], cst.Expr)
+                return isinstance(self.script.source.parents[call], syntax.Expr)
         return False
 
-    def follow(self, node: cst.BaseExpression, depth: int) -> None:
+    def follow(self, node: syntax.BaseExpression, depth: int) -> None:
         if node in self.seen:
             return
         self.seen.add(node)
@@ -249,56 +248,60 @@ class _Scores:
             return
         self._step(node, depth)
 
-    def _step(self, node: cst.BaseExpression, depth: int) -> None:
+    def _step(self, node: syntax.BaseExpression, depth: int) -> None:
         match node:
-            case cst.Name():
+            case syntax.Name():
                 self._variable(node, depth)
-            case cst.BinaryOperation(left=left, operator=cst.Multiply() | cst.Divide(), right=right):
+            case syntax.BinaryOperation(left=left, operator=syntax.Multiply() | syntax.Divide(), right=right):
                 self.follow(right if self._is_plain(left) else left, depth + 1)
-            case cst.BinaryOperation(left=left, operator=cst.Add() | cst.Subtract(), right=right):
+            case syntax.BinaryOperation(left=left, operator=syntax.Add() | syntax.Subtract(), right=right):
                 self.masked = True
                 self.follow(right if self._is_scores(right) and not self._is_scores(left) else left, depth + 1)
-            case cst.Call(func=cst.Attribute(value=base, attr=cst.Name(method))) if (
+            case syntax.Call(func=syntax.Attribute(value=base, attr=syntax.Name(method))) if (
                 method in _KEEPS and self.script.name(node.func) is None
             ):
                 self.masked = self.masked or method.startswith(("masked_fill", "add", "sub"))
                 self.follow(base, depth + 1)
-            case cst.Call(func=func, args=[_, cst.Arg(value=chosen), *_]) if self.script.name(func) == "torch.where":
+            case syntax.Call(func=func, args=[_, syntax.Arg(value=chosen), *_]) if self.script.name(func) == "torch.where":
                 self.masked = True
                 self.follow(chosen, depth + 1)
             case _:
                 self.is_lost = True
 
-    def _variable(self, name: cst.Name, depth: int) -> None:
+    def _variable(self, name: syntax.Name, depth: int) -> None:
         bindings = self.script.names.reaching(name)
         if not bindings:
             self.is_lost = True
         for binding in bindings:
-            if binding.kind is Kind.AUGMENT and isinstance(binding.node, cst.Name):
+            if binding.kind is Kind.AUGMENT and isinstance(binding.node, syntax.Name):
                 self._augmented(binding.node, depth)
                 continue
             if binding.kind is not Kind.ASSIGN or binding.value is None or binding.path:
                 self.is_lost = True
                 return
-            if isinstance(binding.node, cst.Name):
+            if isinstance(binding.node, syntax.Name):
                 self._targets.append(binding.node)
             self.follow(binding.value, depth + 1)
 
-    def _augmented(self, target: cst.Name, depth: int) -> None:
+    def _augmented(self, target: syntax.Name, depth: int) -> None:
         assign = self.script.source.parents[target]
-        if isinstance(assign, cst.AugAssign) and isinstance(assign.operator, (cst.AddAssign, cst.SubtractAssign)):
+        if isinstance(assign, syntax.AugAssign) and isinstance(assign.operator, (syntax.AddAssign, syntax.SubtractAssign)):
             self.masked = True
         self.follow(target, depth + 1)
 
-    def _is_plain(self, node: cst.BaseExpression) -> bool:
+    def _is_plain(self, node: syntax.BaseExpression) -> bool:
         return self.script.constant(node) is not None or not self._is_scores(node)
 
-    def _is_scores(self, node: cst.BaseExpression) -> bool:
+    def _is_scores(self, node: syntax.BaseExpression) -> bool:
         """Whether an operand is, or comes from, a product."""
         if _factors(self.script, node) is not None:
             return True
-        names = [node] if isinstance(node, cst.Name) else []
-        if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and isinstance(node.func.value, cst.Name):
+        names = [node] if isinstance(node, syntax.Name) else []
+        if (
+            isinstance(node, syntax.Call)
+            and isinstance(node.func, syntax.Attribute)
+            and isinstance(node.func.value, syntax.Name)
+        ):
             names = [node.func.value]
         values = [
             binding.value for name in names for binding in self.script.names.reaching(name) if binding.value is not None
@@ -306,7 +309,7 @@ class _Scores:
         return any(
             _factors(self.script, part) is not None
             for value in values
-            for kind in (cst.BinaryOperation, cst.Call)
+            for kind in (syntax.BinaryOperation, syntax.Call)
             for part in self.script.source.inside(value, kind)
         )
 
@@ -316,62 +319,66 @@ class _Weights:
 
     def __init__(self, script: Script) -> None:
         self.script = script
-        self.products: list[cst.BaseExpression] = []
+        self.products: list[syntax.BaseExpression] = []
         self.dropped = self.is_lost = False
 
-    def follow(self, node: cst.BaseExpression, depth: int) -> None:
+    def follow(self, node: syntax.BaseExpression, depth: int) -> None:
         if depth > _DEPTH:
             self.is_lost = True
             return
         parent = self.script.source.parents[node]
-        holder = self.script.source.parents[parent] if isinstance(parent, (cst.Arg, cst.Attribute)) else parent
+        holder = self.script.source.parents[parent] if isinstance(parent, (syntax.Arg, syntax.Attribute)) else parent
         factors = _factors(self.script, holder)
-        if factors is not None and factors[0] is node and isinstance(holder, cst.BaseExpression):
+        if factors is not None and factors[0] is node and isinstance(holder, syntax.BaseExpression):
             self.products.append(holder)
-        elif isinstance(holder, cst.Call) and isinstance(parent, cst.Arg) and self._drops(holder, parent):
+        elif isinstance(holder, syntax.Call) and isinstance(parent, syntax.Arg) and self._drops(holder, parent):
             self.dropped = True
             self.follow(holder, depth + 1)
         elif (
-            isinstance(holder, cst.Call)
-            and isinstance(parent, cst.Attribute)
+            isinstance(holder, syntax.Call)
+            and isinstance(parent, syntax.Attribute)
             and parent.attr.value in ("to", "type_as", "float", "half", "type", "contiguous")
         ):
             self.follow(holder, depth + 1)
-        elif isinstance(parent, cst.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0].target, cst.Name):
+        elif (
+            isinstance(parent, syntax.Assign)
+            and len(parent.targets) == 1
+            and isinstance(parent.targets[0].target, syntax.Name)
+        ):
             self._bound(parent.targets[0].target, depth)
         else:
             self.is_lost = True
 
-    def _bound(self, target: cst.Name, depth: int) -> None:
+    def _bound(self, target: syntax.Name, depth: int) -> None:
         uses = _reads(self.script, target)
         self.is_lost = self.is_lost or not uses
         for use in uses:
             self.follow(use, depth + 1)
 
-    def _drops(self, call: cst.Call, arg: cst.Arg) -> bool:
+    def _drops(self, call: syntax.Call, arg: syntax.Arg) -> bool:
         if call.args[0] is not arg:
             return False
         if self.script.name(call.func) in ("torch.nn.functional.dropout", "torch.dropout"):
             return True
         made = list(_origins(self.script, call.func))
         return bool(made) and all(
-            place.is_call_to(node, "torch.nn.Dropout", "torch.nn.Identity") or isinstance(node, cst.IfExp)
+            place.is_call_to(node, "torch.nn.Dropout", "torch.nn.Identity") or isinstance(node, syntax.IfExp)
             for place, node in made
         )
 
 
-def _is_transposed(script: Script, node: cst.BaseExpression, depth: int) -> bool:
+def _is_transposed(script: Script, node: syntax.BaseExpression, depth: int) -> bool:
     """Whether an expression has dimensions swapped last of all, here or where its variable is bound."""
     match node:
-        case cst.Call(func=cst.Attribute(attr=cst.Name(method)) as func):
+        case syntax.Call(func=syntax.Attribute(attr=syntax.Name(method)) as func):
             if method in _TRANSPOSES:
                 return True
             return method in ("contiguous", "float", "to") and _is_transposed(script, func.value, depth)
-        case cst.Call(func=func) if script.name(func) in ("torch.transpose", "torch.permute"):
+        case syntax.Call(func=func) if script.name(func) in ("torch.transpose", "torch.permute"):
             return True
-        case cst.Attribute(attr=cst.Name(name)):
+        case syntax.Attribute(attr=syntax.Name(name)):
             return name in ("T", "mT")
-        case cst.Name() if depth < 3:
+        case syntax.Name() if depth < 3:
             bindings = script.names.reaching(node)
             return bool(bindings) and all(
                 binding.value is not None and not binding.path and _is_transposed(script, binding.value, depth + 1)
@@ -380,13 +387,13 @@ def _is_transposed(script: Script, node: cst.BaseExpression, depth: int) -> bool
     return False
 
 
-def _is_normalized(script: Script, node: cst.BaseExpression) -> bool:
+def _is_normalized(script: Script, node: syntax.BaseExpression) -> bool:
     """Whether queries are made to have one length first: cosine attention, or attention between channels."""
     values = [node]
-    if isinstance(node, cst.Name):
+    if isinstance(node, syntax.Name):
         values = [binding.value for binding in script.names.reaching(node) if binding.value is not None]
     return any(
         (script.name(call.func) or "").endswith(".normalize")
         for value in values
-        for call in script.source.inside(value, cst.Call)
+        for call in script.source.inside(value, syntax.Call)
     )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics import library
 from speedlint.semantics.script import Script
 from speedlint.semantics.training import Placement, network, roots
@@ -27,7 +26,7 @@ def _compiles(script: Script) -> bool:
         return True
     if any(
         script.name(each.decorator) in library.COMPILERS
-        for function in script.source.of(cst.FunctionDef)
+        for function in script.source.of(syntax.FunctionDef)
         for each in function.decorators
     ):
         return True
@@ -37,15 +36,15 @@ def _compiles(script: Script) -> bool:
     )
 
 
-def _is_pattern(script: Script, call: cst.Call) -> bool:
+def _is_pattern(script: Script, call: syntax.Call) -> bool:
     return (
-        isinstance(call.func, cst.Attribute)
+        isinstance(call.func, syntax.Attribute)
         and script.name(call.func) is not None
         and not (script.name(call.func) or "").startswith("torch.")
     )
 
 
-def may_gain(script: Script, module: cst.BaseExpression) -> bool:
+def may_gain(script: Script, module: syntax.BaseExpression) -> bool:
     """Whether a module is in sight, has enough in it, and nothing in it or beside it is known to break compilation."""
     definition = script.value(module).definition
     if definition is not None and script.roles.calls.method(definition, "forward") is None:
@@ -64,12 +63,12 @@ def may_gain(script: Script, module: cst.BaseExpression) -> bool:
 def _differentiates_twice(script: Script) -> bool:
     return any(
         arg.keyword is not None and arg.keyword.value == "create_graph" and not _is_false(script, arg.value)
-        for call in script.source.of(cst.Call)
+        for call in script.source.of(syntax.Call)
         for arg in call.args
     )
 
 
-def _is_false(script: Script, expression: cst.BaseExpression) -> bool:
+def _is_false(script: Script, expression: syntax.BaseExpression) -> bool:
     constant = script.constant(expression)
     return constant is not None and constant.value is False
 
@@ -82,15 +81,15 @@ def in_place(script: Script, placement: Placement) -> tuple[str | None, str]:
     if _is_wrapped(script, placement):
         return None, "it is wrapped for several GPUs, and which of the two to compile is to be tried"
     for up in source.ancestors(call):
-        if isinstance(up, (cst.For, cst.While)):
+        if isinstance(up, (syntax.For, syntax.While)):
             return None, "it is made in a loop, and each turn would be compiled anew"
-        if isinstance(up, cst.FunctionDef):
+        if isinstance(up, syntax.FunctionDef):
             break
     parent = source.parents[call]
     match parent:
-        case cst.Expr() if isinstance(placement.module, (cst.Name, cst.Attribute)):
+        case syntax.Expr() if isinstance(placement.module, (syntax.Name, syntax.Attribute)):
             return script.text(placement.module), ""
-        case cst.Assign(targets=[cst.AssignTarget(target=(cst.Name() | cst.Attribute()) as target)]):
+        case syntax.Assign(targets=[syntax.AssignTarget(target=(syntax.Name() | syntax.Attribute()) as target)]):
             return script.text(target), ""
     return None, "it has no name of its own there"
 

@@ -6,8 +6,7 @@ import enum
 import re
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics import devices
 from speedlint.semantics.backend import intent
 from speedlint.semantics.backend.intent import Intent
@@ -67,12 +66,12 @@ def _collates_channels_last(script: Script) -> bool:
         [place.text(arg.value) for arg in call.args] == _CHANNELS_TO_SECOND
         for found in loaders.near(script)
         for place, function in found.collate
-        for call in place.source.inside(function, cst.Call)
-        if isinstance(call.func, cst.Attribute) and call.func.attr.value == "permute"
+        for call in place.source.inside(function, syntax.Call)
+        if isinstance(call.func, syntax.Attribute) and call.func.attr.value == "permute"
     )
 
 
-def may_gain(script: Script, module: cst.BaseExpression) -> bool:
+def may_gain(script: Script, module: syntax.BaseExpression) -> bool:
     """Whether a module is in sight and convolves images, several times, with nothing between that needs the usual layout."""
     made_of = network(script, module)
     if made_of.convolutions == 0 or made_of.recurrent or made_of.narrow_recurrent:
@@ -98,8 +97,8 @@ def in_branches(script: Script, placed: list[Placement]) -> list[Placement]:
     found: dict[object, Placement] = {}
     for one in (each for placement in placed for each in _that_run(script, placement)):
         parent = script.source.parents[one.call]
-        target = parent.targets[0].target if isinstance(parent, cst.Assign) else None
-        branch = script.source.enclosing(one.call, cst.If)
+        target = parent.targets[0].target if isinstance(parent, syntax.Assign) else None
+        branch = script.source.enclosing(one.call, syntax.If)
         key = (script.function(one.call), script.text(target)) if target is not None and branch is not None else one.call
         first = found.get(key)
         found[key] = one if first is None else Placement(first.call, first.module, (*first.further, one.call))
@@ -112,8 +111,8 @@ def _that_run(script: Script, placement: Placement) -> list[Placement]:
     return [Placement(calls[0], placement.module, tuple(calls[1:]))] if calls else []
 
 
-def _is_planar(script: Script, node: cst.CSTNode, least: int) -> bool:
-    if not isinstance(node, cst.Call):
+def _is_planar(script: Script, node: syntax.Node, least: int) -> bool:
+    if not isinstance(node, syntax.Call):
         return False
     definition = script.definition(node.func) or script.value(node).definition
     if definition is None:
@@ -122,7 +121,7 @@ def _is_planar(script: Script, node: cst.CSTNode, least: int) -> bool:
     planar = library = lines = 0
     parts = {code: place for place, code in (*with_named(definition.script, definition.node), *with_named(script, node))}
     for code, place in parts.items():
-        for call in place.source.inside(code, cst.Call):
+        for call in place.source.inside(code, syntax.Call):
             name = place.name(call.func) or ""
             if name in _VOLUMES or name in _UNDONE:
                 return False
@@ -141,7 +140,7 @@ class Half(enum.IntEnum):
     ALWAYS = 2
 
 
-def half(script: Script, module: cst.BaseExpression) -> Half:
+def half(script: Script, module: syntax.BaseExpression) -> Half:
     """Whether the program's work, that of a module without attention, is in half precision."""
     if network(script, module).attention:
         return Half.NEVER
@@ -149,10 +148,10 @@ def half(script: Script, module: cst.BaseExpression) -> Half:
     return max((_half_at(place, node) for place in marked for node in halvings(place)), default=Half.NEVER)
 
 
-def _half_at(script: Script, node: cst.CSTNode) -> Half:
-    call = script.source.enclosing(node, cst.Call)
-    asked = script.argument(call, "enabled") if isinstance(call, cst.Call) else None
-    is_on = asked is None or (isinstance(asked, cst.Name) and asked.value == "True")
+def _half_at(script: Script, node: syntax.Node) -> Half:
+    call = script.source.enclosing(node, syntax.Call)
+    asked = script.argument(call, "enabled") if isinstance(call, syntax.Call) else None
+    is_on = asked is None or (isinstance(asked, syntax.Name) and asked.value == "True")
     return Half(min(intent.of(script, node), Intent.ALWAYS if is_on else Intent.CHOSEN))
 
 
@@ -164,7 +163,8 @@ def why_not(script: Script, placement: Placement) -> str | None:
     if placement.further:
         return "the model is moved in several branches"
     if any(
-        isinstance(node, cst.Call) and _is_wrapper(place, node) for place, node in passed_through(script, placement.module)
+        isinstance(node, syntax.Call) and _is_wrapper(place, node)
+        for place, node in passed_through(script, placement.module)
     ):
         return "the model is wrapped for several GPUs before"
     if devices.may_be_mps(script):
@@ -172,5 +172,5 @@ def why_not(script: Script, placement: Placement) -> str | None:
     return None
 
 
-def _is_wrapper(script: Script, call: cst.Call) -> bool:
+def _is_wrapper(script: Script, call: syntax.Call) -> bool:
     return (script.name(call.func) or "").endswith(("DataParallel", "FullyShardedDataParallel"))

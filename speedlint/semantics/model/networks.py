@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics import library
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Constant, Definition
@@ -118,12 +117,12 @@ class Network:
 _UNKNOWN = Network(widest=None, is_known=False)
 
 
-def is_convolutional(script: Script, module: cst.CSTNode) -> bool:
+def is_convolutional(script: Script, module: syntax.Node) -> bool:
     """Whether a module, the value of an expression, is built on convolutions; no where it is out of sight."""
     return network(script, module).convolutions > 0
 
 
-def is_small_linear(script: Script, module: cst.CSTNode) -> bool:
+def is_small_linear(script: Script, module: syntax.Node) -> bool:
     """Whether a module holds nothing but Linear layers with constant widths of at most 1024."""
     made_of = network(script, module)
     return made_of.is_known and made_of.widest is not None and is_small(made_of)
@@ -135,7 +134,7 @@ def is_small(made_of: Network) -> bool:
     return made_of.is_known and not heavier and made_of.widest_known <= _SMALL_WIDTH
 
 
-def is_matmul_heavy(script: Script, module: cst.CSTNode) -> bool:
+def is_matmul_heavy(script: Script, module: syntax.Node) -> bool:
     """Whether much of a module's work is matrix products outside of cuDNN: attention, wide Linear layers, or more of them
     beside a recurrent layer (which cuDNN computes) than its head."""
     made_of = network(script, module)
@@ -148,12 +147,12 @@ def is_matmul_heavy(script: Script, module: cst.CSTNode) -> bool:
     return made_of.widest_known > _SMALL_WIDTH
 
 
-def network(script: Script, module: cst.CSTNode) -> Network:
+def network(script: Script, module: syntax.Node) -> Network:
     """What a module, the value of an expression, is made of; of a union of its kinds where it may be several."""
     return script.once(("network", module), lambda: _find_network(script, module), _UNKNOWN)
 
 
-def _find_network(script: Script, module: cst.CSTNode) -> Network:
+def _find_network(script: Script, module: syntax.Node) -> Network:
     from speedlint.semantics.training import roots
 
     origins = roots(script, module)
@@ -162,20 +161,20 @@ def _find_network(script: Script, module: cst.CSTNode) -> Network:
     return reduce(Network.__or__, found) if found else _UNKNOWN
 
 
-def _is_loaded(script: Script, node: cst.CSTNode) -> bool:
+def _is_loaded(script: Script, node: syntax.Node) -> bool:
     """Whether a module is read from a checkpoint: then it is what the script makes when it starts anew."""
     match node:
-        case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=cst.SimpleString()))]):
+        case syntax.Subscript(slice=[syntax.SubscriptElement(slice=syntax.Index(value=syntax.SimpleString()))]):
             return True
     return script.is_call_to(node, "torch.load")
 
 
-def root_network(script: Script, node: cst.CSTNode) -> Network:
+def root_network(script: Script, node: syntax.Node) -> Network:
     """What a module that is made by this expression is made of."""
     definition = root_definition(script, node)
     if definition is not None:
         return _of_definition(definition)
-    if not isinstance(node, cst.Call):
+    if not isinstance(node, syntax.Call):
         return _UNKNOWN
     name = script.name(node.func) or _indexed_library(script, node.func)
     if name is None:
@@ -185,25 +184,25 @@ def root_network(script: Script, node: cst.CSTNode) -> Network:
     return _of_library(script, node, name)
 
 
-def root_definition(script: Script, node: cst.CSTNode) -> Definition | None:
+def root_definition(script: Script, node: syntax.Node) -> Definition | None:
     """The first-party class of a module that is made by this expression, or the function that makes it."""
-    if not isinstance(node, cst.Call | cst.Param | cst.Name):
+    if not isinstance(node, syntax.Call | syntax.Param | syntax.Name):
         return None
-    made_by = script.definition(node.func) if isinstance(node, cst.Call) else None
+    made_by = script.definition(node.func) if isinstance(node, syntax.Call) else None
     return made_by or script.value(node).definition
 
 
-def _indexed_library(script: Script, function: cst.CSTNode) -> str | None:
+def _indexed_library(script: Script, function: syntax.Node) -> str | None:
     """``torchvision.models.__dict__`` for ``models.__dict__[arch]`` and ``getattr(models, arch)``."""
-    if isinstance(function, cst.Subscript):
+    if isinstance(function, syntax.Subscript):
         return script.name(function.value)
-    if isinstance(function, cst.Call) and script.name(function.func) == "getattr" and function.args:
+    if isinstance(function, syntax.Call) and script.name(function.func) == "getattr" and function.args:
         name = script.name(function.args[0].value)
         return f"{name}." if name else None
     return None
 
 
-def _of_library(script: Script, call: cst.Call, name: str) -> Network:
+def _of_library(script: Script, call: syntax.Call, name: str) -> Network:
     """A library's network, by its name."""
     variant = script.constant(call.args[0].value) if call.args else None
     words = (
@@ -223,35 +222,35 @@ def _of_definition(definition: Definition) -> Network:
     return script.once(("network", node), lambda: code_network(script, node), Network())
 
 
-def code_network(script: Script, top: cst.CSTNode) -> Network:
+def code_network(script: Script, top: syntax.Node) -> Network:
     """What a piece of code holds, with the first-party classes and functions it names."""
     return reduce(Network.__or__, (_own(place, node) for place, node in with_named(script, top)), Network())
 
 
-def with_named(script: Script, top: cst.CSTNode, *, called: bool = False) -> Iterator[tuple[Script, cst.CSTNode]]:
+def with_named(script: Script, top: syntax.Node, *, called: bool = False) -> Iterator[tuple[Script, syntax.Node]]:
     """A piece of code, and the first-party classes and functions that it names, and that these name; also those that are
     ``called`` in other ways."""
-    todo: list[tuple[Script, cst.CSTNode]] = [(script, top)]
+    todo: list[tuple[Script, syntax.Node]] = [(script, top)]
     seen = {top}
     while todo:
         place, node = todo.pop()
         yield place, node
-        callees = map(place.callee, place.source.inside(node, cst.Call)) if called else ()
+        callees = map(place.callee, place.source.inside(node, syntax.Call)) if called else ()
         for other in (*_named_definitions(place, node), *(each for each in callees if each is not None)):
             if other.node not in seen and len(seen) < 200:
                 seen.add(other.node)
                 todo.append((other.script, other.node))
 
 
-def _named_definitions(script: Script, top: cst.CSTNode) -> list[Definition]:
+def _named_definitions(script: Script, top: syntax.Node) -> list[Definition]:
     """The first-party classes and functions that a piece of code names, and a class's bases."""
-    found: dict[cst.CSTNode, Definition] = {}
-    for name in script.source.inside(top, cst.Name):
+    found: dict[syntax.Node, Definition] = {}
+    for name in script.source.inside(top, syntax.Name):
         parent = script.source.parents[name]
-        if isinstance(parent, cst.Attribute) and parent.attr is name:
-            node: cst.CSTNode = parent
-        elif isinstance(parent, (cst.Param, cst.FunctionDef, cst.ClassDef)) or (
-            isinstance(parent, cst.Arg) and parent.keyword is name
+        if isinstance(parent, syntax.Attribute) and parent.attr is name:
+            node: syntax.Node = parent
+        elif isinstance(parent, (syntax.Param, syntax.FunctionDef, syntax.ClassDef)) or (
+            isinstance(parent, syntax.Arg) and parent.keyword is name
         ):
             continue
         else:
@@ -262,17 +261,17 @@ def _named_definitions(script: Script, top: cst.CSTNode) -> list[Definition]:
     return list(found.values())
 
 
-def _own(script: Script, top: cst.CSTNode) -> Network:
+def _own(script: Script, top: syntax.Node) -> Network:
     """What a piece of code holds itself."""
     convolutions = products = linears = widest_known = 0
     attention = recurrent = narrow_recurrent = False
     softmax = False
     widest: int | None = 0
     library_parts = Network()
-    for call in script.source.inside(top, cst.Call):
+    for call in script.source.inside(top, syntax.Call):
         name = script.name(call.func)
         if name is None:
-            if isinstance(call.func, cst.Attribute):
+            if isinstance(call.func, syntax.Attribute):
                 products += call.func.attr.value in PRODUCT_METHODS
                 softmax = softmax or call.func.attr.value == "softmax"
             continue
@@ -295,9 +294,11 @@ def _own(script: Script, top: cst.CSTNode) -> Network:
             softmax = True
         elif name.startswith((*library.MODULE_FACTORIES, "transformers.")) or _is_foreign_module(script, name):
             library_parts |= _of_library(script, call, name)
-    if isinstance(top, cst.ClassDef):
+    if isinstance(top, syntax.ClassDef):
         attention = attention or any((script.name(base.value) or "").startswith(_ATTENTION) for base in top.bases)
-    products += sum(isinstance(op.operator, cst.MatrixMultiply) for op in script.source.inside(top, cst.BinaryOperation))
+    products += sum(
+        isinstance(op.operator, syntax.MatrixMultiply) for op in script.source.inside(top, syntax.BinaryOperation)
+    )
     attention = attention or (softmax and products >= 2)
     known = Network(convolutions, attention, recurrent, narrow_recurrent, products, linears, widest, widest_known)
     return known | library_parts
@@ -309,7 +310,7 @@ def _is_foreign_module(script: Script, name: str) -> bool:
     return "." in name and last[:1].isupper() and not name.startswith(_NO_NETWORKS) and script.imported(name) is None
 
 
-def _width(script: Script, call: cst.Call) -> int | None:
+def _width(script: Script, call: syntax.Call) -> int | None:
     """The wider side of a Linear layer, None where neither side is known."""
     sides = (script.argument(call, "in_features", 0), script.argument(call, "out_features", 1))
     known = [script.constant(side) for side in sides if side is not None]

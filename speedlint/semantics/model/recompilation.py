@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics.model.networks import RECURRENT_LAYERS
 from speedlint.semantics.names import Kind
 from speedlint.semantics.terms import Role
@@ -39,16 +38,16 @@ class Repeat:
     """
 
     script: Script
-    loop: cst.For
+    loop: syntax.For
     sizes: bool
 
 
-def repeated(script: Script, call: cst.Call, module: cst.BaseExpression) -> Repeat | None:
+def repeated(script: Script, call: syntax.Call, module: syntax.BaseExpression) -> Repeat | None:
     """The loop in each turn of which ``call`` compiles a module that is made in that turn, and of another size."""
     made = [(place, node) for place, node in passed_through(script, module) if _constructs(place, node)]
     for place, loop, inside in _loops_around(script, call, 0):
         within = [(other, node) for other, node in made if _is_within(other, node, place, loop, inside)]
-        if not made or len(within) < len(made) or not isinstance(loop, cst.For):
+        if not made or len(within) < len(made) or not isinstance(loop, syntax.For):
             continue
         if any(_is_sized(other, node, place, loop) for other, node in within):
             return Repeat(place, loop, sizes=True)
@@ -57,32 +56,32 @@ def repeated(script: Script, call: cst.Call, module: cst.BaseExpression) -> Repe
     return None
 
 
-def _constructs(script: Script, node: cst.CSTNode) -> bool:
+def _constructs(script: Script, node: syntax.Node) -> bool:
     """Whether a call makes an object of a first-party class, or one of torch's layers."""
-    if not isinstance(node, cst.Call):
+    if not isinstance(node, syntax.Call):
         return False
     definition = script.definition(node.func) or script.value(node.func).definition
     if definition is not None:
-        return isinstance(definition.node, cst.ClassDef) and script.role(node.func) is not Role.MODULE
+        return isinstance(definition.node, syntax.ClassDef) and script.role(node.func) is not Role.MODULE
     return (script.name(node.func) or "").startswith("torch.nn.") and not script.is_call_to(
         node, "torch.nn.DataParallel", "torch.nn.parallel.DistributedDataParallel"
     )
 
 
-def begins_with_recurrence(script: Script, module: cst.BaseExpression) -> bool:
+def begins_with_recurrence(script: Script, module: syntax.BaseExpression) -> bool:
     """Whether the first thing that a compiled module's ``forward`` does is to run an LSTM, GRU or RNN: the compiler refuses
     these and, with nothing before them in its graph, leaves the whole ``forward`` uncompiled."""
-    made = [(place, node) for place, node in passed_through(script, module) if isinstance(node, cst.Call)]
+    made = [(place, node) for place, node in passed_through(script, module) if isinstance(node, syntax.Call)]
     return any(_runs_recurrence_first(place, node) for place, node in made)
 
 
-def _runs_recurrence_first(script: Script, made: cst.Call) -> bool:
+def _runs_recurrence_first(script: Script, made: syntax.Call) -> bool:
     definition = script.definition(made.func) or script.value(made.func).definition
     forward = definition.script.roles.calls.method(definition, "forward") if definition is not None else None
     if forward is None:
         return False
     place = forward.script
-    calls = [call for call in place.source.inside(forward.node, cst.Call) if _computes(place, call)]
+    calls = [call for call in place.source.inside(forward.node, syntax.Call) if _computes(place, call)]
     first = next(
         (call for call in calls if not any(call is not other and place.source.contains(call, other) for other in calls)),
         None,
@@ -92,31 +91,31 @@ def _runs_recurrence_first(script: Script, made: cst.Call) -> bool:
     )
 
 
-def _computes(script: Script, call: cst.Call) -> bool:
+def _computes(script: Script, call: syntax.Call) -> bool:
     """Whether a call computes with tensors, and does not only ask for a size."""
     name = script.name(call.func) or ""
     return name.startswith("torch.") or script.role(call.func) is Role.MODULE
 
 
 def _loops_around(
-    script: Script, node: cst.CSTNode, depth: int
-) -> Iterator[tuple[Script, cst.For | cst.While, list[cst.FunctionDef]]]:
+    script: Script, node: syntax.Node, depth: int
+) -> Iterator[tuple[Script, syntax.For | syntax.While, list[syntax.FunctionDef]]]:
     """The loops whose turns each run a node, innermost first, with the functions that it runs in within them."""
-    child: cst.CSTNode = node
+    child: syntax.Node = node
     for up in script.source.ancestors(node):
-        if isinstance(up, cst.FunctionDef) and child is up.body:
+        if isinstance(up, syntax.FunctionDef) and child is up.body:
             for other, call in script.call_sites(up) if depth < _DEPTH else ():
                 yield from ((place, loop, [up, *inside]) for place, loop, inside in _loops_around(other, call, depth + 1))
             return
-        if isinstance(up, (cst.ExceptHandler, cst.Lambda)):
+        if isinstance(up, (syntax.ExceptHandler, syntax.Lambda)):
             return
-        if isinstance(up, (cst.For, cst.While)) and child is up.body:
+        if isinstance(up, (syntax.For, syntax.While)) and child is up.body:
             yield script, up, []
         child = up
 
 
 def _is_within(
-    script: Script, node: cst.CSTNode, place: Script, loop: cst.For | cst.While, inside: list[cst.FunctionDef]
+    script: Script, node: syntax.Node, place: Script, loop: syntax.For | syntax.While, inside: list[syntax.FunctionDef]
 ) -> bool:
     """Whether a node runs in each turn of a loop: it stands in it, in a function within, or in one that is called there."""
     if script is place and script.source.contains(loop.body, node):
@@ -128,21 +127,21 @@ def _is_within(
     return bool(sites) and all(other is place and place.source.contains(loop.body, call) for other, call in sites)
 
 
-def _is_sized(script: Script, made: cst.CSTNode, place: Script, loop: cst.For) -> bool:
+def _is_sized(script: Script, made: syntax.Node, place: Script, loop: syntax.For) -> bool:
     """Whether an argument of a construction is made of what the loop goes over, and may be a size."""
-    if not isinstance(made, cst.Call) or any(_NO_SIZE.search(name) for name in _names(place, loop)):
+    if not isinstance(made, syntax.Call) or any(_NO_SIZE.search(name) for name in _names(place, loop)):
         return False
     return any(_derives(script, arg.value, place, loop, 0) for arg in made.args)
 
 
-def _derives(script: Script, expression: cst.CSTNode, place: Script, loop: cst.For, depth: int) -> bool:
+def _derives(script: Script, expression: syntax.Node, place: Script, loop: syntax.For, depth: int) -> bool:
     """Whether an expression is made of the loop's variable, through variables and parameters."""
     if depth > _DEPTH:
         return False
-    for name in script.source.inside(expression, cst.Name):
+    for name in script.source.inside(expression, syntax.Name):
         parent = script.source.parents[name]
-        if (isinstance(parent, cst.Attribute) and parent.attr is name) or (
-            isinstance(parent, cst.Arg) and parent.keyword is name
+        if (isinstance(parent, syntax.Attribute) and parent.attr is name) or (
+            isinstance(parent, syntax.Arg) and parent.keyword is name
         ):
             continue
         if any(_binds(script, binding, place, loop, depth) for binding in script.names.reaching(name)):
@@ -150,38 +149,40 @@ def _derives(script: Script, expression: cst.CSTNode, place: Script, loop: cst.F
     return False
 
 
-def _binds(script: Script, binding: Binding, place: Script, loop: cst.For, depth: int) -> bool:
+def _binds(script: Script, binding: Binding, place: Script, loop: syntax.For, depth: int) -> bool:
     if script is place and place.source.contains(loop.target, binding.node):
-        return not isinstance(loop.iter, cst.Call) or place.name(loop.iter.func) != "enumerate" or binding.path[:1] != (0,)
-    if binding.kind is Kind.PARAMETER and isinstance(binding.node, cst.Param):
-        function = script.source.enclosing(binding.node, cst.FunctionDef)
-        passed = script.values.passed(function, binding.node) if isinstance(function, cst.FunctionDef) else ()
+        return (
+            not isinstance(loop.iter, syntax.Call) or place.name(loop.iter.func) != "enumerate" or binding.path[:1] != (0,)
+        )
+    if binding.kind is Kind.PARAMETER and isinstance(binding.node, syntax.Param):
+        function = script.source.enclosing(binding.node, syntax.FunctionDef)
+        passed = script.values.passed(function, binding.node) if isinstance(function, syntax.FunctionDef) else ()
         return any(value is not None and _derives(other, value, place, loop, depth + 1) for other, value in passed)
     if binding.kind is not Kind.ASSIGN or binding.value is None:
         return False
-    if isinstance(binding.value, cst.Call) and script is place and not place.source.contains(loop.body, binding.node):
+    if isinstance(binding.value, syntax.Call) and script is place and not place.source.contains(loop.body, binding.node):
         return False
     return _derives(script, binding.value, place, loop, depth + 1)
 
 
-def _is_of_size(script: Script, loop: cst.For) -> bool:
+def _is_of_size(script: Script, loop: syntax.For) -> bool:
     """Whether a loop goes over sizes of the data, by its names, and uses them."""
     if not any(_SIZE.search(name) for name in _names(script, loop)):
         return False
-    if any(_NO_SIZE.search(name.value) for name in script.source.inside(loop.target, cst.Name)):
+    if any(_NO_SIZE.search(name.value) for name in script.source.inside(loop.target, syntax.Name)):
         return False
-    targets = {name.value for name in script.source.inside(loop.target, cst.Name)}
+    targets = {name.value for name in script.source.inside(loop.target, syntax.Name)}
     return any(
-        name.value in targets and script.source.enclosing(name, cst.FormattedString) is None
-        for name in script.source.inside(loop.body, cst.Name)
+        name.value in targets and script.source.enclosing(name, syntax.FormattedString) is None
+        for name in script.source.inside(loop.body, syntax.Name)
     )
 
 
-def _names(script: Script, loop: cst.For) -> Iterator[str]:
+def _names(script: Script, loop: syntax.For) -> Iterator[str]:
     """The names of a loop's variables, and of the list that it goes over."""
-    yield from (name.value for name in script.source.inside(loop.target, cst.Name))
+    yield from (name.value for name in script.source.inside(loop.target, syntax.Name))
     iterated = loop.iter
-    if isinstance(iterated, cst.Attribute):
+    if isinstance(iterated, syntax.Attribute):
         yield iterated.attr.value
-    elif isinstance(iterated, cst.Name):
+    elif isinstance(iterated, syntax.Name):
         yield iterated.value

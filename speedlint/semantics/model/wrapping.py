@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics.steps import training_steps
 from speedlint.semantics.terms import Definition, Role
 from speedlint.semantics.training import passed_through, roots, same_module, trained_modules
@@ -20,7 +20,7 @@ _UNWRAPS = ("module", "_orig_mod")
 _REMOTE = re.compile(rb"distributed\.autograd|dist_autograd|distributed\.rpc")
 
 
-def operand(script: Script, call: cst.Call) -> cst.BaseExpression | None:
+def operand(script: Script, call: syntax.Call) -> syntax.BaseExpression | None:
     """The module that ``torch.compile(module)`` or ``module.compile()`` compiles; None for any other call."""
     if script.is_call_to(call, "torch.compile"):
         module = script.argument(call, "model", 0)
@@ -28,12 +28,12 @@ def operand(script: Script, call: cst.Call) -> cst.BaseExpression | None:
         known = script.constant(disabled) if disabled is not None else None
         return None if known is not None and known.value is True else module
     match call:
-        case cst.Call(func=cst.Attribute(value=module, attr=cst.Name("compile"))) if script.name(call.func) is None:
+        case syntax.Call(func=syntax.Attribute(value=module, attr=syntax.Name("compile"))) if script.name(call.func) is None:
             return module if script.role(module) is Role.MODULE else None
     return None
 
 
-def compiled_before(script: Script, call: cst.Call, module: cst.BaseExpression) -> tuple[Script, cst.Call] | None:
+def compiled_before(script: Script, call: syntax.Call, module: syntax.BaseExpression) -> tuple[Script, syntax.Call] | None:
     """The call that has compiled a module when ``call``, which is given it, runs."""
     for place, earlier in _wrapped_by(script, module):
         if place.is_call_to(earlier, "torch.compile") and go_together((place, earlier), (script, call)):
@@ -47,7 +47,7 @@ def compiled_before(script: Script, call: cst.Call, module: cst.BaseExpression) 
     return None
 
 
-def parallel_before(script: Script, call: cst.Call, module: cst.BaseExpression) -> tuple[Script, cst.Call] | None:
+def parallel_before(script: Script, call: syntax.Call, module: syntax.BaseExpression) -> tuple[Script, syntax.Call] | None:
     """The call that has put a module into ``DataParallel`` when ``call``, which is given it, runs."""
     for place, earlier in _wrapped_by(script, module):
         if place.is_call_to(earlier, "torch.nn.DataParallel") and go_together((place, earlier), (script, call)):
@@ -55,15 +55,15 @@ def parallel_before(script: Script, call: cst.Call, module: cst.BaseExpression) 
     return None
 
 
-def _wrapped_by(script: Script, module: cst.BaseExpression) -> Iterator[tuple[Script, cst.Call]]:
+def _wrapped_by(script: Script, module: syntax.BaseExpression) -> Iterator[tuple[Script, syntax.Call]]:
     """The calls that a module has passed through; none where it is taken out of its wrapper again."""
     passed = passed_through(script, module)
-    if any(isinstance(node, cst.Attribute) and node.attr.value in _UNWRAPS for _, node in passed):
+    if any(isinstance(node, syntax.Attribute) and node.attr.value in _UNWRAPS for _, node in passed):
         return
-    yield from ((place, node) for place, node in passed if isinstance(node, cst.Call))
+    yield from ((place, node) for place, node in passed if isinstance(node, syntax.Call))
 
 
-def go_together(first: tuple[Script, cst.Call], second: tuple[Script, cst.Call]) -> bool:
+def go_together(first: tuple[Script, syntax.Call], second: tuple[Script, syntax.Call]) -> bool:
     """Whether ``second`` may run after ``first`` in one run, and no condition speaks against it."""
     (place, earlier), (script, call) = first, second
     if earlier is call:
@@ -78,7 +78,7 @@ def go_together(first: tuple[Script, cst.Call], second: tuple[Script, cst.Call])
     return not asked_of_both and not any("DataParallel" in text or "module" in text for text in theirs)
 
 
-def _is_known_order(first: tuple[Script, cst.Call], second: tuple[Script, cst.Call]) -> bool:
+def _is_known_order(first: tuple[Script, syntax.Call], second: tuple[Script, syntax.Call]) -> bool:
     """Whether two calls in different functions run one after the other: of methods of one object only ``__init__`` is known
     to run before others."""
     (place, earlier), (script, call) = first, second
@@ -89,30 +89,30 @@ def _is_known_order(first: tuple[Script, cst.Call], second: tuple[Script, cst.Ca
     return function is not None and function.name.value == "__init__"
 
 
-def _leaves(script: Script, first: cst.Call, second: cst.Call) -> bool:
+def _leaves(script: Script, first: syntax.Call, second: syntax.Call) -> bool:
     """Whether a branch around ``first`` leaves the function, or the turn of the loop, before ``second``."""
     for up in script.source.ancestors(first):
-        if isinstance(up, cst.FunctionDef) or script.source.contains(up, second):
+        if isinstance(up, syntax.FunctionDef) or script.source.contains(up, second):
             return False
-        if isinstance(up, (cst.IndentedBlock, cst.SimpleStatementSuite)) and leaves(up):
+        if isinstance(up, (syntax.IndentedBlock, syntax.SimpleStatementSuite)) and leaves(up):
             return True
     return False
 
 
-def _conditions(script: Script, node: cst.Call, other: cst.Call) -> Iterator[str]:
+def _conditions(script: Script, node: syntax.Call, other: syntax.Call) -> Iterator[str]:
     """The conditions around a node that are not around another one as well, ``and`` taken apart; an ``else`` is ``not``."""
-    child: cst.CSTNode = node
+    child: syntax.Node = node
     for up in script.source.ancestors(node):
-        if isinstance(up, cst.FunctionDef):
+        if isinstance(up, syntax.FunctionDef):
             return
-        if isinstance(up, (cst.If, cst.IfExp)) and child is not up.test and not script.source.contains(up, other):
+        if isinstance(up, (syntax.If, syntax.IfExp)) and child is not up.test and not script.source.contains(up, other):
             parts = list(_conjuncts(script, up.test))
             yield from parts if child is up.body else (f"not {part}" for part in parts)
         child = up
 
 
-def _conjuncts(script: Script, test: cst.BaseExpression) -> Iterator[str]:
-    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
+def _conjuncts(script: Script, test: syntax.BaseExpression) -> Iterator[str]:
+    if isinstance(test, syntax.BooleanOperation) and isinstance(test.operator, syntax.And):
         yield from _conjuncts(script, test.left)
         yield from _conjuncts(script, test.right)
     else:
@@ -121,19 +121,18 @@ def _conjuncts(script: Script, test: cst.BaseExpression) -> Iterator[str]:
 
 def _words(condition: str) -> set[str]:
     """What a condition asks: its dotted names, but ``args`` and the like alone."""
-    expression = cst.parse_expression(condition)
     found: set[str] = set()
-    todo: list[cst.CSTNode] = [expression]
+    todo: list[ast.AST] = [ast.parse(condition, mode="eval").body]
     while todo:
         node = todo.pop()
-        if isinstance(node, (cst.Attribute, cst.Name)):
-            found.add(cst.Module([]).code_for_node(node).removeprefix("torch."))
+        if isinstance(node, (ast.Attribute, ast.Name)):
+            found.add(ast.unparse(node).removeprefix("torch."))
         else:
-            todo += node.children
+            todo += ast.iter_child_nodes(node)
     return found - {"isinstance", "hasattr", "len", "getattr", "torch", "int", "bool"}
 
 
-def is_run_in_training(script: Script, call: cst.Call) -> bool:
+def is_run_in_training(script: Script, call: syntax.Call) -> bool:
     """Whether the forward pass of a training step of the program runs the module that ``call`` returns."""
     return any(
         node is call
@@ -148,18 +147,18 @@ def uses_remote_gradients(script: Script) -> bool:
     return script.program.mentions(script, _REMOTE)
 
 
-def is_trained(script: Script, module: cst.BaseExpression) -> bool:
+def is_trained(script: Script, module: syntax.BaseExpression) -> bool:
     """Whether a module is one of those that the program is seen to train; yes where none is seen."""
     trained = {id(node) for _, node in trained_modules(script)}
     return not trained or any(id(node) in trained for _, node in roots(script, module))
 
 
-def is_kept_part(script: Script, call: cst.Call) -> bool:
+def is_kept_part(script: Script, call: syntax.Call) -> bool:
     """Whether what ``call`` returns is kept on ``self`` where a module is made."""
     parent = script.source.parents[call]
     function = script.function(call)
     owner = script.names.owner(function) if function is not None else None
-    if owner is None or function is None or function.name.value != "__init__" or not isinstance(parent, cst.Assign):
+    if owner is None or function is None or function.name.value != "__init__" or not isinstance(parent, syntax.Assign):
         return False
-    on_self = any(isinstance(target.target, cst.Attribute) for target in parent.targets)
+    on_self = any(isinstance(target.target, syntax.Attribute) for target in parent.targets)
     return on_self and script.roles.instance(Definition(script, owner)).role is Role.MODULE

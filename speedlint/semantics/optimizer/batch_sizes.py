@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics import training
 from speedlint.semantics.data.loaders import Loader
 from speedlint.semantics.loops import Does, Loop
@@ -28,7 +27,8 @@ def of_training(found: Loader) -> Constant | None:
 def is_trained_on(found: Loader) -> bool:
     """Whether a loop of training steps goes over a loader."""
     return any(
-        isinstance(start.node, cst.For) and start.script.loops.kind(start.node) is Frequency.STEP for start in found.starts
+        isinstance(start.node, syntax.For) and start.script.loops.kind(start.node) is Frequency.STEP
+        for start in found.starts
     )
 
 
@@ -42,7 +42,7 @@ def accumulates(script: Script) -> bool:
 
 
 def _loops(script: Script) -> list[Loop]:
-    loops: list[Loop] = [*script.source.of(cst.For), *script.source.of(cst.While)]
+    loops: list[Loop] = [*script.source.of(syntax.For), *script.source.of(syntax.While)]
     return [loop for loop in loops if script.loops.kind(loop) is Frequency.STEP]
 
 
@@ -57,5 +57,5 @@ def _steps_now_and_then(script: Script, loop: Loop) -> bool:
         and script.source.contains(loop.body, call)
         and script.frequency(call) is Frequency.THROTTLED
         for call in script.method_calls("step")
-        if isinstance(call.func, cst.Attribute)
+        if isinstance(call.func, syntax.Attribute)
     )

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics import training
 from speedlint.semantics.loops import Does, Loop
 from speedlint.semantics.script import Script
@@ -24,7 +23,7 @@ class Gathering:
         count: how many backward passes one step takes, as written; None where that is not seen.
     """
 
-    count: cst.BaseExpression | None
+    count: syntax.BaseExpression | None
 
 
 def is_distributed(script: Script) -> bool:
@@ -36,57 +35,57 @@ def is_distributed(script: Script) -> bool:
     return any(True for _ in script.calls_everywhere(*_WRAPPERS))
 
 
-def gathering(script: Script, call: cst.Call) -> Gathering | None:
+def gathering(script: Script, call: syntax.Call) -> Gathering | None:
     """How a call gathers gradients over several batches, where it makes a backward pass in each of them; else None."""
     if script.frequency(call) is not Frequency.STEP:
         return None
     loop = script.loops.driving_loop(call)
     if loop is None:
         return None
-    if isinstance(call.func, cst.Attribute) and call.func.attr.value == "backward":
+    if isinstance(call.func, syntax.Attribute) and call.func.attr.value == "backward":
         return _between_guarded_steps(script, loop, call) or _in_micro_batches(script, loop)
     return _by_a_function(script, call)
 
 
-def is_first(script: Script, call: cst.Call) -> bool:
+def is_first(script: Script, call: syntax.Call) -> bool:
     """Whether no other such call stands above in the same loop, as in the other branch of ``if use_amp``."""
     loop = script.loops.driving_loop(call)
-    above = script.source.inside(loop.body, cst.Call) if loop is not None else iter(())
+    above = script.source.inside(loop.body, syntax.Call) if loop is not None else iter(())
     order = script.source.order
     return not any(order[other] < order[call] and gathering(script, other) is not None for other in above)
 
 
-def _between_guarded_steps(script: Script, loop: Loop, backward: cst.Call) -> Gathering | None:
+def _between_guarded_steps(script: Script, loop: Loop, backward: syntax.Call) -> Gathering | None:
     """``if (step + 1) % n == 0: optimizer.step()`` beside a backward pass in every turn."""
     counts = [_count_around(script, step, loop, backward) for step in _optimizer_steps(script, loop)]
     return counts[0] if counts and all(count is not None for count in counts) else None
 
 
-def _optimizer_steps(script: Script, block: cst.CSTNode) -> Iterator[cst.Call]:
+def _optimizer_steps(script: Script, block: syntax.Node) -> Iterator[syntax.Call]:
     for call in script.method_calls("step"):
-        if isinstance(call.func, cst.Attribute) and script.source.contains(block, call):
+        if isinstance(call.func, syntax.Attribute) and script.source.contains(block, call):
             role = script.role(call.func.value)
             if role is Role.OPTIMIZER or (role is Role.SCALER and call.args):
                 yield call
 
 
-def _count_around(script: Script, step: cst.Call, loop: Loop, backward: cst.Call) -> Gathering | None:
+def _count_around(script: Script, step: syntax.Call, loop: Loop, backward: syntax.Call) -> Gathering | None:
     """What the condition around a step counts to that is not around the backward pass too."""
-    child: cst.CSTNode = step
+    child: syntax.Node = step
     for up in script.source.ancestors(step):
         if up is loop or script.source.contains(up, backward):
             return None
-        if isinstance(up, cst.If) and child is up.body and (found := _counted(script, up.test)) is not None:
+        if isinstance(up, syntax.If) and child is up.body and (found := _counted(script, up.test)) is not None:
             return found
         child = up
     return None
 
 
-def _counted(script: Script, test: cst.BaseExpression) -> Gathering | None:
+def _counted(script: Script, test: syntax.BaseExpression) -> Gathering | None:
     """What a condition such as ``(step + 1) % n == 0`` counts to, seen through a variable and ``or step + 1 == last``."""
     for place, value in ((script, test), *script.roles.origins(test)):
-        for operation in place.source.inside(value, cst.BinaryOperation):
-            if isinstance(operation.operator, cst.Modulo) and place.role(operation.left) is not Role.STRING:
+        for operation in place.source.inside(value, syntax.BinaryOperation):
+            if isinstance(operation.operator, syntax.Modulo) and place.role(operation.left) is not Role.STRING:
                 return Gathering(operation.right if place is script else None)
     return None
 
@@ -97,24 +96,24 @@ def _in_micro_batches(script: Script, loop: Loop) -> Gathering | None:
     if outer is None or script.loops.does(loop.body) & Does.OPTIMIZER_STEP or not script.loops.accumulates(outer):
         return None
     match loop:
-        case cst.For(iter=cst.Call(args=[cst.Arg(value=count)]) as counted) if script.is_call_to(counted, "range"):
+        case syntax.For(iter=syntax.Call(args=[syntax.Arg(value=count)]) as counted) if script.is_call_to(counted, "range"):
             return Gathering(count)
     return Gathering(None)
 
 
-def _by_a_function(script: Script, call: cst.Call) -> Gathering | None:
+def _by_a_function(script: Script, call: syntax.Call) -> Gathering | None:
     """``scaler(loss, optimizer, update_grad=(step + 1) % n == 0)``, where the function steps only if it is told to."""
     counts = script.loops.guards.counts_steps
-    told = [arg for arg in call.args if isinstance(arg.value, cst.Comparison) and counts(arg.value)]
+    told = [arg for arg in call.args if isinstance(arg.value, syntax.Comparison) and counts(arg.value)]
     callee = script.callee(call) if told else None
-    if callee is None or not isinstance(callee.node, cst.FunctionDef) or told[0].keyword is None:
+    if callee is None or not isinstance(callee.node, syntax.FunctionDef) or told[0].keyword is None:
         return None
     does = callee.script.loops.function_does(callee.node)
     if not does & Does.BACKWARD or not does & Does.OPTIMIZER_STEP:
         return None
     parameter = told[0].keyword.value
-    for branch in callee.script.source.inside(callee.node, cst.If):
-        is_asked = isinstance(branch.test, cst.Name) and branch.test.value == parameter
+    for branch in callee.script.source.inside(callee.node, syntax.If):
+        is_asked = isinstance(branch.test, syntax.Name) and branch.test.value == parameter
         if is_asked and any(True for _ in _optimizer_steps(callee.script, branch.body)):
             return _counted(script, told[0].value)
     return None
@@ -135,12 +134,12 @@ def may_be_each(script: Script, found: Gathering) -> bool:
     return any(isinstance(number, int) and number < 2 for number in known)
 
 
-def _defaults(script: Script, count: cst.BaseExpression) -> Iterator[tuple[Script, cst.BaseExpression]]:
+def _defaults(script: Script, count: syntax.BaseExpression) -> Iterator[tuple[Script, syntax.BaseExpression]]:
     """The defaults of the parameters that a count is, or that ``__init__`` keeps as the attribute it is."""
     held = [(script, count)]
-    if isinstance(count, cst.Attribute) and (kept_by := script.value(count.value).definition) is not None:
+    if isinstance(count, syntax.Attribute) and (kept_by := script.value(count.value).definition) is not None:
         held += script.roles.self_assignments(kept_by, count.attr.value)
     for place, value in held:
-        for binding in place.names.reaching(value) if isinstance(value, cst.Name) else ():
-            if isinstance(binding.node, cst.Param) and binding.node.default is not None:
+        for binding in place.names.reaching(value) if isinstance(value, syntax.Name) else ():
+            if isinstance(binding.node, syntax.Param) and binding.node.default is not None:
                 yield place, binding.node.default

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics import devices, library
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
@@ -17,7 +16,7 @@ from speedlint.semantics.training import roots, taken_apart
 from speedlint.semantics.values import returned
 from speedlint.source import is_none
 
-Move = tuple[Script, cst.Call]
+Move = tuple[Script, syntax.Call]
 
 _SHARDERS = (
     "torch.distributed.fsdp",
@@ -34,7 +33,7 @@ _PARAMETERS = ("parameters", "named_parameters")
 _SAME = frozenset("to cuda cpu train eval half float double bfloat16 requires_grad_ apply share_memory".split())
 
 
-def made(script: Script, optimizer: cst.CSTNode) -> Made | None:
+def made(script: Script, optimizer: syntax.Node) -> Made | None:
     """The library call that made the optimizer an expression stands for; None where it is not one known call."""
     value = script.value(optimizer)
     return value.made if value.role is Role.OPTIMIZER and value.definition is None else None
@@ -47,8 +46,8 @@ def is_plain_sgd(found: Made | None) -> bool:
     script, call = found.script, found.call
     params = script.argument(call, "params", 0)
     if (
-        not isinstance(params, cst.Call)
-        or not isinstance(params.func, cst.Attribute)
+        not isinstance(params, syntax.Call)
+        or not isinstance(params.func, syntax.Attribute)
         or params.func.attr.value != "parameters"
     ):
         return False
@@ -66,20 +65,20 @@ def may_be_scaled(script: Script) -> bool:
     return script.program.mentions(script, _SCALES)
 
 
-def _is_zero(script: Script, call: cst.Call, name: str, position: int) -> bool:
+def _is_zero(script: Script, call: syntax.Call, name: str, position: int) -> bool:
     value = script.argument(call, name, position)
     constant = script.constant(value) if value is not None else None
     return value is None or (constant is not None and constant.value == 0)
 
 
-def reads_gradients(script: Script, *but: cst.CSTNode) -> bool:
+def reads_gradients(script: Script, *but: syntax.Node) -> bool:
     """Whether the program touches ``.grad`` other than to ask whether it is None; ``but`` left out."""
     return any(_reads_gradients(one, but) for one in script.everywhere(_GRADIENT))
 
 
-def _reads_gradients(script: Script, but: tuple[cst.CSTNode, ...]) -> bool:
+def _reads_gradients(script: Script, but: tuple[syntax.Node, ...]) -> bool:
     source = script.source
-    for attribute in source.of(cst.Attribute):
+    for attribute in source.of(syntax.Attribute):
         if attribute.attr.value != "grad" or script.name(attribute) is not None:
             continue
         if not _expects_none(script, attribute) and not any(source.contains(each, attribute) for each in but):
@@ -87,28 +86,28 @@ def _reads_gradients(script: Script, but: tuple[cst.CSTNode, ...]) -> bool:
     return any(True for _ in script.calls("torch.cuda.graph", "torch.cuda.make_graphed_callables"))
 
 
-def _expects_none(script: Script, gradient: cst.Attribute) -> bool:
+def _expects_none(script: Script, gradient: syntax.Attribute) -> bool:
     """Whether a ``.grad`` is asked for None, set to None, or zeroed after it was asked."""
     source = script.source
     parent = source.parents[gradient]
-    if isinstance(parent, cst.Comparison):
+    if isinstance(parent, syntax.Comparison):
         return any(is_none(target.comparator) for target in parent.comparisons)
-    if isinstance(parent, cst.AssignTarget):
+    if isinstance(parent, syntax.AssignTarget):
         assign = source.parents[parent]
-        return isinstance(assign, cst.Assign) and is_none(assign.value)
-    while isinstance(parent, cst.Attribute):
+        return isinstance(assign, syntax.Assign) and is_none(assign.value)
+    while isinstance(parent, syntax.Attribute):
         name, parent = parent.attr.value, source.parents[parent]
         if name in ("zero_", "detach_"):
-            return any(isinstance(up, cst.If) and _is_none_asked(script, up.test) for up in source.ancestors(gradient))
+            return any(isinstance(up, syntax.If) and _is_none_asked(script, up.test) for up in source.ancestors(gradient))
     return False
 
 
-def _is_none_asked(script: Script, test: cst.BaseExpression) -> bool:
+def _is_none_asked(script: Script, test: syntax.BaseExpression) -> bool:
     return any(
-        isinstance(each.left, cst.Attribute)
+        isinstance(each.left, syntax.Attribute)
         and each.left.attr.value == "grad"
         and any(is_none(t.comparator) for t in each.comparisons)
-        for each in script.source.inside(test, cst.Comparison)
+        for each in script.source.inside(test, syntax.Comparison)
     )
 
 
@@ -120,38 +119,40 @@ class Parameters:
     """The parameters of one module, as an optimizer is given them; ``module`` is an expression of ``script``."""
 
     script: Script
-    module: cst.BaseExpression
+    module: syntax.BaseExpression
 
 
-def parameters(script: Script, call: cst.Call) -> list[Parameters]:
+def parameters(script: Script, call: syntax.Call) -> list[Parameters]:
     """The modules whose parameters the construction of an optimizer names, through variables and parameters."""
     first = script.argument(call, "params", 0)
     if first is None:
         return []
-    found: dict[cst.CSTNode, Parameters] = {}
+    found: dict[syntax.Node, Parameters] = {}
     for one in _named(script, first, 0):
         found.setdefault(one.module, one)
     return list(found.values())
 
 
-def _named(script: Script, expression: cst.BaseExpression, depth: int) -> Iterator[Parameters]:
-    for call in script.source.inside(expression, cst.Call):
-        if isinstance(call.func, cst.Attribute) and call.func.attr.value in _PARAMETERS:
+def _named(script: Script, expression: syntax.BaseExpression, depth: int) -> Iterator[Parameters]:
+    for call in script.source.inside(expression, syntax.Call):
+        if isinstance(call.func, syntax.Attribute) and call.func.attr.value in _PARAMETERS:
             yield Parameters(script, call.func.value)
     if depth > 4:
         return
-    for name in script.source.inside(expression, cst.Name):
+    for name in script.source.inside(expression, syntax.Name):
         parent = script.source.parents[name]
-        if isinstance(parent, (cst.Attribute, cst.Param)) or (isinstance(parent, cst.Arg) and parent.keyword is name):
+        if isinstance(parent, (syntax.Attribute, syntax.Param)) or (
+            isinstance(parent, syntax.Arg) and parent.keyword is name
+        ):
             continue
         yield from _of_variable(script, name, depth)
 
 
-def _of_variable(script: Script, name: cst.Name, depth: int) -> Iterator[Parameters]:
+def _of_variable(script: Script, name: syntax.Name, depth: int) -> Iterator[Parameters]:
     for binding in script.names.reaching(name):
-        if binding.kind is Kind.PARAMETER and isinstance(binding.node, cst.Param):
-            function = script.source.enclosing(binding.node, cst.FunctionDef)
-            if isinstance(function, cst.FunctionDef):
+        if binding.kind is Kind.PARAMETER and isinstance(binding.node, syntax.Param):
+            function = script.source.enclosing(binding.node, syntax.FunctionDef)
+            if isinstance(function, syntax.FunctionDef):
                 for other, value in script.values.passed(function, binding.node):
                     if value is not None:
                         yield from _named(other, value, depth + 1)
@@ -159,36 +160,36 @@ def _of_variable(script: Script, name: cst.Name, depth: int) -> Iterator[Paramet
             yield from _named(script, binding.value, depth + 1)
     for use in script.names.uses(name):
         attribute = script.source.parents[use]
-        if isinstance(attribute, cst.IfExp):
+        if isinstance(attribute, syntax.IfExp):
             attribute = script.source.parents[attribute]
         added = script.source.parents[attribute]
         if (
-            isinstance(attribute, cst.Attribute)
+            isinstance(attribute, syntax.Attribute)
             and attribute.attr.value in ("append", "extend")
-            and isinstance(added, cst.Call)
+            and isinstance(added, syntax.Call)
         ):
             for arg in added.args:
                 yield from _into(script, arg.value, depth)
 
 
-def _into(script: Script, expression: cst.BaseExpression, depth: int) -> Iterator[Parameters]:
+def _into(script: Script, expression: syntax.BaseExpression, depth: int) -> Iterator[Parameters]:
     """The parameters in what is appended to a list, not looked for in the list itself."""
-    for name in script.source.inside(expression, cst.Name):
+    for name in script.source.inside(expression, syntax.Name):
         for binding in script.names.reaching(name):
             if binding.kind is Kind.FOR and binding.value is not None:
                 yield from _named(script, binding.value, depth + 1)
-    for call in script.source.inside(expression, cst.Call):
-        if isinstance(call.func, cst.Attribute) and call.func.attr.value in _PARAMETERS:
+    for call in script.source.inside(expression, syntax.Call):
+        if isinstance(call.func, syntax.Attribute) and call.func.attr.value in _PARAMETERS:
             yield Parameters(script, call.func.value)
 
 
-def moves(script: Script, module: cst.CSTNode) -> list[tuple[Script, cst.Call]]:
+def moves(script: Script, module: syntax.Node) -> list[tuple[Script, syntax.Call]]:
     """The calls, here and beside, that move a module, or what it is made of or part of, to a device."""
     origin = {id(node) for _, node in roots(script, module)}
     found = []
     for place in script.everywhere(b".to(", b".cuda("):
         for call in place.method_calls("to", "cuda"):
-            assert isinstance(call.func, cst.Attribute)
+            assert isinstance(call.func, syntax.Attribute)
             is_move = (
                 place.name(call.func) is None and place.role(call.func.value) is Role.MODULE and _has_device(place, call)
             )
@@ -197,8 +198,8 @@ def moves(script: Script, module: cst.CSTNode) -> list[tuple[Script, cst.Call]]:
     return found
 
 
-def _has_device(script: Script, call: cst.Call) -> bool:
-    assert isinstance(call.func, cst.Attribute)
+def _has_device(script: Script, call: syntax.Call) -> bool:
+    assert isinstance(call.func, syntax.Attribute)
     if call.func.attr.value == "cuda":
         return True
     target = script.argument(call, "device", 0)
@@ -209,43 +210,45 @@ def _has_device(script: Script, call: cst.Call) -> bool:
     )
 
 
-def parameter_loop(script: Script, name: cst.Name) -> cst.For | None:
+def parameter_loop(script: Script, name: syntax.Name) -> syntax.For | None:
     """The loop over a module's parameters, or an optimizer's, whose variable ``name`` is."""
     for binding in script.names.reaching(name):
-        loop = script.source.enclosing(binding.node, cst.For)
-        if binding.kind is Kind.FOR and isinstance(loop, cst.For) and script.source.contains(loop.body, name):
-            calls = script.source.inside(loop.iter, cst.Call)
-            named = any(isinstance(call.func, cst.Attribute) and call.func.attr.value in _PARAMETERS for call in calls)
-            groups = any(string.evaluated_value == "params" for string in script.source.inside(loop.iter, cst.SimpleString))
+        loop = script.source.enclosing(binding.node, syntax.For)
+        if binding.kind is Kind.FOR and isinstance(loop, syntax.For) and script.source.contains(loop.body, name):
+            calls = script.source.inside(loop.iter, syntax.Call)
+            named = any(isinstance(call.func, syntax.Attribute) and call.func.attr.value in _PARAMETERS for call in calls)
+            groups = any(
+                string.evaluated_value == "params" for string in script.source.inside(loop.iter, syntax.SimpleString)
+            )
             if named or groups:
                 return loop
     return None
 
 
-def has_group_a_parameter(script: Script, call: cst.Call) -> bool:
+def has_group_a_parameter(script: Script, call: syntax.Call) -> bool:
     """Whether the optimizer is given a group for each parameter: each group is updated by kernels of its own."""
     params = script.argument(call, "params", 0)
-    if not isinstance(params, cst.Name):
+    if not isinstance(params, syntax.Name):
         return False
-    for entry in script.source.of(cst.DictElement):
+    for entry in script.source.of(syntax.DictElement):
         match entry:
-            case cst.DictElement(
-                key=cst.SimpleString(evaluated_value="params"),
-                value=cst.List(elements=[cst.Element(value=cst.Name() as one)]),
+            case syntax.DictElement(
+                key=syntax.SimpleString(evaluated_value="params"),
+                value=syntax.List(elements=[syntax.Element(value=syntax.Name() as one)]),
             ):
-                names = {name.value for name in script.source.inside(script.source.statement(entry), cst.Name)}
+                names = {name.value for name in script.source.inside(script.source.statement(entry), syntax.Name)}
                 if params.value in names and parameter_loop(script, one) is not None:
                     return True
     return False
 
 
-def steps_in_loop(script: Script, call: cst.Call) -> bool:
+def steps_in_loop(script: Script, call: syntax.Call) -> bool:
     """Whether the optimizer made by ``call`` may step many times: False where each step that is seen is taken once."""
     once = [
         place.loops.runs_once_a_training(step)
         for place in script.everywhere(b".step(")
         for step in place.method_calls("step")
-        if isinstance(step.func, cst.Attribute)
+        if isinstance(step.func, syntax.Attribute)
         and (found := made(place, step.func.value)) is not None
         and found.call is call
     ]
@@ -275,7 +278,7 @@ class Found:
     device: str = ""
 
 
-def whereabouts(script: Script, module: cst.BaseExpression) -> Found:
+def whereabouts(script: Script, module: syntax.BaseExpression) -> Found:
     """Where a module's parameters are when ``module`` is evaluated."""
     moved = _moves_before(script, module)
     if _is_self(module) and (function := script.function(module)) is not None and function.name.value == "__init__":
@@ -291,7 +294,7 @@ def whereabouts(script: Script, module: cst.BaseExpression) -> Found:
     return Found(Where.PERHAPS)
 
 
-def _is_moved_later(script: Script, module: cst.BaseExpression) -> bool:
+def _is_moved_later(script: Script, module: syntax.BaseExpression) -> bool:
     """Whether each move of a module that is seen runs after ``module``: below it, or below the calls of its function."""
     function = script.function(module)
     points = [(script, module), *(script.call_sites(function) if function is not None else [])]
@@ -299,35 +302,41 @@ def _is_moved_later(script: Script, module: cst.BaseExpression) -> bool:
     return bool(found) and all(any(_follows(move, point) for point in points) for move in found)
 
 
-def _follows(move: Move, point: tuple[Script, cst.CSTNode]) -> bool:
+def _follows(move: Move, point: tuple[Script, syntax.Node]) -> bool:
     (place, call), (script, node) = move, point
     order = script.source.order
     return place is script and script.function(call) is script.function(node) and order[call] > order[node]
 
 
-def _moves_before(script: Script, module: cst.BaseExpression) -> list[cst.Call]:
+def _moves_before(script: Script, module: syntax.BaseExpression) -> list[syntax.Call]:
     """The moves of a variable or attribute that stand before it, on whichever path, where its variable is in sight."""
     source, text = script.source, script.text(module)
-    root = module.value if isinstance(module, cst.Attribute) else module
-    uses = script.names.uses(root) if isinstance(root, cst.Name) else []
+    root = module.value if isinstance(module, syntax.Attribute) else module
+    uses = script.names.uses(root) if isinstance(root, syntax.Name) else []
     found = []
     for use in uses:
-        receiver = source.parents[use] if isinstance(module, cst.Attribute) else use
+        receiver = source.parents[use] if isinstance(module, syntax.Attribute) else use
         attribute = source.parents[receiver]
         call = source.parents[attribute]
         match call:
-            case cst.Call(func=cst.Attribute(value=moved, attr=cst.Name("to" | "cuda" | "cpu"))) if call.func is attribute:
+            case syntax.Call(func=syntax.Attribute(value=moved, attr=syntax.Name("to" | "cuda" | "cpu"))) if (
+                call.func is attribute
+            ):
                 if source.order[use] < source.order[module] and script.text(moved) == text:
                     found.append(call)
     return found
 
 
-def _moves_if_cuda(script: Script, module: cst.BaseExpression, move: cst.Call) -> bool:
+def _moves_if_cuda(script: Script, module: syntax.BaseExpression, move: syntax.Call) -> bool:
     """Whether ``move`` is a statement ``model.cuda()`` that runs before ``module`` just where there is a GPU."""
     source = script.source
     statement = source.statement(move)
     branch = source.parents[source.parents[statement]]
-    if not isinstance(branch, cst.If) or not isinstance(source.parents[move], cst.Expr) or not isinstance(module, cst.Name):
+    if (
+        not isinstance(branch, syntax.If)
+        or not isinstance(source.parents[move], syntax.Expr)
+        or not isinstance(module, syntax.Name)
+    ):
         return False
     if branch.body is not source.parents[statement] or not source.contains(source.parents[branch], module):
         return False
@@ -340,11 +349,11 @@ def _moves_if_cuda(script: Script, module: cst.BaseExpression, move: cst.Call) -
     return bool(tests) and all(place.is_call_to(test, "torch.cuda.is_available") for place, test in tests)
 
 
-def _is_self(node: cst.CSTNode) -> bool:
-    return isinstance(node, cst.Name) and node.value == "self"
+def _is_self(node: syntax.Node) -> bool:
+    return isinstance(node, syntax.Name) and node.value == "self"
 
 
-def guard(script: Script, move: cst.Call, module: str) -> str | None:
+def guard(script: Script, move: syntax.Call, module: str) -> str | None:
     """The condition under which a module is on a GPU right after ``move``; None where it always is."""
     found = _visible(script, move, (script, move))
     match found.where:
@@ -355,32 +364,32 @@ def guard(script: Script, move: cst.Call, module: str) -> str | None:
     return f"next({module}.parameters()).is_cuda"
 
 
-def _visible(script: Script, module: cst.CSTNode, move: tuple[Script, cst.Call]) -> Found:
+def _visible(script: Script, module: syntax.Node, move: tuple[Script, syntax.Call]) -> Found:
     """What the move says of the parameters, in words that hold where ``module`` stands."""
     place, call = move
-    assert isinstance(call.func, cst.Attribute)
+    assert isinstance(call.func, syntax.Attribute)
     target = place.argument(call, "device", 0) if call.func.attr.value == "to" else None
     if target is None:
         return Found(Where.ON_GPU)
     constant = place.constant(target)
     if place.roles.calls.device_of(target) is Place.GPU and (constant is None or constant.value is not None):
         return Found(Where.ON_GPU)
-    if place is script and isinstance(target, cst.Name) and devices.is_device_variable(script, target, module):
+    if place is script and isinstance(target, syntax.Name) and devices.is_device_variable(script, target, module):
         return Found(Where.BY_DEVICE, target.value)
     if all(devices.is_chosen_by_cuda(other, value) for other, value in place.roles.origins(target)):
         return Found(Where.BY_CUDA) if any(True for _ in place.roles.origins(target)) else Found(Where.PERHAPS)
     return Found(Where.PERHAPS)
 
 
-def _places(script: Script, node: cst.CSTNode, seen: set[int], depth: int) -> Iterator[Move | None]:
+def _places(script: Script, node: syntax.Node, seen: set[int], depth: int) -> Iterator[Move | None]:
     """The moves that the value of an expression has gone through last, one for each way it may come; None for no move."""
     if id(node) in seen or depth > 12:
         return
     seen.add(id(node))
     match node:
-        case cst.Call():
+        case syntax.Call():
             yield from _places_of_call(script, node, seen, depth)
-        case cst.Name():
+        case syntax.Name():
             moved = _moved_in_place(script, node)
             bindings = script.names.reaching(node)
             for binding in bindings:
@@ -390,36 +399,36 @@ def _places(script: Script, node: cst.CSTNode, seen: set[int], depth: int) -> It
                     yield from _places_of_binding(script, binding, seen, depth)
             if not bindings:
                 yield None
-        case cst.Attribute(value=base) if script.role(base) is Role.MODULE and not _is_self(base):
+        case syntax.Attribute(value=base) if script.role(base) is Role.MODULE and not _is_self(base):
             yield from _places(script, base, seen, depth + 1)
-        case cst.Attribute():
+        case syntax.Attribute():
             definition = script.value(node.value).definition
             sources = list(script.roles.self_assignments(definition, node.attr.value)) if definition else []
             for place, value in sources:
                 yield from _places(place, value, seen, depth + 1)
             if not sources:
                 yield None
-        case cst.IfExp(body=body, orelse=orelse):
+        case syntax.IfExp(body=body, orelse=orelse):
             yield from _places(script, body, seen, depth + 1)
             yield from _places(script, orelse, seen, depth + 1)
         case _:
             yield None
 
 
-def _places_of_call(script: Script, call: cst.Call, seen: set[int], depth: int) -> Iterator[Move | None]:
+def _places_of_call(script: Script, call: syntax.Call, seen: set[int], depth: int) -> Iterator[Move | None]:
     name = script.name(call.func)
     if name in library.DISTRIBUTED_WRAPPERS or name in library.COMPILERS:
         if call.args:
             yield from _places(script, call.args[0].value, seen, depth + 1)
         return
-    if name is None and isinstance(call.func, cst.Attribute) and call.func.attr.value in _SAME:
+    if name is None and isinstance(call.func, syntax.Attribute) and call.func.attr.value in _SAME:
         if call.func.attr.value in ("to", "cuda") and _names_device(script, call):
             yield script, call
         else:
             yield from _places(script, call.func.value, seen, depth + 1)
         return
     definition = script.definition(call.func)
-    values = list(returned(definition)) if definition is not None and isinstance(definition.node, cst.FunctionDef) else []
+    values = list(returned(definition)) if definition is not None and isinstance(definition.node, syntax.FunctionDef) else []
     for value in values:
         assert definition is not None
         yield from _places(definition.script, value, seen, depth + 1)
@@ -427,17 +436,17 @@ def _places_of_call(script: Script, call: cst.Call, seen: set[int], depth: int) 
         yield None
 
 
-def _names_device(script: Script, call: cst.Call) -> bool:
+def _names_device(script: Script, call: syntax.Call) -> bool:
     """Whether a ``.to`` or ``.cuda`` names a place, the CPU included."""
-    assert isinstance(call.func, cst.Attribute)
+    assert isinstance(call.func, syntax.Attribute)
     target = script.argument(call, "device", 0)
     return call.func.attr.value == "cuda" or (target is not None and not script.roles.calls.is_dtype(target))
 
 
 def _places_of_binding(script: Script, binding: Binding, seen: set[int], depth: int) -> Iterator[Move | None]:
-    if binding.kind is Kind.PARAMETER and isinstance(binding.node, cst.Param):
-        function = script.source.enclosing(binding.node, cst.FunctionDef)
-        passed = list(script.values.passed(function, binding.node)) if isinstance(function, cst.FunctionDef) else []
+    if binding.kind is Kind.PARAMETER and isinstance(binding.node, syntax.Param):
+        function = script.source.enclosing(binding.node, syntax.FunctionDef)
+        passed = list(script.values.passed(function, binding.node)) if isinstance(function, syntax.FunctionDef) else []
         for place, value in passed:
             if value is not None:
                 yield from _places(place, value, seen, depth + 1)
@@ -453,17 +462,17 @@ def _places_of_binding(script: Script, binding: Binding, seen: set[int], depth: 
         yield None
 
 
-def _moved_in_place(script: Script, name: cst.Name) -> Move | None:
+def _moved_in_place(script: Script, name: syntax.Name) -> Move | None:
     """The last statement ``model.to(device)`` that surely runs before ``name``."""
     source, found = script.source, None
     for use in script.names.uses(name):
         attribute = source.parents[use]
         call = source.parents[attribute]
-        if source.order[use] >= source.order[name] or not isinstance(attribute, cst.Attribute):
+        if source.order[use] >= source.order[name] or not isinstance(attribute, syntax.Attribute):
             continue
-        if attribute.attr.value in ("to", "cuda", "cpu") and isinstance(call, cst.Call) and call.func is attribute:
+        if attribute.attr.value in ("to", "cuda", "cpu") and isinstance(call, syntax.Call) and call.func is attribute:
             block = source.parents[source.statement(call)]
-            if isinstance(source.parents[call], cst.Expr) and source.contains(block, name):
+            if isinstance(source.parents[call], syntax.Expr) and source.contains(block, name):
                 if attribute.attr.value == "cpu":
                     found = None
                 elif _names_device(script, call):

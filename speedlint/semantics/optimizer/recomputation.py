@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics import evaluation
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Role
@@ -35,9 +34,9 @@ _SCARCE = (
 _DEPTH = 4
 
 
-def switch(script: Script, call: cst.Call) -> bool:
+def switch(script: Script, call: syntax.Call) -> bool:
     """Whether a call switches checkpointing on for a module: by a method, or by an argument of what makes it."""
-    if isinstance(call.func, cst.Attribute) and call.func.attr.value in _SWITCHES and script.name(call.func) is None:
+    if isinstance(call.func, syntax.Attribute) and call.func.attr.value in _SWITCHES and script.name(call.func) is None:
         return not any(_is_false(arg.value) for arg in call.args)
     return any(
         arg.keyword is not None and arg.keyword.value in _KEYWORDS and _is_true(arg.value) and _makes_module(script, call)
@@ -45,32 +44,34 @@ def switch(script: Script, call: cst.Call) -> bool:
     )
 
 
-def _is_true(expression: cst.BaseExpression) -> bool:
-    return isinstance(expression, cst.Name) and expression.value == "True"
+def _is_true(expression: syntax.BaseExpression) -> bool:
+    return isinstance(expression, syntax.Name) and expression.value == "True"
 
 
-def _is_false(expression: cst.BaseExpression) -> bool:
-    return isinstance(expression, cst.Name) and expression.value == "False"
+def _is_false(expression: syntax.BaseExpression) -> bool:
+    return isinstance(expression, syntax.Name) and expression.value == "False"
 
 
-def _makes_module(script: Script, call: cst.Call) -> bool:
+def _makes_module(script: Script, call: syntax.Call) -> bool:
     """Whether a call makes a module that a program trains, as opposed to settings, options, or a part of another module."""
     if script.role(call) is not Role.MODULE or (script.name(call.func) or "").startswith("peft."):
         return False
-    return script.source.enclosing(call, cst.ClassDef) is None
+    return script.source.enclosing(call, syntax.ClassDef) is None
 
 
-def is_pretrained(script: Script, call: cst.Call) -> bool:
+def is_pretrained(script: Script, call: syntax.Call) -> bool:
     """Whether the module that a call switches over is a published one, whose size is not in sight."""
-    if not isinstance(call.func, cst.Attribute):
+    if not isinstance(call.func, syntax.Attribute):
         return False
     return any(
-        isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value == "from_pretrained"
+        isinstance(node, syntax.Call)
+        and isinstance(node.func, syntax.Attribute)
+        and node.func.attr.value == "from_pretrained"
         for _, node in roots(script, call.func.value)
     )
 
 
-def recomputed(script: Script, call: cst.Call) -> bool:
+def recomputed(script: Script, call: syntax.Call) -> bool:
     """Whether a module's own code puts a part of it through ``torch.utils.checkpoint``, whenever it trains."""
     if script.name(call.func) not in _CHECKPOINTS or evaluation.is_grad_off(script, call):
         return False
@@ -82,7 +83,7 @@ def recomputed(script: Script, call: cst.Call) -> bool:
     return (known is None or known.value != 1) and not _is_asked_for(script, call, function)
 
 
-def is_unasked(script: Script, node: cst.CSTNode, depth: int = 0) -> bool:
+def is_unasked(script: Script, node: syntax.Node, depth: int = 0) -> bool:
     """Whether a line runs in every training, with no option, no check of the memory and no error before it."""
     function = script.function(node)
     if _is_asked_for(script, node, function):
@@ -93,23 +94,23 @@ def is_unasked(script: Script, node: cst.CSTNode, depth: int = 0) -> bool:
     return not callers or depth > _DEPTH or any(is_unasked(other, call, depth + 1) for other, call in callers)
 
 
-def _is_asked_for(script: Script, node: cst.CSTNode, function: cst.FunctionDef | None) -> bool:
+def _is_asked_for(script: Script, node: syntax.Node, function: syntax.FunctionDef | None) -> bool:
     child = node
     for up in script.source.ancestors(node):
         if up is function:
             return False
         match up:
-            case cst.If() | cst.IfExp() if child is not up.test and not _always_holds(script, up, child):
+            case syntax.If() | syntax.IfExp() if child is not up.test and not _always_holds(script, up, child):
                 return True
-            case cst.ExceptHandler() | cst.While():
+            case syntax.ExceptHandler() | syntax.While():
                 return True
-            case cst.BooleanOperation() if child is up.right:
+            case syntax.BooleanOperation() if child is up.right:
                 return True
         child = up
     return False
 
 
-def _always_holds(script: Script, branch: cst.If | cst.IfExp, child: cst.CSTNode) -> bool:
+def _always_holds(script: Script, branch: syntax.If | syntax.IfExp, child: syntax.Node) -> bool:
     """Whether a condition only asks for what can be: the method, a GPU, training mode, being run; or is a true constant."""
     if child is not branch.body:
         return False

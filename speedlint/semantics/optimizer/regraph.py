@@ -6,8 +6,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics import training
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
@@ -49,7 +48,7 @@ _FILLS = (
 )
 
 
-def needless(script: Script, backward: cst.Call) -> cst.Arg | None:
+def needless(script: Script, backward: syntax.Call) -> syntax.Arg | None:
     """The argument ``retain_graph=True`` of a backward pass in each training step that no other pass can follow."""
     found = [arg for arg in backward.args if arg.keyword is not None and arg.keyword.value == "retain_graph"]
     if len(found) != 1 or len(backward.args) != 1 or not _is_true(found[0].value):
@@ -61,95 +60,100 @@ def needless(script: Script, backward: cst.Call) -> cst.Arg | None:
     return None
 
 
-def _is_true(expression: cst.BaseExpression) -> bool:
-    return isinstance(expression, cst.Name) and expression.value == "True"
+def _is_true(expression: syntax.BaseExpression) -> bool:
+    return isinstance(expression, syntax.Name) and expression.value == "True"
 
 
-def _is_alone(script: Script, backward: cst.Call) -> bool:
+def _is_alone(script: Script, backward: syntax.Call) -> bool:
     """Whether the program differentiates nowhere else."""
     if training.is_framework_driven(script):
         return False
     return not any(
         call is not backward and _differentiates(place, call)
         for place in script.everywhere(*_MARKS)
-        for call in place.source.of(cst.Call)
+        for call in place.source.of(syntax.Call)
     )
 
 
-def _differentiates(script: Script, call: cst.Call) -> bool:
+def _differentiates(script: Script, call: syntax.Call) -> bool:
     name = script.name(call.func)
     if name is not None:
         return name.startswith(_DERIVES)
-    return isinstance(call.func, cst.Attribute) and call.func.attr.value in _PASSES
+    return isinstance(call.func, syntax.Attribute) and call.func.attr.value in _PASSES
 
 
 # Within the turn
 
 
-def _is_new_each_turn(script: Script, backward: cst.Call) -> bool:
+def _is_new_each_turn(script: Script, backward: syntax.Call) -> bool:
     """Whether each tensor that a turn of the loop works with is made in it, of things without a graph."""
     loop, function = script.loops.driving_loop(backward), script.function(backward)
-    if loop is None or (function is not None and script.source.enclosing(function, cst.FunctionDef, cst.Lambda) is not None):
+    if loop is None or (
+        function is not None and script.source.enclosing(function, syntax.FunctionDef, syntax.Lambda) is not None
+    ):
         return False
-    if any(True for kind in (cst.Lambda, cst.FunctionDef) for _ in script.source.inside(loop, kind)):
+    if any(True for kind in (syntax.Lambda, syntax.FunctionDef) for _ in script.source.inside(loop, kind)):
         return False
-    if script.source.enclosing(backward, cst.For, cst.While) is not loop or script.loops.driving_loop(loop) is not None:
+    if (
+        script.source.enclosing(backward, syntax.For, syntax.While) is not loop
+        or script.loops.driving_loop(loop) is not None
+    ):
         return False
     return all(_is_fresh(script, name, loop) for name in _read(script, loop))
 
 
-def _read(script: Script, loop: cst.For | cst.While) -> Iterator[cst.Name]:
+def _read(script: Script, loop: syntax.For | syntax.While) -> Iterator[syntax.Name]:
     """The variables whose values the body of a loop works with; what is only stored into or shown is left out."""
     source = script.source
-    for name in source.inside(loop.body, cst.Name):
+    for name in source.inside(loop.body, syntax.Name):
         parent = source.parents[name]
-        if isinstance(parent, cst.Attribute) and parent.attr is name:
+        if isinstance(parent, syntax.Attribute) and parent.attr is name:
             continue
-        if isinstance(parent, cst.Arg) and parent.keyword is name:
+        if isinstance(parent, syntax.Arg) and parent.keyword is name:
             continue
         if not is_target(source, name) and not _only_takes(script, name) and display_around(script, name) is None:
             yield name
 
 
-def _only_takes(script: Script, name: cst.Name) -> bool:
+def _only_takes(script: Script, name: syntax.Name) -> bool:
     """Whether a name is there to be given something: ``losses.append(...)``, ``meter.update(...)``, ``seen["n"] = ...``."""
-    node: cst.CSTNode = name
-    while isinstance(parent := script.source.parents[node], cst.Attribute | cst.Subscript) and parent.value is node:
+    node: syntax.Node = name
+    while isinstance(parent := script.source.parents[node], syntax.Attribute | syntax.Subscript) and parent.value is node:
         node = parent
-    if isinstance(parent, cst.AssignTarget) or (isinstance(parent, cst.AugAssign) and parent.target is node):
+    if isinstance(parent, syntax.AssignTarget) or (isinstance(parent, syntax.AugAssign) and parent.target is node):
         return True
-    return isinstance(parent, cst.Call) and parent.func is node and isinstance(script.source.parents[parent], cst.Expr)
+    return isinstance(parent, syntax.Call) and parent.func is node and isinstance(script.source.parents[parent], syntax.Expr)
 
 
-def _is_fresh(script: Script, name: cst.Name, loop: cst.For | cst.While) -> bool:
-    whole: cst.CSTNode = name
-    while isinstance(parent := script.source.parents[whole], cst.Attribute) and parent.value is whole:
+def _is_fresh(script: Script, name: syntax.Name, loop: syntax.For | syntax.While) -> bool:
+    whole: syntax.Node = name
+    while isinstance(parent := script.source.parents[whole], syntax.Attribute) and parent.value is whole:
         if script.role(whole) in _GRAPHLESS or script.name(whole) is not None:
             return True
         whole = parent
     if script.name(whole) is not None or script.role(whole) in _GRAPHLESS or script.definition(whole) is not None:
         return True
-    if isinstance(whole, cst.BaseExpression) and script.constant(whole) is not None:
+    if isinstance(whole, syntax.BaseExpression) and script.constant(whole) is not None:
         return True
     bindings = script.names.reaching(name)
     return bool(bindings) and all(_binds_fresh(script, name, binding, loop) for binding in bindings)
 
 
-def _binds_fresh(script: Script, name: cst.Name, binding: Binding, loop: cst.For | cst.While) -> bool:
+def _binds_fresh(script: Script, name: syntax.Name, binding: Binding, loop: syntax.For | syntax.While) -> bool:
     source = script.source
     if source.contains(loop.body, binding.node):
         return binding.effect < source.order[name]
-    if isinstance(loop, cst.For) and source.contains(loop.target, binding.node):
+    if isinstance(loop, syntax.For) and source.contains(loop.target, binding.node):
         return script.loops.iterates_loader(loop)
     return binding.kind is Kind.ASSIGN and not binding.path and _is_made_plain(script, binding.value)
 
 
-def _is_made_plain(script: Script, value: cst.CSTNode | None) -> bool:
+def _is_made_plain(script: Script, value: syntax.Node | None) -> bool:
     """Whether a tensor is made of numbers, and moved at most."""
     match value:
-        case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=method))) if method in _MOVES:
+        case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method))) if method in _MOVES:
             return _is_made_plain(script, inner)
-        case cst.Call(func=func, args=args):
+        case syntax.Call(func=func, args=args):
             given = (arg.value for arg in args)
             plain = all(script.role(each) in _GRAPHLESS or script.constant(each) is not None for each in given)
             return plain and script.name(func) in _FACTORIES
@@ -166,22 +170,22 @@ def _keeps_nothing(script: Script) -> bool:
 
 def _is_stateless(script: Script) -> bool:
     source = script.source
-    outer: list[cst.CSTNode] = [*source.of(cst.Global), *source.of(cst.Nonlocal), *script.calls("setattr")]
+    outer: list[syntax.Node] = [*source.of(syntax.Global), *source.of(syntax.Nonlocal), *script.calls("setattr")]
     if outer or any(mark in source.data for mark in _CACHES):
         return False
     if not all(_is_known(script, binding) for bindings in script.names.all_bindings() for binding in bindings):
         return False
     if any(star and script.program.module(script, star) is None and not _is_of_known(star) for star in _stars(script)):
         return False
-    if any(_is_taken_from_outside(script, name) for name in source.of(cst.Name)):
+    if any(_is_taken_from_outside(script, name) for name in source.of(syntax.Name)):
         return False
     return all(_holds_no_graph(script, store, value) for store, value in _stores(script) if _outlives(script, store))
 
 
-def _is_taken_from_outside(script: Script, name: cst.Name) -> bool:
+def _is_taken_from_outside(script: Script, name: syntax.Name) -> bool:
     """Whether a function uses a tensor that is computed outside it, once for all its calls."""
     scope = script.names.scope(name)
-    if not isinstance(scope.node, cst.FunctionDef | cst.Lambda):
+    if not isinstance(scope.node, syntax.FunctionDef | syntax.Lambda):
         return False
     owner = scope.lookup(name.value)
     if owner is None or owner is scope or script.role(name) is not Role.TENSOR:
@@ -189,41 +193,41 @@ def _is_taken_from_outside(script: Script, name: cst.Name) -> bool:
     return not all(_is_made_plain(script, binding.value) for binding in owner.bindings[name.value])
 
 
-def _stores(script: Script) -> Iterator[tuple[cst.CSTNode, cst.BaseExpression | None]]:
+def _stores(script: Script) -> Iterator[tuple[syntax.Node, syntax.BaseExpression | None]]:
     """What the file stores into names, attributes, entries and containers, with the value; None where that is not seen."""
     source = script.source
-    for assign in source.of(cst.Assign):
+    for assign in source.of(syntax.Assign):
         for target in assign.targets:
             yield from _parts(target.target, assign.value)
-    changed: list[cst.AugAssign | cst.AnnAssign] = [*source.of(cst.AugAssign), *source.of(cst.AnnAssign)]
+    changed: list[syntax.AugAssign | syntax.AnnAssign] = [*source.of(syntax.AugAssign), *source.of(syntax.AnnAssign)]
     yield from ((each.target, each.value) for each in changed if each.value is not None)
-    for loop in source.of(cst.For):
+    for loop in source.of(syntax.For):
         yield from _parts(loop.target, None)
     for call in script.method_calls(*_FILLS):
-        assert isinstance(call.func, cst.Attribute)
+        assert isinstance(call.func, syntax.Attribute)
         yield from ((call.func.value, arg.value) for arg in call.args)
 
 
 def _parts(
-    target: cst.BaseExpression, value: cst.BaseExpression | None
-) -> Iterator[tuple[cst.CSTNode, cst.BaseExpression | None]]:
-    if not isinstance(target, cst.Tuple | cst.List):
+    target: syntax.BaseExpression, value: syntax.BaseExpression | None
+) -> Iterator[tuple[syntax.Node, syntax.BaseExpression | None]]:
+    if not isinstance(target, syntax.Tuple | syntax.List):
         yield target, value
         return
-    values = value.elements if isinstance(value, cst.Tuple | cst.List) else ()
+    values = value.elements if isinstance(value, syntax.Tuple | syntax.List) else ()
     for index, element in enumerate(target.elements):
         is_paired = len(values) == len(target.elements)
         yield from _parts(element.value, values[index].value if is_paired else None)
 
 
-def _outlives(script: Script, store: cst.CSTNode) -> bool:
+def _outlives(script: Script, store: syntax.Node) -> bool:
     """Whether what is stored may be read in the next turn: from an attribute, or a container made outside the function."""
-    is_entry = isinstance(script.source.parents[store], cst.Attribute)
-    while isinstance(store, cst.Subscript):
+    is_entry = isinstance(script.source.parents[store], syntax.Attribute)
+    while isinstance(store, syntax.Subscript):
         store, is_entry = store.value, True
-    if isinstance(store, cst.Attribute):
+    if isinstance(store, syntax.Attribute):
         return True
-    if not isinstance(store, cst.Name) or not is_entry:
+    if not isinstance(store, syntax.Name) or not is_entry:
         return False
     scope = script.names.scope(store)
     return scope.lookup(store.value) is not scope
@@ -244,28 +248,28 @@ def _is_of_known(dotted: str) -> bool:
     return dotted.split(".")[0] in _STATELESS
 
 
-def _holds_no_graph(script: Script, store: cst.CSTNode, value: cst.BaseExpression | None) -> bool:
+def _holds_no_graph(script: Script, store: syntax.Node, value: syntax.BaseExpression | None) -> bool:
     """Whether what is stored has no graph: a number, a module, a parameter, a tensor made of numbers."""
     if value is None:
         return False
     if script.role(value) in _GRAPHLESS or script.constant(value) is not None or _is_made_plain(script, value):
         return True
-    if isinstance(value, cst.Call) and script.name(value.func) == "torch.nn.Parameter":
+    if isinstance(value, syntax.Call) and script.name(value.func) == "torch.nn.Parameter":
         return True
     function = script.function(store)
     is_made = function is not None and function.name.value == "__init__"
     return is_made and script.role(value) is not Role.TENSOR and not _computes(script, value)
 
 
-def _computes(script: Script, value: cst.BaseExpression) -> bool:
+def _computes(script: Script, value: syntax.BaseExpression) -> bool:
     """Whether something may be computed of parameters, as opposed to a module that is made: a function of torch, a method of
     something out of sight, an entry of another module."""
-    for call in script.source.inside(value, cst.Call):
+    for call in script.source.inside(value, syntax.Call):
         name = script.name(call.func)
-        is_method = isinstance(call.func, cst.Attribute) and name is None and script.definition(call.func) is None
+        is_method = isinstance(call.func, syntax.Attribute) and name is None and script.definition(call.func) is None
         if is_method or (name or "").startswith("torch.nn.functional."):
             return True
         if name is not None and name.startswith("torch.") and not name.startswith("torch.nn."):
             return True
-    inner = (each.value for each in script.source.inside(value, cst.Attribute))
-    return any(isinstance(each, cst.Attribute) and script.name(each) is None for each in inner)
+    inner = (each.value for each in script.source.inside(value, syntax.Attribute))
+    return any(isinstance(each, syntax.Attribute) and script.name(each) is None for each in inner)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics import library
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
@@ -31,18 +30,18 @@ def of_program(script: Script) -> list[set[str]] | None:
     return found or None
 
 
-def _of_autocast(script: Script, call: cst.Call) -> set[str] | None:
+def _of_autocast(script: Script, call: syntax.Call) -> set[str] | None:
     if script.hides_arguments(call):
         return None
     dtype = script.argument(call, "dtype", 1)
     return dtypes(script, dtype) if dtype is not None else {FLOAT16}
 
 
-def _is_off(script: Script, call: cst.Call) -> bool:
+def _is_off(script: Script, call: syntax.Call) -> bool:
     old = (script.name(call.func) or "").endswith(".amp.autocast") and script.name(call.func) != "torch.amp.autocast"
     enabled = script.argument(call, "enabled", 0 if old else 2)
     known = script.constant(enabled) if enabled is not None else None
-    return known is not None and known.value is False and isinstance(enabled, cst.Name)
+    return known is not None and known.value is False and isinstance(enabled, syntax.Name)
 
 
 def _is_cast_by_hand(script: Script) -> bool:
@@ -54,18 +53,18 @@ def _is_cast_by_hand(script: Script) -> bool:
     )
 
 
-def dtypes(script: Script, expression: cst.BaseExpression, depth: int = _DEPTH) -> set[str] | None:
+def dtypes(script: Script, expression: syntax.BaseExpression, depth: int = _DEPTH) -> set[str] | None:
     """The dtypes an expression may stand for; None where that is not known."""
     if depth == 0:
         return None
-    if isinstance(expression, cst.IfExp):
+    if isinstance(expression, syntax.IfExp):
         return _all_of([dtypes(script, expression.body, depth - 1), dtypes(script, expression.orelse, depth - 1)])
-    if isinstance(expression, cst.Name) and (bindings := script.names.reaching(expression)):
+    if isinstance(expression, syntax.Name) and (bindings := script.names.reaching(expression)):
         return _all_of([_of_binding(script, binding, depth) for binding in bindings])
     name = script.name(expression)
     if name in library.DTYPES:
         return {_ALIASES.get(name, name)}
-    if isinstance(expression, cst.Attribute):
+    if isinstance(expression, syntax.Attribute):
         owner = script.value(expression.value).definition
         assigned = script.roles.self_assignments(owner, expression.attr.value) if owner is not None else ()
         given = [dtypes(place, value, depth - 1) for place, value in assigned]
@@ -76,16 +75,16 @@ def dtypes(script: Script, expression: cst.BaseExpression, depth: int = _DEPTH) 
 def _of_binding(script: Script, binding: Binding, depth: int) -> set[str] | None:
     if binding.kind is Kind.IMPORT and binding.dotted in library.DTYPES:
         return {_ALIASES.get(binding.dotted, binding.dotted)}
-    if binding.kind is Kind.PARAMETER and isinstance(binding.node, cst.Param):
+    if binding.kind is Kind.PARAMETER and isinstance(binding.node, syntax.Param):
         return _of_parameter(script, binding.node, depth)
     if binding.kind is not Kind.ASSIGN or binding.path or binding.value is None:
         return None
     return dtypes(script, binding.value, depth - 1)
 
 
-def _of_parameter(script: Script, parameter: cst.Param, depth: int) -> set[str] | None:
-    function = script.source.enclosing(parameter, cst.FunctionDef, cst.Lambda)
-    passed = list(script.values.passed(function, parameter)) if isinstance(function, cst.FunctionDef) else []
+def _of_parameter(script: Script, parameter: syntax.Param, depth: int) -> set[str] | None:
+    function = script.source.enclosing(parameter, syntax.FunctionDef, syntax.Lambda)
+    passed = list(script.values.passed(function, parameter)) if isinstance(function, syntax.FunctionDef) else []
     given = [(script, parameter.default) if value is None else (other, value) for other, value in passed]
     known = [dtypes(other, value, depth - 1) if value is not None else None for other, value in given]
     return _all_of(known) if known else None
@@ -99,13 +98,13 @@ def _all_of(found: list[set[str] | None]) -> set[str] | None:
 # Scalers
 
 
-def enabled(script: Script, scaler: cst.Call) -> cst.BaseExpression | None:
+def enabled(script: Script, scaler: syntax.Call) -> syntax.BaseExpression | None:
     """What the ``enabled`` of a scaler is, None where it is left to its default."""
     old = script.name(scaler.func) != "torch.amp.GradScaler"
     return script.argument(scaler, "enabled", 4 if old else 5)
 
 
-def may_be_on(script: Script, scaler: cst.Call) -> bool:
+def may_be_on(script: Script, scaler: syntax.Call) -> bool:
     """Whether a scaler may be enabled, as far as is seen."""
     given = enabled(script, scaler)
     if script.hides_arguments(scaler):
@@ -114,23 +113,23 @@ def may_be_on(script: Script, scaler: cst.Call) -> bool:
     return known is None or known.value is not False
 
 
-def asks_for_dtype(script: Script, scaler: cst.Call) -> bool:
+def asks_for_dtype(script: Script, scaler: syntax.Call) -> bool:
     """Whether a scaler is only made or enabled where a condition that speaks of the precision holds."""
     return any(_speaks_of_dtype(script, test) for test in _conditions(script, scaler))
 
 
-def _conditions(script: Script, scaler: cst.Call) -> Iterator[cst.BaseExpression]:
+def _conditions(script: Script, scaler: syntax.Call) -> Iterator[syntax.BaseExpression]:
     given = enabled(script, scaler)
     if given is not None:
         yield given
         yield from (node for _, node in script.roles.origins(given))
     for up in script.source.ancestors(scaler):
-        if isinstance(up, (cst.If, cst.IfExp)):
+        if isinstance(up, (syntax.If, syntax.IfExp)):
             yield up.test
-            for name in script.source.inside(up.test, cst.Name):
+            for name in script.source.inside(up.test, syntax.Name):
                 yield from (binding.value for binding in script.names.reaching(name) if binding.value is not None)
 
 
-def _speaks_of_dtype(script: Script, test: cst.BaseExpression) -> bool:
+def _speaks_of_dtype(script: Script, test: syntax.BaseExpression) -> bool:
     text = script.text(test).lower()
     return any(word in text for word in ("dtype", "16", "half", "scal"))

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint import edits
 from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
 from speedlint.rule import Edit
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
@@ -33,13 +32,13 @@ _MODULES = {
 
 _VERSIONS = re.compile(r"version|(?:^|_)(?:GREATER|GE|GEQ|LESS|LT)(?:_|$)|TORCH_?\d", re.IGNORECASE)
 
-Use = cst.Call | cst.Decorator
+Use = syntax.Call | syntax.Decorator
 
 
 def deprecated_name(script: Script, node: Use) -> str | None:
     """The full name of the deprecated function or class that a call or a bare decorator uses."""
-    what = node.func if isinstance(node, cst.Call) else node.decorator
-    if isinstance(what, cst.Call):
+    what = node.func if isinstance(node, syntax.Call) else node.decorator
+    if isinstance(what, syntax.Call):
         return None
     name = script.name(what)
     return name if name in _DEPRECATED else None
@@ -48,29 +47,29 @@ def deprecated_name(script: Script, node: Use) -> str | None:
 def is_fallback(script: Script, node: Use) -> bool:
     """Whether a script falls back on the deprecated name: another branch uses the new one, or the release is asked for."""
     source = script.source
-    child: cst.CSTNode = node
+    child: syntax.Node = node
     for up in source.ancestors(node):
-        if isinstance(up, (cst.If, cst.IfExp)) and child is not up.test:
-            asked = {name.value for name in source.inside(up.test, cst.Name)} | {
-                name.attr.value for name in source.inside(up.test, cst.Attribute)
+        if isinstance(up, (syntax.If, syntax.IfExp)) and child is not up.test:
+            asked = {name.value for name in source.inside(up.test, syntax.Name)} | {
+                name.attr.value for name in source.inside(up.test, syntax.Attribute)
             }
             others = [each for each in (up.body, up.orelse) if each is not None and each is not child]
             if any(_VERSIONS.search(name) for name in asked) or any(_is_modern(script, each) for each in others):
                 return True
-        if isinstance(up, cst.ExceptHandler):
+        if isinstance(up, syntax.ExceptHandler):
             tried = source.parents[up]
-            if isinstance(tried, cst.Try) and _is_modern(script, tried.body):
+            if isinstance(tried, syntax.Try) and _is_modern(script, tried.body):
                 return True
         child = up
     return False
 
 
-def _is_modern(script: Script, block: cst.CSTNode) -> bool:
+def _is_modern(script: Script, block: syntax.Node) -> bool:
     """Whether a block uses or imports one of the names that took over."""
     wanted = {f"torch.amp.{name}" for name in _SINCE}
-    if any(script.name(each) in wanted for each in script.source.inside(block, cst.Attribute)):
+    if any(script.name(each) in wanted for each in script.source.inside(block, syntax.Attribute)):
         return True
-    return any("torch.amp" in script.text(each) for each in script.source.inside(block, cst.ImportFrom))
+    return any("torch.amp" in script.text(each) for each in script.source.inside(block, syntax.ImportFrom))
 
 
 def modern_text(name: str) -> str:
@@ -91,7 +90,7 @@ def modern_edits(script: Script, node: Use, name: str) -> tuple[tuple[Edit, ...]
             f"`{given}` is not a device here: the old name takes it as `{slot}`; drop it or import the new name"
         )
     device, last = _DEPRECATED[name]
-    what = node.func if isinstance(node, cst.Call) else node.decorator
+    what = node.func if isinstance(node, syntax.Call) else node.decorator
     root = _root(node)
     if script.names.dotted(root) == "torch":
         return (
@@ -107,22 +106,22 @@ def modern_edits(script: Script, node: Use, name: str) -> tuple[tuple[Edit, ...]
     ]
 
 
-def _root(node: Use) -> cst.Name:
-    what: cst.BaseExpression = node.func if isinstance(node, cst.Call) else node.decorator
-    while isinstance(what, cst.Attribute):
+def _root(node: Use) -> syntax.Name:
+    what: syntax.BaseExpression = node.func if isinstance(node, syntax.Call) else node.decorator
+    while isinstance(what, syntax.Attribute):
         what = what.value
-    assert isinstance(what, cst.Name)
+    assert isinstance(what, syntax.Name)
     return what
 
 
-def _imported_by(script: Script, name: cst.Name) -> Binding:
+def _imported_by(script: Script, name: syntax.Name) -> Binding:
     bindings = script.names.reaching(name)
     if len(bindings) != 1:
         raise CannotEdit(f"`{name.value}` is bound in several places")
     binding = bindings[0]
     if binding.kind is not Kind.IMPORT:
         raise CannotEdit(f"`{name.value}` is bound by an assignment")
-    if binding.region is not None or script.source.enclosing(binding.node, cst.Try) is not None:
+    if binding.region is not None or script.source.enclosing(binding.node, syntax.Try) is not None:
         raise CannotEdit(f"`{name.value}` is imported in a `try` or a branch")
     return binding
 
@@ -130,7 +129,7 @@ def _imported_by(script: Script, name: cst.Name) -> Binding:
 def _refuse_comparisons(script: Script) -> None:
     for place in script.everywhere(b"amp"):
         for call in place.calls("isinstance", "type"):
-            for part in (*place.source.inside(call, cst.Attribute), *place.source.inside(call, cst.Name)):
+            for part in (*place.source.inside(call, syntax.Attribute), *place.source.inside(call, syntax.Name)):
                 if place.name(part) in _DEPRECATED:
                     raise CannotEdit(f"`{place.text(call)}` tells the old class from the new one")
 
@@ -141,14 +140,14 @@ def _refuse_comparisons(script: Script) -> None:
 def _with_import(script: Script, binding: Binding) -> tuple[tuple[Edit, ...], tuple[int, int] | None] | None:
     """The edits of an import statement and of all uses of what it binds; None where it is to stay."""
     source = script.source
-    statement = source.enclosing(binding.node, cst.Import, cst.ImportFrom)
+    statement = source.enclosing(binding.node, syntax.Import, syntax.ImportFrom)
     path = _old_path(statement)
     if path is None:
         return None
     module, is_module = path
     found: list[Edit] = []
     needed: tuple[int, int] | None = None
-    assert isinstance(statement, (cst.Import, cst.ImportFrom)) and not isinstance(statement.names, cst.ImportStar)
+    assert isinstance(statement, (syntax.Import, syntax.ImportFrom)) and not isinstance(statement.names, syntax.ImportStar)
     for alias in statement.names:
         for use in _uses_of(script, alias):
             call = _call_of(script, use, is_module)
@@ -164,50 +163,50 @@ def _with_import(script: Script, binding: Binding) -> tuple[tuple[Edit, ...], tu
     return (edits.replace(source, module, _MODULES[_dotted(module)]), *found), needed
 
 
-def _old_path(statement: cst.CSTNode | None) -> tuple[cst.BaseExpression, bool] | None:
+def _old_path(statement: syntax.Node | None) -> tuple[syntax.BaseExpression, bool] | None:
     """The part of an import statement that names a deprecated module, and whether it binds that module itself."""
     match statement:
-        case cst.ImportFrom(module=cst.Attribute() as module, names=names) if not isinstance(names, cst.ImportStar):
+        case syntax.ImportFrom(module=syntax.Attribute() as module, names=names) if not isinstance(names, syntax.ImportStar):
             dotted = _dotted(module)
             if dotted in ("torch.cuda", "torch.cpu"):
-                is_alone = len(names) == 1 and isinstance(names[0].name, cst.Name) and names[0].name.value == "amp"
+                is_alone = len(names) == 1 and isinstance(names[0].name, syntax.Name) and names[0].name.value == "amp"
                 return (module, True) if is_alone else None
             return (module, False) if dotted in _MODULES else None
-        case cst.Import(names=[cst.ImportAlias(name=cst.Attribute() as module, asname=cst.AsName())]):
+        case syntax.Import(names=[syntax.ImportAlias(name=syntax.Attribute() as module, asname=syntax.AsName())]):
             return (module, True) if _dotted(module) in ("torch.cuda.amp", "torch.cpu.amp") else None
     return None
 
 
-def _dotted(node: cst.BaseExpression) -> str:
-    if isinstance(node, cst.Attribute):
+def _dotted(node: syntax.BaseExpression) -> str:
+    if isinstance(node, syntax.Attribute):
         return f"{_dotted(node.value)}.{node.attr.value}"
-    return node.value if isinstance(node, cst.Name) else ""
+    return node.value if isinstance(node, syntax.Name) else ""
 
 
-def _uses_of(script: Script, alias: cst.ImportAlias) -> Iterator[cst.Name]:
+def _uses_of(script: Script, alias: syntax.ImportAlias) -> Iterator[syntax.Name]:
     bound = alias.asname.name if alias.asname is not None else alias.name
-    assert isinstance(bound, cst.Name)
+    assert isinstance(bound, syntax.Name)
     for use in script.names.uses(bound):
-        if script.source.enclosing(use, cst.ImportAlias) is None:
+        if script.source.enclosing(use, syntax.ImportAlias) is None:
             yield use
 
 
-def _call_of(script: Script, use: cst.Name, is_module: bool) -> Use | None:
+def _call_of(script: Script, use: syntax.Name, is_module: bool) -> Use | None:
     """The call, or bare decorator, whose function a use of an imported name is."""
-    what: cst.CSTNode = use
+    what: syntax.Node = use
     if is_module:
         what = script.source.parents[use]
-        if not isinstance(what, cst.Attribute) or what.value is not use:
+        if not isinstance(what, syntax.Attribute) or what.value is not use:
             return None
     parent = script.source.parents[what]
-    if isinstance(parent, cst.Call) and parent.func is what:
+    if isinstance(parent, syntax.Call) and parent.func is what:
         return parent
-    return parent if isinstance(parent, cst.Decorator) else None
+    return parent if isinstance(parent, syntax.Decorator) else None
 
 
-def _is_reexported(script: Script, statement: cst.CSTNode) -> bool:
+def _is_reexported(script: Script, statement: syntax.Node) -> bool:
     """Whether another file takes one of the names from this one."""
-    names = {name.value for name in script.source.inside(statement, cst.Name)}
+    names = {name.value for name in script.source.inside(statement, syntax.Name)}
     for other in script.program.importers(script):
         if any(star for star in other.names.module.stars):
             return True
@@ -224,7 +223,7 @@ def _is_reexported(script: Script, statement: cst.CSTNode) -> bool:
 
 def _given_device(script: Script, node: Use) -> str | None:
     """The text of a first argument that is a string, as only the new names take one."""
-    if not isinstance(node, cst.Call) or not node.args or node.args[0].keyword is not None or node.args[0].star:
+    if not isinstance(node, syntax.Call) or not node.args or node.args[0].keyword is not None or node.args[0].star:
         return None
     constant = script.constant(node.args[0].value)
     return script.text(node.args[0].value) if constant is not None and isinstance(constant.value, str) else None
@@ -234,7 +233,7 @@ def _argument_edits(script: Script, node: Use, device: str, last: str) -> Iterat
     source = script.source
     quote = "'" if source.data.count(b"'") > source.data.count(b'"') else '"'
     device = f"{quote}{device}{quote}"
-    if isinstance(node, cst.Decorator):
+    if isinstance(node, syntax.Decorator):
         if not last.startswith("custom"):
             raise CannotEdit("it is a decorator that is not called")
         end = source.span(node.decorator).end
@@ -251,7 +250,7 @@ def _argument_edits(script: Script, node: Use, device: str, last: str) -> Iterat
                 yield Edit(script.path, start, start, f"{_OLD_ORDER[place]}=")
 
 
-def _first_argument(script: Script, call: cst.Call, device: str, last: str) -> Edit:
+def _first_argument(script: Script, call: syntax.Call, device: str, last: str) -> Edit:
     source = script.source
     if any(arg.star == "*" for arg in call.args) and last == "autocast":
         raise CannotEdit("its arguments hide in `*args`")

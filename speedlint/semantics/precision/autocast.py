@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics import library
 from speedlint.semantics.script import Script
 from speedlint.semantics.steps import Step, modules_of
@@ -22,7 +21,7 @@ def uses_autocast(step: Step) -> bool:
     return _is_in_reach(step, halvings(script))
 
 
-def _is_in_reach(step: Step, nodes: list[cst.CSTNode]) -> bool:
+def _is_in_reach(step: Step, nodes: list[syntax.Node]) -> bool:
     """Whether one of the nodes of this script stands where the step, its callers or what it calls does."""
     if not nodes:
         return False
@@ -37,7 +36,7 @@ def is_sharded_in_half(script: Script) -> bool:
         any(
             (place.name(call.func) or "").endswith(("FullyShardedDataParallel", ".MixedPrecision", ".fully_shard"))
             and (place.argument(call, "mixed_precision") is not None or place.argument(call, "mp_policy") is not None)
-            for call in place.source.of(cst.Call)
+            for call in place.source.of(syntax.Call)
         )
         for place in script.everywhere(b"mixed_precision")
     )
@@ -49,36 +48,36 @@ def names_autocast(script: Script) -> bool:
     return any(mark in data for mark in _AUTOCAST_MARKS) and any(True for _ in halvings(script))
 
 
-def halvings(script: Script) -> list[cst.CSTNode]:
+def halvings(script: Script) -> list[syntax.Node]:
     """The places that name autocast, imports left out, and those that turn a module or batch to half precision."""
     return script.once("autocasts", lambda: _find_halvings(script), [])
 
 
-def _find_halvings(script: Script) -> list[cst.CSTNode]:
-    found: list[cst.CSTNode] = []
-    for name in script.source.of(cst.Name):
+def _find_halvings(script: Script) -> list[syntax.Node]:
+    found: list[syntax.Node] = []
+    for name in script.source.of(syntax.Name):
         parent = script.source.parents[name]
-        is_keyword = isinstance(parent, cst.Arg) and parent.keyword is name
-        is_import = script.source.enclosing(name, cst.Import, cst.ImportFrom) is not None
+        is_keyword = isinstance(parent, syntax.Arg) and parent.keyword is name
+        is_import = script.source.enclosing(name, syntax.Import, syntax.ImportFrom) is not None
         if "autocast" in name.value.lower() and not is_import and not is_keyword:
             found.append(name)
     return [*found, *(call for call in script.method_calls("half", "bfloat16") if not call.args)]
 
 
-def _outermost(script: Script, node: cst.CSTNode) -> cst.CSTNode | None:
+def _outermost(script: Script, node: syntax.Node) -> syntax.Node | None:
     """The outermost function around a node, or the class of a module whose ``forward`` may use it."""
-    functions = [up for up in script.source.ancestors(node) if isinstance(up, (cst.FunctionDef, cst.ClassDef))]
+    functions = [up for up in script.source.ancestors(node) if isinstance(up, (syntax.FunctionDef, syntax.ClassDef))]
     return functions[-1] if functions else None
 
 
-def _near(step: Step) -> set[cst.CSTNode]:
+def _near(step: Step) -> set[syntax.Node]:
     """The outermost functions and classes of this script that the step runs in, is called from, or calls."""
     script = step.script
-    near: set[cst.CSTNode] = set()
+    near: set[syntax.Node] = set()
     todo = [step.backward]
-    seen: set[cst.CSTNode] = set()
+    seen: set[syntax.Node] = set()
     while todo:
-        node: cst.CSTNode = todo.pop()
+        node: syntax.Node = todo.pop()
         outer = _outermost(script, node)
         if outer is not None:
             near.add(outer)
@@ -86,38 +85,38 @@ def _near(step: Step) -> set[cst.CSTNode]:
         if function is not None and function not in seen:
             seen.add(function)
             todo += [call for other, call in script.call_sites(function) if other is script]
-    for call in script.source.inside(step.turn, cst.Call):
+    for call in script.source.inside(step.turn, syntax.Call):
         _add_called(script, call, near, set(), 0)
     for other, node in modules_of(step):
-        definition = other.definition(node.func) if isinstance(node, cst.Call) else None
+        definition = other.definition(node.func) if isinstance(node, syntax.Call) else None
         for owner in script.roles.calls.lineage(definition) if definition is not None else ():
             near.add(owner.node)
     return near
 
 
-def _add_called(script: Script, call: cst.Call, near: set[cst.CSTNode], seen: set[cst.CSTNode], depth: int) -> None:
+def _add_called(script: Script, call: syntax.Call, near: set[syntax.Node], seen: set[syntax.Node], depth: int) -> None:
     callee = script.callee(call)
     if callee is None or callee.script is not script or callee.node in seen or depth > _DEPTH:
         return
     seen.add(callee.node)
     near.add(_outermost(script, callee.node) or callee.node)
-    for inner in script.source.inside(callee.node, cst.Call):
+    for inner in script.source.inside(callee.node, syntax.Call):
         _add_called(script, inner, near, seen, depth + 1)
 
 
-def half_autocast(step: Step) -> cst.Call | None:
+def half_autocast(step: Step) -> syntax.Call | None:
     """The float16 autocast around the step's forward call in its own function; None where its dtype is not certain."""
     script = step.script
     for up in script.source.ancestors(step.forward):
         if up is step.region:
             break
-        for item in up.items if isinstance(up, cst.With) else ():
-            if isinstance(item.item, cst.Call) and script.name(item.item.func) in library.AUTOCASTS:
+        for item in up.items if isinstance(up, syntax.With) else ():
+            if isinstance(item.item, syntax.Call) and script.name(item.item.func) in library.AUTOCASTS:
                 return item.item if _is_half(script, item.item) else None
     return None
 
 
-def _is_half(script: Script, call: cst.Call) -> bool:
+def _is_half(script: Script, call: syntax.Call) -> bool:
     old = script.name(call.func) == "torch.cuda.amp.autocast"
     device = None if old else script.argument(call, "device_type", 0)
     dtype = script.argument(call, "dtype", 1)
@@ -136,14 +135,14 @@ def uses_scaler(step: Step) -> bool:
     return any(_scalers(other) for other in others) or _is_in_reach(step, _scalers(step.script))
 
 
-def _scalers(script: Script) -> list[cst.CSTNode]:
+def _scalers(script: Script) -> list[syntax.Node]:
     """The names that speak of a loss scaler, imports left out."""
     if b"scaler" not in script.source.data.lower():
         return []
     return [
         name
-        for name in script.source.of(cst.Name)
-        if "scaler" in name.value.lower() and script.source.enclosing(name, cst.ImportAlias) is None
+        for name in script.source.of(syntax.Name)
+        if "scaler" in name.value.lower() and script.source.enclosing(name, syntax.ImportAlias) is None
     ]
 
 
@@ -158,10 +157,10 @@ def _sets_precision(script: Script) -> bool:
         return True
     if not any(word.encode() in script.source.data for word in _PRECISIONS):
         return False
-    written = [node for node in script.source.of(cst.Attribute) if node.attr.value in _PRECISIONS]
+    written = [node for node in script.source.of(syntax.Attribute) if node.attr.value in _PRECISIONS]
     if any(".cudnn." not in f"{script.name(node)}." for node in written):
         return True
     return any(
-        name.value in _PRECISIONS and not isinstance(script.source.parents[name], (cst.Attribute, cst.ImportAlias))
-        for name in script.source.of(cst.Name)
+        name.value in _PRECISIONS and not isinstance(script.source.parents[name], (syntax.Attribute, syntax.ImportAlias))
+        for name in script.source.of(syntax.Name)
     )

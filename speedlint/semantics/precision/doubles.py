@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics import evaluation
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Role
@@ -22,7 +21,7 @@ _CHECKS = (
 )
 
 
-def makes_default_double(script: Script, call: cst.Call) -> bool:
+def makes_default_double(script: Script, call: syntax.Call) -> bool:
     """Whether a call makes float64 the default of the program's training, and nothing sets it back in the same function."""
     if script.name(call.func) not in _SETTERS or not call.args or not _is_double(script, call.args[0].value):
         return False
@@ -32,9 +31,9 @@ def makes_default_double(script: Script, call: cst.Call) -> bool:
     return not others and evaluation.trains(script)
 
 
-def makes_module_double(script: Script, call: cst.Call) -> bool:
+def makes_module_double(script: Script, call: syntax.Call) -> bool:
     """Whether a call is ``model.double()`` or ``model.to(torch.float64)`` of a module that the program trains."""
-    if not isinstance(call.func, cst.Attribute) or script.name(call.func) is not None:
+    if not isinstance(call.func, syntax.Attribute) or script.name(call.func) is not None:
         return False
     base, method = call.func.value, call.func.attr.value
     if method == "double":
@@ -49,7 +48,7 @@ def makes_module_double(script: Script, call: cst.Call) -> bool:
     return any(id(node) in trained for _, node in roots(script, base))
 
 
-def _is_double(script: Script, expression: cst.BaseExpression) -> bool:
+def _is_double(script: Script, expression: syntax.BaseExpression) -> bool:
     if script.name(expression) in _NAMES:
         return True
     known = script.constant(expression)

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint import edits
 from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
 from speedlint.rule import Edit
 from speedlint.semantics.model.networks import Network, network
 from speedlint.semantics.names import Binding, Kind
@@ -22,10 +21,20 @@ from speedlint.semantics.terms import Definition, Role
 from speedlint.semantics.training import model_placements
 
 _DOUBLES = ("torch.float64", "torch.double", "torch.DoubleTensor", "torch.cuda.DoubleTensor")
-_LOOPS = (cst.For, cst.While)
-_SUITES = (cst.IndentedBlock, cst.Module)
-_ALLOWED = (cst.SimpleStatementLine, cst.If, cst.With, cst.For)
-_LEAVES = (cst.Return, cst.Yield, cst.Raise, cst.Break, cst.Continue, cst.Del, cst.Await, cst.FunctionDef, cst.ClassDef)
+_LOOPS = (syntax.For, syntax.While)
+_SUITES = (syntax.IndentedBlock, syntax.Module)
+_ALLOWED = (syntax.SimpleStatementLine, syntax.If, syntax.With, syntax.For)
+_LEAVES = (
+    syntax.Return,
+    syntax.Yield,
+    syntax.Raise,
+    syntax.Break,
+    syntax.Continue,
+    syntax.Del,
+    syntax.Await,
+    syntax.FunctionDef,
+    syntax.ClassDef,
+)
 
 
 # What stands in the way
@@ -34,25 +43,25 @@ _LEAVES = (cst.Return, cst.Yield, cst.Raise, cst.Break, cst.Continue, cst.Del, c
 def refuse_hazards(step: Step, *, half: bool) -> None:
     """Raises where the step does what autocast (``half``: in float16) breaks, or runs code that is out of sight."""
     _refuse(step.script, step_network(step), hazards.of_step(step), half=half)
-    for call in (call for statement in step.statements for call in step.script.source.inside(statement, cst.Call)):
+    for call in (call for statement in step.statements for call in step.script.source.inside(statement, syntax.Call)):
         if _is_out_of_sight(step.script, call):
             raise CannotEdit(f"what `{step.script.text(call.func)}` computes is out of sight")
 
 
-def _is_out_of_sight(script: Script, call: cst.Call) -> bool:
+def _is_out_of_sight(script: Script, call: syntax.Call) -> bool:
     """Whether nothing is known of what a call runs, and it is no method of a tensor or the like."""
     if script.name(call.func) is not None or script.role(call.func) is Role.MODULE or script.callee(call) is not None:
         return False
-    is_own = isinstance(call.func, cst.Attribute) and script.text(call.func.value) == "self"
-    return is_own or not isinstance(call.func, cst.Attribute)
+    is_own = isinstance(call.func, syntax.Attribute) and script.text(call.func.value) == "self"
+    return is_own or not isinstance(call.func, syntax.Attribute)
 
 
-def refuse_module_hazards(script: Script, module: cst.BaseExpression, *, half: bool) -> None:
+def refuse_module_hazards(script: Script, module: syntax.BaseExpression, *, half: bool) -> None:
     """The same for a module that a framework trains, its training step and loss among its methods."""
     _refuse(script, network(script, module), hazards.of_module(script, module), half=half)
 
 
-def refuse_code_hazards(script: Script, code: cst.CSTNode, *, half: bool) -> None:
+def refuse_code_hazards(script: Script, code: syntax.Node, *, half: bool) -> None:
     """The same for a class or function, for what is seen of its code."""
     _refuse_first(script, hazards.of_code(script, code), half=half)
 
@@ -84,9 +93,9 @@ def _refuse_first(script: Script, found: list[Hazard], *, half: bool) -> None:
 def _is_double(script: Script) -> bool:
     if not any(word in script.source.data for word in (b"double", b"float64", b"DoubleTensor")):
         return False
-    names = (script.name(node) for node in (*script.source.of(cst.Attribute), *script.source.of(cst.Name)))
+    names = (script.name(node) for node in (*script.source.of(syntax.Attribute), *script.source.of(syntax.Name)))
     return any(name in _DOUBLES for name in names) or any(
-        not call.args and script.role(call.func.value) in (Role.TENSOR, Role.BATCH, Role.MODULE)  # type: ignore[attr-defined]
+        not call.args and script.role(call.func.value) in (Role.TENSOR, Role.BATCH, Role.MODULE)
         for call in script.method_calls("double")
     )
 
@@ -106,7 +115,7 @@ def refuse_gradient_work(step: Step) -> None:
         raise CannotEdit(f"`{script.text(step.backward)}` keeps the graph or takes a gradient")
     if any(
         attribute.attr.value == "grad"
-        for attribute in script.source.inside(step.turn, cst.Attribute)
+        for attribute in script.source.inside(step.turn, syntax.Attribute)
         if script.name(attribute) is None
     ):
         raise CannotEdit("the step reads or changes gradients by hand")
@@ -119,8 +128,8 @@ def refuse_gradient_work(step: Step) -> None:
 def _touches_gradients(callee: Definition) -> bool:
     source = callee.script.source
     return any(
-        a.attr.value == "grad" and callee.script.name(a) is None for a in source.inside(callee.node, cst.Attribute)
-    ) or any(callee.script.name(call.func) in CLIPS for call in source.inside(callee.node, cst.Call))
+        a.attr.value == "grad" and callee.script.name(a) is None for a in source.inside(callee.node, syntax.Attribute)
+    ) or any(callee.script.name(call.func) in CLIPS for call in source.inside(callee.node, syntax.Call))
 
 
 # Autocast
@@ -135,7 +144,7 @@ def autocast_edits(step: Step, header: str) -> tuple[Edit, ...]:
     return edits.wrap(step.script.source, first, last, header)
 
 
-def _wrapped_statements(step: Step) -> tuple[cst.CSTNode, cst.CSTNode]:
+def _wrapped_statements(step: Step) -> tuple[syntax.Node, syntax.Node]:
     source = step.script.source
     suite = common_suite(step.script, step.statements)
     body = list(suite.body)
@@ -149,7 +158,7 @@ def _wrapped_statements(step: Step) -> tuple[cst.CSTNode, cst.CSTNode]:
     return chosen[0], chosen[-1]
 
 
-def common_suite(script: Script, nodes: tuple[cst.CSTNode, ...]) -> cst.IndentedBlock | cst.Module:
+def common_suite(script: Script, nodes: tuple[syntax.Node, ...]) -> syntax.IndentedBlock | syntax.Module:
     """The innermost block that all nodes stand in."""
     for suite in script.source.ancestors(nodes[0]):
         if isinstance(suite, _SUITES) and all(script.source.contains(suite, node) for node in nodes):
@@ -157,12 +166,12 @@ def common_suite(script: Script, nodes: tuple[cst.CSTNode, ...]) -> cst.Indented
     raise CannotEdit("the statements do not stand in one block")
 
 
-def child_index(script: Script, body: list[cst.BaseStatement], node: cst.CSTNode) -> int:
+def child_index(script: Script, body: list[syntax.BaseStatement], node: syntax.Node) -> int:
     """Which statement of a block a node stands in."""
     return next(i for i, child in enumerate(body) if script.source.contains(child, node))
 
 
-def _refuse_leaving(step: Step, statement: cst.CSTNode) -> None:
+def _refuse_leaving(step: Step, statement: syntax.Node) -> None:
     """Raises where a statement does more than compute: leaves the block, defines, steps the optimizer."""
     source = step.script.source
     if not isinstance(statement, _ALLOWED):
@@ -170,7 +179,9 @@ def _refuse_leaving(step: Step, statement: cst.CSTNode) -> None:
     for kind in _LEAVES:
         for node in source.inside(statement, kind):
             loop = source.enclosing(node, *_LOOPS)
-            is_inner = isinstance(node, (cst.Break, cst.Continue)) and loop is not None and source.contains(statement, loop)
+            is_inner = (
+                isinstance(node, (syntax.Break, syntax.Continue)) and loop is not None and source.contains(statement, loop)
+            )
             if not is_inner:
                 raise CannotEdit(f"`{step.script.text(node).split()[0]}` stands between the forward call and the loss")
     if any(source.contains(statement, call) for call in step.optimizer_steps()):
@@ -180,7 +191,7 @@ def _refuse_leaving(step: Step, statement: cst.CSTNode) -> None:
 # Is it on a GPU at run time?
 
 
-def gpu_condition(step: Step, at: cst.CSTNode) -> str:
+def gpu_condition(step: Step, at: syntax.Node) -> str:
     """The expression that says at ``at`` whether the step runs on a GPU; empty where it always does."""
     for node, is_call_to_cuda in _moves(step):
         condition = _condition(step.script, node) if is_call_to_cuda else _device_condition(step.script, node)
@@ -192,52 +203,54 @@ def gpu_condition(step: Step, at: cst.CSTNode) -> str:
     raise CannotEdit("the device is chosen out of sight")
 
 
-def _moves(step: Step) -> Iterator[tuple[cst.Call, bool]]:
+def _moves(step: Step) -> Iterator[tuple[syntax.Call, bool]]:
     """The calls that put the batch and the model on the device, and whether they are ``.cuda()``."""
     script = step.script
-    for call in script.source.inside(step.turn, cst.Call):
+    for call in script.source.inside(step.turn, syntax.Call):
         if (
-            isinstance(call.func, cst.Attribute)
+            isinstance(call.func, syntax.Attribute)
             and call.func.attr.value in ("to", "cuda")
             and script.name(call.func) is None
         ):
             yield call, call.func.attr.value == "cuda"
     for placement in model_placements(script):
         for call in (placement.call, *placement.further):
-            assert isinstance(call.func, cst.Attribute)
+            assert isinstance(call.func, syntax.Attribute)
             yield call, call.func.attr.value == "cuda"
 
 
-def _condition(script: Script, call: cst.Call) -> tuple[list[cst.BaseExpression], str] | None:
+def _condition(script: Script, call: syntax.Call) -> tuple[list[syntax.BaseExpression], str] | None:
     """The test under which ``x.cuda()`` runs."""
-    child: cst.CSTNode = call
+    child: syntax.Node = call
     for up in script.source.ancestors(call):
-        if isinstance(up, cst.FunctionDef):
+        if isinstance(up, syntax.FunctionDef):
             break
-        if (isinstance(up, cst.IfExp) and child is up.body) or (isinstance(up, cst.If) and child is up.body):
-            simple = isinstance(up.test, (cst.Name, cst.Attribute)) or script.is_call_to(up.test, "torch.cuda.is_available")
+        if (isinstance(up, syntax.IfExp) and child is up.body) or (isinstance(up, syntax.If) and child is up.body):
+            simple = isinstance(up.test, (syntax.Name, syntax.Attribute)) or script.is_call_to(
+                up.test, "torch.cuda.is_available"
+            )
             return ([up.test], script.text(up.test)) if simple else None
-        if isinstance(up, (cst.Else, cst.IfExp, cst.ExceptHandler)):
+        if isinstance(up, (syntax.Else, syntax.IfExp, syntax.ExceptHandler)):
             return None
         child = up
     return [], ""
 
 
-def _device_condition(script: Script, call: cst.Call) -> tuple[list[cst.BaseExpression], str] | None:
+def _device_condition(script: Script, call: syntax.Call) -> tuple[list[syntax.BaseExpression], str] | None:
     """Whether the device that ``x.to(device)`` names is a GPU."""
     device = script.argument(call, "device", 0)
     if (
         device is None
         or script.roles.calls.is_dtype(device)
-        or not isinstance(device, (cst.Name, cst.Attribute, cst.SimpleString))
+        or not isinstance(device, (syntax.Name, syntax.Attribute, syntax.SimpleString))
     ):
         return None
     if _is_cuda(script, device):
         return [], ""
-    if isinstance(device, cst.SimpleString):
+    if isinstance(device, syntax.SimpleString):
         return None
     text = script.text(device)
-    if isinstance(device, cst.Attribute) and script.role(device.value) in (Role.TENSOR, Role.BATCH, Role.MODULE):
+    if isinstance(device, syntax.Attribute) and script.role(device.value) in (Role.TENSOR, Role.BATCH, Role.MODULE):
         return None
     if script.role(device) is Role.DEVICE:
         return [device], f'{text}.type == "cuda"'
@@ -245,32 +258,32 @@ def _device_condition(script: Script, call: cst.Call) -> tuple[list[cst.BaseExpr
     return None if added else ([device], f'{constructor}({text}).type == "cuda"')
 
 
-def _is_cuda(script: Script, device: cst.BaseExpression) -> bool:
+def _is_cuda(script: Script, device: syntax.BaseExpression) -> bool:
     """Whether a device is written out as a GPU; the default of an option is not enough."""
     match device:
-        case cst.SimpleString():
+        case syntax.SimpleString():
             return str(device.evaluated_value).startswith("cuda")
-        case cst.Call(args=[cst.Arg(value=inner)]) if script.is_call_to(device, "torch.device"):
+        case syntax.Call(args=[syntax.Arg(value=inner)]) if script.is_call_to(device, "torch.device"):
             return _is_cuda(script, inner)
-        case cst.Name():
+        case syntax.Name():
             found = script.names.reaching(device)
             return bool(found) and all(
                 b.kind is Kind.ASSIGN
                 and not b.path
                 and b.value is not None
-                and not isinstance(b.value, cst.Name)
+                and not isinstance(b.value, syntax.Name)
                 and _is_cuda(script, b.value)
                 for b in found
             )
     return False
 
 
-def is_visible(script: Script, expression: cst.BaseExpression, at: cst.CSTNode) -> bool:
+def is_visible(script: Script, expression: syntax.BaseExpression, at: syntax.Node) -> bool:
     """Whether an expression means at ``at`` what it means where it is written."""
     names = script.names
-    for name in script.source.inside(expression, cst.Name):
+    for name in script.source.inside(expression, syntax.Name):
         parent = script.source.parents[name]
-        if isinstance(parent, cst.Attribute) and parent.attr is name:
+        if isinstance(parent, syntax.Attribute) and parent.attr is name:
             continue
         if name.value == "self":
             if not same_class(script, name, at) or not _set_before(script, parent, at):
@@ -284,7 +297,7 @@ def is_visible(script: Script, expression: cst.BaseExpression, at: cst.CSTNode) 
     return True
 
 
-def _binds_before(script: Script, binding: Binding, at: cst.CSTNode) -> bool:
+def _binds_before(script: Script, binding: Binding, at: syntax.Node) -> bool:
     """Whether a binding of the same function has run when ``at`` does."""
     if binding.kind is Kind.PARAMETER:
         return True
@@ -292,17 +305,17 @@ def _binds_before(script: Script, binding: Binding, at: cst.CSTNode) -> bool:
     return is_above and (binding.region is None or script.source.contains(script.source.parents[binding.region], at))
 
 
-def same_class(script: Script, left: cst.CSTNode, right: cst.CSTNode) -> bool:
+def same_class(script: Script, left: syntax.Node, right: syntax.Node) -> bool:
     """Whether both nodes stand in methods of one class."""
     owners = [script.names.owner(f) if (f := script.function(node)) is not None else None for node in (left, right)]
     return owners[0] is not None and owners[0] is owners[1]
 
 
-def _set_before(script: Script, attribute: cst.CSTNode, at: cst.CSTNode) -> bool:
+def _set_before(script: Script, attribute: syntax.Node, at: syntax.Node) -> bool:
     """Whether ``self.name`` is set when ``at`` runs: above it, or by another method."""
     function = script.function(at)
     owner = script.names.owner(function) if function is not None else None
-    if owner is None or not isinstance(attribute, cst.Attribute):
+    if owner is None or not isinstance(attribute, syntax.Attribute):
         return False
     values = [v for s, v in script.roles.self_assignments(Definition(script, owner), attribute.attr.value) if s is script]
     return any(

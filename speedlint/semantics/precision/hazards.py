@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics.model.networks import PRODUCT_METHODS, root_definition, with_named
 from speedlint.semantics.script import Script
 from speedlint.semantics.steps import Step, modules_of
@@ -25,7 +24,7 @@ class Hazard:
     """A place in a network or a loss that fails, or loses its meaning, under autocast; ``half_only``: in float16 alone."""
 
     script: Script
-    node: cst.CSTNode
+    node: syntax.Node
     why: str
     half_only: bool = False
 
@@ -36,7 +35,7 @@ def of_step(step: Step) -> list[Hazard]:
     return list(dict.fromkeys((*own, *_of_roots(modules_of(step)))))
 
 
-def of_module(script: Script, module: cst.CSTNode) -> list[Hazard]:
+def of_module(script: Script, module: syntax.Node) -> list[Hazard]:
     """The same for a module, the value of an expression."""
     return list(_of_roots(roots(script, module)))
 
@@ -47,24 +46,24 @@ def _of_roots(found: list[Root]) -> Iterator[Hazard]:
         yield from of_code(script, node) if definition is None else of_code(definition.script, definition.node)
 
 
-def of_code(script: Script, top: cst.CSTNode) -> list[Hazard]:
+def of_code(script: Script, top: syntax.Node) -> list[Hazard]:
     """The same for a piece of code."""
     return script.once(("hazards", top), lambda: list(dict.fromkeys(_find(script, top))), [])
 
 
-def _find(script: Script, top: cst.CSTNode) -> Iterator[Hazard]:
+def _find(script: Script, top: syntax.Node) -> Iterator[Hazard]:
     for place, node in with_named(script, top, called=True):
-        for call in place.source.inside(node, cst.Call):
+        for call in place.source.inside(node, syntax.Call):
             yield from _of_call(place, call)
         yield from _vanishing(place, node)
         yield from _index_writes(place, node)
-        if isinstance(node, cst.ClassDef):
+        if isinstance(node, syntax.ClassDef):
             yield from _custom_function(place, node)
 
 
-def _of_call(script: Script, call: cst.Call) -> list[Hazard]:
+def _of_call(script: Script, call: syntax.Call) -> list[Hazard]:
     name, why, half_only = script.name(call.func), None, False
-    method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+    method = call.func.attr.value if isinstance(call.func, syntax.Attribute) else ""
     if name in ("torch.nn.BCELoss", "torch.nn.functional.binary_cross_entropy"):
         why = f"`{script.text(call.func)}` raises under autocast; use its `with_logits` form on the logits"
     elif method in ("masked_fill", "masked_fill_") and len(call.args) > 1 and _overflows(script, call.args[-1].value):
@@ -83,9 +82,9 @@ def _of_call(script: Script, call: cst.Call) -> list[Hazard]:
     return [Hazard(script, call, why, half_only)] if why else []
 
 
-def _is_gram(script: Script, call: cst.Call, method: str) -> bool:
+def _is_gram(script: Script, call: syntax.Call, method: str) -> bool:
     """Whether it multiplies a matrix by its own transpose, as a style loss does before it divides by the size."""
-    if method not in PRODUCT_METHODS or not isinstance(call.func, cst.Attribute):
+    if method not in PRODUCT_METHODS or not isinstance(call.func, syntax.Attribute):
         return False
     factors = [arg.value for arg in call.args]
     if script.name(call.func) is None:
@@ -93,29 +92,29 @@ def _is_gram(script: Script, call: cst.Call, method: str) -> bool:
     if len(factors) < 2:
         return False
     second = factors[1]
-    bindings = script.names.reaching(second) if isinstance(second, cst.Name) else []
+    bindings = script.names.reaching(second) if isinstance(second, syntax.Name) else []
     if len(bindings) == 1 and bindings[0].value is not None:
         second = bindings[0].value
     match second:
-        case cst.Call(func=cst.Attribute(value=base, attr=cst.Name(value="t" | "transpose" | "permute"))):
+        case syntax.Call(func=syntax.Attribute(value=base, attr=syntax.Name(value="t" | "transpose" | "permute"))):
             return script.text(base) == script.text(factors[0])
-        case cst.Attribute(value=base, attr=cst.Name(value="T" | "mT")):
+        case syntax.Attribute(value=base, attr=syntax.Name(value="T" | "mT")):
             return script.text(base) == script.text(factors[0])
     return False
 
 
-def _vanishing(script: Script, top: cst.CSTNode) -> list[Hazard]:
+def _vanishing(script: Script, top: syntax.Node) -> list[Hazard]:
     """The small numbers that are added against division by zero, or clamped to, and round away in float16."""
     found = []
-    for operation in script.source.inside(top, cst.BinaryOperation):
-        if isinstance(operation.operator, cst.Add) and any(
+    for operation in script.source.inside(top, syntax.BinaryOperation):
+        if isinstance(operation.operator, syntax.Add) and any(
             _vanishes(script, part) for part in (operation.left, operation.right)
         ):
             why = f"what `{script.text(operation)}` adds is zero in float16"
             found.append(Hazard(script, operation, why, half_only=True))
-    for call in script.source.inside(top, cst.Call):
+    for call in script.source.inside(top, syntax.Call):
         if (
-            isinstance(call.func, cst.Attribute)
+            isinstance(call.func, syntax.Attribute)
             and call.func.attr.value in _CLAMPS
             and any(_vanishes(script, arg.value) for arg in call.args)
         ):
@@ -124,37 +123,37 @@ def _vanishing(script: Script, top: cst.CSTNode) -> list[Hazard]:
     return found
 
 
-def _index_writes(script: Script, top: cst.CSTNode) -> list[Hazard]:
+def _index_writes(script: Script, top: syntax.Node) -> list[Hazard]:
     """Assignments of tensors to rows: they raise where autocast makes the dtypes differ."""
     found = []
-    for target in script.source.inside(top, cst.AssignTarget):
+    for target in script.source.inside(top, syntax.AssignTarget):
         assign = script.source.parents[target]
-        is_number = isinstance(assign, cst.Assign) and script.role(assign.value) is Role.NUMBER
-        if isinstance(assign, cst.Assign) and not is_number and is_written_by_index(script, target.target):
+        is_number = isinstance(assign, syntax.Assign) and script.role(assign.value) is Role.NUMBER
+        if isinstance(assign, syntax.Assign) and not is_number and is_written_by_index(script, target.target):
             why = f"`{script.text(target.target)} = ...` raises where autocast makes the dtypes differ"
             found.append(Hazard(script, target.target, why))
     return found
 
 
-def is_written_by_index(script: Script, target: cst.BaseExpression) -> bool:
+def is_written_by_index(script: Script, target: syntax.BaseExpression) -> bool:
     """Whether a target is ``x[rows]`` of a tensor: unlike those by slices, such an assignment casts nothing."""
-    if not isinstance(target, cst.Subscript) or script.role(target.value) is Role.MAPPING:
+    if not isinstance(target, syntax.Subscript) or script.role(target.value) is Role.MAPPING:
         return False
     is_tensor = script.role(target.value) is Role.TENSOR
-    indices = [script.role(part.slice.value) for part in target.slice if isinstance(part.slice, cst.Index)]
+    indices = [script.role(part.slice.value) for part in target.slice if isinstance(part.slice, syntax.Index)]
     return any(index is Role.TENSOR or (is_tensor and index not in _NUMBERS) for index in indices)
 
 
-def _vanishes(script: Script, expression: cst.BaseExpression) -> bool:
+def _vanishes(script: Script, expression: syntax.BaseExpression) -> bool:
     """Whether a constant is rounded to 0 or 1 in float16."""
-    if isinstance(expression, cst.SimpleString):
+    if isinstance(expression, syntax.SimpleString):
         return False
     constant = script.constant(expression)
     value = constant.value if constant is not None else None
     return isinstance(value, float) and (0 < value < _HALF_MIN or _HALF_NEAR_ONE < value < 1)
 
 
-def _custom_function(script: Script, top: cst.ClassDef) -> list[Hazard]:
+def _custom_function(script: Script, top: syntax.ClassDef) -> list[Hazard]:
     """An autograd function that does not say how it runs under autocast."""
     is_function = any(
         script.name(base.value) in ("torch.autograd.Function", "torch.autograd.function.Function") for base in top.bases
@@ -164,7 +163,7 @@ def _custom_function(script: Script, top: cst.ClassDef) -> list[Hazard]:
     return [Hazard(script, top.name, f"the autograd function `{top.name.value}` is not written for autocast")]
 
 
-def _overflows(script: Script, expression: cst.BaseExpression) -> bool:
+def _overflows(script: Script, expression: syntax.BaseExpression) -> bool:
     constant = script.constant(expression)
     value = constant.value if constant is not None else None
     return isinstance(value, (int, float)) and _HALF_MAX < abs(value) < float("inf")

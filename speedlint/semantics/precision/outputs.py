@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NoReturn
 
-import libcst as cst
-
 from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
 from speedlint.semantics import library
 from speedlint.semantics.names import Kind
 from speedlint.semantics.precision import hazards
@@ -51,20 +50,20 @@ _WRITES = frozenset(
 _MOST = 200
 
 
-def refuse_uses(step: Step, *, wrapped: tuple[cst.CSTNode, cst.CSTNode]) -> None:
+def refuse_uses(step: Step, *, wrapped: tuple[syntax.Node, syntax.Node]) -> None:
     """Raises CannotEdit where what a step would leave in half precision is kept on an object, or may meet float32.
 
     ``wrapped`` are the first and the last statement that autocast would be put around.
     """
     for statement in step.statements:
-        for assign in step.script.source.inside(statement, cst.Assign):
+        for assign in step.script.source.inside(statement, syntax.Assign):
             _refuse_kept(step.script, assign, step.loss)
     _Outputs(step, wrapped).follow_all()
 
 
-def _refuse_kept(script: Script, assign: cst.Assign, loss: cst.BaseExpression) -> None:
+def _refuse_kept(script: Script, assign: syntax.Assign, loss: syntax.BaseExpression) -> None:
     kept = [script.text(each) for each in attributes_set(assign)]
-    if len(kept) > 1 or (kept and isinstance(assign.targets[0].target, cst.Tuple) and script.text(loss) not in kept):
+    if len(kept) > 1 or (kept and isinstance(assign.targets[0].target, syntax.Tuple) and script.text(loss) not in kept):
         other = next((text for text in kept if text != script.text(loss)), kept[0])
         raise CannotEdit(f"`{other}` keeps what the model gives, which may be read outside autocast")
 
@@ -72,32 +71,32 @@ def _refuse_kept(script: Script, assign: cst.Assign, loss: cst.BaseExpression) -
 class _Outputs:
     """Follows the outputs of one step. All methods raise CannotEdit at a use that is not known to be harmless."""
 
-    def __init__(self, step: Step, wrapped: tuple[cst.CSTNode, cst.CSTNode]) -> None:
+    def __init__(self, step: Step, wrapped: tuple[syntax.Node, syntax.Node]) -> None:
         self.step, self.source = step, step.script.source
         self.first, self.last = self.source.order[wrapped[0]], self.source.last(wrapped[1])
-        self._seen: set[cst.CSTNode] = set()
-        self._variables: set[cst.CSTNode] = set()
-        self._followed: set[cst.CSTNode] = set()
+        self._seen: set[syntax.Node] = set()
+        self._variables: set[syntax.Node] = set()
+        self._followed: set[syntax.Node] = set()
 
     def follow_all(self) -> None:
         """Follows all variables that the step assigns a module's output, or what is computed from one."""
         script, loss = self.step.script, self.step.script.text(self.step.loss)
         for target, value in (pair for statement in self.step.statements for pair in _assigned(script, statement)):
-            for name in self.source.inside(target, cst.Name) if self._is_half(value) else ():
-                is_part = isinstance(self.source.parents[name], cst.Attribute | cst.Subscript | cst.Index)
+            for name in self.source.inside(target, syntax.Name) if self._is_half(value) else ():
+                is_part = isinstance(self.source.parents[name], syntax.Attribute | syntax.Subscript | syntax.Index)
                 if not is_part and name.value != loss and not _is_returned_in_full(script, target, value, name):
                     self._variable(script, name)
 
-    def _is_half(self, value: cst.BaseExpression) -> bool:
+    def _is_half(self, value: syntax.BaseExpression) -> bool:
         """Whether a value comes from a module's output, and is neither a loss (float32) nor cast."""
         script = self.step.script
         if _is_full(script, value):
             return False
-        if any(runs_network(script, call) for call in self.source.inside(value, cst.Call)):
+        if any(runs_network(script, call) for call in self.source.inside(value, syntax.Call)):
             return True
-        return any(name in self._followed for name in self.source.inside(value, cst.Name))
+        return any(name in self._followed for name in self.source.inside(value, syntax.Name))
 
-    def _variable(self, script: Script, bound: cst.Name | cst.Param) -> None:
+    def _variable(self, script: Script, bound: syntax.Name | syntax.Param) -> None:
         if bound in self._variables:
             return
         self._variables.add(bound)
@@ -109,24 +108,27 @@ class _Outputs:
             elif not _is_under_autocast(script, use):
                 self._follow(script, use)
 
-    def _under_autocast(self, use: cst.CSTNode) -> None:
+    def _under_autocast(self, use: syntax.Node) -> None:
         script, node = self.step.script, use
-        while isinstance(parent := self.source.parents[node], (cst.Attribute, cst.Subscript, cst.Call)):
-            if isinstance(parent, cst.Attribute) and parent.attr.value in _WRITES:
+        while isinstance(parent := self.source.parents[node], (syntax.Attribute, syntax.Subscript, syntax.Call)):
+            if isinstance(parent, syntax.Attribute) and parent.attr.value in _WRITES:
                 self._refuse(script, parent)
-            if not isinstance(parent, cst.Attribute) and getattr(parent, "value", getattr(parent, "func", None)) is not node:
+            if (
+                not isinstance(parent, syntax.Attribute)
+                and getattr(parent, "value", getattr(parent, "func", None)) is not node
+            ):
                 break
             node = parent
-        if isinstance(parent, cst.Arg):
+        if isinstance(parent, syntax.Arg):
             call = self.source.parents[parent]
-            if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and call.func.attr.value in _WRITES:
+            if isinstance(call, syntax.Call) and isinstance(call.func, syntax.Attribute) and call.func.attr.value in _WRITES:
                 self._refuse(script, call)
-        if isinstance(parent, cst.Assign) and any(
+        if isinstance(parent, syntax.Assign) and any(
             hazards.is_written_by_index(script, each.target) for each in parent.targets
         ):
             self._refuse(script, parent)
 
-    def _follow(self, script: Script, node: cst.CSTNode) -> None:
+    def _follow(self, script: Script, node: syntax.Node) -> None:
         """Looks at what is done with an expression that is in half precision."""
         if node in self._seen:
             return
@@ -135,39 +137,46 @@ class _Outputs:
         if len(self._seen) > _MOST:
             self._refuse(script, parent)
         match parent:
-            case cst.Subscript(value=value) if value is node:
+            case syntax.Subscript(value=value) if value is node:
                 self._follow(script, parent)
-            case cst.Attribute(value=value) if value is node:
+            case syntax.Attribute(value=value) if value is node:
                 self._attribute(script, parent)
-            case cst.BinaryOperation(left=left, operator=operator, right=right):
-                if isinstance(operator, cst.MatrixMultiply) and not self._is_of_outputs(script, left, right):
+            case syntax.BinaryOperation(left=left, operator=operator, right=right):
+                if isinstance(operator, syntax.MatrixMultiply) and not self._is_of_outputs(script, left, right):
                     self._refuse(script, parent)
                 self._follow(script, parent)
-            case cst.UnaryOperation(operator=cst.Minus() | cst.Plus()) | cst.IfExp():
+            case syntax.UnaryOperation(operator=syntax.Minus() | syntax.Plus()) | syntax.IfExp():
                 self._follow(script, parent)
-            case cst.Comparison() | cst.ComparisonTarget() | cst.BooleanOperation() | cst.UnaryOperation():
+            case syntax.Comparison() | syntax.ComparisonTarget() | syntax.BooleanOperation() | syntax.UnaryOperation():
                 return
-            case cst.Expr() | cst.FormattedStringExpression() | cst.Del() | cst.If() | cst.While() | cst.Assert():
+            case (
+                syntax.Expr()
+                | syntax.FormattedStringExpression()
+                | syntax.Del()
+                | syntax.If()
+                | syntax.While()
+                | syntax.Assert()
+            ):
                 return
-            case cst.Assign(targets=targets):
+            case syntax.Assign(targets=targets):
                 for target in targets:
                     self._bound(script, target.target)
-            case cst.For(target=target, iter=iterated) | cst.CompFor(target=target, iter=iterated) if iterated is node:
+            case syntax.For(target=target, iter=iterated) | syntax.CompFor(target=target, iter=iterated) if iterated is node:
                 self._bound(script, target)
-            case cst.Arg():
+            case syntax.Arg():
                 self._passed(script, parent)
-            case cst.Return():
+            case syntax.Return():
                 self._returned(script, parent, None)
-            case cst.Element() if isinstance(holder := script.source.parents[parent], cst.Tuple | cst.List):
+            case syntax.Element() if isinstance(holder := script.source.parents[parent], syntax.Tuple | syntax.List):
                 self._in_sequence(script, holder, holder.elements.index(parent))
-            case cst.ListComp(elt=element) | cst.GeneratorExp(elt=element) if element is node:
+            case syntax.ListComp(elt=element) | syntax.GeneratorExp(elt=element) if element is node:
                 self._follow(script, parent)
             case _:
                 self._refuse(script, parent)
 
-    def _attribute(self, script: Script, attribute: cst.Attribute) -> None:
+    def _attribute(self, script: Script, attribute: syntax.Attribute) -> None:
         call, name = script.source.parents[attribute], attribute.attr.value
-        if isinstance(call, cst.Call) and call.func is attribute:
+        if isinstance(call, syntax.Call) and call.func is attribute:
             is_of_outputs = name in _PRODUCTS and self._is_of_outputs(script, *(arg.value for arg in call.args))
             if name in ("append", "extend", "clear"):
                 return
@@ -180,30 +189,30 @@ class _Outputs:
         elif name not in library.NUMBER_ATTRIBUTES | {"dtype", "device"}:
             self._follow(script, attribute)
 
-    def _bound(self, script: Script, target: cst.BaseExpression) -> None:
+    def _bound(self, script: Script, target: syntax.BaseExpression) -> None:
         match target:
-            case cst.Name():
+            case syntax.Name():
                 self._variable(script, target)
-            case cst.Tuple() | cst.List():
+            case syntax.Tuple() | syntax.List():
                 for element in target.elements:
                     self._bound(script, element.value)
-            case cst.Subscript(value=written) if script.role(written) is Role.TENSOR:
+            case syntax.Subscript(value=written) if script.role(written) is Role.TENSOR:
                 if hazards.is_written_by_index(script, target):
                     self._refuse(script, script.source.parents[target])
             case _:
                 self._refuse(script, target)
 
-    def _passed(self, script: Script, arg: cst.Arg) -> None:
+    def _passed(self, script: Script, arg: syntax.Arg) -> None:
         call = script.source.parents[arg]
-        if not isinstance(call, cst.Call) or arg.star:
+        if not isinstance(call, syntax.Call) or arg.star:
             self._refuse(script, call)
         name = script.name(call.func)
         if not (is_display(script, call) or name in _BUILTINS or _is_of_metric(script, call, name)):
             self._handed_to(script, call, arg, name)
 
-    def _handed_to(self, script: Script, call: cst.Call, arg: cst.Arg, name: str | None) -> None:
+    def _handed_to(self, script: Script, call: syntax.Call, arg: syntax.Arg, name: str | None) -> None:
         last = name.rpartition(".")[2] if name is not None and name.startswith("torch.") else ""
-        factors = [each.value for each in call.args if not isinstance(each.value, cst.SimpleString)]
+        factors = [each.value for each in call.args if not isinstance(each.value, syntax.SimpleString)]
         if name in _SEQUENCES or last in _FOLLOWED or (last in _PRODUCTS and self._is_of_outputs(script, *factors)):
             self._follow(script, call)
         elif last in library.PAIRS_WITH_DIM:
@@ -216,17 +225,17 @@ class _Outputs:
             self._follow(script, call)
         elif (callee := script.callee(call)) is not None and (parameter := parameter_of(callee, call, arg)) is not None:
             self._variable(callee.script, parameter)
-        elif isinstance(call.func, cst.Attribute) and name is None:
+        elif isinstance(call.func, syntax.Attribute) and name is None:
             self._handed_to_method(script, call, call.func)
         elif not last:
             self._refuse(script, call)
 
-    def _handed_to_method(self, script: Script, call: cst.Call, method: cst.Attribute) -> None:
+    def _handed_to_method(self, script: Script, call: syntax.Call, method: syntax.Attribute) -> None:
         name, held = method.attr.value, method.value
         role = script.role(held)
-        if name in ("append", "extend") and role is Role.SEQUENCE and isinstance(held, cst.Name):
+        if name in ("append", "extend") and role is Role.SEQUENCE and isinstance(held, syntax.Name):
             for binding in script.names.reaching(held):
-                if binding.kind is not Kind.ASSIGN or binding.path or not isinstance(binding.node, cst.Name):
+                if binding.kind is not Kind.ASSIGN or binding.path or not isinstance(binding.node, syntax.Name):
                     self._refuse(script, call)
                 self._variable(script, binding.node)
         elif role is Role.TENSOR:
@@ -238,84 +247,84 @@ class _Outputs:
         elif name not in _BOARD:
             self._refuse(script, call)
 
-    def _pair(self, script: Script, call: cst.Call) -> None:
+    def _pair(self, script: Script, call: syntax.Call) -> None:
         """``values, indices`` of ``x.max(1)`` and the like, of which the values are in half precision."""
         match parent := script.source.parents[call]:
-            case cst.Assign(targets=[cst.AssignTarget(target=cst.Tuple(elements=[values, _]))]):
+            case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Tuple(elements=[values, _]))]):
                 self._bound(script, values.value)
-            case cst.Attribute(attr=cst.Name("indices")):
+            case syntax.Attribute(attr=syntax.Name("indices")):
                 return
-            case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Integer("1")))]):
+            case syntax.Subscript(slice=[syntax.SubscriptElement(slice=syntax.Index(value=syntax.Integer("1")))]):
                 return
-            case cst.Subscript() | cst.Attribute():
-                self._follow(script, parent if isinstance(parent, cst.Subscript) else call)
+            case syntax.Subscript() | syntax.Attribute():
+                self._follow(script, parent if isinstance(parent, syntax.Subscript) else call)
             case _:
                 self._follow(script, call)
 
-    def _is_of_outputs(self, script: Script, *factors: cst.BaseExpression) -> bool:
+    def _is_of_outputs(self, script: Script, *factors: syntax.BaseExpression) -> bool:
         """Whether all of a product's factors are outputs, or parts of them."""
-        return all(any(name in self._followed for name in script.source.inside(each, cst.Name)) for each in factors)
+        return all(any(name in self._followed for name in script.source.inside(each, syntax.Name)) for each in factors)
 
-    def _in_sequence(self, script: Script, holder: cst.Tuple | cst.List, index: int) -> None:
+    def _in_sequence(self, script: Script, holder: syntax.Tuple | syntax.List, index: int) -> None:
         parent = script.source.parents[holder]
-        if isinstance(holder, cst.Tuple) and isinstance(parent, cst.Return):
+        if isinstance(holder, syntax.Tuple) and isinstance(parent, syntax.Return):
             self._returned(script, parent, index)
         else:
             self._follow(script, holder)
 
-    def _returned(self, script: Script, node: cst.Return, index: int | None) -> None:
+    def _returned(self, script: Script, node: syntax.Return, index: int | None) -> None:
         function = script.function(node)
         sites = script.call_sites(function) if function is not None else []
         if not sites:
             self._refuse(script, node)
         for other, call in sites:
             taken = other.source.parents[call]
-            if isinstance(taken, cst.Expr):
+            if isinstance(taken, syntax.Expr):
                 continue
             if index is None:
                 self._follow(other, call)
                 continue
-            targets = [target.target for target in taken.targets] if isinstance(taken, cst.Assign) else []
-            if not targets or not all(isinstance(each, cst.Tuple) and index < len(each.elements) for each in targets):
+            targets = [target.target for target in taken.targets] if isinstance(taken, syntax.Assign) else []
+            if not targets or not all(isinstance(each, syntax.Tuple) and index < len(each.elements) for each in targets):
                 self._refuse(other, call)
             for target in targets:
-                assert isinstance(target, cst.Tuple)
+                assert isinstance(target, syntax.Tuple)
                 self._bound(other, target.elements[index].value)
 
-    def _refuse(self, script: Script, node: cst.CSTNode) -> NoReturn:
+    def _refuse(self, script: Script, node: syntax.Node) -> NoReturn:
         line = script.source.position(script.source.span(node).start)[0]
         where = f"line {line}" if script is self.step.script else f"{script.path.name} line {line}"
         shown = " ".join(script.text(node).split())
         raise CannotEdit(f"{where}: `{shown}` takes what the model gives, which would be in half precision")
 
 
-def _uses(script: Script, bound: cst.Name | cst.Param) -> Iterator[cst.Name]:
+def _uses(script: Script, bound: syntax.Name | syntax.Param) -> Iterator[syntax.Name]:
     """The uses that a binding of a variable or parameter reaches, through ``x /= 2`` too; no targets."""
-    bindings: list[cst.CSTNode] = [bound]
+    bindings: list[syntax.Node] = [bound]
     for binding in bindings:
         for use in script.names.uses(bound):
             if use is binding or not any(each.node is binding for each in script.names.reaching(use)):
                 continue
             parent = script.source.parents[use]
-            if isinstance(parent, cst.AugAssign) and parent.target is use:
+            if isinstance(parent, syntax.AugAssign) and parent.target is use:
                 bindings += [use] if use not in bindings else []
-            elif not isinstance(parent, cst.AssignTarget):
+            elif not isinstance(parent, syntax.AssignTarget):
                 yield use
 
 
-def _is_full(script: Script, value: cst.BaseExpression, depth: int = 3) -> bool:
+def _is_full(script: Script, value: syntax.BaseExpression, depth: int = 3) -> bool:
     """Whether a value is certainly not in half precision: a loss, numbers of rows, a comparison, or cast."""
     match value:
-        case cst.Comparison():
+        case syntax.Comparison():
             return True
-        case cst.Call(func=func):
-            name, method = script.name(func), func.attr.value if isinstance(func, cst.Attribute) else ""
+        case syntax.Call(func=func):
+            name, method = script.name(func), func.attr.value if isinstance(func, syntax.Attribute) else ""
             last = name.rpartition(".")[2] if name is not None else method
             if last in _HARMLESS | _LOSSES or is_criterion(script, value) or _casts_to_full(script, value):
                 return True
-            inner = func.value if name is None and isinstance(func, cst.Attribute) else None
+            inner = func.value if name is None and isinstance(func, syntax.Attribute) else None
             return last in _FOLLOWED and inner is not None and _is_full(script, inner, depth)
-        case cst.Name() if depth:
+        case syntax.Name() if depth:
             found = script.names.reaching(value)
             return bool(found) and all(
                 each.value is not None and not each.path and _is_full(script, each.value, depth - 1) for each in found
@@ -323,54 +332,56 @@ def _is_full(script: Script, value: cst.BaseExpression, depth: int = 3) -> bool:
     return False
 
 
-def _is_returned_in_full(script: Script, target: cst.BaseExpression, value: cst.BaseExpression, name: cst.Name) -> bool:
+def _is_returned_in_full(
+    script: Script, target: syntax.BaseExpression, value: syntax.BaseExpression, name: syntax.Name
+) -> bool:
     """Whether a variable of ``loss, rows = run(x)`` takes a part that a first-party function returns in full precision."""
-    callee = script.callee(value) if isinstance(value, cst.Call) else None
-    if callee is None or not isinstance(callee.node, cst.FunctionDef) or not isinstance(target, cst.Tuple):
+    callee = script.callee(value) if isinstance(value, syntax.Call) else None
+    if callee is None or not isinstance(callee.node, syntax.FunctionDef) or not isinstance(target, syntax.Tuple):
         return False
     index = next((i for i, element in enumerate(target.elements) if element.value is name), None)
     results = list(returned(callee))
     return index is not None and all(
-        isinstance(result, cst.Tuple)
+        isinstance(result, syntax.Tuple)
         and index < len(result.elements)
         and _is_full(callee.script, result.elements[index].value)
         for result in results
     )
 
 
-def _assigned(script: Script, statement: cst.CSTNode) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
+def _assigned(script: Script, statement: syntax.Node) -> Iterator[tuple[syntax.BaseExpression, syntax.BaseExpression]]:
     """The targets in a statement, each with its value."""
-    for assign in script.source.inside(statement, cst.Assign):
+    for assign in script.source.inside(statement, syntax.Assign):
         yield from ((target.target, assign.value) for target in assign.targets)
-    for noted in script.source.inside(statement, cst.AnnAssign):
+    for noted in script.source.inside(statement, syntax.AnnAssign):
         if noted.value is not None:
             yield noted.target, noted.value
-    for named in script.source.inside(statement, cst.NamedExpr):
+    for named in script.source.inside(statement, syntax.NamedExpr):
         yield named.target, named.value
 
 
-def _is_under_autocast(script: Script, node: cst.CSTNode) -> bool:
+def _is_under_autocast(script: Script, node: syntax.Node) -> bool:
     return any(
-        isinstance(up, cst.With) and any(script.is_call_to(item.item, *library.AUTOCASTS) for item in up.items)
+        isinstance(up, syntax.With) and any(script.is_call_to(item.item, *library.AUTOCASTS) for item in up.items)
         for up in script.source.ancestors(node)
     )
 
 
-def _casts(script: Script, call: cst.Call) -> bool:
+def _casts(script: Script, call: syntax.Call) -> bool:
     """Whether ``x.to(...)`` is told a dtype, and not only a device."""
     return any(script.roles.calls.is_dtype(arg.value) or script.text(arg.value).endswith(".dtype") for arg in call.args)
 
 
-def _casts_to_full(script: Script, call: cst.Call) -> bool:
+def _casts_to_full(script: Script, call: syntax.Call) -> bool:
     """Whether ``x.to(...)``, ``x.type(...)`` or ``x.type_as(...)`` casts to what is not named as half precision."""
-    method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+    method = call.func.attr.value if isinstance(call.func, syntax.Attribute) else ""
     is_cast = method in ("type", "type_as") or (method == "to" and _casts(script, call))
     return is_cast and not any("16" in script.text(arg.value) or "half" in script.text(arg.value) for arg in call.args)
 
 
-def _is_of_metric(script: Script, call: cst.Call, name: str | None) -> bool:
+def _is_of_metric(script: Script, call: syntax.Call, name: str | None) -> bool:
     """Whether a call is one of a metric of a library's."""
-    held = call.func.value if isinstance(call.func, cst.Attribute) else call.func
+    held = call.func.value if isinstance(call.func, syntax.Attribute) else call.func
     made = script.value(held).made
     names = (name or "", (made.script.name(made.call.func) or "") if made is not None else "")
     return any(each.startswith(_METRICS) for each in names)

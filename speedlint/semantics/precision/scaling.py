@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-import libcst as cst
-
 from speedlint import edits
 from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
 from speedlint.rule import Edit
 from speedlint.semantics import library
 from speedlint.semantics.names import Kind
@@ -31,17 +30,17 @@ from speedlint.semantics.terms import Definition, Role
 from speedlint.semantics.training import roots
 
 _NAMES = ("scaler", "grad_scaler", "amp_scaler")
-_LOOPS = (cst.For, cst.While)
-_SUITES = (cst.IndentedBlock, cst.Module)
+_LOOPS = (syntax.For, syntax.While)
+_SUITES = (syntax.IndentedBlock, syntax.Module)
 
 
-def enabled_as(script: Script, autocast: cst.Call, at: cst.CSTNode) -> str:
+def enabled_as(script: Script, autocast: syntax.Call, at: syntax.Node) -> str:
     """What makes a scaler at ``at`` enabled when an autocast is; empty where it always is."""
     old = script.name(autocast.func) == "torch.cuda.amp.autocast"
     enabled = script.argument(autocast, "enabled", 0 if old else 2)
     if enabled is None:
         return ""
-    if not isinstance(enabled, (cst.Name, cst.Attribute)) or not is_visible(script, enabled, at):
+    if not isinstance(enabled, (syntax.Name, syntax.Attribute)) or not is_visible(script, enabled, at):
         raise CannotEdit("whether autocast is enabled is decided out of the scaler's sight")
     return "" if script.text(enabled) == "True" else script.text(enabled)
 
@@ -57,7 +56,7 @@ class Scaling:
     edits: tuple[Edit, ...]
 
 
-def scaling(step: Step, autocast: cst.Call | None = None) -> Scaling:
+def scaling(step: Step, autocast: syntax.Call | None = None) -> Scaling:
     """Makes a scaler beside the optimizer, and scales, unscales, steps, updates, saves and loads with it.
 
     It is enabled where ``autocast``, the one that is there already, is.
@@ -65,7 +64,7 @@ def scaling(step: Step, autocast: cst.Call | None = None) -> Scaling:
     script, source = step.script, step.script.source
     refuse_gradient_work(step)
     call = _only_step(step)
-    assert isinstance(call.func, cst.Attribute)
+    assert isinstance(call.func, syntax.Attribute)
     optimizer = call.func.value
     made_after = _where_made(step, optimizer)
     scaler = _free_name(step, optimizer)
@@ -96,7 +95,7 @@ def _constructor(script: Script, condition: str) -> tuple[str, tuple[Edit, ...]]
     return f"{name}({enabled})", imports
 
 
-def _only_step(step: Step) -> cst.Call:
+def _only_step(step: Step) -> syntax.Call:
     script, steps = step.script, step.optimizer_steps()
     if not steps:
         raise CannotEdit("the optimizer's step is not in the function of the backward pass")
@@ -104,41 +103,41 @@ def _only_step(step: Step) -> cst.Call:
         raise CannotEdit("the step has several optimizer steps")
     if steps[0].args:
         raise CannotEdit(f"`{script.text(steps[0])}` is given a closure")
-    if not isinstance(script.source.parents[steps[0]], cst.Expr):
+    if not isinstance(script.source.parents[steps[0]], syntax.Expr):
         raise CannotEdit(f"the result of `{script.text(steps[0])}` is used")
     return steps[0]
 
 
-def _free_name(step: Step, optimizer: cst.BaseExpression) -> str:
+def _free_name(step: Step, optimizer: syntax.BaseExpression) -> str:
     """The name of the scaler beside an optimizer: another one for each optimizer of a scope or class."""
     script, home = step.script, _home(step.script, optimizer)
-    taken = {name.value for name in script.source.of(cst.Name)}
+    taken = {name.value for name in script.source.of(syntax.Name)}
     free = (name for name in (*_NAMES, *(f"{_NAMES[0]}_{number}" for number in range(1, 100))) if name not in taken)
     calls = [call for each in training_steps(script) for call in each.optimizer_steps()]
-    stepped = [call.func.value for call in calls if isinstance(call.func, cst.Attribute)]
+    stepped = [call.func.value for call in calls if isinstance(call.func, syntax.Attribute)]
     beside = [each for each in stepped if script.role(each) is Role.OPTIMIZER and _home(script, each) is home]
     named = list(dict.fromkeys(script.text(each) for each in beside))
     own = script.text(optimizer)
     name = next(islice(free, named.index(own) if own in named else len(named), None), None)
     if name is None:
         raise CannotEdit("the names for a scaler are taken")
-    return f"self.{name}" if isinstance(optimizer, cst.Attribute) else name
+    return f"self.{name}" if isinstance(optimizer, syntax.Attribute) else name
 
 
-def _home(script: Script, optimizer: cst.BaseExpression) -> object:
+def _home(script: Script, optimizer: syntax.BaseExpression) -> object:
     """The scope of a variable, or the class whose attribute it is."""
-    if isinstance(optimizer, cst.Name):
+    if isinstance(optimizer, syntax.Name):
         return script.names.scope(optimizer).lookup(optimizer.value)
     function = script.function(optimizer)
     return script.names.owner(function) if function is not None else None
 
 
-def _where_made(step: Step, optimizer: cst.BaseExpression) -> cst.CSTNode:
+def _where_made(step: Step, optimizer: syntax.BaseExpression) -> syntax.Node:
     """The statement after which the scaler is made: the one that makes the optimizer, or all branches that do."""
     script, source = step.script, step.script.source
-    if isinstance(optimizer, cst.Attribute):
+    if isinstance(optimizer, syntax.Attribute):
         return _made_on_self(step, optimizer)
-    if not isinstance(optimizer, cst.Name):
+    if not isinstance(optimizer, syntax.Name):
         raise CannotEdit("where the optimizer is made is out of sight")
     bindings = script.names.reaching(optimizer)
     if any(binding.kind is Kind.PARAMETER for binding in bindings):
@@ -159,7 +158,7 @@ def _where_made(step: Step, optimizer: cst.BaseExpression) -> cst.CSTNode:
     return child
 
 
-def _is_torch_optimizer(script: Script, value: cst.BaseExpression) -> bool:
+def _is_torch_optimizer(script: Script, value: syntax.BaseExpression) -> bool:
     """Whether an optimizer is one of torch's.
 
     Raises CannotEdit for a fused SGD with momentum: where a scaler skips the first step, its momentum is never set.
@@ -175,18 +174,18 @@ def _is_torch_optimizer(script: Script, value: cst.BaseExpression) -> bool:
     )
 
 
-def _refuse_repeated(step: Step, statement: cst.CSTNode) -> None:
+def _refuse_repeated(step: Step, statement: syntax.Node) -> None:
     """Raises where the optimizer is made anew each epoch."""
     loops = [up for up in step.script.source.ancestors(step.backward) if isinstance(up, _LOOPS)]
     if any(step.script.source.contains(loop, statement) for loop in loops[:2]):
         raise CannotEdit("the optimizer is made in the training loop, so the scaler would start anew")
 
 
-def _made_on_self(step: Step, optimizer: cst.Attribute) -> cst.CSTNode:
+def _made_on_self(step: Step, optimizer: syntax.Attribute) -> syntax.Node:
     script = step.script
     function = script.function(step.backward)
     owner = script.names.owner(function) if function is not None else None
-    is_own = isinstance(optimizer.value, cst.Name) and optimizer.value.value == "self"
+    is_own = isinstance(optimizer.value, syntax.Name) and optimizer.value.value == "self"
     if owner is None or not is_own:
         raise CannotEdit("where the optimizer is made is out of sight")
     made = list(script.roles.self_assignments(Definition(script, owner), optimizer.attr.value))
@@ -203,7 +202,7 @@ def _made_on_self(step: Step, optimizer: cst.Attribute) -> cst.CSTNode:
 
 
 def unscale_edits(
-    script: Script, backward: cst.Call, clips: list[cst.Call], scaler: str, optimizer_step: cst.Call, optimizer: str
+    script: Script, backward: syntax.Call, clips: list[syntax.Call], scaler: str, optimizer_step: syntax.Call, optimizer: str
 ) -> tuple[Edit, ...]:
     """Unscales the gradients before they are clipped, once for each optimizer step."""
     source = script.source
@@ -220,22 +219,23 @@ def unscale_edits(
     return (edits.insert_before(source, child, [f"{scaler}.unscale_({optimizer})"]),)
 
 
-def scaled_clips(backward: cst.Call, script: Script) -> tuple[cst.Call, str, list[cst.Call]] | None:
+def scaled_clips(backward: syntax.Call, script: Script) -> tuple[syntax.Call, str, list[syntax.Call]] | None:
     """The first clipping of gradients that ``scaler.scale(loss).backward()`` left scaled, the scaler, and its step calls."""
     match backward:
-        case cst.Call(
-            func=cst.Attribute(
-                value=cst.Call(func=cst.Attribute(value=scaler, attr=cst.Name("scale"))), attr=cst.Name("backward")
+        case syntax.Call(
+            func=syntax.Attribute(
+                value=syntax.Call(func=syntax.Attribute(value=scaler, attr=syntax.Name("scale"))),
+                attr=syntax.Name("backward"),
             )
         ) if script.role(scaler) is Role.SCALER:
             pass
         case _:
             return None
     function = script.function(backward)
-    around: cst.CSTNode = function if function is not None else script.source.module
-    calls = [call for call in script.source.inside(around, cst.Call) if script.function(call) is function]
+    around: syntax.Node = function if function is not None else script.source.module
+    calls = [call for call in script.source.inside(around, syntax.Call) if script.function(call) is function]
     order = script.source.order
-    unscaled = [call for call in calls if isinstance(call.func, cst.Attribute) and call.func.attr.value == "unscale_"]
+    unscaled = [call for call in calls if isinstance(call.func, syntax.Attribute) and call.func.attr.value == "unscale_"]
     clips = [call for call in calls if script.name(call.func) in CLIPS and order[call] > order[backward]]
     later = [call for call in calls if _is_scaled_backward(script, call) and order[call] > order[backward]]
     clips = [clip for clip in clips if not any(order[other] < order[clip] for other in later)]
@@ -245,7 +245,7 @@ def scaled_clips(backward: cst.Call, script: Script) -> tuple[cst.Call, str, lis
     steps = [
         call
         for call in calls
-        if isinstance(call.func, cst.Attribute)
+        if isinstance(call.func, syntax.Attribute)
         and call.func.attr.value == "step"
         and script.text(call.func.value) == text
         and order[call] > order[backward]
@@ -253,17 +253,19 @@ def scaled_clips(backward: cst.Call, script: Script) -> tuple[cst.Call, str, lis
     return clips[0], text, steps
 
 
-def _is_scaled_backward(script: Script, call: cst.Call) -> bool:
-    return isinstance(call.func, cst.Attribute) and call.func.attr.value == "backward" and "scale(" in script.text(call.func)
+def _is_scaled_backward(script: Script, call: syntax.Call) -> bool:
+    return (
+        isinstance(call.func, syntax.Attribute) and call.func.attr.value == "backward" and "scale(" in script.text(call.func)
+    )
 
 
-def _calls_unscale(script: Script, calls: list[cst.Call]) -> bool:
+def _calls_unscale(script: Script, calls: list[syntax.Call]) -> bool:
     """Whether a first-party function that is called there unscales."""
     for call in calls:
         callee = script.callee(call)
         if callee is not None:
-            inner = (c.func for c in callee.script.source.inside(callee.node, cst.Call))
-            if any(isinstance(func, cst.Attribute) and func.attr.value == "unscale_" for func in inner):
+            inner = (c.func for c in callee.script.source.inside(callee.node, syntax.Call))
+            if any(isinstance(func, syntax.Attribute) and func.attr.value == "unscale_" for func in inner):
                 return True
     return False
 
@@ -271,14 +273,14 @@ def _calls_unscale(script: Script, calls: list[cst.Call]) -> bool:
 # Checkpoints
 
 
-def _checkpoint_edits(step: Step, optimizer: cst.BaseExpression, scaler: str, made: cst.CSTNode) -> Iterator[Edit]:
+def _checkpoint_edits(step: Step, optimizer: syntax.BaseExpression, scaler: str, made: syntax.Node) -> Iterator[Edit]:
     script = step.script
     for other in script.program.others(script, b"state_dict"):
         for call in other.method_calls("state_dict", "load_state_dict"):
-            if isinstance(call.func, cst.Attribute) and other.role(call.func.value) is Role.OPTIMIZER:
+            if isinstance(call.func, syntax.Attribute) and other.role(call.func.value) is Role.OPTIMIZER:
                 raise CannotEdit(f"{other.path.name} saves or loads the optimizer's state, and must do so with the scaler's")
     for call in script.method_calls("state_dict", "load_state_dict"):
-        assert isinstance(call.func, cst.Attribute)
+        assert isinstance(call.func, syntax.Attribute)
         if script.role(call.func.value) is not Role.OPTIMIZER or _is_another(script, call.func.value, optimizer):
             continue
         if script.text(call.func.value) != script.text(optimizer) or not _sees(script, optimizer, call, made):
@@ -286,16 +288,16 @@ def _checkpoint_edits(step: Step, optimizer: cst.BaseExpression, scaler: str, ma
         yield _saved(script, call, scaler) if call.func.attr.value == "state_dict" else _loaded(script, call, scaler)
 
 
-def _is_another(script: Script, left: cst.BaseExpression, right: cst.BaseExpression) -> bool:
+def _is_another(script: Script, left: syntax.BaseExpression, right: syntax.BaseExpression) -> bool:
     """Whether two expressions are optimizers that different calls make, for certain."""
     first, second = roots(script, left), roots(script, right)
-    made = all(isinstance(node, cst.Call) for _, node in (*first, *second))
+    made = all(isinstance(node, syntax.Call) for _, node in (*first, *second))
     return bool(first) and made and not {id(node) for _, node in first} & {id(node) for _, node in second}
 
 
-def _sees(script: Script, optimizer: cst.BaseExpression, call: cst.Call, made: cst.CSTNode) -> bool:
+def _sees(script: Script, optimizer: syntax.BaseExpression, call: syntax.Call, made: syntax.Node) -> bool:
     """Whether the call stands where the scaler that is made after ``made`` is bound."""
-    if isinstance(optimizer, cst.Attribute):
+    if isinstance(optimizer, syntax.Attribute):
         later = script.function(call) is not script.function(made)
         return same_class(script, call, made) and (later or script.source.order[call] > script.source.order[made])
     here = script.function(call)
@@ -304,9 +306,13 @@ def _sees(script: Script, optimizer: cst.BaseExpression, call: cst.Call, made: c
     return script.function(made) is here and script.source.order[call] > script.source.order[made]
 
 
-def _saved(script: Script, call: cst.Call, scaler: str) -> Edit:
+def _saved(script: Script, call: syntax.Call, scaler: str) -> Edit:
     entry = script.source.parents[call]
-    if not isinstance(entry, cst.DictElement) or entry.value is not call or not isinstance(entry.key, cst.SimpleString):
+    if (
+        not isinstance(entry, syntax.DictElement)
+        or entry.value is not call
+        or not isinstance(entry.key, syntax.SimpleString)
+    ):
         raise CannotEdit("the optimizer's state is not saved in a dict literal")
     span = script.source.span(call)
     line = script.source.position(script.source.span(entry).start)[0]
@@ -323,11 +329,13 @@ def _key(scaler: str) -> str:
     return scaler.rpartition(".")[2]
 
 
-def _loaded(script: Script, call: cst.Call, scaler: str) -> Edit:
+def _loaded(script: Script, call: syntax.Call, scaler: str) -> Edit:
     match call.args:
         case [
-            cst.Arg(
-                value=cst.Subscript(value=cst.Name() as saved, slice=[cst.SubscriptElement(cst.Index(cst.SimpleString()))])
+            syntax.Arg(
+                value=syntax.Subscript(
+                    value=syntax.Name() as saved, slice=[syntax.SubscriptElement(syntax.Index(syntax.SimpleString()))]
+                )
             )
         ]:
             key = _key(scaler)

@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import libcst as cst
-
 from speedlint import edits
 from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
 from speedlint.rule import Edit
 from speedlint.semantics import library
 from speedlint.semantics.data.loader_settings import label
@@ -35,7 +34,7 @@ class Switch:
     """
 
     script: Script
-    call: cst.Call
+    call: syntax.Call
     setting: Constant
 
 
@@ -44,7 +43,7 @@ def amp_off(script: Script) -> Iterator[Switch]:
 
     The setting has to be named for mixed precision: an option, field, key, parameter or variable.
     """
-    found: dict[cst.CSTNode, Switch] = {}
+    found: dict[syntax.Node, Switch] = {}
     for place in script.everywhere(b"autocast", b"mixed_precision", b"apex"):
         for call in place.calls(*library.AUTOCASTS, *library.ACCELERATORS, _APEX):
             if place.is_call_to(call, *library.ACCELERATORS) and accelerated.asked_for(place, call) is None:
@@ -69,62 +68,62 @@ def _called(setting: Constant) -> str:
     """What a setting is called."""
     if setting.entry is not None:
         return setting.entry.key
-    if isinstance(setting.node, cst.Call):
+    if isinstance(setting.node, syntax.Call):
         return " ".join(setting.script.text(arg) for arg in setting.node.args if arg.keyword is None)
     return label(setting.script, setting.node)
 
 
-def _condition(script: Script, call: cst.Call) -> cst.BaseExpression | None:
+def _condition(script: Script, call: syntax.Call) -> syntax.BaseExpression | None:
     """What a call takes effect under: its ``enabled``, or the condition around it; None where it always does."""
     if script.is_call_to(call, *library.ACCELERATORS):
         return _asked_for(script, call)
     enabled = script.argument(call, "enabled", _ENABLED.get(script.name(call.func) or ""))
     if enabled is not None and script.text(enabled) != "True":
         return enabled
-    child: cst.CSTNode = call
+    child: syntax.Node = call
     for up in script.source.ancestors(call):
-        if isinstance(up, (cst.If, cst.IfExp)) and child is up.body:
+        if isinstance(up, (syntax.If, syntax.IfExp)) and child is up.body:
             return up.test
-        if isinstance(up, cst.IndentedBlock) and (left := _left_unless(up, child)) is not None:
+        if isinstance(up, syntax.IndentedBlock) and (left := _left_unless(up, child)) is not None:
             return left
-        if isinstance(up, cst.FunctionDef):
+        if isinstance(up, syntax.FunctionDef):
             return None
         child = up
     return None
 
 
-def _asked_for(script: Script, accelerator: cst.Call) -> cst.BaseExpression | None:
+def _asked_for(script: Script, accelerator: syntax.Call) -> syntax.BaseExpression | None:
     """``half`` of ``Accelerator(mixed_precision="fp16" if half else "no")``."""
     match accelerated.asked_for(script, accelerator):
-        case cst.IfExp(test=test, orelse=cst.SimpleString() as otherwise) if otherwise.evaluated_value == "no":
+        case syntax.IfExp(test=test, orelse=syntax.SimpleString() as otherwise) if otherwise.evaluated_value == "no":
             return test
     return None
 
 
-def _left_unless(block: cst.IndentedBlock, child: cst.CSTNode) -> cst.BaseExpression | None:
+def _left_unless(block: syntax.IndentedBlock, child: syntax.Node) -> syntax.BaseExpression | None:
     """``enabled`` where ``if not enabled: return ...`` stands above a statement in its block."""
     for statement in block.body:
         match statement:
             case _ if statement is child:
                 return None
-            case cst.If(
-                test=cst.UnaryOperation(operator=cst.Not(), expression=asked),
-                body=cst.IndentedBlock(body=[*_, cst.SimpleStatementLine(body=[*_, cst.Return()])]),
+            case syntax.If(
+                test=syntax.UnaryOperation(operator=syntax.Not(), expression=asked),
+                body=syntax.IndentedBlock(body=[*_, syntax.SimpleStatementLine(body=[*_, syntax.Return()])]),
                 orelse=None,
             ):
                 return asked
     return None
 
 
-def _deciding(script: Script, test: cst.BaseExpression) -> list[Constant]:
+def _deciding(script: Script, test: syntax.BaseExpression) -> list[Constant]:
     """The settings that a condition hangs on, written elsewhere, one for each program: also for ``scaler is not None``."""
     match test:
-        case cst.BooleanOperation(operator=cst.Or()):
+        case syntax.BooleanOperation(operator=syntax.Or()):
             return []
-        case cst.Comparison(left=cst.Name() as name, comparisons=[cst.ComparisonTarget(operator=cst.IsNot())]):
+        case syntax.Comparison(left=syntax.Name() as name, comparisons=[syntax.ComparisonTarget(operator=syntax.IsNot())]):
             bound = [binding.value for binding in script.names.reaching(name) if binding.kind is Kind.ASSIGN]
             made = list(script.roles.origins(name)) or [(script, value) for value in bound if value is not None]
-            chosen = [(place, value) for place, value in made if isinstance(value, cst.IfExp)]
+            chosen = [(place, value) for place, value in made if isinstance(value, syntax.IfExp)]
             return [setting for place, value in chosen for setting in _deciding(place, value.test)]
     known = script.constant(test)
     return [known] if known is not None and known.node is not test else []
@@ -140,11 +139,11 @@ def turned_on(switch: Switch) -> tuple[Edit, ...]:
     script, node = setting.script, setting.node
     if setting.entry is not None:
         raise CannotEdit(f"it is set in {setting.entry.path.name}, line {setting.entry.line}: write `true` there")
-    if isinstance(node, cst.Call):
+    if isinstance(node, syntax.Call):
         return _option_on(script, node)
-    if isinstance(node, cst.BaseExpression) and script.text(node) in _TRUE:
-        option = script.source.enclosing(node, cst.Call)
-        if isinstance(option, cst.Call) and _is_option(option):
+    if isinstance(node, syntax.BaseExpression) and script.text(node) in _TRUE:
+        option = script.source.enclosing(node, syntax.Call)
+        if isinstance(option, syntax.Call) and _is_option(option):
             kind = script.argument(option, "type")
             if kind is not None and script.name(kind) == "bool":
                 raise CannotEdit("`type=bool` takes any text for True, so that nothing could turn it off")
@@ -154,11 +153,11 @@ def turned_on(switch: Switch) -> tuple[Edit, ...]:
     raise CannotEdit("its default is not written as False")
 
 
-def _is_option(call: cst.Call) -> bool:
-    return isinstance(call.func, cst.Attribute) and call.func.attr.value == "add_argument"
+def _is_option(call: syntax.Call) -> bool:
+    return isinstance(call.func, syntax.Attribute) and call.func.attr.value == "add_argument"
 
 
-def _option_on(script: Script, option: cst.Call) -> tuple[Edit, ...]:
+def _option_on(script: Script, option: syntax.Call) -> tuple[Edit, ...]:
     """``action="store_true"`` becomes an option that is on, with a ``--no-...`` to turn it off."""
     action = next((arg.value for arg in option.args if arg.keyword is not None and arg.keyword.value == "action"), None)
     known = script.constant(action) if action is not None else None

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics.script import Script
 
 _BACKENDS = "torch.backends."
@@ -35,12 +34,12 @@ class Setting:
     """
 
     script: Script
-    node: cst.CSTNode
+    node: syntax.Node
     covers: frozenset[str]
     tf32: bool | None
 
 
-def new_setting(script: Script, assign: cst.Assign) -> Setting | None:
+def new_setting(script: Script, assign: syntax.Assign) -> Setting | None:
     """What an assignment to one of the `fp32_precision` sets; None for any other."""
     if len(assign.targets) != 1:
         return None
@@ -51,7 +50,7 @@ def new_setting(script: Script, assign: cst.Assign) -> Setting | None:
 def old_settings(script: Script) -> Iterator[Setting]:
     """The places of the program that set a precision as it was done before."""
     for place in script.everywhere(*_MARKS):
-        for assign in place.source.of(cst.Assign):
+        for assign in place.source.of(syntax.Assign):
             for target in assign.targets:
                 name = (place.name(target.target) or "").removeprefix(_BACKENDS)
                 if name in _OLD:
@@ -61,22 +60,22 @@ def old_settings(script: Script) -> Iterator[Setting]:
                 yield Setting(place, call, frozenset({"matmul"}), _meaning(place, call.args[0].value))
 
 
-def old_reads(script: Script, after: Setting) -> Iterator[cst.BaseExpression]:
+def old_reads(script: Script, after: Setting) -> Iterator[syntax.BaseExpression]:
     """The reads of the old settings of matrix products that run after a new one, in the same function."""
     source, function = script.source, script.function(after.node)
-    reads: list[cst.BaseExpression] = list(script.calls(_GETTER))
-    for node in source.of(cst.Attribute):
-        written = isinstance(source.parents[node], (cst.AssignTarget, cst.Attribute))
+    reads: list[syntax.BaseExpression] = list(script.calls(_GETTER))
+    for node in source.of(syntax.Attribute):
+        written = isinstance(source.parents[node], (syntax.AssignTarget, syntax.Attribute))
         if node.attr.value == "allow_tf32" and not written and script.name(node) == f"{_BACKENDS}cuda.matmul.allow_tf32":
             reads.append(node)
     block = source.parents[source.statement(after.node)]
     for read in reads:
         is_later = source.order[read] > source.order[after.node] and source.contains(block, read)
-        if is_later and script.function(read) is function and source.enclosing(read, cst.Try) is None:
+        if is_later and script.function(read) is function and source.enclosing(read, syntax.Try) is None:
             yield read
 
 
-def _meaning(script: Script, value: cst.BaseExpression) -> bool | None:
+def _meaning(script: Script, value: syntax.BaseExpression) -> bool | None:
     known = script.constant(value)
     return _MEANS.get(known.value) if known is not None and isinstance(known.value, (str, bool)) else None
 
@@ -88,13 +87,13 @@ def may_exclude(one: Setting, other: Setting) -> bool:
 
 def _asks(setting: Setting) -> bool:
     script, source = setting.script, setting.script.source
-    if source.enclosing(setting.node, cst.Try) is not None:
+    if source.enclosing(setting.node, syntax.Try) is not None:
         return True
     function = script.function(setting.node)
-    around: cst.CSTNode = function if function is not None else source.module
-    for kind in (cst.Name, cst.Attribute):
+    around: syntax.Node = function if function is not None else source.module
+    for kind in (syntax.Name, syntax.Attribute):
         for node in source.inside(around, kind):
-            if script.name(node) in _ASKS or (isinstance(node, cst.Name) and "version" in node.value.lower()):
+            if script.name(node) in _ASKS or (isinstance(node, syntax.Name) and "version" in node.value.lower()):
                 return True
     return False
 

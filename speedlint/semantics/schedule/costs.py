@@ -6,8 +6,7 @@ import enum
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics.loops import Does, Loop
 from speedlint.semantics.names import Kind as NameKind
 from speedlint.semantics.script import Script
@@ -57,10 +56,10 @@ class Cost:
 
     kind: Kind
     script: Script
-    node: cst.CSTNode
+    node: syntax.Node
 
 
-def of_call(script: Script, call: cst.Call) -> list[Cost]:
+def of_call(script: Script, call: syntax.Call) -> list[Cost]:
     """What a call makes, itself or through the first-party functions it calls, without what runs there now and then."""
     own = _own(script, call)
     if own is not None:
@@ -71,17 +70,17 @@ def of_call(script: Script, call: cst.Call) -> list[Cost]:
 
 def _of_function(function: Definition, depth: int) -> list[Cost]:
     script, node = function.script, function.node
-    if not isinstance(node, cst.FunctionDef):
+    if not isinstance(node, syntax.FunctionDef):
         return []
     return script.once(("costs", node, depth), lambda: list(_find(script, node, depth)), [])
 
 
-def _find(script: Script, function: cst.FunctionDef, depth: int) -> Iterator[Cost]:
+def _find(script: Script, function: syntax.FunctionDef, depth: int) -> Iterator[Cost]:
     does = script.loops.function_does(function)
     if does & (Does.TRAINS | Does.BACKWARD | Does.OPTIMIZER_STEP | Does.EVALUATES):
         return
     found: list[Cost] = []
-    for call in script.source.inside(function.body, cst.Call):
+    for call in script.source.inside(function.body, syntax.Call):
         if script.function(call) is not function or _is_thinned(script, call, function):
             continue
         own = _own(script, call)
@@ -93,14 +92,14 @@ def _find(script: Script, function: cst.FunctionDef, depth: int) -> Iterator[Cos
     if pairs is not None:
         found.append(Cost(Kind.PAIRS, script, pairs))
     is_cloud = any(
-        isinstance(call.func, cst.Attribute) and call.func.attr.value in _CLOUD_METHODS
-        for call in script.source.inside(function.body, cst.Call)
+        isinstance(call.func, syntax.Attribute) and call.func.attr.value in _CLOUD_METHODS
+        for call in script.source.inside(function.body, syntax.Call)
     )
     for cost in found:
         yield Cost(Kind.CLOUD, cost.script, cost.node) if is_cloud and cost.kind is Kind.FIGURE else cost
 
 
-def _own(script: Script, call: cst.Call) -> Kind | None:
+def _own(script: Script, call: syntax.Call) -> Kind | None:
     """What a call of a library makes."""
     name = script.name(call.func)
     if name is not None:
@@ -113,7 +112,7 @@ def _own(script: Script, call: cst.Call) -> Kind | None:
         if name == "torch.save":
             return Kind.CHECKPOINT if call.args and _holds_model(script, call.args[0].value) else None
         return Kind.FIGURE if name in _FIGURES else None
-    if not isinstance(call.func, cst.Attribute) or script.callee(call) is not None:
+    if not isinstance(call.func, syntax.Attribute) or script.callee(call) is not None:
         return None
     method = call.func.attr.value
     if method == "save_pretrained":
@@ -123,16 +122,16 @@ def _own(script: Script, call: cst.Call) -> Kind | None:
     return Kind.FIGURE if method in _FIGURE_METHODS else None
 
 
-def _holds_model(script: Script, saved: cst.BaseExpression, depth: int = 0) -> bool:
+def _holds_model(script: Script, saved: syntax.BaseExpression, depth: int = 0) -> bool:
     """Whether what is saved is, or holds, a module or its state."""
     if script.role(saved) is Role.MODULE:
         return True
-    for call in script.source.inside(saved, cst.Call):
-        if isinstance(call.func, cst.Attribute) and call.func.attr.value == "state_dict":
+    for call in script.source.inside(saved, syntax.Call):
+        if isinstance(call.func, syntax.Attribute) and call.func.attr.value == "state_dict":
             return True
-    if isinstance(saved, cst.Dict):
+    if isinstance(saved, syntax.Dict):
         return any(script.role(each.value) is Role.MODULE for each in saved.elements)
-    if not isinstance(saved, cst.Name) or depth > 2:
+    if not isinstance(saved, syntax.Name) or depth > 2:
         return False
     assigned = (one for one in script.names.reaching(saved) if one.kind is NameKind.ASSIGN and not one.path)
     return any(one.value is not None and _holds_model(script, one.value, depth + 1) for one in assigned)
@@ -143,45 +142,47 @@ def is_repeated(script: Script, cost: Cost) -> bool:
     loop = parameter_loop(script, cost.node) if cost.kind is Kind.HISTOGRAMS else None
     if loop is None:
         return False
-    first = next(call for call in script.source.inside(loop.body, cst.Call) if _own(script, call) is Kind.HISTOGRAMS)
+    first = next(call for call in script.source.inside(loop.body, syntax.Call) if _own(script, call) is Kind.HISTOGRAMS)
     return first is not cost.node
 
 
-def only_makes_histograms(script: Script, loop: cst.For) -> bool:
+def only_makes_histograms(script: Script, loop: syntax.For) -> bool:
     """Whether all that a loop does is to make histograms."""
     for line in loop.body.body:
         match line:
-            case cst.SimpleStatementLine(body=[cst.Expr(value=cst.Call() as call)]) if _own(script, call) is Kind.HISTOGRAMS:
+            case syntax.SimpleStatementLine(body=[syntax.Expr(value=syntax.Call() as call)]) if (
+                _own(script, call) is Kind.HISTOGRAMS
+            ):
                 continue
         return False
     return loop.orelse is None
 
 
-def _is_of_each_parameter(script: Script, call: cst.Call) -> bool:
+def _is_of_each_parameter(script: Script, call: syntax.Call) -> bool:
     return parameter_loop(script, call) is not None
 
 
-def parameter_loop(script: Script, call: cst.CSTNode) -> cst.For | None:
+def parameter_loop(script: Script, call: syntax.Node) -> syntax.For | None:
     """The loop over a model's parameters around a call."""
     for up in script.source.ancestors(call):
-        if isinstance(up, cst.FunctionDef):
+        if isinstance(up, syntax.FunctionDef):
             return None
-        if isinstance(up, cst.For):
-            walked = (inner.func for inner in script.source.inside(up.iter, cst.Call))
-            if any(isinstance(func, cst.Attribute) and func.attr.value.endswith("parameters") for func in walked):
+        if isinstance(up, syntax.For):
+            walked = (inner.func for inner in script.source.inside(up.iter, syntax.Call))
+            if any(isinstance(func, syntax.Attribute) and func.attr.value.endswith("parameters") for func in walked):
                 return up
     return None
 
 
-def _is_thinned(script: Script, node: cst.CSTNode, function: cst.FunctionDef) -> bool:
+def _is_thinned(script: Script, node: syntax.Node, function: syntax.FunctionDef) -> bool:
     """Whether a condition within the function lets the node run now and then only, or is known not to hold."""
-    child: cst.CSTNode = node
+    child: syntax.Node = node
     for up in script.source.ancestors(node):
         if up is function:
             return False
         if script.loops.guards.limit(up, child) < Frequency.STEP:
             return True
-        if isinstance(up, cst.If) and child is up.body:
+        if isinstance(up, syntax.If) and child is up.body:
             known = script.constant(up.test)
             if known is not None and not known.value:
                 return True
@@ -192,38 +193,38 @@ def _is_thinned(script: Script, node: cst.CSTNode, function: cst.FunctionDef) ->
 # Metrics written out
 
 
-def _pairs_by_hand(script: Script, function: cst.FunctionDef) -> cst.CSTNode | None:
+def _pairs_by_hand(script: Script, function: syntax.FunctionDef) -> syntax.Node | None:
     """Where a function compares all samples of an array with all others: ``x @ x.T``, or reductions for each sample."""
-    for product in script.source.inside(function.body, cst.BinaryOperation):
-        if isinstance(product.operator, cst.MatrixMultiply) and _is_transposed(script, product):
+    for product in script.source.inside(function.body, syntax.BinaryOperation):
+        if isinstance(product.operator, syntax.MatrixMultiply) and _is_transposed(script, product):
             return product
-    for loop in script.source.inside(function.body, cst.For):
+    for loop in script.source.inside(function.body, syntax.For):
         if _is_over_samples(script, loop) and _reduces_arrays(script, loop):
             return loop
     return None
 
 
-def _is_transposed(script: Script, product: cst.BinaryOperation) -> bool:
+def _is_transposed(script: Script, product: syntax.BinaryOperation) -> bool:
     match product.right:
-        case cst.Attribute(value=base, attr=cst.Name(value="T")):
+        case syntax.Attribute(value=base, attr=syntax.Name(value="T")):
             pass
-        case cst.Call(func=cst.Attribute(value=base, attr=cst.Name(value="transpose"))):
+        case syntax.Call(func=syntax.Attribute(value=base, attr=syntax.Name(value="transpose"))):
             pass
         case _:
             return False
-    left = product.left.right if isinstance(product.left, cst.BinaryOperation) else product.left
+    left = product.left.right if isinstance(product.left, syntax.BinaryOperation) else product.left
     return script.text(base) == script.text(left) and _is_on_host(script, base)
 
 
-def _is_over_samples(script: Script, loop: cst.For) -> bool:
+def _is_over_samples(script: Script, loop: syntax.For) -> bool:
     """Whether a loop counts the elements of an array: ``for i in range(len(labels))``."""
     match loop.iter:
-        case cst.Call(args=[cst.Arg(value=cst.Call(func=cst.Name("len"), args=[cst.Arg(value=counted)]))]):
+        case syntax.Call(args=[syntax.Arg(value=syntax.Call(func=syntax.Name("len"), args=[syntax.Arg(value=counted)]))]):
             return script.name(loop.iter.func) == "range" and _is_on_host(script, counted)
     return False
 
 
-def _is_on_host(script: Script, array: cst.BaseExpression) -> bool:
+def _is_on_host(script: Script, array: syntax.BaseExpression) -> bool:
     """Whether a value may be a numpy array, and is no tensor."""
     uses_numpy = any(
         (binding.dotted or "").partition(".")[0] == "numpy"
@@ -234,9 +235,9 @@ def _is_on_host(script: Script, array: cst.BaseExpression) -> bool:
 
 
 def _reduces_arrays(script: Script, loop: Loop) -> bool:
-    for call in script.source.inside(loop.body, cst.Call):
+    for call in script.source.inside(loop.body, syntax.Call):
         if (script.name(call.func) or "").startswith("numpy."):
             return True
-        if isinstance(call.func, cst.Attribute) and call.func.attr.value in _REDUCTIONS and not call.args:
+        if isinstance(call.func, syntax.Attribute) and call.func.attr.value in _REDUCTIONS and not call.args:
             return script.role(call.func.value) in (Role.ARRAY, Role.UNKNOWN)
     return False

@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import libcst as cst
-
 from speedlint import edits
 from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
 from speedlint.rule import Edit
 from speedlint.semantics import options
 from speedlint.semantics.evaluation import is_network
@@ -32,8 +31,8 @@ EPOCHS = 10
 class Scheduled:
     """A call, and the loop over steps or epochs of its own function in which it is made."""
 
-    call: cst.Call
-    loop: cst.For | cst.While
+    call: syntax.Call
+    loop: syntax.For | syntax.While
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ class Validation(Scheduled):
     callee: Definition
 
 
-def scheduled(script: Script, call: cst.Call) -> Scheduled | None:
+def scheduled(script: Script, call: syntax.Call) -> Scheduled | None:
     """The call with its loop; None where no loop of its own function steps or goes over the epochs of one training."""
     loop = _loop(script, call)
     if loop is None or not script.once(("one training", loop), lambda: _is_of_one_training(script, loop), False):
@@ -51,15 +50,15 @@ def scheduled(script: Script, call: cst.Call) -> Scheduled | None:
     return Scheduled(call, loop)
 
 
-def _is_of_one_training(script: Script, loop: cst.For | cst.While) -> bool:
+def _is_of_one_training(script: Script, loop: syntax.For | syntax.While) -> bool:
     does = script.loops.does(loop.body)
     return script.loops.kind(loop) is Frequency.STEP or bool(does & Does.TRAINS and not does & Does.MAKES_OPTIMIZER)
 
 
-def validation(script: Script, call: cst.Call) -> Validation | None:
+def validation(script: Script, call: syntax.Call) -> Validation | None:
     """The validation that a call runs from within a training or epoch loop of its own function; None if it is none."""
     callee = script.callee(call)
-    if callee is None or not isinstance(callee.node, cst.FunctionDef) or callee.node.name.value == "forward":
+    if callee is None or not isinstance(callee.node, syntax.FunctionDef) or callee.node.name.value == "forward":
         return None
     does = callee.script.loops.function_does(callee.node)
     if not does & Does.EVALUATES or does & (Does.TRAINS | Does.BACKWARD | Does.OPTIMIZER_STEP):
@@ -72,19 +71,22 @@ def validation(script: Script, call: cst.Call) -> Validation | None:
     return Validation(call, loop, callee)
 
 
-def _loop(script: Script, node: cst.CSTNode) -> cst.For | cst.While | None:
+def _loop(script: Script, node: syntax.Node) -> syntax.For | syntax.While | None:
     """The innermost loop around a node in its function that steps or goes over epochs."""
     for up in script.source.ancestors(node):
-        if isinstance(up, cst.FunctionDef):
+        if isinstance(up, syntax.FunctionDef):
             return None
-        if isinstance(up, (cst.For, cst.While)) and (kind := script.loops.kind(up)) in (Frequency.STEP, Frequency.EPOCH):
+        if isinstance(up, (syntax.For, syntax.While)) and (kind := script.loops.kind(up)) in (
+            Frequency.STEP,
+            Frequency.EPOCH,
+        ):
             if kind is Frequency.EPOCH:
                 return up
             return None if _trains_whole(script, up) else up
     return None
 
 
-def _trains_whole(script: Script, loop: cst.For | cst.While) -> bool:
+def _trains_whole(script: Script, loop: syntax.For | syntax.While) -> bool:
     """Whether each turn of a loop trains as a whole, or does not update anything."""
 
     def answer() -> bool:
@@ -94,19 +96,19 @@ def _trains_whole(script: Script, loop: cst.For | cst.While) -> bool:
     return script.once(("trains whole", loop), answer, False)
 
 
-def full_passes(callee: Definition) -> Iterator[cst.For]:
+def full_passes(callee: Definition) -> Iterator[syntax.For]:
     """The loops of a function that go over a whole loader and run a network: nothing ends them early."""
     script = callee.script
-    for loop in script.source.inside(callee.node, cst.For):
+    for loop in script.source.inside(callee.node, syntax.For):
         if script.loops.kind(loop) is not Frequency.EVAL_STEP:
             continue
-        if any(True for _ in script.source.inside(loop.body, cst.Break)):
+        if any(True for _ in script.source.inside(loop.body, syntax.Break)):
             continue
         if any(
-            script.name(call.func) in ("itertools.islice", "range") for call in script.source.inside(loop.iter, cst.Call)
+            script.name(call.func) in ("itertools.islice", "range") for call in script.source.inside(loop.iter, syntax.Call)
         ):
             continue
-        if any(is_network(script, call) for call in script.source.inside(loop.body, cst.Call)):
+        if any(is_network(script, call) for call in script.source.inside(loop.body, syntax.Call)):
             yield loop
 
 
@@ -119,8 +121,8 @@ def period(script: Script, one: Scheduled) -> Constant | None:
     if not guards and script.frequency(one.call) is Frequency.STEP:
         return Constant(1, script, one.call)
     for guard in guards:
-        for operation in script.source.inside(guard.test, cst.BinaryOperation):
-            if isinstance(operation.operator, cst.Modulo):
+        for operation in script.source.inside(guard.test, syntax.BinaryOperation):
+            if isinstance(operation.operator, syntax.Modulo):
                 constant = script.constant(operation.right)
                 return constant if constant is not None and isinstance(constant.value, int) else None
     return None
@@ -129,24 +131,24 @@ def period(script: Script, one: Scheduled) -> Constant | None:
 def is_part_of_epoch(script: Script, one: Scheduled) -> bool:
     """Whether the steps between two such calls are the epoch's length divided by a number above 1."""
     for guard in _guards(script, one):
-        for operation in script.source.inside(guard.test, cst.BinaryOperation):
-            if isinstance(operation.operator, cst.Modulo):
+        for operation in script.source.inside(guard.test, syntax.BinaryOperation):
+            if isinstance(operation.operator, syntax.Modulo):
                 return any(_is_fraction(other, value) for other, value in script.roles.origins(operation.right))
     return False
 
 
-def _is_fraction(script: Script, value: cst.BaseExpression) -> bool:
-    if not isinstance(value, cst.BinaryOperation) or not isinstance(value.operator, (cst.FloorDivide, cst.Divide)):
+def _is_fraction(script: Script, value: syntax.BaseExpression) -> bool:
+    if not isinstance(value, syntax.BinaryOperation) or not isinstance(value.operator, (syntax.FloorDivide, syntax.Divide)):
         return False
-    factors = [number for number in script.source.inside(value.right, cst.Integer) if int(number.value, 0) > 1]
+    factors = [number for number in script.source.inside(value.right, syntax.Integer) if int(number.value, 0) > 1]
     return bool(factors) and script.role(value.left) is Role.NUMBER
 
 
-def _guards(script: Script, one: Scheduled) -> Iterator[cst.If]:
+def _guards(script: Script, one: Scheduled) -> Iterator[syntax.If]:
     for up in script.source.ancestors(one.call):
         if up is one.loop:
             return
-        if isinstance(up, cst.If):
+        if isinstance(up, syntax.If):
             yield up
 
 
@@ -163,20 +165,20 @@ def is_thinned(script: Script, one: Scheduled) -> bool:
     return any(
         True
         for guard in _guards(script, one)
-        for kind in (cst.Comparison, cst.BinaryOperation)
+        for kind in (syntax.Comparison, syntax.BinaryOperation)
         for _ in script.source.inside(guard.test, kind)
     )
 
 
 def is_conditional(script: Script, one: Scheduled) -> bool:
     """Whether a condition stands between the call and its loop, whatever it asks for."""
-    child: cst.CSTNode = one.call
+    child: syntax.Node = one.call
     for up in script.source.ancestors(one.call):
         if up is one.loop:
             return False
-        if isinstance(up, cst.If | cst.IfExp) and child is not up.test:
+        if isinstance(up, syntax.If | syntax.IfExp) and child is not up.test:
             return True
-        if isinstance(up, cst.BooleanOperation) and child is up.right:
+        if isinstance(up, syntax.BooleanOperation) and child is up.right:
             return True
         child = up
     return False
@@ -186,47 +188,49 @@ def every_few_epochs(script: Script, one: Scheduled) -> tuple[Edit, ...]:
     """Puts a call under ``if epoch % 10 == 0``, the last epoch included. Raises CannotEdit."""
     statement = alone(script, one.call)
     match one.loop:
-        case cst.For(target=cst.Name(value=epoch), iter=cst.Call(args=args) as counted) if (
+        case syntax.For(target=syntax.Name(value=epoch), iter=syntax.Call(args=args) as counted) if (
             script.is_call_to(counted, "range") and 0 < len(args) < 3 and not any(arg.star or arg.keyword for arg in args)
         ):
             stop = args[-1].value
         case _:
             raise CannotEdit("no counter of the epochs is at hand")
-    names = {epoch, *(name.value for name in script.source.inside(stop, cst.Name))}
-    if any(True for _ in script.source.inside(stop, cst.Call)) or _is_set(script, one.loop, names):
+    names = {epoch, *(name.value for name in script.source.inside(stop, syntax.Name))}
+    if any(True for _ in script.source.inside(stop, syntax.Call)) or _is_set(script, one.loop, names):
         raise CannotEdit("the counter of the epochs, or where it ends, may change within the loop")
     return edits.wrap(
         script.source, statement, statement, f"if {epoch} % {EPOCHS} == 0 or {epoch} + 1 == {script.text(stop)}:"
     )
 
 
-def alone(script: Script, call: cst.Call) -> cst.Call | cst.Assign:
+def alone(script: Script, call: syntax.Call) -> syntax.Call | syntax.Assign:
     """The statement of a call that is there for its effect alone, or the display around it. Raises CannotEdit."""
-    statement = call if isinstance(script.source.parents[call], cst.Expr) else display_around(script, call)
+    statement = call if isinstance(script.source.parents[call], syntax.Expr) else display_around(script, call)
     if statement is None:
         raise CannotEdit("what it returns is read")
-    if any(True for _ in script.source.inside(statement, cst.NamedExpr)):
+    if any(True for _ in script.source.inside(statement, syntax.NamedExpr)):
         raise CannotEdit("its statement gives a name a value")
-    for other in script.source.inside(statement, cst.Call):
+    for other in script.source.inside(statement, syntax.Call):
         if script.name(other.func) is None and other is not call and other is not statement:
             raise CannotEdit(f"what else `{script.text(other.func)}` does is not followed")
     return statement
 
 
-def _is_set(script: Script, loop: cst.For, names: set[str]) -> bool:
+def _is_set(script: Script, loop: syntax.For, names: set[str]) -> bool:
     body = loop.body
-    targets = (name for name in script.source.inside(body, cst.Name) if is_target(script.source, name))
+    targets = (name for name in script.source.inside(body, syntax.Name) if is_target(script.source, name))
     return any(name.value in names for name in targets)
 
 
-def during_training(script: Script, function: cst.FunctionDef, depth: int = _DEPTH) -> tuple[Script, cst.Call] | None:
+def during_training(script: Script, function: syntax.FunctionDef, depth: int = _DEPTH) -> tuple[Script, syntax.Call] | None:
     """The call in the loop over steps or epochs of a training by which a function runs, itself or through others."""
     for other, call in script.call_sites(function):
         if other.frequency(call) >= Frequency.EPOCH and scheduled(other, call) is not None:
             return other, call
-        caller = other.source.enclosing(call, cst.FunctionDef, cst.If, cst.IfExp, cst.BooleanOperation, cst.Try)
+        caller = other.source.enclosing(
+            call, syntax.FunctionDef, syntax.If, syntax.IfExp, syntax.BooleanOperation, syntax.Try
+        )
         if (
-            isinstance(caller, cst.FunctionDef)
+            isinstance(caller, syntax.FunctionDef)
             and depth
             and (found := during_training(other, caller, depth - 1)) is not None
         ):
@@ -234,19 +238,19 @@ def during_training(script: Script, function: cst.FunctionDef, depth: int = _DEP
     return None
 
 
-def scales(callee: Definition) -> cst.For | None:
+def scales(callee: Definition) -> syntax.For | None:
     """The loop within a full pass that runs the network again on each batch: at several scales, or flipped."""
     script = callee.script
     for outer in full_passes(callee):
-        for inner in script.source.inside(outer.body, cst.For):
+        for inner in script.source.inside(outer.body, syntax.For):
             role = script.role(inner.iter)
-            forward = any(is_network(script, call) for call in script.source.inside(inner.body, cst.Call))
+            forward = any(is_network(script, call) for call in script.source.inside(inner.body, syntax.Call))
             named = "scale" in script.text(inner.iter).lower() or "scale" in script.text(inner.target).lower()
             if forward and named and role is not Role.BATCH:
                 return inner
     return None
 
 
-def unused_interval(script: Script) -> tuple[Script, cst.Call, str] | None:
+def unused_interval(script: Script) -> tuple[Script, syntax.Call, str] | None:
     """A command-line option for the interval of validation that the program parses, prints at most, and never uses."""
     return next(options.unused(script, _INTERVAL), None)

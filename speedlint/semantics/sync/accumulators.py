@@ -4,32 +4,31 @@ from __future__ import annotations
 
 import re
 
-import libcst as cst
-
 from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
 from speedlint.semantics.loops import Loop
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Definition, Frequency, Role
 from speedlint.source import Source
 
-_SCOPES = (cst.FunctionDef, cst.Lambda, cst.ClassDef)
+_SCOPES = (syntax.FunctionDef, syntax.Lambda, syntax.ClassDef)
 _VIEWS = frozenset("view reshape squeeze unsqueeze flatten detach expand contiguous to cuda float t".split())
 _GRAPHED = (b"reduce-overhead", b"max-autotune", b"cudagraph", b"CUDAGraph", b"make_graphed_callables")
-_OPERATORS = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide)
+_OPERATORS = (syntax.Add, syntax.Subtract, syntax.Multiply, syntax.Divide)
 
 
 def is_zero(script: Script, binding: Binding) -> bool:
     """Whether a binding sets its name to a zero written out: ``total = 0.0``, ``a, b = 0, 0``."""
     value = written(binding)
-    return isinstance(value, cst.Integer | cst.Float) and script.text(value).strip("0.") == ""
+    return isinstance(value, syntax.Integer | syntax.Float) and script.text(value).strip("0.") == ""
 
 
-def written(binding: Binding) -> cst.BaseExpression | None:
+def written(binding: Binding) -> syntax.BaseExpression | None:
     """What an assignment gives its name, seen through ``a, b = x, y``; None where that is not written out."""
     value = binding.value if binding.kind is Kind.ASSIGN else None
     for step in binding.path:
-        if not isinstance(value, cst.Tuple | cst.List) or step is None or step >= len(value.elements):
+        if not isinstance(value, syntax.Tuple | syntax.List) or step is None or step >= len(value.elements):
             return None
         value = value.elements[step].value
     return value
@@ -38,7 +37,11 @@ def written(binding: Binding) -> cst.BaseExpression | None:
 def accepts_tensors(definition: Definition, count: int) -> bool:
     """Whether a meter's ``update`` only adds, multiplies and divides, so that a tensor does as well as a number."""
     found = definition.script.roles.calls.method(definition, "update")
-    if found is None or not isinstance(found.node, cst.FunctionDef) or not isinstance(found.node.body, cst.IndentedBlock):
+    if (
+        found is None
+        or not isinstance(found.node, syntax.FunctionDef)
+        or not isinstance(found.node.body, syntax.IndentedBlock)
+    ):
         return False
     parameters = [parameter.name.value for parameter in found.node.params.params]
     if len(parameters) < 1 + count:
@@ -46,7 +49,7 @@ def accepts_tensors(definition: Definition, count: int) -> bool:
     kept: set[str] = set()
     summed: set[str] = set()
     for line in found.node.body.body:
-        if not isinstance(line, cst.SimpleStatementLine):
+        if not isinstance(line, syntax.SimpleStatementLine):
             return False
         for statement in line.body:
             if not _only_computes(found.script, statement, parameters[1], kept, summed):
@@ -54,38 +57,38 @@ def accepts_tensors(definition: Definition, count: int) -> bool:
     return not kept & summed
 
 
-def _only_computes(script: Script, statement: cst.CSTNode, value: str, kept: set[str], summed: set[str]) -> bool:
+def _only_computes(script: Script, statement: syntax.Node, value: str, kept: set[str], summed: set[str]) -> bool:
     match statement:
-        case cst.Assign(
-            targets=[cst.AssignTarget(target=cst.Attribute(value=cst.Name(value="self"), attr=attr))], value=right
+        case syntax.Assign(
+            targets=[syntax.AssignTarget(target=syntax.Attribute(value=syntax.Name(value="self"), attr=attr))], value=right
         ):
-            if isinstance(right, cst.Name) and right.value == value:
+            if isinstance(right, syntax.Name) and right.value == value:
                 kept.add(attr.value)
-        case cst.AugAssign(target=cst.Attribute(value=cst.Name(value="self"), attr=attr), value=right):
+        case syntax.AugAssign(target=syntax.Attribute(value=syntax.Name(value="self"), attr=attr), value=right):
             summed.add(attr.value)
-        case cst.Expr(value=cst.SimpleString()):
+        case syntax.Expr(value=syntax.SimpleString()):
             return True
         case _:
             return False
     return _is_arithmetic(right)
 
 
-def _is_arithmetic(node: cst.BaseExpression) -> bool:
+def _is_arithmetic(node: syntax.BaseExpression) -> bool:
     match node:
-        case cst.BinaryOperation(left=left, operator=operator, right=right):
+        case syntax.BinaryOperation(left=left, operator=operator, right=right):
             return isinstance(operator, _OPERATORS) and _is_arithmetic(left) and _is_arithmetic(right)
-        case cst.Attribute(value=cst.Name(value="self")) | cst.Name() | cst.Integer() | cst.Float():
+        case syntax.Attribute(value=syntax.Name(value="self")) | syntax.Name() | syntax.Integer() | syntax.Float():
             return True
     return False
 
 
-def is_fed_tensors(script: Script, meter: cst.Name) -> bool:
+def is_fed_tensors(script: Script, meter: syntax.Name) -> bool:
     """Whether a meter of the script is given device tensors already."""
     for use in script.names.uses(meter):
         attribute = script.source.parents[use]
-        if isinstance(attribute, cst.Attribute) and attribute.attr.value == "update":
+        if isinstance(attribute, syntax.Attribute) and attribute.attr.value == "update":
             call = script.source.parents[attribute]
-            if isinstance(call, cst.Call) and call.args and script.is_device_tensor(call.args[0].value):
+            if isinstance(call, syntax.Call) and call.args and script.is_device_tensor(call.args[0].value):
                 return True
     return False
 
@@ -96,7 +99,7 @@ def is_empty_list(script: Script, binding: Binding) -> bool:
     return value is not None and script.text(value) in ("[]", "list()")
 
 
-def filled_list(script: Script, append: cst.Call, base: cst.Name) -> tuple[Binding, Loop]:
+def filled_list(script: Script, append: syntax.Call, base: syntax.Name) -> tuple[Binding, Loop]:
     """Where a list starts empty, and the loop that fills it; after that loop its name may be given away.
 
     Raises CannotEdit where the list is anything else.
@@ -112,13 +115,13 @@ def filled_list(script: Script, append: cst.Call, base: cst.Name) -> tuple[Bindi
     return bindings[0], loop
 
 
-def loop_outside(script: Script, inside: cst.CSTNode, start: cst.CSTNode) -> Loop:
+def loop_outside(script: Script, inside: syntax.Node, start: syntax.Node) -> Loop:
     """The outermost loop around ``inside`` that ``start`` is not in. Raises CannotEdit where it runs in each step itself."""
     found: Loop | None = None
     for up in script.source.ancestors(inside):
         if isinstance(up, _SCOPES) or script.source.contains(up, start):
             break
-        if isinstance(up, cst.For | cst.While):
+        if isinstance(up, syntax.For | syntax.While):
             found = up
     same = script.source.enclosing(start, *_SCOPES) is script.source.enclosing(inside, *_SCOPES)
     if found is None or not same or script.frequency(found) in (Frequency.STEP, Frequency.EVAL_STEP):
@@ -131,81 +134,81 @@ def is_graphed(script: Script) -> bool:
     return any(mark in each.source.data for each in script.everywhere(*_GRAPHED) for mark in _GRAPHED)
 
 
-def may_be_overwritten(script: Script, tensor: cst.BaseExpression) -> bool:
+def may_be_overwritten(script: Script, tensor: syntax.BaseExpression) -> bool:
     """Whether a tensor is, or is a view of, what a module returns that may run as a CUDA graph."""
     return is_graphed(script) and _is_output(script, tensor, 0)
 
 
-def _is_output(script: Script, tensor: cst.BaseExpression, depth: int) -> bool:
+def _is_output(script: Script, tensor: syntax.BaseExpression, depth: int) -> bool:
     viewed = _viewed(tensor)
-    if isinstance(viewed, cst.Call):
+    if isinstance(viewed, syntax.Call):
         return script.role(viewed.func) is Role.MODULE
-    if not isinstance(viewed, cst.Name) or depth > 4:
+    if not isinstance(viewed, syntax.Name) or depth > 4:
         return False
     values = (binding.value for binding in script.names.reaching(viewed))
-    return any(isinstance(value, cst.BaseExpression) and _is_output(script, value, depth + 1) for value in values)
+    return any(isinstance(value, syntax.BaseExpression) and _is_output(script, value, depth + 1) for value in values)
 
 
-def check_alias(script: Script, read: cst.CSTNode, tensor: cst.BaseExpression) -> None:
+def check_alias(script: Script, read: syntax.Node, tensor: syntax.BaseExpression) -> None:
     """A tensor that is kept shares its memory: raises CannotEdit where something changes it in place afterwards."""
     if is_graphed(script):
         raise CannotEdit("the outputs of a model compiled to CUDA graphs are overwritten by the next step")
     viewed = _viewed(tensor)
-    if isinstance(viewed, cst.Call):
+    if isinstance(viewed, syntax.Call):
         return
     if _is_trained(script, viewed):
         raise CannotEdit(f"the optimizer may change `{script.text(viewed)}` in place")
     source = script.source
-    names = {name.value for name in source.inside(tensor, cst.Name)}
+    names = {name.value for name in source.inside(tensor, syntax.Name)}
     function = source.enclosing(read, *_SCOPES)
-    block = function.body if isinstance(function, cst.FunctionDef) else source.module
-    for statement in source.inside(block, cst.AugAssign):
-        changed = names & {name.value for name in source.inside(statement.target, cst.Name)}
+    block = function.body if isinstance(function, syntax.FunctionDef) else source.module
+    for statement in source.inside(block, syntax.AugAssign):
+        changed = names & {name.value for name in source.inside(statement.target, syntax.Name)}
         if changed and source.order[statement] > source.order[read] and script.role(statement.target) is Role.TENSOR:
             raise CannotEdit(f"`{script.text(statement)}` changes the tensor in place")
-    for call in source.inside(block, cst.Call):
+    for call in source.inside(block, syntax.Call):
         match call.func:
-            case cst.Attribute(value=cst.Name(value=name), attr=cst.Name(value=method)):
+            case syntax.Attribute(value=syntax.Name(value=name), attr=syntax.Name(value=method)):
                 if name in names and re.search(r"[a-z]_$", method):
                     raise CannotEdit(f"`{script.text(call)}` changes the tensor in place")
 
 
-def _viewed(tensor: cst.BaseExpression) -> cst.BaseExpression:
+def _viewed(tensor: syntax.BaseExpression) -> syntax.BaseExpression:
     """What a view such as ``x.data.squeeze()[0]`` shares its memory with."""
     while True:
         match tensor:
-            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=method))) if method in _VIEWS:
+            case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method))) if method in _VIEWS:
                 tensor = inner
-            case cst.Attribute(value=inner, attr=cst.Name(value="data" | "T")) | cst.Subscript(value=inner):
+            case syntax.Attribute(value=inner, attr=syntax.Name(value="data" | "T")) | syntax.Subscript(value=inner):
                 tensor = inner
             case _:
                 return tensor
 
 
-def _is_trained(script: Script, tensor: cst.BaseExpression) -> bool:
+def _is_trained(script: Script, tensor: syntax.BaseExpression) -> bool:
     """Whether a tensor may be a parameter or a buffer: an attribute of a module or an object, or a leaf made by hand."""
-    if isinstance(tensor, cst.Attribute):
+    if isinstance(tensor, syntax.Attribute):
         return script.role(tensor.value) not in (Role.TENSOR, Role.BATCH, Role.MAPPING, Role.SEQUENCE)
-    if not isinstance(tensor, cst.Name):
+    if not isinstance(tensor, syntax.Name):
         return False
     for binding in script.names.reaching(tensor):
         match binding.value:
-            case cst.Call(args=args) if any(
+            case syntax.Call(args=args) if any(
                 arg.keyword is not None and arg.keyword.value == "requires_grad" for arg in args
             ):
                 return True
-            case cst.Call(func=func) if (script.name(func) or "").endswith("Parameter"):
+            case syntax.Call(func=func) if (script.name(func) or "").endswith("Parameter"):
                 return True
-            case cst.Attribute() as value if not binding.path:
+            case syntax.Attribute() as value if not binding.path:
                 return _is_trained(script, value)
     return False
 
 
-def is_target(source: Source, use: cst.CSTNode) -> bool:
+def is_target(source: Source, use: syntax.Node) -> bool:
     """Whether a name is written as a target of an assignment or a loop."""
     node, parent = use, source.parents[use]
-    while isinstance(parent, cst.Element | cst.Tuple | cst.List):
+    while isinstance(parent, syntax.Element | syntax.Tuple | syntax.List):
         node, parent = parent, source.parents[parent]
-    return isinstance(parent, cst.AssignTarget) or (
-        isinstance(parent, cst.For | cst.CompFor | cst.AugAssign | cst.AnnAssign) and parent.target is node
+    return isinstance(parent, syntax.AssignTarget) or (
+        isinstance(parent, syntax.For | syntax.CompFor | syntax.AugAssign | syntax.AnnAssign) and parent.target is node
     )

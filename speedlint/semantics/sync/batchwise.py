@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics import passes
 from speedlint.semantics.dtypes import is_mask
 from speedlint.semantics.evaluation import is_network
@@ -28,20 +27,20 @@ class RowLoop:
     """
 
     script: Script
-    node: cst.For
-    rows: cst.BaseExpression
-    network: cst.Call | None
+    node: syntax.For
+    rows: syntax.BaseExpression
+    network: syntax.Call | None
     is_sized: bool
 
 
-def row_loop(script: Script, loop: cst.For) -> RowLoop | None:
+def row_loop(script: Script, loop: syntax.For) -> RowLoop | None:
     """The loop as one over the rows of a tensor or array; None where it is over anything else."""
     if script.frequency(loop) not in FREQUENT or script.loops.iterates_loader(loop):
         return None
-    rows = _counted(script, loop) if isinstance(loop.iter, cst.Call) else _walked(script, loop)
+    rows = _counted(script, loop) if isinstance(loop.iter, syntax.Call) else _walked(script, loop)
     if rows is None:
         return None
-    calls = [call for call in script.source.inside(loop.body, cst.Call) if is_network(script, call)]
+    calls = [call for call in script.source.inside(loop.body, syntax.Call) if is_network(script, call)]
     if any(passes.hangs_on_turn_before(script, loop, call) for call in calls):
         return None
     fed = next((call for call in calls if passes.feeds_module(script, loop, [call])), None)
@@ -49,15 +48,17 @@ def row_loop(script: Script, loop: cst.For) -> RowLoop | None:
     return RowLoop(script, loop, rows, fed, is_sized)
 
 
-def within(script: Script, function: cst.FunctionDef) -> list[RowLoop]:
+def within(script: Script, function: syntax.FunctionDef) -> list[RowLoop]:
     """The loops of a function itself that run a network once for each row."""
     found = (
-        row_loop(script, loop) for loop in script.source.inside(function.body, cst.For) if script.function(loop) is function
+        row_loop(script, loop)
+        for loop in script.source.inside(function.body, syntax.For)
+        if script.function(loop) is function
     )
     return [each for each in found if each is not None and each.network is not None]
 
 
-def row_gather(script: Script, call: cst.Call) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
+def row_gather(script: Script, call: syntax.Call) -> tuple[syntax.BaseExpression, syntax.BaseExpression] | None:
     """``x`` and ``rows`` of ``torch.stack([x[i] for i in rows])``, both on the device: ``x[rows]``, taken row by row.
 
     Where ``rows`` has one dimension each index is read on the host: torch turns a single integer into a position.
@@ -66,65 +67,69 @@ def row_gather(script: Script, call: cst.Call) -> tuple[cst.BaseExpression, cst.
         return None
     dim = script.argument(call, "dim", 1)
     match call.args[0].value:
-        case cst.ListComp(
-            elt=cst.Subscript(value=taken, slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Name(value=index)))]),
-            for_in=cst.CompFor(target=cst.Name(value=target), iter=rows, ifs=[], inner_for_in=None),
+        case syntax.ListComp(
+            elt=syntax.Subscript(
+                value=taken, slice=[syntax.SubscriptElement(slice=syntax.Index(value=syntax.Name(value=index)))]
+            ),
+            for_in=syntax.CompFor(target=syntax.Name(value=target), iter=rows, ifs=[], inner_for_in=None),
         ) if index == target and (dim is None or script.text(dim) == "0"):
             both = all(script.is_device_tensor(each) and not script.value(each).assumed for each in (taken, rows))
             return (taken, rows) if both and not _may_be_keys(script, taken, rows) else None
     return None
 
 
-def _may_be_keys(script: Script, taken: cst.BaseExpression, rows: cst.BaseExpression) -> bool:
+def _may_be_keys(script: Script, taken: syntax.BaseExpression, rows: syntax.BaseExpression) -> bool:
     """Whether rows are chosen by a mask, or may be the keys of a dict: what is indexed itself, or sorted."""
     of_taken = [node for _, node in script.roles.origins(taken)]
     for place, node in script.roles.origins(rows):
         if any(node is each for each in of_taken) or place.is_call_to(node, "sorted"):
             return True
-        if isinstance(node, cst.BaseExpression) and is_mask(place, node):
+        if isinstance(node, syntax.BaseExpression) and is_mask(place, node):
             return True
     return False
 
 
-def _walked(script: Script, loop: cst.For) -> cst.BaseExpression | None:
+def _walked(script: Script, loop: syntax.For) -> syntax.BaseExpression | None:
     """``x`` of ``for row in x``."""
     return loop.iter if script.role(loop.iter) in _ROWS else None
 
 
-def _counted(script: Script, loop: cst.For) -> cst.BaseExpression | None:
+def _counted(script: Script, loop: syntax.For) -> syntax.BaseExpression | None:
     """``x`` of ``for i in range(len(x))`` whose body takes ``x[i]``."""
-    if not script.is_call_to(loop.iter, "range") or not isinstance(loop.target, cst.Name):
+    if not script.is_call_to(loop.iter, "range") or not isinstance(loop.target, syntax.Name):
         return None
-    assert isinstance(loop.iter, cst.Call)
+    assert isinstance(loop.iter, syntax.Call)
     if not loop.iter.args or len(loop.iter.args) > 2:
         return None
     counted = _sized(script, loop.iter.args[-1].value)
-    for taken in script.source.inside(loop.body, cst.Subscript):
+    for taken in script.source.inside(loop.body, syntax.Subscript):
         index = taken.slice[0].slice
-        is_row = isinstance(index, cst.Index) and script.text(index.value) == loop.target.value
+        is_row = isinstance(index, syntax.Index) and script.text(index.value) == loop.target.value
         if is_row and counted is not None and script.text(taken.value) == counted and script.role(taken.value) in _ROWS:
             return taken.value
     return None
 
 
-def _sized(script: Script, count: cst.BaseExpression) -> str | None:
+def _sized(script: Script, count: syntax.BaseExpression) -> str | None:
     """The text of ``x`` in ``len(x)``, ``x.size(0)`` and ``x.shape[0]``, or in what a name is bound to."""
     match count:
-        case cst.Call(func=cst.Name("len"), args=[cst.Arg(value=sized)]):
+        case syntax.Call(func=syntax.Name("len"), args=[syntax.Arg(value=sized)]):
             return script.text(sized)
-        case cst.Call(func=cst.Attribute(value=sized, attr=cst.Name("size")), args=[cst.Arg(value=cst.Integer("0"))]):
-            return script.text(sized)
-        case cst.Subscript(
-            value=cst.Attribute(value=sized, attr=cst.Name("shape")),
-            slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Integer("0")))],
+        case syntax.Call(
+            func=syntax.Attribute(value=sized, attr=syntax.Name("size")), args=[syntax.Arg(value=syntax.Integer("0"))]
         ):
             return script.text(sized)
-        case cst.Name():
+        case syntax.Subscript(
+            value=syntax.Attribute(value=sized, attr=syntax.Name("shape")),
+            slice=[syntax.SubscriptElement(slice=syntax.Index(value=syntax.Integer("0")))],
+        ):
+            return script.text(sized)
+        case syntax.Name():
             bindings = script.names.reaching(count)
             if len(bindings) == 1 and bindings[0].kind is Kind.ASSIGN and bindings[0].value is not None:
                 return (
                     None
-                    if bindings[0].path or isinstance(bindings[0].value, cst.Name)
+                    if bindings[0].path or isinstance(bindings[0].value, syntax.Name)
                     else _sized(script, bindings[0].value)
                 )
     return None

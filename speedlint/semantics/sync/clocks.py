@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Definition
 
@@ -28,31 +27,31 @@ _NAMED = re.compile(r"time|clock|prof|elapsed|stopwatch|throughput|^(?:tic|toc|f
 _DEPTH = 3
 
 
-def reads_clock(script: Script, block: cst.CSTNode) -> bool:
+def reads_clock(script: Script, block: syntax.Node) -> bool:
     """Whether a piece of code itself reads the clock or a CUDA event."""
-    return any(_is_clock(script, call) for call in script.source.inside(block, cst.Call))
+    return any(_is_clock(script, call) for call in script.source.inside(block, syntax.Call))
 
 
-def may_read_clock(script: Script, block: cst.CSTNode, depth: int = _DEPTH) -> bool:
+def may_read_clock(script: Script, block: syntax.Node, depth: int = _DEPTH) -> bool:
     """Whether a piece of code reads the clock, itself or through what it calls; what is named for time may, out of sight."""
-    if any(_NAMED.search(name.value) for name in script.source.inside(block, cst.Name)):
+    if any(_NAMED.search(name.value) for name in script.source.inside(block, syntax.Name)):
         return True
-    return any(_may_tell_time(script, call, depth) for call in script.source.inside(block, cst.Call))
+    return any(_may_tell_time(script, call, depth) for call in script.source.inside(block, syntax.Call))
 
 
-def _is_clock(script: Script, call: cst.Call) -> bool:
+def _is_clock(script: Script, call: syntax.Call) -> bool:
     if script.name(call.func) in _CLOCKS:
         return True
-    if isinstance(call.func, cst.Attribute) and call.func.attr.value in _EVENTS and script.name(call.func) is None:
+    if isinstance(call.func, syntax.Attribute) and call.func.attr.value in _EVENTS and script.name(call.func) is None:
         return any(_is_event(script, value) for script, value in script.roles.origins(call.func.value))
     return False
 
 
-def _is_event(script: Script, value: cst.BaseExpression) -> bool:
-    return isinstance(value, cst.Call) and script.name(value.func) in ("torch.cuda.Event", "torch.Event")
+def _is_event(script: Script, value: syntax.BaseExpression) -> bool:
+    return isinstance(value, syntax.Call) and script.name(value.func) in ("torch.cuda.Event", "torch.Event")
 
 
-def _may_tell_time(script: Script, call: cst.Call, depth: int) -> bool:
+def _may_tell_time(script: Script, call: syntax.Call, depth: int) -> bool:
     if _is_clock(script, call):
         return True
     callee = script.callee(call)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
 from speedlint.semantics.loops import Loop
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
@@ -17,7 +16,7 @@ from speedlint.semantics.sync.gathering import copy_once
 _VIEWS = frozenset("detach cpu float double squeeze view reshape flatten clone to numpy".split())
 
 
-def check_gain(script: Script, read: cst.CSTNode, tensor: cst.BaseExpression, *, throttling: bool = False) -> None:
+def check_gain(script: Script, read: syntax.Node, tensor: syntax.BaseExpression, *, throttling: bool = False) -> None:
     """Raises CannotEdit where the tensor is read in the same step a second time, in a way that stays.
 
     A display stays, unless fixes that show it less often (``throttling``) are made too.
@@ -34,47 +33,47 @@ def check_gain(script: Script, read: cst.CSTNode, tensor: cst.BaseExpression, *,
             raise CannotEdit(f"`{reads.shown(script, other)}` on line {line} waits for it in the same step")
 
 
-def check_gain_of_display(script: Script, display: cst.Call | cst.Assign, tensor: cst.BaseExpression) -> None:
+def check_gain_of_display(script: Script, display: syntax.Call | syntax.Assign, tensor: syntax.BaseExpression) -> None:
     """Raises CannotEdit where something a display shows is read in the same step by what is no display."""
     check_gain(script, display, tensor, throttling=True)
-    for call in script.source.inside(display, cst.Call):
+    for call in script.source.inside(display, syntax.Call):
         other = reads.scalar(script, call)
         if other is not None:
             check_gain(script, display, other, throttling=True)
 
 
-def _reads_of_loop(script: Script, loop: Loop) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
+def _reads_of_loop(script: Script, loop: Loop) -> Iterator[tuple[syntax.BaseExpression, syntax.BaseExpression]]:
     """The reads in a loop's body, each with the tensor it waits for."""
     inside, body = script.source.inside, loop.body
-    for call in inside(body, cst.Call):
+    for call in inside(body, syntax.Call):
         tensor = reads.scalar(script, call) or reads.copied(script, call)
         if tensor is not None:
             yield call, tensor
         elif displays.is_display(script, call):
             yield from ((call, shown) for shown in displays.shown_tensors(script, call))
-    texts: list[cst.BaseExpression] = [
-        *inside(body, cst.Call),
-        *inside(body, cst.FormattedString),
-        *inside(body, cst.BinaryOperation),
+    texts: list[syntax.BaseExpression] = [
+        *inside(body, syntax.Call),
+        *inside(body, syntax.FormattedString),
+        *inside(body, syntax.BinaryOperation),
     ]
     for text in texts:
         yield from ((text, shown) for shown in displays.formatted_tensors(script, text))
     yield from ((test, test) for _, test in conditions.within(script, body))
 
 
-def _is_of(script: Script, tensor: cst.BaseExpression, other: cst.BaseExpression) -> bool:
+def _is_of(script: Script, tensor: syntax.BaseExpression, other: syntax.BaseExpression) -> bool:
     """Whether ``other`` is the tensor, or is computed from the variable that holds it, or was added up in it."""
     held = list(_variables(script, tensor))
     if not held:
         return script.text(_root(tensor)) == script.text(_root(other))
     return any(
         name.value == mine.value and any(binding in script.names.reaching(mine) for binding in script.names.reaching(name))
-        for name in script.source.inside(other, cst.Name)
+        for name in script.source.inside(other, syntax.Name)
         for mine in held
     )
 
 
-def _variables(script: Script, tensor: cst.BaseExpression) -> Iterator[cst.Name]:
+def _variables(script: Script, tensor: syntax.BaseExpression) -> Iterator[syntax.Name]:
     """The variables a tensor is read from, and for a sum what it adds up: ``loss`` of ``total += loss.detach()``."""
     for name in _operands_of(script, tensor):
         yield name
@@ -82,65 +81,67 @@ def _variables(script: Script, tensor: cst.BaseExpression) -> Iterator[cst.Name]
             if (
                 binding.value is not None
                 and not binding.path
-                and (binding.kind is Kind.AUGMENT or isinstance(binding.value, cst.BinaryOperation))
+                and (binding.kind is Kind.AUGMENT or isinstance(binding.value, syntax.BinaryOperation))
             ):
                 yield from _operands_of(script, binding.value)
 
 
-def _operands_of(script: Script, tensor: cst.BaseExpression) -> Iterator[cst.Name]:
+def _operands_of(script: Script, tensor: syntax.BaseExpression) -> Iterator[syntax.Name]:
     match _root(tensor):
-        case cst.BinaryOperation(left=left, right=right):
+        case syntax.BinaryOperation(left=left, right=right):
             yield from _operands_of(script, left)
             yield from _operands_of(script, right)
-        case cst.Name() as name if script.is_device_tensor(name):
+        case syntax.Name() as name if script.is_device_tensor(name):
             yield name
 
 
-def _root(tensor: cst.BaseExpression) -> cst.BaseExpression:
+def _root(tensor: syntax.BaseExpression) -> syntax.BaseExpression:
     while True:
         match tensor:
-            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=method))) if method in _VIEWS:
+            case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method))) if method in _VIEWS:
                 tensor = inner
-            case cst.Attribute(value=inner, attr=cst.Name(value="data")):
+            case syntax.Attribute(value=inner, attr=syntax.Name(value="data")):
                 tensor = inner
             case _:
                 return tensor
 
 
-def _runs_with(script: Script, other: cst.BaseExpression, read: cst.CSTNode) -> bool:
+def _runs_with(script: Script, other: syntax.BaseExpression, read: syntax.Node) -> bool:
     """Whether ``other`` runs whenever ``read`` does: no branch stands around it alone."""
     if script.frequency(other) is not script.frequency(read):
         return False
-    child: cst.CSTNode = other
+    child: syntax.Node = other
     for up in script.source.ancestors(other):
         if script.source.contains(up, read):
             return not _is_branch(up, child)
-        if isinstance(up, cst.FunctionDef | cst.Lambda | cst.ClassDef | cst.ExceptHandler) or _is_branch(up, child):
+        if isinstance(up, syntax.FunctionDef | syntax.Lambda | syntax.ClassDef | syntax.ExceptHandler) or _is_branch(
+            up, child
+        ):
             return False
         child = up
     return False
 
 
-def _is_branch(up: cst.CSTNode, child: cst.CSTNode) -> bool:
+def _is_branch(up: syntax.Node, child: syntax.Node) -> bool:
     match up:
-        case cst.If() | cst.IfExp():
+        case syntax.If() | syntax.IfExp():
             return child is not up.test
-        case cst.BooleanOperation():
+        case syntax.BooleanOperation():
             return child is up.right
     return False
 
 
-def _can_be_throttled(script: Script, other: cst.BaseExpression) -> bool:
-    is_shown = isinstance(other, cst.Call) and displays.is_display(script, other)
+def _can_be_throttled(script: Script, other: syntax.BaseExpression) -> bool:
+    is_shown = isinstance(other, syntax.Call) and displays.is_display(script, other)
     display = other if is_shown else displays.display_around(script, other)
     try:
-        return isinstance(display, cst.Call | cst.Assign) and bool(displays.throttled(script, display))
+        return isinstance(display, syntax.Call | syntax.Assign) and bool(displays.throttled(script, display))
     except CannotEdit:
         return False
 
 
-def _stays(script: Script, other: cst.BaseExpression, tensor: cst.BaseExpression) -> bool:
-    if not isinstance(other, cst.Call):
+def _stays(script: Script, other: syntax.BaseExpression, tensor: syntax.BaseExpression) -> bool:
+    if not isinstance(other, syntax.Call):
         return True
     try:
         if reads.scalar(script, other) is not None:

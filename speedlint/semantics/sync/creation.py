@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-import libcst as cst
-
 from speedlint.edits import CannotEdit, add_argument
+from speedlint.facts import syntax
 from speedlint.rule import Edit
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
@@ -23,7 +22,7 @@ SAME = frozenset(
 )
 _RANDOM_METHODS = frozenset("uniform_ normal_ random_ bernoulli_ exponential_ log_normal_ cauchy_ geometric_".split())
 _WRAPPERS = ("torch.triu", "torch.tril", "torch.autograd.Variable", "torch.flip", "torch.unsqueeze", "torch.squeeze")
-_KEPT_OPERATORS = (cst.Multiply, cst.Add, cst.Subtract)
+_KEPT_OPERATORS = (syntax.Multiply, syntax.Add, syntax.Subtract)
 _ELSEWHERE = ("torch.set_default_tensor_type", "torch.set_default_device")
 _WIDE = ("int", "int32", "int64", "long", "float", "float32", "float64", "double")
 _NAMED = re.compile(r"dev|gpu|cuda|rank", re.IGNORECASE)
@@ -41,19 +40,19 @@ class Created:
         held: the binding's name where a variable holds the tensor before it is copied.
     """
 
-    factory: cst.Call
-    move: cst.Call
+    factory: syntax.Call
+    move: syntax.Call
     is_exact: bool
     is_random: bool
-    held: cst.Name | None = None
+    held: syntax.Name | None = None
 
 
-def created(script: Script, move: cst.Call) -> Created | None:
+def created(script: Script, move: syntax.Call) -> Created | None:
     """What a copy to the GPU copies, if it is made on the host just for that; None for any other call."""
-    if not isinstance(move.func, cst.Attribute) or move.func.attr.value not in ("to", "cuda"):
+    if not isinstance(move.func, syntax.Attribute) or move.func.attr.value not in ("to", "cuda"):
         return None
     copied = move.func.value
-    held = copied if isinstance(copied, cst.Name) else None
+    held = copied if isinstance(copied, syntax.Name) else None
     made = _bound(script, held) if held is not None else copied
     found = _trace(script, made) if made is not None else None
     if found is None or target(script, move) is None:
@@ -64,9 +63,9 @@ def created(script: Script, move: cst.Call) -> Created | None:
     return Created(factory, move, is_exact, is_random, held)
 
 
-def target(script: Script, move: cst.Call) -> str | None:
+def target(script: Script, move: syntax.Call) -> str | None:
     """The device of a move to where there may be a GPU, as it is written for a factory."""
-    assert isinstance(move.func, cst.Attribute)
+    assert isinstance(move.func, syntax.Attribute)
     method = move.func.attr.value
     device = script.argument(move, "device", 0)
     if method == "cuda":
@@ -83,7 +82,7 @@ def target(script: Script, move: cst.Call) -> str | None:
     return script.text(device) if is_device else None
 
 
-def _bound(script: Script, name: cst.Name) -> cst.BaseExpression | None:
+def _bound(script: Script, name: syntax.Name) -> syntax.BaseExpression | None:
     """The value of a variable that is copied before anything else uses it, and whose copy alone is used from then on."""
     bindings, source = script.names.reaching(name), script.source
     if len(bindings) != 1 or bindings[0].kind is not Kind.ASSIGN or bindings[0].path:
@@ -99,25 +98,27 @@ def _bound(script: Script, name: cst.Name) -> cst.BaseExpression | None:
     return bound.value if is_rebound or not later else None
 
 
-def _all(script: Script, name: cst.Name) -> list[Binding]:
+def _all(script: Script, name: syntax.Name) -> list[Binding]:
     scope = script.names.scope(name).lookup(name.value)
     return scope.bindings.get(name.value, []) if scope is not None else []
 
 
-def _trace(script: Script, node: cst.BaseExpression) -> tuple[cst.Call, bool, bool] | None:
+def _trace(script: Script, node: syntax.BaseExpression) -> tuple[syntax.Call, bool, bool] | None:
     """The factory at the bottom of an expression of host work, whether it is exact, and whether it is random."""
     is_exact, is_random = True, False
     while True:
         match node:
-            case cst.Call() if (name := script.name(node.func)) in _EXACT | _ROUNDED | _RANDOM:
+            case syntax.Call() if (name := script.name(node.func)) in _EXACT | _ROUNDED | _RANDOM:
                 if _is_bound_to_host(script, node):
                     return None
                 is_random = is_random or name in _RANDOM
                 is_exact = is_exact and not is_random and name not in _ROUNDED and _has_whole_steps(script, node)
                 return node, is_exact, is_random
-            case cst.Call(func=func, args=[cst.Arg(value=inner, star=""), *_]) if script.name(func) in _WRAPPERS:
+            case syntax.Call(func=func, args=[syntax.Arg(value=inner, star=""), *_]) if script.name(func) in _WRAPPERS:
                 node = inner
-            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=method))) if script.name(node.func) is None:
+            case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method))) if (
+                script.name(node.func) is None
+            ):
                 if method in _RANDOM_METHODS and not any(arg.keyword for arg in node.args):
                     is_random = True
                 elif method not in SAME and not _changes_dtype(script, node, method):
@@ -125,9 +126,9 @@ def _trace(script: Script, node: cst.BaseExpression) -> tuple[cst.Call, bool, bo
                 if not all(is_plain(script, arg.value) for arg in node.args):
                     return None
                 node = inner
-            case cst.BinaryOperation(left=left, operator=operator, right=right):
+            case syntax.BinaryOperation(left=left, operator=operator, right=right):
                 is_exact = is_exact and isinstance(operator, _KEPT_OPERATORS)
-                if not isinstance(operator, (*_KEPT_OPERATORS, cst.Divide)):
+                if not isinstance(operator, (*_KEPT_OPERATORS, syntax.Divide)):
                     return None
                 if _is_number(script, right):
                     node = left
@@ -139,23 +140,23 @@ def _trace(script: Script, node: cst.BaseExpression) -> tuple[cst.Call, bool, bo
                 return None
 
 
-def _changes_dtype(script: Script, call: cst.Call, method: str) -> bool:
+def _changes_dtype(script: Script, call: syntax.Call, method: str) -> bool:
     return method in ("to", "type") and len(call.args) == 1 and script.roles.calls.is_dtype(call.args[0].value)
 
 
-def is_plain(script: Script, value: cst.BaseExpression) -> bool:
+def is_plain(script: Script, value: syntax.BaseExpression) -> bool:
     """Whether an argument of a method is no tensor: a size, a dimension, a number."""
     return script.role(value) not in (Role.TENSOR, Role.BATCH)
 
 
-def _is_number(script: Script, value: cst.BaseExpression) -> bool:
-    return isinstance(value, (cst.Integer, cst.Float, cst.UnaryOperation)) or script.role(value) is Role.NUMBER
+def _is_number(script: Script, value: syntax.BaseExpression) -> bool:
+    return isinstance(value, (syntax.Integer, syntax.Float, syntax.UnaryOperation)) or script.role(value) is Role.NUMBER
 
 
-def _is_bound_to_host(script: Script, factory: cst.Call) -> bool:
+def _is_bound_to_host(script: Script, factory: syntax.Call) -> bool:
     """Whether a factory says where or how it makes its tensor, as for one that is meant for the host, or makes it empty."""
     match factory.args:
-        case [cst.Arg(value=cst.Integer("0"))]:
+        case [syntax.Arg(value=syntax.Integer("0"))]:
             return True
     said = {arg.keyword.value for arg in factory.args if arg.keyword is not None}
     return bool(said & {"device", "out", "generator", "pin_memory", "layout", "names"}) or any(
@@ -163,7 +164,7 @@ def _is_bound_to_host(script: Script, factory: cst.Call) -> bool:
     )
 
 
-def _has_whole_steps(script: Script, factory: cst.Call) -> bool:
+def _has_whole_steps(script: Script, factory: syntax.Call) -> bool:
     """Whether ``arange`` counts in whole steps from a whole number, and so without rounding."""
     if script.name(factory.func) not in ("torch.arange", "torch.range"):
         return True
@@ -177,46 +178,46 @@ def _has_whole_steps(script: Script, factory: cst.Call) -> bool:
     return not is_half and all(known is not None and isinstance(known.value, int) for known in counted)
 
 
-def is_kept(script: Script, move: cst.Call) -> bool:
+def is_kept(script: Script, move: syntax.Call) -> bool:
     """Whether the tensor is made only when it is missing, under a condition on what the branch then sets, or only while a
     model is exported."""
     for up in script.source.ancestors(move):
-        if isinstance(up, cst.If):
+        if isinstance(up, syntax.If):
             asked = script.text(up.test)
-            targets = (target.target for assign in script.source.inside(up.body, cst.Assign) for target in assign.targets)
+            targets = (target.target for assign in script.source.inside(up.body, syntax.Assign) for target in assign.targets)
             if _EXPORT.search(asked) or any(_asks_for(script, each, asked) for each in targets):
                 return True
-        if isinstance(up, cst.FunctionDef):
+        if isinstance(up, syntax.FunctionDef):
             return any("cache" in script.text(each.decorator) for each in up.decorators)
     return False
 
 
-def _asks_for(script: Script, target: cst.CSTNode, asked: str) -> bool:
+def _asks_for(script: Script, target: syntax.Node, asked: str) -> bool:
     """Whether a condition is about the attribute or the entry that is set, or about a variable that is None."""
-    if isinstance(target, (cst.Attribute, cst.Subscript)):
+    if isinstance(target, (syntax.Attribute, syntax.Subscript)):
         return _root(script, target) in asked
-    if not isinstance(target, cst.Name) or not re.search(rf"\b{target.value} is None", asked):
+    if not isinstance(target, syntax.Name) or not re.search(rf"\b{target.value} is None", asked):
         return False
     parameters = [binding.node for binding in _all(script, target) if binding.kind is Kind.PARAMETER]
-    return all(_is_handed(script, each) for each in parameters if isinstance(each, cst.Param))
+    return all(_is_handed(script, each) for each in parameters if isinstance(each, syntax.Param))
 
 
-def _is_handed(script: Script, parameter: cst.Param) -> bool:
+def _is_handed(script: Script, parameter: syntax.Param) -> bool:
     """Whether a call hands over something for a parameter, so that it may never be None."""
-    function = script.source.enclosing(parameter, cst.FunctionDef)
-    passed = script.values.passed(function, parameter) if isinstance(function, cst.FunctionDef) else ()
+    function = script.source.enclosing(parameter, syntax.FunctionDef)
+    passed = script.values.passed(function, parameter) if isinstance(function, syntax.FunctionDef) else ()
     return any(value is not None and not is_none(value) for _, value in passed)
 
 
-def _root(script: Script, target: cst.Attribute | cst.Subscript) -> str:
-    return script.text(target.value if isinstance(target, cst.Subscript) else target)
+def _root(script: Script, target: syntax.Attribute | syntax.Subscript) -> str:
+    return script.text(target.value if isinstance(target, syntax.Subscript) else target)
 
 
 def on_device(script: Script, found: Created) -> tuple[Edit, ...]:
     """The edits that make the tensor on the device and take the copy away. Raises CannotEdit."""
     source, move, factory = script.source, found.move, found.factory
     device = target(script, move)
-    assert isinstance(move.func, cst.Attribute) and device is not None
+    assert isinstance(move.func, syntax.Attribute) and device is not None
     if found.held is not None:
         raise CannotEdit("it is made on one line and copied on another")
     if any(arg.keyword is not None and arg.keyword.value == "requires_grad" for arg in factory.args):
@@ -239,14 +240,14 @@ def on_device(script: Script, found: Created) -> tuple[Edit, ...]:
     )
 
 
-def _without_comma(script: Script, arg: cst.Arg) -> str:
+def _without_comma(script: Script, arg: syntax.Arg) -> str:
     keyword = f"{arg.keyword.value}=" if arg.keyword is not None else ""
     return keyword + script.text(arg.value)
 
 
-def _is_option(arg: cst.Arg, *names: str) -> bool:
+def _is_option(arg: syntax.Arg, *names: str) -> bool:
     return arg.keyword is not None and arg.keyword.value in names
 
 
-def _is_surely_device(script: Script, device: cst.BaseExpression) -> bool:
-    return isinstance(device, (cst.Integer, cst.SimpleString)) or script.role(device) is Role.DEVICE
+def _is_surely_device(script: Script, device: syntax.BaseExpression) -> bool:
+    return isinstance(device, (syntax.Integer, syntax.SimpleString)) or script.role(device) is Role.DEVICE

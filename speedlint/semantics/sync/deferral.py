@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint import edits
 from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
 from speedlint.rule import Edit
 from speedlint.semantics.dtypes import is_floating, is_integral, is_scalar, may_be_half
 from speedlint.semantics.names import Binding, Kind
@@ -30,18 +29,18 @@ from speedlint.semantics.sync.accumulators import (
 from speedlint.semantics.sync.gradients import is_graphless
 from speedlint.semantics.terms import FREQUENT, Role
 
-_ARITHMETIC = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide)
+_ARITHMETIC = (syntax.Add, syntax.Subtract, syntax.Multiply, syntax.Divide)
 _SEE_ALL = {("locals", False), ("vars", False), ("globals", False), ("eval", True), ("exec", True)}
-_SCOPES = (cst.FunctionDef, cst.Lambda, cst.ClassDef)
+_SCOPES = (syntax.FunctionDef, syntax.Lambda, syntax.ClassDef)
 
 
-def keep_on_device(script: Script, read: cst.Call, tensor: cst.BaseExpression) -> tuple[Edit, ...]:
+def keep_on_device(script: Script, read: syntax.Call, tensor: syntax.BaseExpression) -> tuple[Edit, ...]:
     """The edits that defer ``read``, an ``x.item()`` or ``float(x)``. Raises CannotEdit."""
     return _Deferral(script, read, tensor).edits()
 
 
 class _Deferral:
-    def __init__(self, script: Script, read: cst.Call, tensor: cst.BaseExpression) -> None:
+    def __init__(self, script: Script, read: syntax.Call, tensor: syntax.BaseExpression) -> None:
         self.script, self.source, self.read = script, script.source, read
         self.tensor = self._without_copies(tensor)
         self.integral = is_integral(script, self.tensor)
@@ -57,27 +56,29 @@ class _Deferral:
 
     # The read itself
 
-    def _without_copies(self, tensor: cst.BaseExpression) -> cst.BaseExpression:
+    def _without_copies(self, tensor: syntax.BaseExpression) -> syntax.BaseExpression:
         """``loss`` for ``loss.cpu().numpy()``: what was copied to be read stays where it is."""
         kept = reads.before_copies(self.script, tensor)
-        if any(self.source.contains(index.value, kept) for index in self.source.inside(tensor, cst.Subscript)):
+        if any(self.source.contains(index.value, kept) for index in self.source.inside(tensor, syntax.Subscript)):
             raise CannotEdit("an entry is taken of the copy")
         return kept
 
     def _detached(self) -> Edit:
         func = self.read.func
-        if isinstance(func, cst.Name) and func.value != "float" and not (func.value == "int" and self.integral):
+        if isinstance(func, syntax.Name) and func.value != "float" and not (func.value == "int" and self.integral):
             raise CannotEdit(f"`{func.value}()` changes the value")
         methods = [] if is_graphless(self.script, self.tensor) else ["detach"]
         methods += ["float"] if may_be_half(self.script) and not self.integral else []
         methods += ["squeeze"] if self.squeezed else []
         kept = "".join(f".{method}()" for method in methods)
-        if isinstance(func, cst.Attribute):
+        if isinstance(func, syntax.Attribute):
             if func.value is self.tensor and methods:
                 return edits.replace(self.source, func.attr, kept[1:-2])
             return self._cut(kept)
         text = self.script.text(self.tensor)
-        is_simple = isinstance(self.tensor, cst.Name | cst.Attribute | cst.Call | cst.Subscript) or text.startswith("(")
+        is_simple = isinstance(
+            self.tensor, syntax.Name | syntax.Attribute | syntax.Call | syntax.Subscript
+        ) or text.startswith("(")
         return edits.replace(self.source, self.read, f"{text}{kept}" if is_simple else f"({text}){kept}")
 
     def _cut(self, kept: str) -> Edit:
@@ -89,52 +90,52 @@ class _Deferral:
 
     # Where the value goes
 
-    def _flow(self, node: cst.BaseExpression) -> None:
+    def _flow(self, node: syntax.BaseExpression) -> None:
         """Follows a value that is now a tensor to where it is kept. Raises CannotEdit where it must be a number."""
         start = node
-        while isinstance(parent := self.source.parents[node], cst.BinaryOperation):
+        while isinstance(parent := self.source.parents[node], syntax.BinaryOperation):
             self._operation(parent, node)
             node = parent
         match parent:
-            case cst.AugAssign(target=cst.Name() as target, operator=cst.AddAssign()):
+            case syntax.AugAssign(target=syntax.Name() as target, operator=syntax.AddAssign()):
                 self._accumulated(target, parent)
-            case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as target)]):
-                if any(use.value == target.value for use in self.source.inside(parent.value, cst.Name)):
+            case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Name() as target)]):
+                if any(use.value == target.value for use in self.source.inside(parent.value, syntax.Name)):
                     self._accumulated(target, parent)
                 else:
                     self._held(target, parent, fresh=node is not start)
-            case cst.Arg(keyword=None, star=""):
+            case syntax.Arg(keyword=None, star=""):
                 self._passed(parent, fresh=node is not start)
             case _:
                 raise CannotEdit("its value is used at once, as a number")
 
-    def _operation(self, operation: cst.BinaryOperation, node: cst.BaseExpression) -> None:
+    def _operation(self, operation: syntax.BinaryOperation, node: syntax.BaseExpression) -> None:
         other = operation.right if operation.left is node else operation.left
         value = self.script.value(other)
         if not isinstance(operation.operator, _ARITHMETIC):
             raise CannotEdit(f"it is an operand of `{self.script.text(operation)}`")
         if value.role not in (Role.NUMBER, Role.TENSOR) and self.script.constant(other) is None:
             raise CannotEdit(f"`{self.script.text(other)}` may be no number")
-        if isinstance(operation.operator, cst.Divide):
+        if isinstance(operation.operator, syntax.Divide):
             self.integral, self.divided = False, True
 
-    def _passed(self, arg: cst.Arg, *, fresh: bool) -> None:
+    def _passed(self, arg: syntax.Arg, *, fresh: bool) -> None:
         call = self.source.parents[arg]
         match call:
-            case cst.Call(func=cst.Attribute(value=cst.Name() as base, attr=cst.Name(value="append")), args=[_]):
+            case syntax.Call(func=syntax.Attribute(value=syntax.Name() as base, attr=syntax.Name(value="append")), args=[_]):
                 self._check_alias(fresh=fresh)
                 self._listed(base, call)
-            case cst.Call(func=cst.Attribute(value=cst.Name() as base, attr=cst.Name(value="update"))) if (
+            case syntax.Call(func=syntax.Attribute(value=syntax.Name() as base, attr=syntax.Name(value="update"))) if (
                 call.args[0] is arg
             ):
                 self._check_alias(fresh=fresh)
                 self._metered(base, call)
-            case cst.Call():
+            case syntax.Call():
                 raise CannotEdit(f"`{self._short(call.func)}` takes it as a number in every step")
 
     # Sums
 
-    def _accumulated(self, target: cst.Name, statement: cst.AugAssign | cst.Assign) -> None:
+    def _accumulated(self, target: syntax.Name, statement: syntax.AugAssign | syntax.Assign) -> None:
         name = target.value
         if name in self.variables:
             return
@@ -154,7 +155,7 @@ class _Deferral:
 
     def _conversion(self, name: str, zeros: list[Binding]) -> str:
         """``int`` or ``float``: what the sum was as a number."""
-        starts_whole = all(isinstance(written(binding), cst.Integer) for binding in zeros)
+        starts_whole = all(isinstance(written(binding), syntax.Integer) for binding in zeros)
         if self.integral and starts_whole:
             return "int"
         self.unclear = not (self.integral or not starts_whole or self.divided or is_floating(self.script, self.tensor))
@@ -166,15 +167,15 @@ class _Deferral:
             return
         frequency = self.script.frequency(binding.node)
         if binding.kind is Kind.AUGMENT and is_sum:
-            statement = self.source.enclosing(binding.node, cst.AugAssign)
-            if isinstance(statement, cst.AugAssign):
+            statement = self.source.enclosing(binding.node, syntax.AugAssign)
+            if isinstance(statement, syntax.AugAssign):
                 if (
-                    isinstance(statement.operator, cst.AddAssign)
+                    isinstance(statement.operator, syntax.AddAssign)
                     and not self.integral
                     and (self.script.role(statement.value) is Role.NUMBER)
                 ):
                     return
-                if isinstance(statement.operator, cst.DivideAssign) and frequency not in FREQUENT:
+                if isinstance(statement.operator, syntax.DivideAssign) and frequency not in FREQUENT:
                     self._divide(statement, name)
                     return
         if (
@@ -186,19 +187,19 @@ class _Deferral:
             return
         raise CannotEdit(f"`{name}` is also set on line {self.source.line(binding.node)}")
 
-    def _divide(self, statement: cst.AugAssign, name: str) -> None:
+    def _divide(self, statement: syntax.AugAssign, name: str) -> None:
         """``total /= n`` outside the steps becomes ``total = float(total) / n``."""
         value = self.script.text(statement.value)
         if not isinstance(
-            statement.value, cst.Name | cst.Attribute | cst.Call | cst.Subscript | cst.Integer | cst.Float
+            statement.value, syntax.Name | syntax.Attribute | syntax.Call | syntax.Subscript | syntax.Integer | syntax.Float
         ) and (not value.startswith("(")):
             value = f"({value})"
         self._edits.append(edits.replace(self.source, statement, f"{name} = float({name}) / {value}"))
 
-    def _read_of(self, use: cst.Name, added: list[Binding], converted: str) -> None:
+    def _read_of(self, use: syntax.Name, added: list[Binding], converted: str) -> None:
         """Turns a read of the sum into a number."""
         parent = self.source.parents[use]
-        if isinstance(parent, cst.AssignTarget | cst.AugAssign | cst.Element) and is_target(self.source, use):
+        if isinstance(parent, syntax.AssignTarget | syntax.AugAssign | syntax.Element) and is_target(self.source, use):
             return
         reaching = self.script.names.reaching(use)
         if not any(binding in added for binding in reaching):
@@ -207,24 +208,24 @@ class _Deferral:
             raise CannotEdit(f"`{use.value}` is a fraction on line {self.source.line(use)}")
         self._check_read(use)
         is_divided = (
-            isinstance(parent, cst.BinaryOperation) and isinstance(parent.operator, cst.Divide) and parent.left is use
+            isinstance(parent, syntax.BinaryOperation) and isinstance(parent.operator, syntax.Divide) and parent.left is use
         )
         if self.unclear and not is_divided:
             raise CannotEdit(f"whether `{use.value}` is a whole number is not known")
         self._wrap(use, use.value, converted)
 
-    def _wrap(self, use: cst.BaseExpression, text: str, converted: str) -> None:
+    def _wrap(self, use: syntax.BaseExpression, text: str, converted: str) -> None:
         parent = self.source.parents[use]
-        call = self.source.parents[parent] if isinstance(parent, cst.Arg) else None
-        if isinstance(call, cst.Call) and self.script.name(call.func) in ("float", "int"):
+        call = self.source.parents[parent] if isinstance(parent, syntax.Arg) else None
+        if isinstance(call, syntax.Call) and self.script.name(call.func) in ("float", "int"):
             return
-        if isinstance(parent, cst.FormattedStringExpression) and parent.equal is not None:
+        if isinstance(parent, syntax.FormattedStringExpression) and parent.equal:
             raise CannotEdit(f"`{text}=` in a string on line {self.source.line(use)} shows how it is written")
-        if isinstance(parent, cst.Del | cst.NamedExpr):
+        if isinstance(parent, syntax.Del | syntax.NamedExpr):
             raise CannotEdit(f"`{text}` is used on line {self.source.line(use)} in a way that cannot be converted")
         self._edits.append(edits.replace(self.source, use, f"{converted}({text})"))
 
-    def _check_read(self, use: cst.Name) -> None:
+    def _check_read(self, use: syntax.Name) -> None:
         line = self.source.line(use)
         if self._function(use) is not self._function(self.read):
             raise CannotEdit(f"`{use.value}` is read in another function on line {line}")
@@ -233,7 +234,7 @@ class _Deferral:
 
     # One value
 
-    def _held(self, target: cst.Name, statement: cst.Assign, *, fresh: bool) -> None:
+    def _held(self, target: syntax.Name, statement: syntax.Assign, *, fresh: bool) -> None:
         """``value = loss.item()``: what sums it up goes on with a tensor, what reads it now and then converts it."""
         self._check_alias(fresh=fresh)
         name = target.value
@@ -256,7 +257,7 @@ class _Deferral:
 
     # Lists
 
-    def _listed(self, base: cst.Name, append: cst.Call) -> None:
+    def _listed(self, base: syntax.Name, append: syntax.Call) -> None:
         """``losses.append(...)``: after the loop the list is copied at once, so that all who read it see numbers."""
         name = base.value
         if self._is_only_filled(base):
@@ -271,20 +272,20 @@ class _Deferral:
         line = f"{name} = {torch}.stack({name}).flatten().tolist() if {name} else []"
         self._edits += (*imports, edits.insert_after(self.source, loop, [line]))
 
-    def _is_only_filled(self, base: cst.Name) -> bool:
+    def _is_only_filled(self, base: syntax.Name) -> bool:
         """Whether a list starts empty in its function and is appended to, and nothing reads it."""
         if self._function(base) is None or any(not is_empty_list(self.script, each) for each in self._bindings(base)):
             return False
         for use in self._uses(base):
             attribute = self.source.parents[use]
-            is_append = isinstance(attribute, cst.Attribute) and attribute.attr.value == "append"
+            is_append = isinstance(attribute, syntax.Attribute) and attribute.attr.value == "append"
             if not is_target(self.source, use) and not is_append:
                 return False
         return True
 
     # Meters
 
-    def _metered(self, base: cst.Name, update: cst.Call) -> None:
+    def _metered(self, base: syntax.Name, update: syntax.Call) -> None:
         """``meter.update(loss.item(), n)``: a meter that only adds and divides takes a tensor as well."""
         value = self.script.value(base)
         if value.definition is None or not accepts_tensors(value.definition, len(update.args)):
@@ -296,43 +297,43 @@ class _Deferral:
             if use is not base and not is_target(self.source, use):
                 self._meter_use(use)
 
-    def _meter_use(self, use: cst.Name) -> None:
+    def _meter_use(self, use: syntax.Name) -> None:
         parent = self.source.parents[use]
-        if isinstance(parent, cst.Attribute):
+        if isinstance(parent, syntax.Attribute):
             above = self.source.parents[parent]
-            is_method = isinstance(above, cst.Call) and above.func is parent
+            is_method = isinstance(above, syntax.Call) and above.func is parent
             if is_method and parent.attr.value in ("update", "reset"):
                 return
             if not is_method:
                 self._check_read(use)
                 self._wrap(parent, self.script.text(parent), "float")
                 return
-        if isinstance(parent, cst.Element):
+        if isinstance(parent, syntax.Element):
             beside = self.source.parents[parent]
-            if isinstance(beside, cst.List | cst.Tuple) and any(
-                isinstance(each.value, cst.Name) and each.value is not use and is_fed_tensors(self.script, each.value)
+            if isinstance(beside, syntax.List | syntax.Tuple) and any(
+                isinstance(each.value, syntax.Name) and each.value is not use and is_fed_tensors(self.script, each.value)
                 for each in beside.elements
             ):
                 return
         match self.source.parents[parent]:
-            case cst.Call(func=cst.Attribute(attr=cst.Name(value="format"))) if isinstance(parent, cst.Arg):
+            case syntax.Call(func=syntax.Attribute(attr=syntax.Name(value="format"))) if isinstance(parent, syntax.Arg):
                 self._check_read(use)
                 return
         raise CannotEdit(f"what reads `{use.value}` on line {self.source.line(use)} is not followed")
 
     # Shared
 
-    def _bindings(self, target: cst.Name) -> list[Binding]:
+    def _bindings(self, target: syntax.Name) -> list[Binding]:
         scope = self.script.names.scope(target)
         found = scope.bindings.get(target.value, []) if target.value not in scope.outer else []
         if not found or any(binding.kind is Kind.PARAMETER for binding in found):
             raise CannotEdit(f"`{target.value}` is not a variable of this function alone")
         return found
 
-    def _uses(self, target: cst.Name) -> Iterator[cst.Name]:
+    def _uses(self, target: syntax.Name) -> Iterator[syntax.Name]:
         function = self._function(target)
-        block = function.body if isinstance(function, cst.FunctionDef) else self.source.module
-        for call in self.source.inside(block, cst.Call):
+        block = function.body if isinstance(function, syntax.FunctionDef) else self.source.module
+        for call in self.source.inside(block, syntax.Call):
             if (self.script.name(call.func), bool(call.args)) in _SEE_ALL:
                 raise CannotEdit(f"`{self.script.text(call)}` may read it")
         yield from self.script.names.uses(target)
@@ -341,12 +342,12 @@ class _Deferral:
         if not fresh:
             check_alias(self.script, self.read, self.tensor)
 
-    def _function(self, node: cst.CSTNode) -> cst.CSTNode | None:
+    def _function(self, node: syntax.Node) -> syntax.Node | None:
         return self.source.enclosing(node, *_SCOPES)
 
-    def _is_in_loop(self, node: cst.CSTNode) -> bool:
+    def _is_in_loop(self, node: syntax.Node) -> bool:
         loop = self.script.loops.driving_loop(node)
         return loop is not None and loop is self.script.loops.driving_loop(self.read)
 
-    def _short(self, node: cst.BaseExpression) -> str:
+    def _short(self, node: syntax.BaseExpression) -> str:
         return self.script.text(node).partition("\n")[0]

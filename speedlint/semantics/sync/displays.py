@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from speedlint import edits
 from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
 from speedlint.rule import Edit
 from speedlint.semantics.loops import Loop
 from speedlint.semantics.names import Kind
@@ -34,12 +33,12 @@ _LOGGERS = (
 _BY_NAME = ("log", "logger", "_logger", "logging")
 
 
-def is_display(script: Script, call: cst.Call) -> bool:
+def is_display(script: Script, call: syntax.Call) -> bool:
     """Whether a call prints, logs or shows what it is given."""
     name = script.name(call.func)
     if name is not None:
         return name == "print" or (name.startswith(_LOGGERS) and not name.endswith(".debug"))
-    if not isinstance(call.func, cst.Attribute):
+    if not isinstance(call.func, syntax.Attribute):
         return False
     method = call.func.attr.value
     base = script.text(call.func.value).rpartition(".")[2]
@@ -50,111 +49,111 @@ def is_display(script: Script, call: cst.Call) -> bool:
     return method in ("log", "log_metrics") and any(
         (where.name(value.func) or "").startswith(("wandb.", "mlflow.", "swanlab."))
         for where, value in script.roles.origins(call.func.value)
-        if isinstance(value, cst.Call)
+        if isinstance(value, syntax.Call)
     )
 
 
-def display_around(script: Script, node: cst.CSTNode) -> cst.Call | cst.Assign | None:
+def display_around(script: Script, node: syntax.Node) -> syntax.Call | syntax.Assign | None:
     """The display that is a statement of its own and takes the node: a call, or ``bar.desc = ...``."""
     for up in script.source.ancestors(node):
-        if isinstance(up, cst.Call) and is_display(script, up) and isinstance(script.source.parents[up], cst.Expr):
+        if isinstance(up, syntax.Call) and is_display(script, up) and isinstance(script.source.parents[up], syntax.Expr):
             return up
-        if isinstance(up, cst.Assign) and _describes_bar(script, up):
+        if isinstance(up, syntax.Assign) and _describes_bar(script, up):
             return up
-        if isinstance(up, cst.BaseStatement | cst.Lambda):
+        if isinstance(up, syntax.BaseStatement | syntax.Lambda):
             return None
     return None
 
 
-def _describes_bar(script: Script, statement: cst.Assign) -> bool:
+def _describes_bar(script: Script, statement: syntax.Assign) -> bool:
     match statement.targets:
-        case [cst.AssignTarget(target=cst.Attribute(value=bar, attr=cst.Name(value="desc")))]:
+        case [syntax.AssignTarget(target=syntax.Attribute(value=bar, attr=syntax.Name(value="desc")))]:
             return any(
-                isinstance(value, cst.Call) and (where.name(value.func) or "").startswith("tqdm.")
+                isinstance(value, syntax.Call) and (where.name(value.func) or "").startswith("tqdm.")
                 for where, value in script.roles.origins(bar)
             )
     return False
 
 
-def shown_tensors(script: Script, call: cst.Call) -> Iterator[cst.BaseExpression]:
+def shown_tensors(script: Script, call: syntax.Call) -> Iterator[syntax.BaseExpression]:
     """The device tensors that a display call turns into text or numbers by itself."""
     for arg in call.args:
         yield from _tensors(script, arg.value, call)
 
 
-def _tensors(script: Script, node: cst.BaseExpression, call: cst.Call | None) -> Iterator[cst.BaseExpression]:
+def _tensors(script: Script, node: syntax.BaseExpression, call: syntax.Call | None) -> Iterator[syntax.BaseExpression]:
     match node:
-        case cst.FormattedString(parts=parts):
+        case syntax.FormattedString(parts=parts):
             for part in parts:
-                if isinstance(part, cst.FormattedStringExpression):
+                if isinstance(part, syntax.FormattedStringExpression):
                     yield from _tensors(script, part.expression, call)
-        case cst.ConcatenatedString(left=left, right=right):
+        case syntax.ConcatenatedString(left=left, right=right):
             yield from _tensors(script, left, call)
             yield from _tensors(script, right, call)
-        case cst.BinaryOperation(left=left, right=right) if script.role(left) is Role.STRING:
+        case syntax.BinaryOperation(left=left, right=right) if script.role(left) is Role.STRING:
             yield from _tensors(script, left, call)
             yield from _tensors(script, right, call)
-        case cst.Call(func=cst.Attribute(value=text, attr=cst.Name(value="format")), args=args) if (
+        case syntax.Call(func=syntax.Attribute(value=text, attr=syntax.Name(value="format")), args=args) if (
             script.role(text) is Role.STRING
         ):
             for arg in args:
                 yield from _tensors(script, arg.value, call)
-        case cst.Call(func=cst.Name(value="str" | "format" | "dict" | "repr"), args=args):
+        case syntax.Call(func=syntax.Name(value="str" | "format" | "dict" | "repr"), args=args):
             for arg in args:
                 yield from _tensors(script, arg.value, call)
-        case cst.Dict(elements=elements) | cst.Tuple(elements=elements) | cst.List(elements=elements):
+        case syntax.Dict(elements=elements) | syntax.Tuple(elements=elements) | syntax.List(elements=elements):
             for element in elements:
                 yield from _tensors(script, element.value, call)
-        case cst.Name() if script.role(node) is Role.MAPPING and call is not None:
+        case syntax.Name() if script.role(node) is Role.MAPPING and call is not None:
             yield from _bound(script, node, call)
         case _:
             if script.is_device_tensor(node):
                 yield node
 
 
-def _bound(script: Script, name: cst.Name, call: cst.Call) -> Iterator[cst.BaseExpression]:
+def _bound(script: Script, name: syntax.Name, call: syntax.Call) -> Iterator[syntax.BaseExpression]:
     """What was put into a dict beside the call: ``scores = {"loss": loss}``, then ``wandb.log(scores)``."""
     for binding in script.names.reaching(name):
         value = binding.value
-        if binding.kind is not Kind.ASSIGN or binding.path or value is None or isinstance(value, cst.Name):
+        if binding.kind is not Kind.ASSIGN or binding.path or value is None or isinstance(value, syntax.Name):
             continue
         if script.frequency(value) in FREQUENT and script.function(value) is script.function(call):
             yield from _tensors(script, value, call)
 
 
-def formatted_tensors(script: Script, text: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+def formatted_tensors(script: Script, text: syntax.BaseExpression) -> Iterator[syntax.BaseExpression]:
     """The device tensors in an f-string, a ``.format(...)`` or a ``%`` that stands outside a display call."""
     source = script.source
     for up in source.ancestors(text):
-        if isinstance(up, cst.Call) and is_display(script, up):
+        if isinstance(up, syntax.Call) and is_display(script, up):
             return
-        if isinstance(up, cst.Raise | cst.Assert) or (isinstance(up, cst.BaseExpression) and _is_text(script, up)):
+        if isinstance(up, syntax.Raise | syntax.Assert) or (isinstance(up, syntax.BaseExpression) and _is_text(script, up)):
             return
-        if isinstance(up, cst.BaseStatement):
+        if isinstance(up, syntax.BaseStatement):
             break
     if _is_text(script, text):
         yield from _tensors(script, text, None)
 
 
-def _is_text(script: Script, node: cst.CSTNode) -> bool:
+def _is_text(script: Script, node: syntax.Node) -> bool:
     match node:
-        case cst.FormattedString() | cst.ConcatenatedString():
+        case syntax.FormattedString() | syntax.ConcatenatedString():
             return True
-        case cst.Call(func=cst.Attribute(value=text, attr=cst.Name(value="format"))):
+        case syntax.Call(func=syntax.Attribute(value=text, attr=syntax.Name(value="format"))):
             return script.role(text) is Role.STRING
-        case cst.BinaryOperation(left=left):
+        case syntax.BinaryOperation(left=left):
             return script.role(left) is Role.STRING
     return False
 
 
-def throttled(script: Script, display: cst.Call | cst.Assign) -> tuple[Edit, ...]:
+def throttled(script: Script, display: syntax.Call | syntax.Assign) -> tuple[Edit, ...]:
     """Puts a display under ``if step % 50 == 0:``. Raises CannotEdit where no counter of the steps is at hand."""
-    if isinstance(display, cst.Call) and not isinstance(script.source.parents[display], cst.Expr):
+    if isinstance(display, syntax.Call) and not isinstance(script.source.parents[display], syntax.Expr):
         raise CannotEdit("it is not a statement of its own")
     return every_few_steps(script, display)
 
 
-def every_few_steps(script: Script, node: cst.CSTNode) -> tuple[Edit, ...]:
+def every_few_steps(script: Script, node: syntax.Node) -> tuple[Edit, ...]:
     """Puts the statement a node stands in under ``if step % 50 == 0:``. Raises CannotEdit as ``throttled`` does."""
     loop = script.loops.driving_loop(node)
     if loop is None:
@@ -166,15 +165,15 @@ def every_few_steps(script: Script, node: cst.CSTNode) -> tuple[Edit, ...]:
     return edits.wrap(script.source, node, node, f"if {name} % {PERIOD} == {first % PERIOD}:")
 
 
-def _counter(script: Script, loop: Loop, display: cst.CSTNode) -> tuple[str, int] | None:
+def _counter(script: Script, loop: Loop, display: syntax.Node) -> tuple[str, int] | None:
     """A variable that counts the steps, and its value at the display in the first one."""
-    target = _target(script, loop) if isinstance(loop, cst.For) else None
+    target = _target(script, loop) if isinstance(loop, syntax.For) else None
     if target is not None and not _is_set_in(script, loop, target[0]):
         return target
-    for augmented in script.source.inside(loop.body, cst.AugAssign):
+    for augmented in script.source.inside(loop.body, syntax.AugAssign):
         match augmented:
-            case cst.AugAssign(
-                target=cst.Name(value=name) as counter, operator=cst.AddAssign(), value=cst.Integer(value="1")
+            case syntax.AugAssign(
+                target=syntax.Name(value=name) as counter, operator=syntax.AddAssign(), value=syntax.Integer(value="1")
             ):
                 if script.role(counter) is Role.NUMBER and _counts_all(script, loop, augmented, name):
                     has_counted = script.source.order[augmented] < script.source.order[display]
@@ -182,20 +181,20 @@ def _counter(script: Script, loop: Loop, display: cst.CSTNode) -> tuple[str, int
     return None
 
 
-def _target(script: Script, loop: cst.For) -> tuple[str, int] | None:
+def _target(script: Script, loop: syntax.For) -> tuple[str, int] | None:
     """The name of the loop that counts its turns, of ``enumerate`` or ``range``, and its first value."""
     match loop:
-        case cst.For(target=cst.Tuple(elements=[cst.Element(value=cst.Name() as name), *_])):
+        case syntax.For(target=syntax.Tuple(elements=[syntax.Element(value=syntax.Name() as name), *_])):
             pass
-        case cst.For(target=cst.Name() as name):
+        case syntax.For(target=syntax.Name() as name):
             pass
         case _:
             return None
     element = script.roles.element(script.value(loop.iter))
-    value = element.items[0] if element.items and isinstance(loop.target, cst.Tuple) else element
+    value = element.items[0] if element.items and isinstance(loop.target, syntax.Tuple) else element
     if value.role is not Role.NUMBER:
         return None
-    for call in script.source.inside(loop.iter, cst.Call):
+    for call in script.source.inside(loop.iter, syntax.Call):
         match script.name(call.func):
             case "enumerate":
                 return name.value, _whole(script, script.argument(call, "start", 1))
@@ -204,25 +203,25 @@ def _target(script: Script, loop: cst.For) -> tuple[str, int] | None:
     return None
 
 
-def _starts_at(script: Script, counter: cst.Name) -> int:
+def _starts_at(script: Script, counter: syntax.Name) -> int:
     """What a counter is set to before it counts; 0 where that is not known."""
     bindings = script.names.scope(counter).bindings.get(counter.value, [])
     starts = {_whole(script, written(binding)) for binding in bindings if binding.kind is not Kind.AUGMENT}
     return starts.pop() if len(starts) == 1 else 0
 
 
-def _whole(script: Script, expression: cst.BaseExpression | None) -> int:
+def _whole(script: Script, expression: syntax.BaseExpression | None) -> int:
     constant = script.constant(expression) if expression is not None else None
     return constant.value if constant is not None and isinstance(constant.value, int) else 0
 
 
 def _is_set_in(script: Script, loop: Loop, name: str) -> bool:
-    return any(use.value == name and is_target(script.source, use) for use in script.source.inside(loop.body, cst.Name))
+    return any(use.value == name and is_target(script.source, use) for use in script.source.inside(loop.body, syntax.Name))
 
 
-def _counts_all(script: Script, loop: Loop, augmented: cst.AugAssign, name: str) -> bool:
+def _counts_all(script: Script, loop: Loop, augmented: syntax.AugAssign, name: str) -> bool:
     """Whether the only thing the loop does to the name is to add one in each turn."""
     source = script.source
-    targets = [use for use in source.inside(loop.body, cst.Name) if use.value == name and is_target(source, use)]
+    targets = [use for use in source.inside(loop.body, syntax.Name) if use.value == name and is_target(source, use)]
     line = source.parents[augmented]
-    return len(targets) == 1 and isinstance(line, cst.SimpleStatementLine) and source.parents[line] is loop.body
+    return len(targets) == 1 and isinstance(line, syntax.SimpleStatementLine) and source.parents[line] is loop.body

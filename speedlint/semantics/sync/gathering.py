@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import libcst as cst
-
 from speedlint import edits
 from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
 from speedlint.rule import Edit
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import reads
@@ -14,7 +13,7 @@ from speedlint.semantics.sync.accumulators import check_alias, filled_list, is_t
 _JOINS = ("torch.cat", "torch.concat", "torch.stack")
 
 
-def copy_once(script: Script, copy: cst.Call, tensor: cst.BaseExpression) -> tuple[Edit, ...]:
+def copy_once(script: Script, copy: syntax.Call, tensor: syntax.BaseExpression) -> tuple[Edit, ...]:
     """The edits that append the tensor itself and copy what the list is joined to. Raises CannotEdit."""
     source = script.source
     whole = reads.chain(script, copy)
@@ -37,41 +36,41 @@ def copy_once(script: Script, copy: cst.Call, tensor: cst.BaseExpression) -> tup
     return tuple(dict.fromkeys(changes))
 
 
-def _is_array(script: Script, copy: cst.Call, whole: cst.BaseExpression) -> bool:
+def _is_array(script: Script, copy: syntax.Call, whole: syntax.BaseExpression) -> bool:
     """Whether the copy ends as a numpy array, not as a tensor on the host."""
     match whole:
-        case cst.Call(func=cst.Attribute(attr=cst.Name(value="cpu" | "to")), args=[] | [_]) if whole is copy:
+        case syntax.Call(func=syntax.Attribute(attr=syntax.Name(value="cpu" | "to")), args=[] | [_]) if whole is copy:
             return False
-        case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value="numpy")), args=[]) if inner is copy:
+        case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value="numpy")), args=[]) if inner is copy:
             return True
     raise CannotEdit(f"`{reads.shown(script, whole)}` is more than a copy")
 
 
-def _append(script: Script, whole: cst.BaseExpression) -> tuple[cst.Call, cst.Name]:
+def _append(script: Script, whole: syntax.BaseExpression) -> tuple[syntax.Call, syntax.Name]:
     arg = script.source.parents[whole]
     append = script.source.parents[arg]
     match append:
-        case cst.Call(func=cst.Attribute(value=cst.Name() as base, attr=cst.Name(value="append")), args=[_]):
+        case syntax.Call(func=syntax.Attribute(value=syntax.Name() as base, attr=syntax.Name(value="append")), args=[_]):
             return append, base
     raise CannotEdit("the copy is used at once")
 
 
-def _cut(script: Script, whole: cst.BaseExpression, tensor: cst.BaseExpression) -> Edit:
+def _cut(script: Script, whole: syntax.BaseExpression, tensor: syntax.BaseExpression) -> Edit:
     """Leaves ``x`` of ``x.cpu().numpy()``."""
     source = script.source
     return Edit(source.path, source.span(tensor).end, source.code_span(whole).end, "")
 
 
-def _is_length(script: Script, use: cst.Name) -> bool:
+def _is_length(script: Script, use: syntax.Name) -> bool:
     call = script.source.parents[script.source.parents[use]]
     return script.is_call_to(call, "len")
 
 
-def _join(script: Script, use: cst.Name, *, is_array: bool) -> list[Edit]:
+def _join(script: Script, use: syntax.Name, *, is_array: bool) -> list[Edit]:
     """Copies what the list is joined to."""
     source = script.source
     call = source.parents[source.parents[use]]
-    if not isinstance(call, cst.Call) or not call.args or call.args[0].value is not use:
+    if not isinstance(call, syntax.Call) or not call.args or call.args[0].value is not use:
         raise CannotEdit(f"`{use.value}` is not joined on line {source.line(use)}")
     end = source.span(call).end
     if not is_array and script.is_call_to(call, *_JOINS):
@@ -89,7 +88,7 @@ def _join(script: Script, use: cst.Name, *, is_array: bool) -> list[Edit]:
     )
 
 
-def _joins_rows(script: Script, call: cst.Call) -> bool:
+def _joins_rows(script: Script, call: syntax.Call) -> bool:
     return (
         all(
             arg.star == ""
@@ -101,5 +100,5 @@ def _joins_rows(script: Script, call: cst.Call) -> bool:
     )
 
 
-def _renamed_axis(script: Script, call: cst.Call) -> list[Edit]:
+def _renamed_axis(script: Script, call: syntax.Call) -> list[Edit]:
     return [edits.replace(script.source, arg.keyword, "dim") for arg in call.args[1:] if arg.keyword is not None]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics import library
 from speedlint.semantics.dtypes import is_integral
 from speedlint.semantics.names import Kind
@@ -13,56 +12,58 @@ _DERIVED = frozenset("mean sum float squeeze view reshape flatten abs norm max m
 _TURNS_ON = (b"enable_grad", b"set_grad_enabled", b"requires_grad_")
 
 
-def is_graphless(script: Script, tensor: cst.BaseExpression) -> bool:
+def is_graphless(script: Script, tensor: syntax.BaseExpression) -> bool:
     """Whether a tensor is detached, counts something, or is made where gradients are off."""
     return is_integral(script, tensor) or _is_detached(tensor) or _is_made_without_grad(script, tensor)
 
 
-def _is_detached(tensor: cst.BaseExpression) -> bool:
+def _is_detached(tensor: syntax.BaseExpression) -> bool:
     match tensor:
-        case cst.Call(func=cst.Attribute(attr=cst.Name(value="detach")), args=[]):
+        case syntax.Call(func=syntax.Attribute(attr=syntax.Name(value="detach")), args=[]):
             return True
-        case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=method)), args=args) if method in _DERIVED:
-            return all(isinstance(arg.value, cst.Integer) for arg in args) and _is_detached(inner)
-        case cst.Attribute(attr=cst.Name(value="data")):
+        case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method)), args=args) if (
+            method in _DERIVED
+        ):
+            return all(isinstance(arg.value, syntax.Integer) for arg in args) and _is_detached(inner)
+        case syntax.Attribute(attr=syntax.Name(value="data")):
             return True
-        case cst.Subscript(value=inner):
+        case syntax.Subscript(value=inner):
             return _is_detached(inner)
     return False
 
 
-def _is_made_without_grad(script: Script, tensor: cst.BaseExpression) -> bool:
+def _is_made_without_grad(script: Script, tensor: syntax.BaseExpression) -> bool:
     if any(mark in script.source.data for mark in _TURNS_ON) or not _has_grad_off(script, tensor):
         return False
     root = tensor
-    while isinstance(root, cst.Attribute | cst.Subscript):
+    while isinstance(root, syntax.Attribute | syntax.Subscript):
         root = root.value
-    if not isinstance(root, cst.Name):
-        return isinstance(root, cst.Call | cst.BinaryOperation)
+    if not isinstance(root, syntax.Name):
+        return isinstance(root, syntax.Call | syntax.BinaryOperation)
     bindings = script.names.reaching(root)
     return bool(bindings) and all(
         binding.kind is Kind.ASSIGN
-        and isinstance(binding.value, cst.Call | cst.BinaryOperation)
+        and isinstance(binding.value, syntax.Call | syntax.BinaryOperation)
         and _has_grad_off(script, binding.value)
         for binding in bindings
     )
 
 
-def _has_grad_off(script: Script, node: cst.CSTNode) -> bool:
+def _has_grad_off(script: Script, node: syntax.Node) -> bool:
     """Whether the node's own function, or a block in it, is under ``no_grad``."""
     for up in script.source.ancestors(node):
         match up:
-            case cst.With(items=items) if any(_is_off(script, item.item) for item in items):
+            case syntax.With(items=items) if any(_is_off(script, item.item) for item in items):
                 return True
-            case cst.FunctionDef(decorators=decorators):
+            case syntax.FunctionDef(decorators=decorators):
                 return any(_is_off(script, each.decorator) for each in decorators)
-            case cst.Lambda() | cst.ClassDef():
+            case syntax.Lambda() | syntax.ClassDef():
                 return False
     return False
 
 
-def _is_off(script: Script, expression: cst.BaseExpression) -> bool:
-    func = expression.func if isinstance(expression, cst.Call) else expression
+def _is_off(script: Script, expression: syntax.BaseExpression) -> bool:
+    func = expression.func if isinstance(expression, syntax.Call) else expression
     name = script.name(func)
-    plain = not isinstance(expression, cst.Call) or not expression.args
+    plain = not isinstance(expression, syntax.Call) or not expression.args
     return plain and name in library.NO_GRADS and not name.endswith("set_grad_enabled")

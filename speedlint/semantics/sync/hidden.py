@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics import counts
 from speedlint.semantics.folding import Folding, Frame
 from speedlint.semantics.imports import absolute
@@ -27,12 +26,12 @@ class Slow(Protocol):
         """The script it stands in."""
 
     @property
-    def node(self) -> cst.CSTNode:
+    def node(self) -> syntax.Node:
         """Its node."""
 
 
 What = TypeVar("What", bound=Slow)
-Find = Callable[[Script, cst.FunctionDef], "list[What]"]
+Find = Callable[[Script, syntax.FunctionDef], "list[What]"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +44,11 @@ class Hidden(Generic[What]):
     """
 
     what: What
-    chain: tuple[tuple[Script, cst.Call], ...]
+    chain: tuple[tuple[Script, syntax.Call], ...]
     count: int | None
 
 
-def behind(script: Script, call: cst.Call, find: Find[What]) -> list[Hidden[What]]:
+def behind(script: Script, call: syntax.Call, find: Find[What]) -> list[Hidden[What]]:
     """The slow places behind a call of a first-party function, in the order in which its code is written.
 
     ``find`` gives those of one function itself; it is a function of a module, known by its name.
@@ -66,10 +65,10 @@ def behind(script: Script, call: cst.Call, find: Find[What]) -> list[Hidden[What
 
 
 def _in_function(
-    outer: Frame, chain: tuple[tuple[Script, cst.Call], ...], function: Definition, before: int | None, find: Find[What]
+    outer: Frame, chain: tuple[tuple[Script, syntax.Call], ...], function: Definition, before: int | None, find: Find[What]
 ) -> Iterator[Hidden[What]]:
     node, script = function.node, function.script
-    if not isinstance(node, cst.FunctionDef) or len(chain) > _DEEPEST:
+    if not isinstance(node, syntax.FunctionDef) or len(chain) > _DEEPEST:
         return
     if any(call_of.function(call) is node for call_of, call in chain):
         return
@@ -78,7 +77,7 @@ def _in_function(
     frame = Folding().called(outer, chain[-1][1], function)
     for each in find(script, node):
         yield Hidden(each, chain, _product(before, counts.times(script, each.node, node.body, frame)))
-    for call in script.source.inside(node.body, cst.Call):
+    for call in script.source.inside(node.body, syntax.Call):
         if script.function(call) is not node or (callee := script.callee(call)) is None:
             continue
         if script.frequency(call) in FREQUENT:
@@ -89,16 +88,16 @@ def _in_function(
 def _may_hide(function: Definition, depth: int, find: Find[What]) -> bool:
     """Whether a function, or one that it calls, holds a slow place."""
     node, script = function.node, function.script
-    if not isinstance(node, cst.FunctionDef):
+    if not isinstance(node, syntax.FunctionDef):
         return False
     question = ("may hide", find.__module__, node, depth)
     return script.once(question, lambda: _hides(script, node, depth, find), False)
 
 
-def _hides(script: Script, function: cst.FunctionDef, depth: int, find: Find[What]) -> bool:
+def _hides(script: Script, function: syntax.FunctionDef, depth: int, find: Find[What]) -> bool:
     if find(script, function):
         return True
-    calls = (call for call in script.source.inside(function.body, cst.Call) if script.function(call) is function)
+    calls = (call for call in script.source.inside(function.body, syntax.Call) if script.function(call) is function)
     return depth > 0 and any(
         (callee := script.callee(call)) is not None and _may_hide(callee, depth - 1, find) for call in calls
     )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics import probes
 from speedlint.semantics.loops import Loop
 from speedlint.semantics.script import Script
@@ -18,13 +17,13 @@ _MEASURES = re.compile(r"^(?:max_)?memory_|mem_get_info|memory_stats|memory_summ
 _LEAVES = re.compile(r"memory|\bmem\b|oom|vram|low_?vram|empty_?cache|clear_?cache|\bgc\b|gc_|_gc", re.IGNORECASE)
 
 
-def has_other_reason(script: Script, call: cst.Call) -> bool:
+def has_other_reason(script: Script, call: syntax.Call) -> bool:
     """Whether it is there for more than habit: under a condition that speaks of memory, where a script tries out which
     batch fits, or where Python's own collector is switched off."""
     for up in script.source.ancestors(call):
-        if isinstance(up, cst.If) and _LEAVES.search(script.text(up.test)):
+        if isinstance(up, syntax.If) and _LEAVES.search(script.text(up.test)):
             return True
-        if isinstance(up, cst.FunctionDef):
+        if isinstance(up, syntax.FunctionDef):
             break
     if script.is_call_to(call, *COLLECT) and any(True for _ in script.calls_everywhere("gc.disable")):
         return True
@@ -36,4 +35,4 @@ def has_other_reason(script: Script, call: cst.Call) -> bool:
 
 def is_measured(script: Script, loop: Loop) -> bool:
     """Whether a loop reads how much memory is in use."""
-    return any(_MEASURES.search(name.value) for name in script.source.inside(loop.body, cst.Name))
+    return any(_MEASURES.search(name.value) for name in script.source.inside(loop.body, syntax.Name))

@@ -9,8 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics import library
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync.conditions import is_sanity_check
@@ -65,12 +64,12 @@ class Need(enum.Enum):
     FILE = "it is drawn, decoded or written out"
 
 
-def scalar(script: Script, call: cst.Call) -> cst.BaseExpression | None:
+def scalar(script: Script, call: syntax.Call) -> syntax.BaseExpression | None:
     """The device tensor whose one value ``x.item()``, ``float(x)``, ``int(x)`` or ``bool(x)`` waits for."""
     match call:
-        case cst.Call(func=cst.Attribute(value=tensor, attr=cst.Name(value="item")), args=[]):
+        case syntax.Call(func=syntax.Attribute(value=tensor, attr=syntax.Name(value="item")), args=[]):
             pass
-        case cst.Call(func=cst.Name(), args=[cst.Arg(value=tensor, keyword=None, star="")]):
+        case syntax.Call(func=syntax.Name(), args=[syntax.Arg(value=tensor, keyword=None, star="")]):
             if script.name(call.func) not in _CONVERSIONS:
                 return None
         case _:
@@ -78,7 +77,7 @@ def scalar(script: Script, call: cst.Call) -> cst.BaseExpression | None:
     return tensor if script.is_device_tensor(before_copies(script, tensor)) else None
 
 
-def avoidable_scalar(script: Script, call: cst.Call) -> cst.BaseExpression | None:
+def avoidable_scalar(script: Script, call: syntax.Call) -> syntax.BaseExpression | None:
     """Like ``scalar``; None where the number is needed at once, or where the same read beside it already waits."""
     tensor = scalar(script, call)
     if tensor is None or often(script, call) is None:
@@ -86,7 +85,7 @@ def avoidable_scalar(script: Script, call: cst.Call) -> cst.BaseExpression | Non
     return tensor if next(needs(script, call), None) is None and not is_repeated(script, call) else None
 
 
-def avoidable_copy(script: Script, call: cst.Call) -> cst.BaseExpression | None:
+def avoidable_copy(script: Script, call: syntax.Call) -> syntax.BaseExpression | None:
     """Like ``copied``; None where the copy is needed at once, or is turned into a number on the spot."""
     tensor = copied(script, call)
     if tensor is None or often(script, call) is None:
@@ -97,9 +96,9 @@ def avoidable_copy(script: Script, call: cst.Call) -> cst.BaseExpression | None:
     return tensor if next(needs(script, whole), None) is None else None
 
 
-def copied(script: Script, call: cst.Call) -> cst.BaseExpression | None:
+def copied(script: Script, call: syntax.Call) -> syntax.BaseExpression | None:
     """The device tensor that ``x.cpu()``, ``x.tolist()`` or ``x.to("cpu")`` copies to the host."""
-    if not isinstance(call.func, cst.Attribute):
+    if not isinstance(call.func, syntax.Attribute):
         return None
     tensor, method = call.func.value, call.func.attr.value
     is_copy = method in ("cpu", "tolist") or (method == "numpy" and script.argument(call, "force", 0) is not None)
@@ -108,50 +107,50 @@ def copied(script: Script, call: cst.Call) -> cst.BaseExpression | None:
     return tensor if script.is_device_tensor(tensor) else None
 
 
-def before_copies(script: Script, expression: cst.BaseExpression) -> cst.BaseExpression:
+def before_copies(script: Script, expression: syntax.BaseExpression) -> syntax.BaseExpression:
     """The expression without the copies to the host at its end: ``loss`` for ``loss.detach().cpu().numpy()[0]``."""
     stripped = expression
     while True:
         match stripped:
-            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=method))) if method in _HOST_VIEWS:
+            case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method))) if method in _HOST_VIEWS:
                 if copied(script, stripped) is not None:
                     return inner
-            case cst.Attribute(value=inner, attr=cst.Name(value="data")) | cst.Subscript(value=inner):
+            case syntax.Attribute(value=inner, attr=syntax.Name(value="data")) | syntax.Subscript(value=inner):
                 pass
             case _:
                 return expression
         stripped = inner
 
 
-def chain(script: Script, call: cst.Call) -> cst.BaseExpression:
+def chain(script: Script, call: syntax.Call) -> syntax.BaseExpression:
     """The whole chain of methods that a copy stands in: ``x.detach().cpu().numpy()``."""
-    node: cst.BaseExpression = call
+    node: syntax.BaseExpression = call
     while True:
         attribute = script.source.parents[node]
-        if not isinstance(attribute, cst.Attribute) or attribute.attr.value not in _CHAINED:
+        if not isinstance(attribute, syntax.Attribute) or attribute.attr.value not in _CHAINED:
             return node
         above = script.source.parents[attribute]
-        node = above if isinstance(above, cst.Call) and above.func is attribute else attribute
+        node = above if isinstance(above, syntax.Call) and above.func is attribute else attribute
 
 
-def is_read_as_number(script: Script, expression: cst.BaseExpression) -> bool:
+def is_read_as_number(script: Script, expression: syntax.BaseExpression) -> bool:
     """Whether a host value is turned into one number on the spot: ``.item()``, ``float(...)``."""
-    node: cst.CSTNode = expression
-    while isinstance(parent := script.source.parents[node], cst.Subscript) and parent.value is node:
+    node: syntax.Node = expression
+    while isinstance(parent := script.source.parents[node], syntax.Subscript) and parent.value is node:
         node = parent
     match parent:
-        case cst.Attribute(attr=cst.Name(value="item")):
+        case syntax.Attribute(attr=syntax.Name(value="item")):
             return True
-        case cst.Arg():
+        case syntax.Arg():
             call = script.source.parents[parent]
-            return isinstance(call, cst.Call) and script.name(call.func) in _CONVERSIONS
+            return isinstance(call, syntax.Call) and script.name(call.func) in _CONVERSIONS
     return False
 
 
 # What a value is needed for
 
 
-def needs(script: Script, node: cst.BaseExpression) -> Iterator[Need]:
+def needs(script: Script, node: syntax.BaseExpression) -> Iterator[Need]:
     """What the value of an expression is needed for, followed through variables, arithmetic, lists and returns."""
     for where, child, parent in _Flow().follow(script, node, _DEPTH):
         found = _need(where, child, parent)
@@ -159,23 +158,23 @@ def needs(script: Script, node: cst.BaseExpression) -> Iterator[Need]:
             yield found
 
 
-def _need(script: Script, child: cst.CSTNode, parent: cst.CSTNode) -> Need | None:
+def _need(script: Script, child: syntax.Node, parent: syntax.Node) -> Need | None:
     match parent:
-        case cst.While():
+        case syntax.While():
             return Need.END
-        case cst.If(test=test, body=body) if child is test and leaves(body):
+        case syntax.If(test=test, body=body) if child is test and leaves(body):
             return None if is_sanity_check(script, test) else Need.END
-        case cst.Index() | cst.Slice():
+        case syntax.Index() | syntax.Slice():
             return Need.SIZE
-        case cst.Call():
+        case syntax.Call():
             return _need_of_call(script, parent)
     return None
 
 
-def _need_of_call(script: Script, call: cst.Call) -> Need | None:
+def _need_of_call(script: Script, call: syntax.Call) -> Need | None:
     name = script.name(call.func) or ""
-    method = call.func.attr.value if isinstance(call.func, cst.Attribute) else name
-    if method == "step" and isinstance(call.func, cst.Attribute):
+    method = call.func.attr.value if isinstance(call.func, syntax.Attribute) else name
+    if method == "step" and isinstance(call.func, syntax.Attribute):
         base = script.text(call.func.value).rpartition(".")[2]
         return None if script.role(call.func.value) in _STEPPERS or base in _BOOKKEEPERS else Need.ACTION
     if name == "range" or method in _SIZES or name in library.TAKES_LENGTHS_ON_HOST:
@@ -189,49 +188,51 @@ class _Flow:
     """Where a value goes, forward."""
 
     def __init__(self) -> None:
-        self._seen: set[cst.CSTNode] = set()
+        self._seen: set[syntax.Node] = set()
 
-    def follow(self, script: Script, node: cst.CSTNode, depth: int) -> Iterator[tuple[Script, cst.CSTNode, cst.CSTNode]]:
+    def follow(self, script: Script, node: syntax.Node, depth: int) -> Iterator[tuple[Script, syntax.Node, syntax.Node]]:
         """The places that take the value: the script, the value's expression there, and the node that takes it."""
         if node in self._seen or len(self._seen) > _MOST:
             return
         self._seen.add(node)
         parent = script.source.parents[node]
         match parent:
-            case cst.Arg():
+            case syntax.Arg():
                 yield from self._passed(script, parent, depth)
-            case cst.Return():
+            case syntax.Return():
                 yield from self._returned(script, parent, depth)
-            case cst.Assign(targets=targets, value=value) if value is node:
+            case syntax.Assign(targets=targets, value=value) if value is node:
                 for target in targets:
                     yield from self._bound(script, target.target, depth)
-            case cst.AnnAssign(target=target, value=value) | cst.AugAssign(target=target, value=value) if value is node:
+            case syntax.AnnAssign(target=target, value=value) | syntax.AugAssign(target=target, value=value) if (
+                value is node
+            ):
                 yield from self._bound(script, target, depth)
-            case cst.For(target=target, iter=iterated) | cst.CompFor(target=target, iter=iterated) if iterated is node:
+            case syntax.For(target=target, iter=iterated) | syntax.CompFor(target=target, iter=iterated) if iterated is node:
                 yield from self._bound(script, target, depth)
-            case cst.NamedExpr(target=target):
+            case syntax.NamedExpr(target=target):
                 yield from self._bound(script, target, depth)
                 yield from self.follow(script, parent, depth)
-            case cst.If() | cst.While() | cst.Assert() | cst.Index() | cst.Slice():
+            case syntax.If() | syntax.While() | syntax.Assert() | syntax.Index() | syntax.Slice():
                 yield script, node, parent
-            case cst.Call(func=func) if func is node:
+            case syntax.Call(func=func) if func is node:
                 yield from self.follow(script, parent, depth)
-            case cst.Element():
+            case syntax.Element():
                 yield from self._element(script, parent, depth)
-            case cst.BaseExpression() | cst.DictElement() | cst.ComparisonTarget() | cst.StarredElement():
+            case syntax.BaseExpression() | syntax.DictElement() | syntax.ComparisonTarget() | syntax.StarredElement():
                 yield from self.follow(script, parent, depth)
 
     def _element(
-        self, script: Script, element: cst.Element, depth: int
-    ) -> Iterator[tuple[Script, cst.CSTNode, cst.CSTNode]]:
+        self, script: Script, element: syntax.Element, depth: int
+    ) -> Iterator[tuple[Script, syntax.Node, syntax.Node]]:
         """An element of a tuple goes to the target that unpacks it, also out of a function that returns the tuple."""
         whole = script.source.parents[element]
         holder = script.source.parents[whole]
-        if not isinstance(whole, cst.Tuple):
+        if not isinstance(whole, syntax.Tuple):
             yield from self.follow(script, whole, depth)
             return
         index = whole.elements.index(element)
-        function = script.function(holder) if isinstance(holder, cst.Return) else None
+        function = script.function(holder) if isinstance(holder, syntax.Return) else None
         if function is None:
             yield from self._unpacked(script, whole, index, depth)
         elif depth:
@@ -239,52 +240,54 @@ class _Flow:
                 yield from self._unpacked(other, call, index, depth - 1)
 
     def _unpacked(
-        self, script: Script, value: cst.BaseExpression, index: int, depth: int
-    ) -> Iterator[tuple[Script, cst.CSTNode, cst.CSTNode]]:
+        self, script: Script, value: syntax.BaseExpression, index: int, depth: int
+    ) -> Iterator[tuple[Script, syntax.Node, syntax.Node]]:
         assign = script.source.parents[value]
-        target = assign.targets[0].target if isinstance(assign, cst.Assign) and len(assign.targets) == 1 else None
-        if isinstance(target, (cst.Tuple, cst.List)) and index < len(target.elements):
+        target = assign.targets[0].target if isinstance(assign, syntax.Assign) and len(assign.targets) == 1 else None
+        if isinstance(target, (syntax.Tuple, syntax.List)) and index < len(target.elements):
             yield from self._bound(script, target.elements[index].value, depth)
         else:
             yield from self.follow(script, value, depth)
 
-    def _bound(self, script: Script, target: cst.CSTNode, depth: int) -> Iterator[tuple[Script, cst.CSTNode, cst.CSTNode]]:
-        if isinstance(target, (cst.Tuple, cst.List)):
+    def _bound(self, script: Script, target: syntax.Node, depth: int) -> Iterator[tuple[Script, syntax.Node, syntax.Node]]:
+        if isinstance(target, (syntax.Tuple, syntax.List)):
             for element in target.elements:
                 yield from self._bound(script, element.value, depth)
-        elif isinstance(target, cst.Subscript):
+        elif isinstance(target, syntax.Subscript):
             yield from self._bound(script, target.value, depth)
-        elif isinstance(target, cst.Name):
+        elif isinstance(target, syntax.Name):
             for use in script.names.uses(target):
                 if use is not target and self._reaches(script, target, use):
                     yield from self.follow(script, use, depth)
 
     @staticmethod
-    def _reaches(script: Script, target: cst.Name, use: cst.Name) -> bool:
+    def _reaches(script: Script, target: syntax.Name, use: syntax.Name) -> bool:
         bindings = script.names.reaching(use)
         return any(binding.node is target for binding in bindings) or not any(
             binding.node is target for binding in script.names.scope(target).bindings.get(target.value, ())
         )
 
-    def _passed(self, script: Script, arg: cst.Arg, depth: int) -> Iterator[tuple[Script, cst.CSTNode, cst.CSTNode]]:
+    def _passed(self, script: Script, arg: syntax.Arg, depth: int) -> Iterator[tuple[Script, syntax.Node, syntax.Node]]:
         call = script.source.parents[arg]
-        if not isinstance(call, cst.Call):
+        if not isinstance(call, syntax.Call):
             return
         yield script, arg, call
         name = script.name(call.func) or ""
-        method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+        method = call.func.attr.value if isinstance(call.func, syntax.Attribute) else ""
         if name in _PASSED_ON or name.startswith(("numpy.", "torch.")):
             yield from self.follow(script, call, depth)
-        elif method in ("append", "extend", "insert", "put") and isinstance(call.func, cst.Attribute):
+        elif method in ("append", "extend", "insert", "put") and isinstance(call.func, syntax.Attribute):
             yield from self._bound(script, call.func.value, depth)
-        elif depth and (callee := script.callee(call)) is not None and isinstance(callee.node, cst.FunctionDef):
+        elif depth and (callee := script.callee(call)) is not None and isinstance(callee.node, syntax.FunctionDef):
             for parameter in callee.node.params.params:
                 passed = [value for where, value in callee.script.values.passed(callee.node, parameter) if where is script]
                 if any(value is arg.value for value in passed):
                     for use in callee.script.names.uses(parameter):
                         yield from self.follow(callee.script, use, depth - 1)
 
-    def _returned(self, script: Script, node: cst.Return, depth: int) -> Iterator[tuple[Script, cst.CSTNode, cst.CSTNode]]:
+    def _returned(
+        self, script: Script, node: syntax.Return, depth: int
+    ) -> Iterator[tuple[Script, syntax.Node, syntax.Node]]:
         function = script.function(node)
         if function is not None and depth:
             for other, call in script.call_sites(function):
@@ -300,29 +303,29 @@ _OFTEN = {
 }
 
 
-def frequency(script: Script, read: cst.CSTNode) -> Frequency:
+def frequency(script: Script, read: syntax.Node) -> Frequency:
     """How often a read waits; what is read once for many micro-steps is read now and then."""
     found = script.frequency(read)
     loop = script.loops.driving_loop(read) if found is Frequency.STEP else None
     return Frequency.THROTTLED if loop is not None and script.loops.accumulates(loop) else found
 
 
-def often(script: Script, read: cst.CSTNode) -> str | None:
+def often(script: Script, read: syntax.Node) -> str | None:
     """How often a read waits, in words; None where it is too seldom to matter, or runs only where there is no GPU."""
     return None if script.loops.guards.is_without_gpu(read) else _OFTEN.get(frequency(script, read))
 
 
-def is_repeated(script: Script, read: cst.Call) -> bool:
+def is_repeated(script: Script, read: syntax.Call) -> bool:
     """Whether the same read is written a second time on its line; the first one stands for both."""
     line, text = script.source.line(read), script.text(read)
     return any(
         script.source.line(other) == line and script.text(other) == text
-        for other in script.source.inside(script.source.statement(read), cst.Call)
+        for other in script.source.inside(script.source.statement(read), syntax.Call)
         if script.source.order[other] < script.source.order[read]
     )
 
 
-def shown(script: Script, node: cst.CSTNode) -> str:
+def shown(script: Script, node: syntax.Node) -> str:
     """The code of a node for a message: one line, not too long."""
     text = " ".join(script.text(node).split())
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics.dtypes import is_mask
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
@@ -20,12 +19,12 @@ _CHECKS = ("torch.isnan", "torch.isinf", "torch.isfinite")
 _DEPTH = 5
 
 
-def sized_by_values(script: Script, node: cst.Call | cst.Subscript) -> cst.BaseExpression | None:
+def sized_by_values(script: Script, node: syntax.Call | syntax.Subscript) -> syntax.BaseExpression | None:
     """The device tensor whose values decide how large the result of ``x[mask]``, ``nonzero``, ``unique`` and the like is."""
-    if isinstance(node, cst.Subscript):
+    if isinstance(node, syntax.Subscript):
         return _masked(script, node)
-    name, method = script.name(node.func), node.func.attr.value if isinstance(node.func, cst.Attribute) else ""
-    if name is None and isinstance(node.func, cst.Attribute):
+    name, method = script.name(node.func), node.func.attr.value if isinstance(node.func, syntax.Attribute) else ""
+    if name is None and isinstance(node.func, syntax.Attribute):
         selected = node.func.value if method in _SELECTIONS else None
     elif name is not None and name.startswith("torch."):
         is_selection = name.rpartition(".")[2] in _SELECTIONS or (name == "torch.where" and len(node.args) == 1)
@@ -35,12 +34,12 @@ def sized_by_values(script: Script, node: cst.Call | cst.Subscript) -> cst.BaseE
     return selected if selected is not None and _is_on_gpu(script, selected) else None
 
 
-def _masked(script: Script, node: cst.Subscript) -> cst.BaseExpression | None:
+def _masked(script: Script, node: syntax.Subscript) -> syntax.BaseExpression | None:
     """The mask of ``x[mask]`` that is read, not written to."""
-    if is_target(script.source, node) or isinstance(script.source.parents[node], cst.AugAssign | cst.Del):
+    if is_target(script.source, node) or isinstance(script.source.parents[node], syntax.AugAssign | syntax.Del):
         return None
     for element in node.slice:
-        if isinstance(element.slice, cst.Index):
+        if isinstance(element.slice, syntax.Index):
             mask = element.slice.value
             indexed = script.role(node.value) in (Role.TENSOR, Role.BATCH, Role.UNKNOWN)
             if indexed and is_mask(script, mask) and _is_on_gpu(script, mask):
@@ -48,48 +47,50 @@ def _masked(script: Script, node: cst.Subscript) -> cst.BaseExpression | None:
     return None
 
 
-def _is_on_gpu(script: Script, tensor: cst.BaseExpression) -> bool:
+def _is_on_gpu(script: Script, tensor: syntax.BaseExpression) -> bool:
     return script.is_device_tensor(tensor) and not script.value(tensor).assumed
 
 
-def is_only_reduced(script: Script, selected: cst.Call | cst.Subscript) -> bool:
+def is_only_reduced(script: Script, selected: syntax.Call | syntax.Subscript) -> bool:
     """Whether what a mask selects only goes into a mean, a sum or a loss: a mask as weight gives the same without a wait."""
-    by_mask = isinstance(selected, cst.Subscript) or "masked_select" in script.text(selected.func)
+    by_mask = isinstance(selected, syntax.Subscript) or "masked_select" in script.text(selected.func)
     return by_mask and _is_reduced(script, selected, _DEPTH)
 
 
-def _is_reduced(script: Script, selected: cst.BaseExpression, depth: int) -> bool:
+def _is_reduced(script: Script, selected: syntax.BaseExpression, depth: int) -> bool:
     for use in _uses(script, selected):
         parent = script.source.parents[use]
         match parent:
-            case cst.Attribute(attr=cst.Name(value=method)) if method in _REDUCTIONS and _is_bare(script, parent):
+            case syntax.Attribute(attr=syntax.Name(value=method)) if method in _REDUCTIONS and _is_bare(script, parent):
                 continue
-            case cst.Attribute(attr=cst.Name(value=method)) if method in _SIZES and _is_compared(script, parent):
+            case syntax.Attribute(attr=syntax.Name(value=method)) if method in _SIZES and _is_compared(script, parent):
                 continue
-            case cst.Arg() if script.is_call_to(call := script.source.parents[parent], *_CHECKS) or _is_loss(script, call):
+            case syntax.Arg() if script.is_call_to(call := script.source.parents[parent], *_CHECKS) or _is_loss(
+                script, call
+            ):
                 continue
-            case cst.BinaryOperation() | cst.UnaryOperation() if depth and _is_reduced(script, parent, depth - 1):
+            case syntax.BinaryOperation() | syntax.UnaryOperation() if depth and _is_reduced(script, parent, depth - 1):
                 continue
         return False
     return True
 
 
-def _is_bare(script: Script, method: cst.Attribute) -> bool:
+def _is_bare(script: Script, method: syntax.Attribute) -> bool:
     """Whether a method reduces all that there is: ``x.mean()``, not ``x.mean(1)``."""
     call = script.source.parents[method]
-    return isinstance(call, cst.Call) and not call.args
+    return isinstance(call, syntax.Call) and not call.args
 
 
-def _is_compared(script: Script, size: cst.Attribute) -> bool:
+def _is_compared(script: Script, size: syntax.Attribute) -> bool:
     """Whether a size is only compared, as in ``x.numel() == 0``: a sum of the mask says the same."""
     up = script.source.parents[size]
-    while isinstance(up, cst.Call | cst.Subscript):
+    while isinstance(up, syntax.Call | syntax.Subscript):
         up = script.source.parents[up]
-    return isinstance(up, cst.Comparison)
+    return isinstance(up, syntax.Comparison)
 
 
-def _is_loss(script: Script, call: cst.CSTNode) -> bool:
-    if not isinstance(call, cst.Call):
+def _is_loss(script: Script, call: syntax.Node) -> bool:
+    if not isinstance(call, syntax.Call):
         return False
     made = script.value(call.func).made
     names = (script.name(call.func) or "", (made.script.name(made.call.func) or "") if made is not None else "")
@@ -99,10 +100,10 @@ def _is_loss(script: Script, call: cst.CSTNode) -> bool:
     )
 
 
-def _uses(script: Script, selected: cst.BaseExpression) -> Iterator[cst.CSTNode]:
+def _uses(script: Script, selected: syntax.BaseExpression) -> Iterator[syntax.Node]:
     """Where a value is read: on the spot, or under the one name it is given."""
     match script.source.parents[selected]:
-        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as name)]):
+        case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Name() as name)]):
             for use in script.names.uses(name):
                 bindings = script.names.reaching(use)
                 if use is not name and any(binding.node is name and binding.kind is Kind.ASSIGN for binding in bindings):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Place
 
@@ -28,7 +27,7 @@ _ASKS = (
 _OTHER_LIBRARIES = ("cupy", "numba", "pycuda", "tensorrt", "ctypes", "pynvml")
 
 
-def needs_to_wait(script: Script, call: cst.Call) -> bool:
+def needs_to_wait(script: Script, call: syntax.Call) -> bool:
     """Whether something in the program beside the step's own stream may rely on the wait: other streams, CUDA graphs,
     libraries that use the GPU by themselves, or a copy to the host that does not block."""
     if next(script.calls_everywhere(*_OTHER_STREAMS), None) is not None:
@@ -41,8 +40,8 @@ def needs_to_wait(script: Script, call: cst.Call) -> bool:
 
 def _copies_without_blocking(script: Script) -> bool:
     """Whether a script copies to the host, or to where it is not known, without blocking."""
-    for copy in script.source.of(cst.Call):
-        method = copy.func.attr.value if isinstance(copy.func, cst.Attribute) else ""
+    for copy in script.source.of(syntax.Call):
+        method = copy.func.attr.value if isinstance(copy.func, syntax.Attribute) else ""
         asked = script.argument(copy, "non_blocking", 1 if method in ("to", "cuda", "copy_") else None)
         if asked is None or script.text(asked) == "False":
             continue
@@ -58,26 +57,26 @@ def _copies_without_blocking(script: Script) -> bool:
     return False
 
 
-def whole_branch(script: Script, statement: cst.CSTNode) -> cst.CSTNode:
+def whole_branch(script: Script, statement: syntax.Node) -> syntax.Node:
     """The branch that holds nothing but the statement and only asks, as for ``torch.cuda.is_available()``."""
     source = script.source
     line = source.parents[statement]
     block = source.parents[line]
-    body = block if isinstance(block, cst.IndentedBlock) else line
+    body = block if isinstance(block, syntax.IndentedBlock) else line
     owner = source.parents[body]
-    alone = isinstance(body, (cst.IndentedBlock, cst.SimpleStatementSuite)) and len(body.body) == 1
-    if not alone or (isinstance(line, cst.SimpleStatementLine) and len(line.body) != 1):
+    alone = isinstance(body, (syntax.IndentedBlock, syntax.SimpleStatementSuite)) and len(body.body) == 1
+    if not alone or (isinstance(line, syntax.SimpleStatementLine) and len(line.body) != 1):
         return statement
-    if not isinstance(owner, cst.If) or owner.orelse is not None or owner.body is not body:
+    if not isinstance(owner, syntax.If) or owner.orelse is not None or owner.body is not body:
         return statement
-    is_elif = isinstance(source.parents[owner], cst.If)
+    is_elif = isinstance(source.parents[owner], syntax.If)
     return statement if is_elif or "#" in script.text(owner) or not _only_asks(script, owner.test) else owner
 
 
-def _only_asks(script: Script, test: cst.BaseExpression) -> bool:
+def _only_asks(script: Script, test: syntax.BaseExpression) -> bool:
     """Whether a condition has no effect: names, comparisons, and whether there is a GPU."""
-    asked = (script.name(call.func) for call in script.source.inside(test, cst.Call))
-    others = (cst.NamedExpr, cst.Subscript, cst.Await)
+    asked = (script.name(call.func) for call in script.source.inside(test, syntax.Call))
+    others = (syntax.NamedExpr, syntax.Subscript, syntax.Await)
     return all(name in _ASKS for name in asked) and not any(
         True for kind in others for _ in script.source.inside(test, kind)
     )

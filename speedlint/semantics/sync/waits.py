@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import libcst as cst
-
+from speedlint.facts import syntax
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import batchwise, conditions, displays, reads, shapes
 from speedlint.semantics.sync.accumulators import may_be_overwritten
@@ -26,39 +25,43 @@ class Wait:
     """
 
     script: Script
-    node: cst.BaseExpression
-    tensor: cst.BaseExpression
+    node: syntax.BaseExpression
+    tensor: syntax.BaseExpression
 
-    def is_of_host(self, caller: Script, call: cst.Call) -> bool:
+    def is_of_host(self, caller: Script, call: syntax.Call) -> bool:
         """Whether a call hands the function that waits something on the host for the very tensor it waits for."""
         function = self.script.function(self.node)
         if function is None:
             return False
-        parameters = [each for name in self.script.source.inside(self.tensor, cst.Name) for each in self._taken_from(name)]
+        parameters = [
+            each for name in self.script.source.inside(self.tensor, syntax.Name) for each in self._taken_from(name)
+        ]
         return any(_hands_host(self.script, function, each, caller, call) for each in parameters)
 
-    def _taken_from(self, name: cst.Name, depth: int = 0) -> Iterator[cst.Param]:
+    def _taken_from(self, name: syntax.Name, depth: int = 0) -> Iterator[syntax.Param]:
         """The parameters that a variable is, or is taken out of: ``v`` in ``for k, v in kwargs.items()``."""
         for binding in self.script.names.reaching(name):
-            if isinstance(binding.node, cst.Param):
+            if isinstance(binding.node, syntax.Param):
                 yield binding.node
             elif binding.value is not None and depth < _DEEPEST and (held := _holder(binding.value)) is not None:
                 yield from self._taken_from(held, depth + 1)
 
 
-def _holder(expression: cst.BaseExpression) -> cst.Name | None:
+def _holder(expression: syntax.BaseExpression) -> syntax.Name | None:
     """The variable out of which an expression takes a part; None for any other expression."""
     match expression:
-        case cst.Name():
+        case syntax.Name():
             return expression
-        case cst.Subscript(value=inner):
+        case syntax.Subscript(value=inner):
             return _holder(inner)
-        case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name("items" | "values")), args=[]):
+        case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name("items" | "values")), args=[]):
             return _holder(inner)
     return None
 
 
-def _hands_host(script: Script, function: cst.FunctionDef, parameter: cst.Param, caller: Script, call: cst.Call) -> bool:
+def _hands_host(
+    script: Script, function: syntax.FunctionDef, parameter: syntax.Param, caller: Script, call: syntax.Call
+) -> bool:
     if parameter is function.params.star_kwarg:
         given = caller.roles.by_name(function, call)
         parts = [value for value in (*(part for _, part in given.keys), given.element) if value is not None]
@@ -74,13 +77,13 @@ def _is_host(value: Value) -> bool:
     return value.place is Place.HOST
 
 
-def within(script: Script, function: cst.FunctionDef) -> list[Wait]:
+def within(script: Script, function: syntax.FunctionDef) -> list[Wait]:
     """The waits of a function itself, in source order."""
     return script.once(("waits", function), lambda: _find(script, function), [])
 
 
-def _find(script: Script, function: cst.FunctionDef) -> list[Wait]:
-    found: dict[cst.BaseExpression, Wait] = {}
+def _find(script: Script, function: syntax.FunctionDef) -> list[Wait]:
+    found: dict[syntax.BaseExpression, Wait] = {}
     for node, tensor in _candidates(script, function.body):
         if _hangs_on_wait(script, node):
             continue
@@ -89,20 +92,20 @@ def _find(script: Script, function: cst.FunctionDef) -> list[Wait]:
     return sorted(found.values(), key=lambda wait: script.source.order[wait.node])
 
 
-def _hangs_on_wait(script: Script, node: cst.CSTNode) -> bool:
+def _hangs_on_wait(script: Script, node: syntax.Node) -> bool:
     """Whether a node runs for some values of a device tensor alone: in a branch for which the host has waited already."""
     child = node
     for up in script.source.ancestors(node):
-        if isinstance(up, cst.FunctionDef):
+        if isinstance(up, syntax.FunctionDef):
             return False
-        if isinstance(up, cst.If) and child is not up.test and any(True for _ in conditions.asked(script, up)):
+        if isinstance(up, syntax.If) and child is not up.test and any(True for _ in conditions.asked(script, up)):
             return True
         child = up
     return False
 
 
-def _candidates(script: Script, block: cst.CSTNode) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
-    for call in script.source.inside(block, cst.Call):
+def _candidates(script: Script, block: syntax.Node) -> Iterator[tuple[syntax.BaseExpression, syntax.BaseExpression]]:
+    for call in script.source.inside(block, syntax.Call):
         tensor = reads.avoidable_scalar(script, call)
         if tensor is not None:
             yield call, tensor
@@ -116,7 +119,7 @@ def _candidates(script: Script, block: cst.CSTNode) -> Iterator[tuple[cst.BaseEx
             yield from ((shown, shown) for shown in displays.shown_tensors(script, call))
         if shapes.sized_by_values(script, call) is not None and shapes.is_only_reduced(script, call):
             yield call, call
-    for subscript in script.source.inside(block, cst.Subscript):
+    for subscript in script.source.inside(block, syntax.Subscript):
         if shapes.sized_by_values(script, subscript) is not None and shapes.is_only_reduced(script, subscript):
             yield subscript, subscript
     for node, test in conditions.within(script, block):
