@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -60,6 +61,7 @@ def _workers(settings: Settings, files: Sequence[Path]) -> ProcessPoolExecutor:
 def _prepare(settings: Settings, files: Sequence[Path]) -> None:
     global _engine
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.disable()
     _engine = Engine(settings, Registry.load(settings.rule_paths), asked=files)
 
 
