@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import os
 from collections.abc import Iterable, Iterator
@@ -11,6 +10,7 @@ from pathlib import Path
 from speedlint import target
 from speedlint.config import Settings
 from speedlint.diagnostic import Diagnostic, Place, Proposal, Report
+from speedlint.disk import Disk
 from speedlint.facts import syntax
 from speedlint.files import Problem
 from speedlint.fixer import Read
@@ -53,7 +53,7 @@ class Engine:
         self.asked = tuple(asked)
         self.rules = registry.choose(settings.select, settings.ignore)
         self.named = registry.named(settings.select)
-        self.read = functools.cache(read)
+        self.disk = Disk(read)
         self._options = options
         self._cache = cache or Cache()
         self._programs: dict[Options, Program] = {}
@@ -80,7 +80,7 @@ class Engine:
             gc.collect()
 
     def _check(self, path: Path, code: str | None) -> Report:
-        data = self.read(path)
+        data = self.disk.read(path)
         chosen = [rule for rule in self._rules_for(path) if code in (None, rule.code)]
         rules = [rule for rule in chosen if any(trigger in data for trigger in rule.triggers)]
         if not rules:
@@ -107,7 +107,7 @@ class Engine:
         if options is None:
             options = self._targets[folder] = Options(target.find(self.settings, folder).release, self.settings.amp)
         if options not in self._programs:
-            self._programs[options] = Program(options, self.read, self._cache, self.asked)
+            self._programs[options] = Program(options, self.disk, self._cache, self.asked)
         return self._programs[options]
 
     def _rules_for(self, path: Path) -> Iterable[Rule]:

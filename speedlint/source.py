@@ -84,7 +84,7 @@ class Parents:
         row = self._rows[node.row]
         if row < 0:
             raise KeyError(node)
-        return self._tree.node(row)
+        return self._tree.nodes[row] or self._tree.node(row)
 
     def __contains__(self, node: syntax.Node) -> bool:
         """Whether it is no module."""
@@ -143,15 +143,22 @@ class Source:
 
     def ancestors(self, node: syntax.Node) -> Iterator[syntax.Node]:
         """The nodes around ``node``, innermost first, without itself."""
-        above, node_of = self.tree.rows.parent, self.tree.node
+        above, nodes, node_of = self.tree.rows.parent, self.tree.nodes, self.tree.node
         row = above[node.row]
         while row >= 0:
-            yield node_of(row)
+            yield nodes[row] or node_of(row)
             row = above[row]
 
     def enclosing(self, node: syntax.Node, *kinds: type[syntax.Node]) -> syntax.Node | None:
         """The innermost ancestor of exactly one of these types."""
-        return next((up for up in self.ancestors(node) if type(up) in kinds), None)
+        rows = self.tree.rows
+        above, numbers, wanted = rows.parent, rows.kind, {kind.kind for kind in kinds}
+        row = above[node.row]
+        while row >= 0:
+            if numbers[row] in wanted:
+                return self.tree.node(row)
+            row = above[row]
+        return None
 
     def contains(self, outer: syntax.Node, node: syntax.Node) -> bool:
         """Whether ``node`` is ``outer`` or stands inside it."""

@@ -10,6 +10,7 @@ import pytest
 
 from speedlint import config, stages
 from speedlint.diagnostic import Diagnostic
+from speedlint.disk import Disk
 from speedlint.engine import Engine
 from speedlint.facts import syntax
 from speedlint.registry import Registry
@@ -65,7 +66,7 @@ def test_a_rule_writes_what_the_target_release_has(rule: Rule, tmp_path: Path) -
 
 def _spelled(path: Path, text: str) -> Counter[str]:
     """How often the text names what came with a later release."""
-    script = Program(Options(), lambda _path: text.encode()).script(path)
+    script = Program(Options(), Disk(lambda _path: text.encode())).script(path)
     found: Counter[str] = Counter()
     for call in script.source.of(syntax.Call):
         name = script.name(call.func) or ""

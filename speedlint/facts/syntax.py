@@ -88,18 +88,22 @@ class Node:
 
 
 class Tree:
-    """The nodes of one file."""
+    """The nodes of one file.
+
+    Attributes:
+        nodes: those that were looked at, by row.
+    """
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
-        self._nodes: list[Node | None] = [None] * len(rows.kind)
+        self.nodes: list[Node | None] = [None] * len(rows.kind)
         self._by_kind: dict[int, list[Any]] = {}
 
     def node(self, row: int) -> Node:
         """The node of a row."""
-        found = self._nodes[row]
+        found = self.nodes[row]
         if found is None:
-            found = self._nodes[row] = KINDS[self.rows.kind[row]](self, row)
+            found = self.nodes[row] = KINDS[self.rows.kind[row]](self, row)
         return found
 
     def of(self, kind: type[AnyNode]) -> list[AnyNode]:

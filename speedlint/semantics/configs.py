@@ -96,7 +96,7 @@ def _found(script: Script, named: str) -> Path | None:
         return None
     root = script.program.root(script.path)
     paths = {Path(os.path.normpath(folder / named)) for folder in (Path(script.folder), root)}
-    found = [path for path in paths if path.is_relative_to(root) and path.is_file()]
+    found = [path for path in paths if path.is_relative_to(root) and script.program.disk.is_file(str(path))]
     return found[0] if len(found) == 1 else None
 
 

@@ -9,12 +9,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from speedlint.facts import syntax
+from speedlint.facts.rows import Rows
 from speedlint.source import Source, is_none, leaves
 
-_SCOPES = (syntax.Module, syntax.FunctionDef, syntax.ClassDef, syntax.Lambda)
 _COMPREHENSIONS = (syntax.ListComp, syntax.SetComp, syntax.GeneratorExp, syntax.DictComp)
 _BRANCHING = (syntax.If, syntax.For, syntax.While, syntax.Try)
 _BRANCHES = (syntax.Else, syntax.ExceptHandler, syntax.MatchCase, syntax.IfExp)
+_BODY = {kind.kind: kind.fields.index("body") for kind in (syntax.FunctionDef, syntax.ClassDef, syntax.Lambda)}
+"""Which field of a scope is evaluated within it."""
+_FOR_IN = {kind.kind: kind.fields.index("for_in") for kind in _COMPREHENSIONS}
+_ITERATED = syntax.CompFor.fields.index("iter")
+_MAY_NOT_RUN = {kind.kind: kind.fields.index("body") for kind in _BRANCHING}
+_BRANCH = frozenset(kind.kind for kind in _BRANCHES)
 _BUILTINS = frozenset(dir(builtins))
 
 
@@ -91,8 +97,8 @@ class Names:
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self._scopes: dict[syntax.Node, Scope] = {}
-        self._scope_at: dict[syntax.Node, Scope] = {}
+        self._owners, self._regions = _places(source.tree.rows)
+        self._scopes: dict[int, Scope] = {}
         self._reached: dict[syntax.Name, list[Binding]] = {}
         self._dotted: dict[syntax.Node, str | None] = {}
         self._is_bound = False
@@ -105,37 +111,16 @@ class Names:
 
     def scope(self, node: syntax.Node) -> Scope:
         """The scope in which ``node`` is evaluated."""
-        found = self._scope_at.get(node)
-        if found is None:
-            found = self._scope_at[node] = self._find_scope(node)
-        return found
-
-    def _find_scope(self, node: syntax.Node) -> Scope:
-        up = self.source.parents.get(node)
-        if up is None:
-            return self.module
-        kind = type(up)
-        if kind in _SCOPES:
-            return self._scope_for(up) if self._evaluated_within(node, up) else self.scope(up)
-        if kind in _COMPREHENSIONS and node is not getattr(up, "for_in", None):
-            return self._scope_for(up.for_in)
-        if kind is syntax.CompFor and node is not up.iter:
-            return self._scope_for(up)
-        return self.scope(up)
-
-    @staticmethod
-    def _evaluated_within(child: syntax.Node, scope: syntax.Node) -> bool:
-        return (
-            isinstance(scope, syntax.Module)
-            or child is getattr(scope, "body", None)
-            or (isinstance(scope, syntax.Lambda) and child is not scope.params)
-        )
+        return self._scope_of_row(self._owners[node.row])
 
     def _scope_for(self, node: syntax.Node) -> Scope:
-        found = self._scopes.get(node)
+        return self._scope_of_row(node.row)
+
+    def _scope_of_row(self, row: int) -> Scope:
+        found = self._scopes.get(row)
         if found is None:
-            parent = None if isinstance(node, syntax.Module) else self.scope(node)
-            found = self._scopes[node] = Scope(node, parent)
+            parent = self._scope_of_row(self._owners[row]) if row else None
+            found = self._scopes[row] = Scope(self.source.tree.node(row), parent)
         return found
 
     def owner(self, function: syntax.FunctionDef) -> syntax.ClassDef | None:
@@ -264,20 +249,8 @@ class Names:
 
     def region(self, node: syntax.Node) -> syntax.Node | None:
         """The innermost block around ``node``, within its function, that may not run or may run again."""
-        child = node
-        for up in self.source.ancestors(node):
-            kind = type(up)
-            if kind in _SCOPES or kind is syntax.CompFor:
-                return None
-            is_body = child is getattr(up, "body", None)
-            if is_body and kind in _BRANCHING:
-                return child
-            if kind is syntax.If and type(child) is syntax.If:
-                return child
-            if kind in _BRANCHES:
-                return up
-            child = up
-        return None
+        row = self._regions[node.row]
+        return self.source.tree.node(row) if row >= 0 else None
 
     def reaching(self, name: syntax.Name) -> list[Binding]:
         """The bindings whose value ``name`` may have, latest first; all of them where the name is of an outer scope."""
@@ -436,6 +409,36 @@ class Names:
                 elif dotted.startswith(full + "."):
                     spellings.append(name + dotted[len(full) :])
         return min(spellings, key=lambda spelling: (spelling.count("."), len(spelling), spelling), default=None)
+
+
+def _places(rows: Rows) -> tuple[list[int], list[int]]:
+    """For each row the row of the scope in which it is evaluated, and that of its region (see ``Names.region``) or -1."""
+    kinds, slots, parents, lasts = rows.kind, rows.slot, rows.parent, rows.last
+    owners, regions = [0] * len(kinds), [-1] * len(kinds)
+    for row in range(1, len(kinds)):
+        above = parents[row]
+        kind = kinds[above]
+        if kind in _BODY:
+            owners[row] = above if slots[row] == _BODY[kind] else owners[above]
+            continue
+        if kind == syntax.CompFor.kind:
+            owners[row] = above if slots[row] != _ITERATED else owners[above]
+            continue
+        owners[row] = owners[above]
+        if above == 0:
+            continue
+        if kind in _FOR_IN and slots[row] != _FOR_IN[kind]:
+            clause = above + 1
+            while slots[clause] != _FOR_IN[kind]:
+                clause = lasts[clause] + 1
+            owners[row] = clause
+        if kind in _MAY_NOT_RUN and (slots[row] == _MAY_NOT_RUN[kind] or kind == kinds[row] == syntax.If.kind):
+            regions[row] = row
+        elif kind in _BRANCH:
+            regions[row] = above
+        else:
+            regions[row] = regions[above]
+    return owners, regions
 
 
 def _dotted_text(node: syntax.BaseExpression) -> str:

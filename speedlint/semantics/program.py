@@ -6,20 +6,17 @@ reaches it; something is missing only where none of their scripts has it.
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from speedlint.disk import Disk, Mark
+from speedlint.program.imports import Imports, Known, absolute
 from speedlint.semantics import configs
-from speedlint.semantics.imports import Imports, Known, absolute, is_readable
 from speedlint.semantics.names import Names
 from speedlint.semantics.script import Options, Script
 from speedlint.semantics.terms import Flow
 from speedlint.source import Source, SourceError
-
-Mark = bytes | re.Pattern[bytes]
-"""What the text of a file holds, if it is worth parsing."""
 
 _FRAMES = 12_000
 """Python frames for values that flow through as many steps as ``Flow`` follows, about ten each."""
@@ -55,14 +52,13 @@ class Program:
     """All scripts of one run.
 
     ``asked`` are the files that findings are reported in: what is slow in another one is reported where one of these
-    reaches it. ``read`` returns a file's bytes; it raises OSError. Pass another one to look at files as they would be after
-    edits, with the same ``cache``.
+    reaches it. ``disk`` gives files as they are, or as they would be after edits, then with the same ``cache``.
     """
 
     def __init__(
         self,
         options: Options,
-        read: Callable[[Path], bytes] = Path.read_bytes,
+        disk: Disk | None = None,
         cache: Cache | None = None,
         asked: Iterable[Path] = (),
     ) -> None:
@@ -70,9 +66,9 @@ class Program:
         self.options = options
         self._asked = frozenset(map(absolute, asked))
         self.flow = Flow()
-        self._read = read
+        self.disk = disk or Disk()
         self._cache = cache or Cache()
-        self._imports = Imports(read, self._cache.imports)
+        self._imports = Imports(self.disk, self._cache.imports)
         self._scripts: dict[Path, Script | None] = {}
         self._marked: dict[tuple[Path, tuple[Mark, ...]], tuple[Path, ...]] = {}
         self._configs: dict[Path, configs.Entry | None] = {}
@@ -94,13 +90,13 @@ class Program:
         key = absolute(path)
         if key not in self._scripts:
             try:
-                self._scripts[key] = self._parsed(path) if is_readable(path) else None
+                self._scripts[key] = self._parsed(path) if self.disk.is_readable(str(path)) else None
             except (SourceError, OSError):
                 self._scripts[key] = None
         return self._scripts[key]
 
     def _parsed(self, path: Path) -> Script:
-        source, names = self._cache.source(path, self._read(path))
+        source, names = self._cache.source(path, self.disk.read(path))
         return Script(source, names, self, self.options)
 
     def is_asked(self, path: Path) -> bool:
@@ -111,7 +107,7 @@ class Program:
         """The YAML or JSON configuration at ``path``; None where it cannot be read as one."""
         if path not in self._configs:
             try:
-                self._configs[path] = configs.parsed(path, self._read(path))
+                self._configs[path] = configs.parsed(path, self.disk.read(path))
             except OSError:
                 self._configs[path] = None
         return self._configs[path]
@@ -124,24 +120,24 @@ class Program:
 
     def module(self, script: Script, dotted: str) -> tuple[Path, str] | None:
         """The first-party file a dotted name leads into as ``script`` imports it, and what is left of the name."""
-        return self._imports.module(absolute(script.path), dotted)
+        return self._imports.module(script.key, dotted)
 
     def is_imported(self, script: Script) -> bool:
         """Whether any file of the project imports ``script``'s module."""
-        return bool(self._imports.importers(absolute(script.path)))
+        return bool(self._imports.importers(script.key))
 
     def is_always_with(self, script: Script, other: Script) -> bool:
         """Whether each program that ``script`` is part of reaches ``other``."""
-        return other is script or self._imports.are_always_together(absolute(script.path), absolute(other.path))
+        return other is script or self._imports.are_always_together(script.key, other.key)
 
     def is_left_out(self, script: Script) -> bool:
         """Whether nothing imports ``script``, a module of a package whose other modules are imported."""
-        return self._imports.is_left_out(absolute(script.path))
+        return self._imports.is_left_out(script.key)
 
     def is_for_notebooks(self, script: Script, name: str) -> bool | None:
         """Whether a notebook beside ``script`` that imports it holds a name; None where no notebook imports it."""
-        notebooks = self._imports.notebooks(absolute(script.path))
-        return any(name.encode() in data for data in notebooks) if notebooks else None
+        notebooks = self._imports.notebooks(script.key)
+        return any(self.disk.mentions(each, name.encode()) for each in notebooks) if notebooks else None
 
     def around(self, path: Path) -> tuple[Path, ...]:
         """The files of the programs that a file is part of, itself first."""
@@ -151,19 +147,19 @@ class Program:
         """The project's files that import ``script``'s module, also by way of a package's ``__init__``, in path order; with
         ``marks``, those whose text holds one of them. None where there are too many.
         """
-        paths = self._imports.users(absolute(script.path))
-        chosen = [path for path in paths if not marks or self._holds(path, marks)]
+        paths = self._imports.users(script.key)
+        chosen = [path for path in paths if not marks or self._imports.mentions(path, marks)]
         return list(self._readable(chosen)) if len(chosen) <= _MOST_IMPORTERS else []
 
     def upward(self, script: Script) -> Iterator[Script]:
         """``script`` and the scripts that import it, through others too, nearest first."""
         yield script
-        yield from self._readable(self._imports.upward(absolute(script.path))[1:])
+        yield from self._readable(self._imports.upward(script.key)[1:])
 
     def possible_starts(self, script: Script) -> Iterator[Script]:
         """Those of ``upward`` that nothing imports, or whose text speaks of ``__main__``."""
-        paths = self._imports.upward(absolute(script.path))
-        found = (path for path in paths if not self._imports.importers(path) or self._holds(path, (b"__main__",)))
+        paths = self._imports.upward(script.key)
+        found = (path for path in paths if not self._imports.importers(path) or self._imports.mentions(path, (b"__main__",)))
         return self._readable(found)
 
     def others(self, script: Script, *marks: Mark) -> Iterator[Script]:
@@ -178,19 +174,15 @@ class Program:
         return self._readable(paths if len(paths) <= _MOST_IMPORTERS else ())
 
     def _marked_others(self, script: Script, marks: tuple[Mark, ...]) -> tuple[Path, ...]:
-        key = (absolute(script.path), marks)
+        key = (script.key, marks)
         if key not in self._marked:
             paths = self._imports.around(key[0])
-            self._marked[key] = tuple(path for path in paths if not marks or self._holds(path, marks))
+            self._marked[key] = tuple(path for path in paths if not marks or self._imports.mentions(path, marks))
         return self._marked[key]
 
     def mentions(self, script: Script, mark: Mark) -> bool:
         """Whether the text of ``script``, or of another one of its programs, holds a mark."""
-        return any(self._holds(each, (mark,)) for each in self.around(script.path))
-
-    def _holds(self, path: Path, marks: tuple[Mark, ...]) -> bool:
-        data = self._imports.data(path)
-        return any(mark in data if isinstance(mark, bytes) else mark.search(data) is not None for mark in marks)
+        return any(self._imports.mentions(each, (mark,)) for each in self.around(script.path))
 
     def _readable(self, paths: Iterable[Path]) -> Iterator[Script]:
         return (found for found in map(self.reached, paths) if found is not None)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.edits import CannotEdit, imports_edit
 from speedlint.facts import syntax
+from speedlint.program.imports import absolute
 from speedlint.rule import Edit
 from speedlint.semantics import library
 from speedlint.semantics.loops import Loops
@@ -20,7 +21,8 @@ from speedlint.semantics.values import Values
 from speedlint.source import Source
 
 if TYPE_CHECKING:
-    from speedlint.semantics.program import Mark, Program
+    from speedlint.disk import Mark
+    from speedlint.semantics.program import Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,8 @@ class Script:
     def __init__(self, source: Source, names: Names, program: Program, options: Options) -> None:
         self.source, self.program, self.options = source, program, options
         self.path: Path = source.path
-        self.folder = str(self.path.absolute().parent)
+        self.key = absolute(source.path)
+        self.folder = str(self.key.parent)
         self.names = names
         self.values = Values(self)
         self.roles = Roles(self)
@@ -63,6 +66,15 @@ class Script:
     def name(self, expression: syntax.Node) -> str | None:
         """The full dotted name of a library's object, such as ``torch.utils.data.DataLoader``; None for what the project
         defines or computes. Names under which torch exports one thing twice are made one (``library.CANONICAL``)."""
+        if expression not in self._names:
+            self._names[expression] = self._find_name(expression)
+        return self._names[expression]
+
+    @cached_property
+    def _names(self) -> dict[syntax.Node, str | None]:
+        return {}
+
+    def _find_name(self, expression: syntax.Node) -> str | None:
         dotted = self.names.dotted(expression)
         if dotted is None:
             dotted = self._starred(expression)
@@ -144,12 +156,22 @@ class Script:
 
     def calls(self, *names: str) -> Iterator[syntax.Call]:
         """All calls of library functions with one of these full names, in source order."""
-        return (call for call in self.source.of(syntax.Call) if self.name(call.func) in names)
+        found = [call for name in names for call in self._library_calls.get(name, ())]
+        return iter(found if len(names) == 1 else sorted(found, key=_row))
+
+    @cached_property
+    def _library_calls(self) -> dict[str, list[syntax.Call]]:
+        found: dict[str, list[syntax.Call]] = {}
+        for call in self.source.of(syntax.Call):
+            name = self.name(call.func)
+            if name is not None:
+                found.setdefault(name, []).append(call)
+        return found
 
     def method_calls(self, *names: str) -> list[syntax.Call]:
         """All calls ``x.name(...)`` whose attribute is one of ``names``, whatever ``x`` is."""
         found = [call for name in names for call in self._methods.get(name, ())]
-        return found if len(names) == 1 else sorted(found, key=self.source.order.__getitem__)
+        return found if len(names) == 1 else sorted(found, key=_row)
 
     @cached_property
     def _methods(self) -> dict[str, list[syntax.Call]]:
@@ -189,6 +211,17 @@ class Script:
 
     def imported_binding(self, dotted: str, depth: int = 0) -> tuple[Binding | None, Script | None]:
         """The binding, and the script it stands in, that a dotted name imported here leads to."""
+        if depth:
+            return self._find_imported(dotted, depth)
+        if dotted not in self._imported:
+            self._imported[dotted] = self._find_imported(dotted, depth)
+        return self._imported[dotted]
+
+    @cached_property
+    def _imported(self) -> dict[str, tuple[Binding | None, Script | None]]:
+        return {}
+
+    def _find_imported(self, dotted: str, depth: int) -> tuple[Binding | None, Script | None]:
         found = self.program.module(self, dotted)
         if found is None or depth > 6:
             return None, None
@@ -300,3 +333,7 @@ class Script:
     def frequency(self, node: syntax.Node) -> Frequency:
         """How often the node runs, at most."""
         return self.loops.frequency(node)
+
+
+def _row(node: syntax.Node) -> int:
+    return node.row

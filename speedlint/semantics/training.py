@@ -68,6 +68,7 @@ _FRAMEWORKS = (
     "intel_extension_for_pytorch",
     "habana_frameworks",
 )
+_WITHIN_FRAMEWORKS = tuple(f"{name}." for name in _FRAMEWORKS)
 _LOOPS_OF_ONES_OWN = ("accelerate", "apex.amp", "apex.fp16_utils", "deepspeed", "lightning_fabric", "torch.distributed")
 """Frameworks of ``_FRAMEWORKS`` that leave the loop, and all that it does beside the precision, to the script."""
 _LIGHTNING = ("lightning", "pytorch_lightning")
@@ -104,11 +105,11 @@ def model_placements(script: Script) -> list[Placement]:
 
 
 def _find_placements(script: Script) -> list[Placement]:
-    trained = {id(node) for _, node in trained_modules(script)}
     found: list[tuple[set[int], list[syntax.Call]]] = []
     for call in script.method_calls("to", "cuda"):
         if not _moves_module(script, call):
             continue
+        trained = {id(node) for _, node in trained_modules(script)}
         assert isinstance(call.func, syntax.Attribute)
         origin = {id(node) for _, node in roots(script, call.func.value)}
         if not origin & trained:
@@ -392,8 +393,7 @@ def _frameworks(script: Script) -> Iterator[str]:
     for bindings in script.names.all_bindings():
         for binding in bindings:
             dotted = binding.dotted or ""
-            named = any(dotted == name or dotted.startswith(f"{name}.") for name in _FRAMEWORKS)
-            if named and script.program.module(script, dotted) is None:
+            if f"{dotted}.".startswith(_WITHIN_FRAMEWORKS) and script.program.module(script, dotted) is None:
                 yield dotted
 
 

@@ -12,10 +12,10 @@ _HALF = re.compile(
     rb"float16|\.half\(\)|load_in_[48]bit|BitsAndBytes|quantization_config|torch_dtype|\bdtype\s*=\s*[\"']|GPTQ|fp8|[Dd]eep[Ss]peed|"
     rb"MIXED_PRECISION"
 )
-_PATTERNS = ("*.sh", "*.md", "*.yaml", "*.yml", "*.rst", "Makefile")
+_ENDINGS = (".sh", ".md", ".yaml", ".yml", ".rst", "Makefile")
 _MOST = 60
 """Files of one folder that are looked into."""
-_LONGEST = 300_000
+_MIXED = re.compile(rb"mixed[_-]precision")
 
 
 def chooses_precision(script: Script) -> bool:
@@ -26,25 +26,14 @@ def chooses_precision(script: Script) -> bool:
     """
     if script.program.mentions(script, _HALF):
         return True
-    return any(b"mixed_precision" in data or b"mixed-precision" in data for data in _texts(script))
+    disk = script.program.disk
+    return script.once("launched", lambda: any(disk.mentions(str(path), _MIXED) for path in _texts(script)), False)
 
 
-def _texts(script: Script) -> list[bytes]:
-    return script.once("launch texts", lambda: list(_read(script)), [])
-
-
-def _read(script: Script) -> Iterator[bytes]:
-    folder, root = script.path.absolute().parent, script.program.root(script.path)
+def _texts(script: Script) -> Iterator[Path]:
+    folder, root = script.key.parent, script.program.root(script.path)
     folders = [each for each in (folder, *folder.parents) if each == root or root in each.parents] or [folder]
     for each in folders:
-        paths = [path for pattern in _PATTERNS for path in sorted(each.glob(pattern))]
-        for path in paths[:_MOST]:
-            yield from _bytes(path)
-
-
-def _bytes(path: Path) -> Iterator[bytes]:
-    try:
-        if path.is_file() and path.stat().st_size <= _LONGEST:
-            yield path.read_bytes()
-    except OSError:
-        return
+        names = script.program.disk.names(str(each))
+        paths = [each / name for end in _ENDINGS for name in names if name.endswith(end)]
+        yield from (path for path in paths[:_MOST] if script.program.disk.is_readable(str(path)))

@@ -244,6 +244,10 @@ def with_named(script: Script, top: syntax.Node, *, called: bool = False) -> Ite
 
 def _named_definitions(script: Script, top: syntax.Node) -> list[Definition]:
     """The first-party classes and functions that a piece of code names, and a class's bases."""
+    return script.once(("named", top), lambda: _find_named(script, top), [])
+
+
+def _find_named(script: Script, top: syntax.Node) -> list[Definition]:
     found: dict[syntax.Node, Definition] = {}
     for name in script.source.inside(top, syntax.Name):
         parent = script.source.parents[name]

@@ -128,8 +128,9 @@ def _index_writes(script: Script, top: syntax.Node) -> list[Hazard]:
     found = []
     for target in script.source.inside(top, syntax.AssignTarget):
         assign = script.source.parents[target]
-        is_number = isinstance(assign, syntax.Assign) and script.role(assign.value) is Role.NUMBER
-        if isinstance(assign, syntax.Assign) and not is_number and is_written_by_index(script, target.target):
+        if not isinstance(assign, syntax.Assign) or not is_written_by_index(script, target.target):
+            continue
+        if script.role(assign.value) is not Role.NUMBER:
             why = f"`{script.text(target.target)} = ...` raises where autocast makes the dtypes differ"
             found.append(Hazard(script, target.target, why))
     return found

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from speedlint.facts import syntax
+from speedlint.program.imports import absolute
 from speedlint.semantics import counts
 from speedlint.semantics.folding import Folding, Frame
-from speedlint.semantics.imports import absolute
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import FREQUENT, Definition
 

@@ -1,0 +1,1 @@
+"""Which files are a program: what a project holds, what imports what."""

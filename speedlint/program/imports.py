@@ -1,0 +1,303 @@
+"""Which first-party file a module name leads to, and who imports whom, before anything is parsed.
+
+A module is found from the importing file's own folder, its ancestors up to the project's root, and the root's ``src``;
+importers are found by a search for import statements in the bytes of the project's files. Third-party code is never read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from speedlint.disk import REMADE, Disk, Listing, Mark
+from speedlint.semantics import library
+
+_MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
+_WEAK_MARKS = ("requirements.txt", "README.md", "README.rst", "environment.yml")
+"""What also lies in folders of a project: with Python files right above, the project goes on there."""
+_FROM = re.compile(rb"from[ \t]+([.\w]+)[ \t]+import[ \t]*(\([^)]*\)|(?:\\\r?\n|[^#\n;])*)")
+_PLAIN = re.compile(rb"import[ \t]+((?:\\\r?\n|[^#\n;])+)")
+_WORD = re.compile(rb"\w+")
+_DOTTED = re.compile(r"[.\w]+")
+_ENTRY_POINTS = ("pyproject.toml", "setup.py", "setup.cfg")
+"""Where a command that an installation makes names its module: ``train = "package.train:main"``."""
+_BY_STRING = (b"import_module", b"__import__", b"iter_modules", b"walk_packages")
+_MOST_AROUND = 400
+
+
+@dataclass(slots=True)
+class _Project:
+    """The Python files of a project, and who imports each, in path order.
+
+    Attributes:
+        stems: the names of its modules, packages and folders, without what is around them.
+    """
+
+    root: str
+    listing: Listing
+    stems: frozenset[str]
+    importers: dict[str, list[str]] | None = None
+
+
+def imported_names(data: bytes) -> tuple[str, ...]:
+    """The dotted names that a file's import statements may mean, ``a.b`` and ``a.b.c`` for ``from a.b import c``."""
+    found: dict[str, None] = {}
+    at = data.find(b"import")
+    while at >= 0:
+        begin = max(data.rfind(b"\n", 0, at), data.rfind(b";", 0, at)) + 1
+        before = data[begin:at].strip(b" \t")
+        if not before:
+            statement = _PLAIN.match(data, at)
+            if statement is not None:
+                parts = (part.split(b" as ")[0].strip(b" \t\r\n\\") for part in statement[1].split(b","))
+                found.update(dict.fromkeys(part.decode("utf-8", "replace") for part in parts))
+        elif before.startswith(b"from"):
+            statement = _FROM.match(data, begin + len(data[begin:at]) - len(data[begin:at].lstrip(b" \t")))
+            if statement is not None:
+                base = statement[1].decode("utf-8", "replace")
+                found[base] = None
+                base = base if base.endswith(".") else f"{base}."
+                found.update(dict.fromkeys(base + name.decode("utf-8", "replace") for name in _WORD.findall(statement[2])))
+        at = data.find(b"import", at + 6)
+    return tuple(name for name in found if _DOTTED.fullmatch(name))
+
+
+REMADE["imports"] = imported_names
+
+
+class Known:
+    """What is known of files' texts, kept while other files are edited."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[bytes, tuple[str, ...]]] = {}
+
+    def imported_names(self, path: str, data: bytes) -> tuple[str, ...]:
+        """See ``imported_names``."""
+        known = self._known.get(path)
+        if known is None or known[0] != data:
+            known = self._known[path] = (data, imported_names(data))
+        return known[1]
+
+
+class Imports:
+    """Answers for the files of one run; all paths are absolute."""
+
+    def __init__(self, disk: Disk, known: Known) -> None:
+        self._disk, self._known = disk, known
+        self._paths: dict[str, Path] = {}
+        self._roots: dict[str, str] = {}
+        self._projects: dict[str, _Project] = {}
+        self._around: dict[str, tuple[Path, ...]] = {}
+        self._users: dict[str, list[Path]] = {}
+        self._modules: dict[tuple[str, str, str], str | None] = {}
+        self._folders: dict[str, list[str]] = {}
+        self._targets_of: dict[str, list[str]] = {}
+
+    def _path(self, path: str) -> Path:
+        found = self._paths.get(path)
+        if found is None:
+            found = self._paths[path] = Path(path)
+        return found
+
+    # From a name to a file
+
+    def root(self, path: Path) -> Path:
+        """The folder of the project that a file belongs to: the nearest one upward with a project's marks."""
+        return self._path(self._root(str(path)))
+
+    def _root(self, path: str) -> str:
+        folder = os.path.dirname(path)  # noqa: PTH120
+        if folder not in self._roots:
+            self._roots[folder] = _root(self._disk, folder)
+        return self._roots[folder]
+
+    def module(self, path: Path, dotted: str) -> tuple[Path, str] | None:
+        """The first-party file a dotted name leads into as the file imports it, and what is left of the name."""
+        dots = len(dotted) - len(dotted.lstrip("."))
+        parts = dotted[dots:].split(".")
+        if not dots and parts[0] in library.KNOWN:
+            return None
+        for count in range(len(parts), 0, -1):
+            found = self._file(str(path), "." * dots + ".".join(parts[:count]))
+            if found is not None:
+                return self._path(found), ".".join(parts[count:])
+        return None
+
+    def _file(self, path: str, dotted: str) -> str | None:
+        folder, _, name = path.rpartition(os.sep)
+        key = (folder, dotted, name if dotted.rpartition(".")[2] + ".py" == name or name == "__init__.py" else "")
+        if key not in self._modules:
+            self._modules[key] = self._find(path, dotted)
+        return self._modules[key]
+
+    def _find(self, path: str, dotted: str) -> str | None:
+        dots = len(dotted) - len(dotted.lstrip("."))
+        parts = dotted[dots:].split(".") if dotted[dots:] else []
+        if not dots and parts[0] in library.KNOWN:
+            return None
+        project = self._project(path)
+        if dots:
+            folder = path
+            for _ in range(dots):
+                folder = os.path.dirname(folder)  # noqa: PTH120
+            folders = [folder]
+        else:
+            is_listed = os.path.dirname(path) in project.listing.folders  # noqa: PTH120
+            folders = self._import_folders(path) if not is_listed or parts[0] in project.stems else []
+        for folder in folders:
+            base = os.path.join(folder, *parts)  # noqa: PTH118 (thousands of these: Path takes ten times as long)
+            for candidate in (f"{base}.py", f"{base}{os.sep}__init__.py") if parts else (f"{base}{os.sep}__init__.py",):
+                if candidate != path and self._is_there(project, candidate):
+                    return candidate
+        return None
+
+    def _is_there(self, project: _Project, file: str) -> bool:
+        listing = project.listing
+        if file in listing.files:
+            return True
+        folder = os.path.dirname(file)  # noqa: PTH120
+        if folder in listing.folders or (os.path.dirname(folder) in listing.folders and not listing.has_links):  # noqa: PTH120
+            return False
+        return self._disk.is_file(file)
+
+    def _import_folders(self, path: str) -> list[str]:
+        """Where absolute imports of a file may lead: its own folder, those above up to the project's root, and ``src``."""
+        folder = os.path.dirname(path)  # noqa: PTH120
+        if folder not in self._folders:
+            root = self._root(path)
+            found, up = [folder], folder
+            while up != root and up.startswith(root):
+                up = os.path.dirname(up)  # noqa: PTH120
+                found.append(up)
+            self._folders[folder] = [*found, os.path.join(root, "src")]  # noqa: PTH118
+        return self._folders[folder]
+
+    # Who imports whom
+
+    def importers(self, path: Path) -> list[Path]:
+        """The files of the project that import a file."""
+        return [self._path(each) for each in self._importers(str(path))]
+
+    def _importers(self, path: str) -> list[str]:
+        project = self._project(path)
+        if project.importers is None:
+            project.importers = {}
+            for file in project.listing.readable:
+                for target in self._imported(file):
+                    project.importers.setdefault(target, []).append(file)
+        return project.importers.get(path, [])
+
+    def users(self, path: Path) -> list[Path]:
+        """The files that import a file, also by way of the ``__init__`` of a package, in path order."""
+        key = str(path)
+        if key not in self._users:
+            found = _spread(self._importers(key), lambda up: self._importers(up) if up.endswith("__init__.py") else [])
+            self._users[key] = [self._path(each) for each in sorted(found)]
+        return self._users[key]
+
+    def is_left_out(self, path: Path) -> bool:
+        """Whether nothing imports a module of a package whose other modules are imported, by statements alone."""
+        if self._importers(str(path)) or not self._disk.is_file(str(path.parent / "__init__.py")):
+            return False
+        project = self._project(str(path))
+        folder = str(path.parent)
+        imported = (project.importers or {}).keys()
+        if not any(os.path.dirname(file) == folder and not file.endswith("__init__.py") for file in imported):  # noqa: PTH120
+            return False
+        named = path.stem.encode() + b":"
+        if any(self._disk.mentions(os.path.join(project.root, name), named) for name in _ENTRY_POINTS):  # noqa: PTH118
+            return False
+        return not any(self._disk.mentions(file, mark) for file in project.listing.readable for mark in _BY_STRING)
+
+    def notebooks(self, path: Path) -> list[str]:
+        """The notebooks beside a module that import it."""
+        statement = re.compile(rb"(?:from|import)\s+" + re.escape(path.stem.encode()) + rb"\b")
+        names = (name for name in self._disk.names(str(path.parent)) if name.endswith(".ipynb"))
+        found = (str(path.parent / name) for name in names)
+        return [each for each in found if self._disk.is_readable(each) and self._disk.mentions(each, statement)]
+
+    def upward(self, path: Path) -> list[Path]:
+        """The file and those that import it, through others too, nearest first."""
+        return [self._path(each) for each in _spread([str(path)], self._importers)]
+
+    def around(self, path: Path) -> tuple[Path, ...]:
+        """The other files of the programs that a file is part of, nearest first: those ``upward``, and all that these and it
+        import, through others too."""
+        key = str(path)
+        if key not in self._around:
+            upward = _spread([key], self._importers)
+            self._around[key] = tuple(self._path(each) for each in _spread(upward, self._imported)[1:])
+        return self._around[key]
+
+    def are_always_together(self, path: Path, other: Path) -> bool:
+        """Whether each program that a file is part of reaches another file."""
+        upward = _spread([str(path)], self._importers)
+        starts = [up for up in upward if not self._importers(up)] or [str(path)]
+        return all(str(other) in _spread([start], self._imported) for start in starts)
+
+    def mentions(self, path: Path, marks: Iterable[Mark]) -> bool:
+        """Whether a file's text holds one of some marks."""
+        name = str(path)
+        return any(self._disk.mentions(name, mark) for mark in marks)
+
+    def _imported(self, path: str) -> list[str]:
+        """The first-party files that a file imports, in path order."""
+        found = self._targets_of.get(path)
+        if found is None:
+            names = self._disk.made_of("imports", path, lambda data: self._known.imported_names(path, data))
+            targets = (self._find_import(path, name) for name in names)
+            found = self._targets_of[path] = sorted({target for target in targets if target is not None})
+        return found
+
+    def _find_import(self, path: str, dotted: str) -> str | None:
+        last, project = dotted.rpartition(".")[2], self._project(path)
+        return self._file(path, dotted) if not last or last in project.stems or project.listing.has_links else None
+
+    def _project(self, path: str) -> _Project:
+        root = self._root(path)
+        found = self._projects.get(root)
+        if found is None:
+            listing = self._disk.listing(root)
+            stems = {file.rpartition(os.sep)[2][:-3] for file in listing.files}
+            stems.update(folder.rpartition(os.sep)[2] for folder in listing.folders)
+            found = self._projects[root] = _Project(root, listing, frozenset(stems))
+        return found
+
+
+def absolute(path: Path) -> Path:
+    """The path from the root of the file system, ``..`` taken out, links left as they are."""
+    return Path(os.path.abspath(path))  # noqa: PTH100 (Path.absolute keeps "..")
+
+
+def _root(disk: Disk, folder: str) -> str:
+    upward = [folder, *map(str, Path(folder).parents)]
+    found = next((up for up in upward if _is_marked(disk, up, _MARKS)), None)
+    if found is not None:
+        return found
+    found = next((up for up in upward if _is_marked(disk, up, _WEAK_MARKS)), folder)
+    while (above := os.path.dirname(found)) != found and _is_marked(disk, above, _WEAK_MARKS):  # noqa: PTH120
+        if not any(name.endswith(".py") for name in disk.names(above)):
+            break
+        found = above
+    return found
+
+
+def _is_marked(disk: Disk, folder: str, marks: tuple[str, ...]) -> bool:
+    return any(disk.exists(os.path.join(folder, mark)) for mark in marks)  # noqa: PTH118
+
+
+def _spread(paths: Iterable[str], edges: Callable[[str], Sequence[str]]) -> list[str]:
+    """The paths and all that edges lead to from them, nearest first; no further from where there are too many."""
+    found = dict.fromkeys(paths)
+    todo = list(found)
+    at = 0
+    while at < len(todo) and len(found) < _MOST_AROUND:
+        for other in edges(todo[at]):
+            if other not in found:
+                found[other] = None
+                todo.append(other)
+        at += 1
+    return list(found)
