@@ -83,16 +83,21 @@ def _configures(pyproject: Path) -> bool:
 
 def read_toml(file: Path) -> dict[str, Any]:
     """The tables of a TOML file. Raises UserError."""
+    try:
+        return toml(file.read_bytes().decode("utf-8-sig"))
+    except OSError as error:
+        raise UserError(f"{file}: cannot be read ({error.strerror})") from None
+    except ValueError as error:
+        raise UserError(f"{file}: is not valid TOML ({error})") from None
+
+
+def toml(text: str) -> dict[str, Any]:
+    """The tables of a TOML text. Raises ValueError."""
     if sys.version_info >= (3, 11):
         import tomllib
     else:
         import tomli as tomllib
-    try:
-        return tomllib.loads(file.read_bytes().decode("utf-8-sig"))
-    except OSError as error:
-        raise UserError(f"{file}: cannot be read ({error.strerror})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{file}: is not valid TOML ({error})") from None
+    return tomllib.loads(text)
 
 
 def _read(file: Path) -> Settings:

@@ -12,6 +12,7 @@ from speedlint.config import Settings
 from speedlint.diagnostic import Diagnostic, Place, Proposal, Report
 from speedlint.disk import Disk
 from speedlint.facts import syntax
+from speedlint.facts.store import Store
 from speedlint.files import Problem
 from speedlint.fixer import Read
 from speedlint.registry import Registry, covers
@@ -48,6 +49,7 @@ class Engine:
         options: Options | None = None,
         cache: Cache | None = None,
         asked: Iterable[Path] = (),
+        store: Store | None = None,
     ) -> None:
         self.settings = settings
         self.asked = tuple(asked)
@@ -55,7 +57,7 @@ class Engine:
         self.named = registry.named(settings.select)
         self.disk = Disk(read)
         self._options = options
-        self._cache = cache or Cache()
+        self._cache = cache or Cache(store)
         self._programs: dict[Options, Program] = {}
         self._targets: dict[Path, Options] = {}
 
@@ -105,7 +107,9 @@ class Engine:
         folder = path.absolute().parent
         options = self._options or self._targets.get(folder)
         if options is None:
-            options = self._targets[folder] = Options(target.find(self.settings, folder).release, self.settings.amp)
+            options = self._targets[folder] = Options(
+                target.find(self.settings, folder, self.disk).release, self.settings.amp
+            )
         if options not in self._programs:
             self._programs[options] = Program(options, self.disk, self._cache, self.asked)
         return self._programs[options]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import configparser
+import fnmatch
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from speedlint.config import read_toml
-from speedlint.errors import UserError
+from speedlint.config import toml
+from speedlint.disk import Disk
 
 Release = tuple[int, int]
 
@@ -20,13 +21,20 @@ _UPPER = re.compile(r"(===?|<=?|~=)\s*v?(\d+)(?:\.(\d+))?(?:\.(\d+))?")
 _NAMES = {"torch": r"(?:py)?torch"}
 
 
-def of(package: str, start: Path, root: Path) -> Iterator[tuple[Path, str]]:
+def of(package: str, start: Path, root: Path, disk: Disk | None = None) -> Iterator[tuple[Path, str]]:
     """Every requirement on a package of the project around ``start``, from the innermost folder outwards."""
+    disk = disk or Disk()
     named = re.compile(rf"{_NAMES.get(package, _spelled(package))}\b(?![-_.])", re.IGNORECASE)
-    for folder in _project_folders(start, root):
+    for folder in _project_folders(start, root, disk):
         for pattern, read in _READERS.items():
-            for file in sorted(folder.glob(pattern)):
-                yield from ((file, line) for line in _read(file, read, package) if named.match(line))
+            for file in _matching(folder, pattern, disk):
+                yield from ((file, line) for line in _read(file, read, package, disk) if named.match(line))
+
+
+def _matching(folder: Path, pattern: str, disk: Disk) -> list[Path]:
+    inner, _, name = pattern.rpartition("/")
+    where = folder / inner if inner else folder
+    return [where / each for each in disk.names(str(where)) if fnmatch.fnmatchcase(each, name)]
 
 
 def _spelled(package: str) -> str:
@@ -34,22 +42,25 @@ def _spelled(package: str) -> str:
     return re.sub(r"[-_.]+", "[-_.]+", package)
 
 
-def _project_folders(start: Path, root: Path) -> list[Path]:
+def _project_folders(start: Path, root: Path, disk: Disk) -> list[Path]:
     """``start`` and the folders above it up to the project's own; to ``root`` or the current one where none is seen."""
     folders = [start, *start.parents]
     for depth, folder in enumerate(folders):
-        if any((folder / name).exists() for name in _PROJECT_ROOTS):
+        if any(disk.exists(str(folder / name)) for name in _PROJECT_ROOTS):
             return folders[: depth + 1]
     known = (folders.index(folder) for folder in (start, root, Path.cwd()) if folder in folders)
     return folders[: max(known) + 1]
 
 
-def _read(file: Path, read: Callable[[Path, str], Iterator[str]], package: str) -> list[str]:
+def _read(file: Path, read: Callable[[str, str], Iterator[str]], package: str, disk: Disk) -> list[str]:
     """The file's requirements; a file that cannot be read or parsed has none, since it is not speedlint's to judge."""
     try:
         word = re.split(r"[-_.]", package)[0].encode()
-        return [line.strip() for line in read(file, package)] if word in file.read_bytes().lower() else []
-    except (OSError, ValueError, SyntaxError, RecursionError, UserError, configparser.Error, AttributeError, TypeError):
+        data = disk.read(file)
+        if word not in data.lower():
+            return []
+        return [line.strip() for line in read(data.decode("utf-8-sig"), package)]
+    except (OSError, ValueError, SyntaxError, RecursionError, configparser.Error, AttributeError, TypeError):
         return []
 
 
@@ -77,12 +88,12 @@ def _specifiers(requirement: str) -> str:
     return re.split(r"\s+(?:#|--)|[;@]", requirement)[0]
 
 
-def _from_text(file: Path, _: str) -> Iterator[str]:
-    yield from file.read_text("utf-8-sig").splitlines()
+def _from_text(text: str, _: str) -> Iterator[str]:
+    yield from text.splitlines()
 
 
-def _from_pyproject(file: Path, package: str) -> Iterator[str]:
-    table = read_toml(file)
+def _from_pyproject(text: str, package: str) -> Iterator[str]:
+    table = toml(text)
     project: dict[str, Any] = table.get("project", {})
     yield from project.get("dependencies", [])
     for group in (*project.get("optional-dependencies", {}).values(), *table.get("dependency-groups", {}).values()):
@@ -92,26 +103,26 @@ def _from_pyproject(file: Path, package: str) -> Iterator[str]:
         yield package + re.sub(r"^[\^~](?!=)|^(?=\d)", ">=", poetry)
 
 
-def _from_setup_cfg(file: Path, _: str) -> Iterator[str]:
+def _from_setup_cfg(text: str, _: str) -> Iterator[str]:
     config = configparser.ConfigParser(interpolation=None)
-    config.read_string(file.read_text("utf-8-sig"))
+    config.read_string(text)
     yield from config.get("options", "install_requires", fallback="").splitlines()
 
 
-def _from_setup_py(file: Path, _: str) -> Iterator[str]:
-    for node in ast.walk(ast.parse(file.read_bytes())):
+def _from_setup_py(text: str, _: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
 
 
-def _from_conda(file: Path, package: str) -> Iterator[str]:
+def _from_conda(text: str, package: str) -> Iterator[str]:
     name = _NAMES.get(package, _spelled(package))
-    for line in file.read_text("utf-8-sig").splitlines():
+    for line in text.splitlines():
         if match := re.match(rf"\s*-\s*[\"']?(?:pytorch::|conda-forge::)?{name}\s*([<>=!~][^\"'#]*)", line):
             yield package + re.sub(r"^=(?!=)", "==", match[1]).split("=py")[0].split("=cuda")[0]
 
 
-_READERS: dict[str, Callable[[Path, str], Iterator[str]]] = {
+_READERS: dict[str, Callable[[str, str], Iterator[str]]] = {
     "pyproject.toml": _from_pyproject,
     "setup.cfg": _from_setup_cfg,
     "setup.py": _from_setup_py,

@@ -117,9 +117,11 @@ class Source:
         self._spans: dict[int, Span] = {}
 
     @classmethod
-    def parse(cls, path: Path, data: bytes) -> Source:
-        """Parses ``data`` as the file ``path``. Raises SourceError."""
+    def parse(cls, path: Path, data: bytes, known: Rows | None = None) -> Source:
+        """Parses ``data`` as the file ``path``; ``known`` are the rows that it has. Raises SourceError."""
         text, encoding = _decode(path, data)
+        if known is not None:
+            return cls(path, data, text, encoding, known)
         if _is_too_deep(data):
             raise SourceError(path, 1, _TOO_DEEP)
         try:

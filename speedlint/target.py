@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import re
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import NamedTuple
 
 from speedlint import requirements
 from speedlint.config import Settings
+from speedlint.disk import Disk
 
 _RELEASE = re.compile(r"(\d+)\.(\d+)")
 
@@ -20,23 +22,24 @@ class Target(NamedTuple):
     origin: str
 
 
-def find(settings: Settings, folder: Path | None = None) -> Target:
+def find(settings: Settings, folder: Path | None = None, disk: Disk | None = None) -> Target:
     """The release that the files in ``folder``, by default the settings' own, are written for.
 
     It is that of the command line or the config, else the lower bound of the innermost requirement, else the installed one.
     """
     if settings.torch:
         return Target(settings.torch, settings.torch_from)
-    for file, requirement in requirements.of("torch", folder or settings.root, settings.root):
+    disk = disk or Disk()
+    for file, requirement in requirements.of("torch", folder or settings.root, settings.root, disk):
         if bound := requirements.lower_bound(requirement):
             return Target(bound, str(file))
-    return _installed()
+    return _installed(disk)
 
 
-def _installed() -> Target:
+def _installed(disk: Disk) -> Target:
     """The release beside speedlint, from the name of its metadata: ``importlib.metadata`` takes 40 ms to import."""
-    for folder in map(Path, sys.path):
-        for metadata in sorted(folder.glob("torch-[0-9]*-info")):
-            if release := _RELEASE.match(metadata.name.removeprefix("torch-")):
+    for folder in filter(None, sys.path):
+        for name in fnmatch.filter(disk.names(folder), "torch-[0-9]*-info"):
+            if release := _RELEASE.match(name.removeprefix("torch-")):
                 return Target((int(release[1]), int(release[2])), "the installed torch")
     return Target(None, "nothing: set `torch` in the configuration, or `--torch`")

@@ -16,6 +16,11 @@ ROOT = Path(__file__).parent.parent
 TOY_RULES = ROOT / "tests" / "toy_rules"
 
 
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPEEDLINT_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--bless", action="store_true", help="rewrite fixtures/rules/*.fixed from what the rules do now")
 

@@ -12,7 +12,7 @@ from speedlint.config import Settings
 
 @pytest.fixture(autouse=True)
 def _nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(target, "_installed", lambda: target.Target(None, ""))
+    monkeypatch.setattr(target, "_installed", lambda disk: target.Target(None, ""))
 
 
 @pytest.mark.parametrize(

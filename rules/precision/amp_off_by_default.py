@@ -58,10 +58,8 @@ from speedlint.semantics.sync import reads
 
 
 def check(module: syntax.Module, script: Script) -> Iterator[Finding]:
-    if not script.on_gpu:
-        return
     for switch in switches.amp_off(script):
-        if switch.setting.script is script:
+        if switch.setting.script is script and script.on_gpu:
             yield _finding(switch)
 
 

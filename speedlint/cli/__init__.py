@@ -11,6 +11,7 @@ import click
 
 from speedlint import __version__
 from speedlint.cli.check import check
+from speedlint.cli.clean import clean
 from speedlint.cli.doctor import doctor
 from speedlint.cli.explain import explain
 from speedlint.cli.fix import fix
@@ -59,5 +60,5 @@ def _never_fail_to_print() -> None:
                 stream.reconfigure(errors="backslashreplace")
 
 
-for command in (check, fix, verify, doctor, explain, rules):
+for command in (check, fix, verify, doctor, explain, rules, clean):
     main.add_command(command)

@@ -10,7 +10,9 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from speedlint.disk import Disk, Mark
+from speedlint.disk import Disk, Mark, digest
+from speedlint.facts.rows import Rows
+from speedlint.facts.store import Store
 from speedlint.program.imports import Imports, Known, absolute
 from speedlint.semantics import configs
 from speedlint.semantics.names import Names
@@ -26,17 +28,28 @@ _MOST_IMPORTERS = 8
 class Cache:
     """What holds of a file's text whatever stands around it, kept while files are edited and programs made anew."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: Store | None = None) -> None:
+        self._store = store or Store()
         self._sources: dict[Path, tuple[Source, Names]] = {}
+        self._rows: dict[str, Rows] = {}
         self.imports = Known()
 
     def source(self, path: Path, data: bytes) -> tuple[Source, Names]:
         """The parsed file and its names. Raises SourceError."""
         known = self._sources.get(path)
         if known is None or known[0].data != data:
-            source = Source.parse(path, data)
+            source = self._parsed(path, data)
             known = self._sources[path] = (source, Names(source))
         return known
+
+    def _parsed(self, path: Path, data: bytes) -> Source:
+        name = digest(data)
+        rows = self._rows.get(name) or self._store.rows(name)
+        source = Source.parse(path, data, rows)
+        if rows is None:
+            self._store.keep_rows(name, source.tree.rows)
+        self._rows[name] = source.tree.rows
+        return source
 
     def held(self, paths: Iterable[Path] | None = None) -> int:
         """The bytes of source that are held parsed, of all files or of some; each takes 100 to 200 bytes of memory."""
@@ -44,7 +57,7 @@ class Cache:
         return sum(len(self._sources[path][0].data) for path in chosen)
 
     def drop(self) -> None:
-        """Lets all parsed files go."""
+        """Lets all nodes go, and keeps their rows."""
         self._sources.clear()
 
 

@@ -152,7 +152,11 @@ def _find_trained_modules(script: Script) -> list[Root]:
     return optimized or [root for place in script.everywhere(b".train(") for root in _set_to_train(place)]
 
 
-def _optimized(script: Script) -> Iterator[Root]:
+def _optimized(script: Script) -> list[Root]:
+    return script.once("optimized", lambda: list(_find_optimized(script)), [])
+
+
+def _find_optimized(script: Script) -> Iterator[Root]:
     for call in script.source.of(syntax.Call):
         if not _makes_optimizer(script, call):
             continue
@@ -230,7 +234,11 @@ def _modules_added(script: Script, name: syntax.Name, depth: int) -> Iterator[sy
                         yield inner.func.value
 
 
-def _set_to_train(script: Script) -> Iterator[Root]:
+def _set_to_train(script: Script) -> list[Root]:
+    return script.once("set to train", lambda: list(_find_set_to_train(script)), [])
+
+
+def _find_set_to_train(script: Script) -> Iterator[Root]:
     for call in script.method_calls("train"):
         assert isinstance(call.func, syntax.Attribute)
         if not call.args and script.role(call.func.value) is Role.MODULE:

@@ -25,12 +25,16 @@ def placements(script: Script) -> list[Placement]:
 
 
 def _placements(script: Script) -> Iterator[Placement]:
-    trained = {id(node) for _, node in trained_modules(script)}
     for place, made in script.calls_everywhere(*library.ACCELERATORS, *library.FABRICS):
         for other, call in place.calls_on(made, "prepare", "prepare_model", "setup", "setup_module"):
             for arg in call.args if other is script else ():
-                if script.role(arg.value) is Role.MODULE and trained & {id(node) for _, node in roots(script, arg.value)}:
+                if script.role(arg.value) is Role.MODULE and _is_trained(script, arg.value):
                     yield Placement(call, arg.value)
+
+
+def _is_trained(script: Script, module: syntax.BaseExpression) -> bool:
+    trained = {id(node) for _, node in trained_modules(script)}
+    return any(id(node) in trained for _, node in roots(script, module))
 
 
 def is_told_precision(script: Script) -> bool:

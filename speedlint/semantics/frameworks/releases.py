@@ -37,7 +37,7 @@ def allowed(script: Script, package: str) -> Allowed:
 
 
 def _find(script: Script, package: str) -> Allowed:
-    for _, line in requirements.of(package, script.path.absolute().parent, script.program.root(script.path)):
+    for _, line in requirements.of(package, script.key.parent, script.program.root(script.path), script.program.disk):
         found = Allowed(requirements.lower_bound(line), requirements.upper_bound(line))
         if found != Allowed():
             return found
