@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar, cast
 
+from speedlint.facts.imported import imported_names
+
 Read = Callable[[Path], bytes]
 Mark = bytes | re.Pattern[bytes]
 """What the text of a file holds, if it is worth parsing."""
@@ -119,9 +121,11 @@ class Disk:
         )
         return found
 
-    def made_of(self, kind: str, path: str, make: Callable[[bytes], tuple[str, ...]]) -> tuple[str, ...]:
-        """Strings that are made of a file's text and nothing else; ``REMADE`` must name what makes them."""
-        return self._note((kind, path), lambda: make(self.text(path)))
+    def imported_names(
+        self, path: str, known: Callable[[str, bytes], tuple[str, ...]] = lambda _, data: imported_names(data)
+    ) -> tuple[str, ...]:
+        """The dotted names that a file's import statements may mean; ``known`` finds them, or has them from before."""
+        return self._note(("imports", path), lambda: known(path, self.text(path)))
 
     # Later
 
@@ -148,11 +152,9 @@ class Disk:
             case "listing":
                 self.listing(path)
                 return self.notes[note]
-        return REMADE[kind](self.text(path)) if kind in REMADE else None
-
-
-REMADE: dict[str, Callable[[bytes], tuple[str, ...]]] = {}
-"""What ``Disk.made_of`` makes, by kind."""
+            case "imports":
+                return self.imported_names(path)
+        return None
 
 
 def digest(data: bytes) -> str:

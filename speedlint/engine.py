@@ -53,6 +53,7 @@ class Engine:
     ) -> None:
         self.settings = settings
         self.asked = tuple(asked)
+        self._registry = registry
         self.rules = registry.choose(settings.select, settings.ignore)
         self.named = registry.named(settings.select)
         self.disk = Disk(read)
@@ -93,7 +94,7 @@ class Engine:
         problems = []
         for rule in rules:
             try:
-                for finding in look(rule, script):
+                for finding in look(self._registry.loaded(rule), script):
                     if _is_out_of_reach(finding, script):
                         continue
                     diagnostic = self._diagnostic(path, rule, finding, script)

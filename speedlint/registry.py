@@ -6,14 +6,19 @@ import dataclasses
 import importlib.util
 import re
 import sys
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING, NoReturn
 
+from speedlint import __version__
 from speedlint.errors import UserError, did_you_mean
 from speedlint.rule import Rule
+
+if TYPE_CHECKING:
+    from speedlint.facts.store import Store
 
 _CODE = re.compile(r"[A-Z]{2,8}[0-9]{3,4}")
 _PACKAGE = Path(__file__).parent
@@ -24,14 +29,34 @@ class Registry:
     """All known rules, ordered by code."""
 
     rules: tuple[Rule, ...]
+    files: Mapping[str, Path] = field(default_factory=dict)
+    """By code, where the rules stand that are known by what the store has of them, and are loaded when they are needed."""
 
     @classmethod
-    def load(cls, folders: Iterable[Path] = ()) -> Registry:
-        """speedlint's own rules and those of the user's ``folders``. Raises UserError."""
+    def load(cls, folders: Iterable[Path] = (), store: Store | None = None) -> Registry:
+        """speedlint's own rules and those of the user's ``folders``. Raises UserError.
+
+        With a ``store`` that knows these files, none is loaded before ``loaded`` asks for it.
+        """
         paths = [path for folder in (own_rules(), *folders) for path in _rule_files(folder)]
-        rules = sorted((_load(path) for path in paths), key=lambda rule: rule.code)
+        version = "\n".join((__version__, *map(_stamp, paths))) if store is not None else ""
+        held = store.value("rules", version) if store is not None else None
+        if held is not None:
+            known = [
+                (Rule(code, (), _unknown, triggers, off, name, docs), path) for code, triggers, off, name, docs, path in held
+            ]
+            return cls(tuple(rule for rule, _ in known), {rule.code: Path(path) for rule, path in known})
+        found = sorted(((_load(path), path) for path in paths), key=lambda entry: entry[0].code)
+        rules = tuple(rule for rule, _ in found)
         _refuse_duplicates(rules)
-        return cls(tuple(rules))
+        if store is not None:
+            told = [(each.code, each.triggers, each.off, each.name, each.docs, str(path)) for each, path in found]
+            store.keep("rules", version, told)
+        return cls(rules)
+
+    def loaded(self, rule: Rule) -> Rule:
+        """The rule with what it looks at and its check. Raises UserError."""
+        return rule if rule.on else _load(self.files[rule.code])
 
     @cached_property
     def by_code(self) -> dict[str, Rule]:
@@ -64,6 +89,16 @@ class Registry:
 
     def _nearest(self, word: str) -> str:
         return did_you_mean(word, [*self.by_code, *(rule.name for rule in self.rules)])
+
+
+def _stamp(path: Path) -> str:
+    """A file and what tells one version of it from another."""
+    status = path.stat()
+    return f"{path}:{status.st_size}:{status.st_mtime_ns}"
+
+
+def _unknown(*_: object) -> NoReturn:
+    raise AssertionError("a rule must be loaded before it looks")
 
 
 def own_rules() -> Path:
@@ -118,7 +153,7 @@ def _execute(path: Path) -> ModuleType:
     return module
 
 
-def _refuse_duplicates(rules: list[Rule]) -> None:
+def _refuse_duplicates(rules: Sequence[Rule]) -> None:
     for kind in ("code", "name"):
         seen: dict[str, Rule] = {}
         for rule in rules:

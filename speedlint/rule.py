@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from speedlint.facts import syntax
-
 if TYPE_CHECKING:
+    from speedlint.facts import syntax
     from speedlint.semantics.script import Script
     from speedlint.source import Source
 

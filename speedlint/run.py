@@ -12,13 +12,14 @@ from speedlint import host, kept
 from speedlint.config import Settings
 from speedlint.diagnostic import Report
 from speedlint.disk import Note
-from speedlint.engine import Engine
 from speedlint.errors import UserError
 from speedlint.facts.store import Store
 from speedlint.registry import Registry
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
+
+    from speedlint.engine import Engine
 
 _FEW = 24
 _CHUNK = 8
@@ -52,6 +53,8 @@ def _checked(
     files: Sequence[Path], settings: Settings, registry: Registry, store: Store, notes: dict[Note, Hashable]
 ) -> Iterator[Report]:
     if len(files) <= _FEW or host.cores() == 1:
+        from speedlint.engine import Engine
+
         engine = Engine(settings, registry, asked=files, store=store)
         yield from map(engine.check, files)
         notes.update(engine.disk.notes)
@@ -88,10 +91,12 @@ def _workers(settings: Settings, files: Sequence[Path], kept_in: Path | None) ->
 
 def _prepare(settings: Settings, files: Sequence[Path], kept_in: Path | None) -> None:
     global _engine, _store
+    from speedlint.engine import Engine
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.disable()
     _store = Store(kept_in)
-    _engine = Engine(settings, Registry.load(settings.rule_paths), asked=files, store=_store)
+    _engine = Engine(settings, Registry.load(settings.rule_paths, _store), asked=files, store=_store)
 
 
 def _check(files: Sequence[Path]) -> tuple[list[Report], dict[Note, Hashable]]:

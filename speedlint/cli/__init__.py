@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import sys
 from typing import Any
@@ -10,21 +11,29 @@ from typing import Any
 import click
 
 from speedlint import __version__
-from speedlint.cli.check import check
-from speedlint.cli.clean import clean
-from speedlint.cli.doctor import doctor
-from speedlint.cli.explain import explain
-from speedlint.cli.fix import fix
-from speedlint.cli.rules import rules
-from speedlint.cli.verify import verify
 from speedlint.errors import UserError
 from speedlint.output.terminal import visible
 
 INTERRUPTED = 130
 
 
+_COMMANDS = ("check", "fix", "verify", "doctor", "explain", "rules", "clean")
+"""The commands; each is what its file in this folder names so, and is imported when it is asked for."""
+
+
 class _Group(click.Group):
     """Turns what the user got wrong into one line and exit code 2, and Ctrl-C into exit code 130."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of the commands."""
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a name."""
+        if cmd_name not in _COMMANDS:
+            return None
+        found: click.Command = getattr(importlib.import_module(f"speedlint.cli.{cmd_name}"), cmd_name)
+        return found
 
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command."""
@@ -58,7 +67,3 @@ def _never_fail_to_print() -> None:
         if isinstance(stream, io.TextIOWrapper):
             with contextlib.suppress(OSError, ValueError):
                 stream.reconfigure(errors="backslashreplace")
-
-
-for command in (check, fix, verify, doctor, explain, rules, clean):
-    main.add_command(command)

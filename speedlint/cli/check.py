@@ -29,9 +29,10 @@ def check(ctx: click.Context, /, paths: tuple[Path, ...], style: str, notes: boo
 
     Exits with 0 if nothing is found, 1 if something is, and 2 if a file or an option is wrong.
     """
-    settings, registry = prepare(paths, **options)
+    store = None if no_cache else Store.of_user()
+    settings, registry = prepare(paths, store, **options)
     found = files.discover(paths or (Path(),), settings.exclude, settings.root)
-    reports = run.check(found.paths, settings, registry, None if no_cache else Store.of_user())
+    reports = run.check(found.paths, settings, registry, store)
     report = run.merge(tracked(reports, len(found.paths), "Checking"))
     problems = (*found.problems, *report.problems)
     shown = [each for each in report.diagnostics if notes or each.level is Level.WARNING]

@@ -6,19 +6,21 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from speedlint import config, files, fixer, run, stages
+from speedlint import config, files, run
 from speedlint.cli.options import prepare, shared
 from speedlint.errors import UserError
-from speedlint.output import diff
 from speedlint.output.problems import report_problems
 from speedlint.output.progress import tracked
 from speedlint.output.terminal import coloured
 from speedlint.output.text import count
 from speedlint.rule import Level, Risk
+
+if TYPE_CHECKING:
+    from speedlint.stages import Staged
 
 _NOTHING = "Nothing to fix."
 
@@ -42,6 +44,8 @@ def fix(
     Exits with 0 if there is nothing to fix or all was written, 1 if there are changes to write, and 2 if a file or an
     option is wrong.
     """
+    from speedlint import fixer, stages
+
     settings, registry = prepare(paths, risk=Risk[risk.upper()] if risk else None, **options)
     if only_paying is not None:
         kept = _paying(only_paying)
@@ -80,7 +84,9 @@ def _paying(report: Path) -> frozenset[str]:
     return found
 
 
-def _say_written(staged: stages.Staged, failed: set[Path]) -> None:
+def _say_written(staged: Staged, failed: set[Path]) -> None:
+    from speedlint.output import diff
+
     for outcome in staged.outcomes:
         if outcome.path not in failed:
             click.echo(diff.written(outcome))
@@ -88,7 +94,9 @@ def _say_written(staged: stages.Staged, failed: set[Path]) -> None:
         click.echo(_NOTHING)
 
 
-def _show(staged: stages.Staged) -> None:
+def _show(staged: Staged) -> None:
+    from speedlint.output import diff
+
     for line in diff.render(staged.stages):
         click.echo(line, color=coloured(sys.stdout))
     fixes = sum(len(stage.applied) for stage in staged.stages)

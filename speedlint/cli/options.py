@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from speedlint import config
+from speedlint.facts.store import Store
 from speedlint.registry import Registry
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -50,10 +51,10 @@ def shared(command: F) -> F:
     return command
 
 
-def prepare(paths: tuple[Path, ...], **options: Any) -> tuple[config.Settings, Registry]:
+def prepare(paths: tuple[Path, ...], store: Store | None = None, **options: Any) -> tuple[config.Settings, Registry]:
     """The settings for these paths, and the rules; every code in the settings is one that exists. Raises UserError."""
     settings = config.load(paths, options.pop("config"), **options)
-    registry = Registry.load(settings.rule_paths)
+    registry = Registry.load(settings.rule_paths, store)
     registry.choose(settings.select, settings.ignore)
     for _, words in settings.per_file_ignores:
         registry.choose((), words)

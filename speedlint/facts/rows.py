@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import marshal
+import sys
+import zlib
 from array import array
 from dataclasses import dataclass
 
-FORMAT = 1
-"""Raised when what the columns mean changes; a change of the kinds themselves is seen by their number and order."""
+from speedlint.facts.syntax import KINDS
+
+_FORMAT = 1
+"""Raised when what the columns mean changes; a change of the kinds or their fields is seen by itself."""
+_KINDS = zlib.crc32(" ".join(f"{kind.__name__}{kind.fields}" for kind in KINDS).encode())
+MEANING = f"{_FORMAT}-{_KINDS:x}-{sys.byteorder}-{sys.version_info[0]}.{sys.version_info[1]}"
+"""What the bytes of rows mean, and which Python read them: it decides what is Python."""
 
 _MARSHAL = 2
 """The version without references, so that equal rows give equal bytes."""

@@ -1,7 +1,7 @@
 """What is known of files' contents, and what was found in them, on disk: in one database in the user's cache folder.
 
-A row is named by the digest of all that it rests on, so that nothing is ever stale; what cannot be read, is of another format
-or is another user's counts as absent, and what cannot be written is not kept. Two runs may use it at once.
+Facts are named by the digest of the bytes that they are read from; what cannot be read, is of another format or is another
+user's counts as absent, and what cannot be written is not kept. Two runs may use it at once.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from speedlint.facts.rows import FORMAT, Rows
-from speedlint.facts.syntax import KINDS
-
 if TYPE_CHECKING:
     import sqlite3
+
+    from speedlint.facts.rows import Rows
 
 VARIABLE = "SPEEDLINT_CACHE_DIR"
 """The environment variable that names another folder."""
@@ -29,9 +28,6 @@ _MOST_BYTES = 256 << 20
 """What the database may hold; beyond it what was not used for longest goes."""
 _PATIENCE = 0.5
 """Seconds to wait for another run that writes."""
-_KINDS = zlib.crc32(" ".join(f"{kind.__name__}{kind.fields}" for kind in KINDS).encode())
-_FACTS = f"{FORMAT}-{_KINDS:x}-{sys.byteorder}-{sys.version_info[0]}.{sys.version_info[1]}"
-"""What rows mean, and which Python read them: it decides what is Python."""
 
 
 def folder() -> Path:
@@ -68,7 +64,9 @@ class Store:
 
     def rows(self, digest: str) -> Rows | None:
         """The rows of the file with these contents."""
-        found = self._get("facts", f"{_FACTS}-{digest}")
+        from speedlint.facts.rows import MEANING, Rows
+
+        found = self._get("facts", f"{MEANING}-{digest}")
         if found is not None:
             with contextlib.suppress(ValueError, EOFError, TypeError):
                 return Rows.load(found)
@@ -76,7 +74,10 @@ class Store:
 
     def keep_rows(self, digest: str, rows: Rows) -> None:
         """Keeps the rows of a file."""
-        self._new["facts", f"{_FACTS}-{digest}"] = rows.dump()
+        from speedlint.facts.rows import MEANING
+
+        if self.path is not None:
+            self._new["facts", f"{MEANING}-{digest}"] = rows.dump()
 
     def value(self, kind: str, key: str) -> Any:
         """The plain value (tuples, lists, dicts, strings, bytes, numbers) under a key; None where there is none."""

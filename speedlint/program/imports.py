@@ -12,16 +12,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from speedlint.disk import REMADE, Disk, Listing, Mark
+from speedlint.disk import Disk, Listing, Mark
+from speedlint.facts.imported import imported_names
 from speedlint.semantics import library
 
 _MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 _WEAK_MARKS = ("requirements.txt", "README.md", "README.rst", "environment.yml")
 """What also lies in folders of a project: with Python files right above, the project goes on there."""
-_FROM = re.compile(rb"from[ \t]+([.\w]+)[ \t]+import[ \t]*(\([^)]*\)|(?:\\\r?\n|[^#\n;])*)")
-_PLAIN = re.compile(rb"import[ \t]+((?:\\\r?\n|[^#\n;])+)")
-_WORD = re.compile(rb"\w+")
-_DOTTED = re.compile(r"[.\w]+")
 _ENTRY_POINTS = ("pyproject.toml", "setup.py", "setup.cfg")
 """Where a command that an installation makes names its module: ``train = "package.train:main"``."""
 _BY_STRING = (b"import_module", b"__import__", b"iter_modules", b"walk_packages")
@@ -40,32 +37,6 @@ class _Project:
     listing: Listing
     stems: frozenset[str]
     importers: dict[str, list[str]] | None = None
-
-
-def imported_names(data: bytes) -> tuple[str, ...]:
-    """The dotted names that a file's import statements may mean, ``a.b`` and ``a.b.c`` for ``from a.b import c``."""
-    found: dict[str, None] = {}
-    at = data.find(b"import")
-    while at >= 0:
-        begin = max(data.rfind(b"\n", 0, at), data.rfind(b";", 0, at)) + 1
-        before = data[begin:at].strip(b" \t")
-        if not before:
-            statement = _PLAIN.match(data, at)
-            if statement is not None:
-                parts = (part.split(b" as ")[0].strip(b" \t\r\n\\") for part in statement[1].split(b","))
-                found.update(dict.fromkeys(part.decode("utf-8", "replace") for part in parts))
-        elif before.startswith(b"from"):
-            statement = _FROM.match(data, begin + len(data[begin:at]) - len(data[begin:at].lstrip(b" \t")))
-            if statement is not None:
-                base = statement[1].decode("utf-8", "replace")
-                found[base] = None
-                base = base if base.endswith(".") else f"{base}."
-                found.update(dict.fromkeys(base + name.decode("utf-8", "replace") for name in _WORD.findall(statement[2])))
-        at = data.find(b"import", at + 6)
-    return tuple(name for name in found if _DOTTED.fullmatch(name))
-
-
-REMADE["imports"] = imported_names
 
 
 class Known:
@@ -247,7 +218,7 @@ class Imports:
         """The first-party files that a file imports, in path order."""
         found = self._targets_of.get(path)
         if found is None:
-            names = self._disk.made_of("imports", path, lambda data: self._known.imported_names(path, data))
+            names = self._disk.imported_names(path, self._known.imported_names)
             targets = (self._find_import(path, name) for name in names)
             found = self._targets_of[path] = sorted({target for target in targets if target is not None})
         return found

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import yaml
-
 from speedlint.facts import syntax
 from speedlint.semantics.names import Kind
 
 if TYPE_CHECKING:
+    import yaml
+
     from speedlint.semantics.script import Script
 
 LOADS = frozenset(
@@ -49,6 +49,8 @@ class Entry:
 
     def at(self, key: str) -> Entry | None:
         """The entry of a mapping under a key."""
+        import yaml
+
         if not isinstance(self.node, yaml.MappingNode):
             return None
         found = [value for name, value in self.node.value if isinstance(name, yaml.ScalarNode) and name.value == key]
@@ -57,6 +59,8 @@ class Entry:
     @property
     def scalar(self) -> object:
         """The number, string, truth value or None that it is; itself where it holds others."""
+        import yaml
+
         if not isinstance(self.node, yaml.ScalarNode):
             return self
         try:
@@ -102,6 +106,8 @@ def _found(script: Script, named: str) -> Path | None:
 
 def parsed(path: Path, data: bytes) -> Entry | None:
     """The file's contents; None where it is no YAML or JSON, or too large."""
+    import yaml
+
     if len(data) > _LARGEST:
         return None
     try:

@@ -1,0 +1,33 @@
+"""What a file imports, read from its bytes without parsing them."""
+
+from __future__ import annotations
+
+import re
+
+_FROM = re.compile(rb"from[ \t]+([.\w]+)[ \t]+import[ \t]*(\([^)]*\)|(?:\\\r?\n|[^#\n;])*)")
+_PLAIN = re.compile(rb"import[ \t]+((?:\\\r?\n|[^#\n;])+)")
+_WORD = re.compile(rb"\w+")
+_DOTTED = re.compile(r"[.\w]+")
+
+
+def imported_names(data: bytes) -> tuple[str, ...]:
+    """The dotted names that a file's import statements may mean, ``a.b`` and ``a.b.c`` for ``from a.b import c``."""
+    found: dict[str, None] = {}
+    at = data.find(b"import")
+    while at >= 0:
+        begin = max(data.rfind(b"\n", 0, at), data.rfind(b";", 0, at)) + 1
+        before = data[begin:at].strip(b" \t")
+        if not before:
+            statement = _PLAIN.match(data, at)
+            if statement is not None:
+                parts = (part.split(b" as ")[0].strip(b" \t\r\n\\") for part in statement[1].split(b","))
+                found.update(dict.fromkeys(part.decode("utf-8", "replace") for part in parts))
+        elif before.startswith(b"from"):
+            statement = _FROM.match(data, begin + len(data[begin:at]) - len(data[begin:at].lstrip(b" \t")))
+            if statement is not None:
+                base = statement[1].decode("utf-8", "replace")
+                found[base] = None
+                base = base if base.endswith(".") else f"{base}."
+                found.update(dict.fromkeys(base + name.decode("utf-8", "replace") for name in _WORD.findall(statement[2])))
+        at = data.find(b"import", at + 6)
+    return tuple(name for name in found if _DOTTED.fullmatch(name))
