@@ -62,20 +62,20 @@ class Node:
         kind = type(self)
         if name not in kind._fields:
             raise AttributeError(name)
-        tree, row = self.tree, self.row
-        rows, found = tree.rows, kind._empty.copy()
-        end, lasts, slots = rows.last[row], rows.last, rows.slot
-        child = row + 1
-        while child <= end:
-            field = kind.fields[slots[child]]
-            if found[field] is None:
-                found[field] = tree.node(child)
-            else:
-                found[field] += (tree.node(child),)
-            child = lasts[child] + 1
+        tree, row, found = self.tree, self.row, self.__dict__
+        rows = tree.rows
+        end = rows.last[row]
+        if kind.fields:
+            found.update(kind._empty)
+            nodes, lasts, slots, fields = tree.nodes, rows.last, rows.slot, kind.fields
+            child = row + 1
+            while child <= end:
+                field = fields[slots[child]]
+                node = nodes[child] or tree.node(child)
+                found[field] = node if found[field] is None else (*found[field], node)
+                child = lasts[child] + 1
         for read in kind._read.values():
             found.update(read(rows.strings[rows.text[row]]))
-        self.__dict__.update(found)
         return found[name]
 
     @property

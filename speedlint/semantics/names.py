@@ -7,6 +7,7 @@ import enum
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import cast
 
 from speedlint.facts import syntax
 from speedlint.facts.rows import Rows
@@ -20,6 +21,12 @@ _BODY = {kind.kind: kind.fields.index("body") for kind in (syntax.FunctionDef, s
 _FOR_IN = {kind.kind: kind.fields.index("for_in") for kind in _COMPREHENSIONS}
 _ITERATED = syntax.CompFor.fields.index("iter")
 _MAY_NOT_RUN = {kind.kind: kind.fields.index("body") for kind in _BRANCHING}
+_NO_USE = {
+    syntax.Attribute.kind: syntax.Attribute.fields.index("attr"),
+    syntax.Arg.kind: syntax.Arg.fields.index("keyword"),
+    syntax.Param.kind: syntax.Param.fields.index("name"),
+}
+"""Which fields hold names that stand for no variable."""
 _BRANCH = frozenset(kind.kind for kind in _BRANCHES)
 _BUILTINS = frozenset(dir(builtins))
 
@@ -334,20 +341,21 @@ class Names:
                     yield binding
 
     @cached_property
-    def _uses(self) -> dict[tuple[int, str], list[syntax.Name]]:
-        found: dict[tuple[int, str], list[syntax.Name]] = {}
-        for name in self.source.of(syntax.Name):
-            parent = self.source.parents[name]
-            if isinstance(parent, syntax.Attribute) and parent.attr is name:
+    def _uses(self) -> dict[tuple[int, str], list[int]]:
+        """The rows of the names that stand for each variable, by its scope."""
+        rows = self.source.tree.rows
+        kinds, slots, parents, texts, strings = rows.kind, rows.slot, rows.parent, rows.text, rows.strings
+        found: dict[tuple[int, str], list[int]] = {}
+        owners: dict[tuple[int, str], Scope | None] = {}
+        for row in rows.of(syntax.Name.kind):
+            if _NO_USE.get(kinds[parents[row]]) == slots[row]:
                 continue
-            if (
-                isinstance(parent, (syntax.Arg, syntax.Param))
-                and getattr(parent, "keyword", getattr(parent, "name", None)) is name
-            ):
-                continue
-            scope = self.scope(name).lookup(name.value)
+            place = (self._owners[row], strings[texts[row]])
+            if place not in owners:
+                owners[place] = self._scope_of_row(place[0]).lookup(place[1])
+            scope = owners[place]
             if scope is not None:
-                found.setdefault((id(scope), name.value), []).append(name)
+                found.setdefault((id(scope), place[1]), []).append(row)
         return found
 
     def uses(self, name: syntax.Name | syntax.Param) -> list[syntax.Name]:
@@ -355,9 +363,14 @@ class Names:
         if isinstance(name, syntax.Param):
             function = self.source.enclosing(name, syntax.FunctionDef, syntax.Lambda)
             assert function is not None
-            return self._uses.get((id(self._scope_for(function)), name.name.value), [])
-        scope = self.scope(name).lookup(name.value)
-        return self._uses.get((id(scope), name.value), []) if scope else []
+            scope, written = self._scope_for(function), name.name.value
+        else:
+            owner = self.scope(name).lookup(name.value)
+            if owner is None:
+                return []
+            scope, written = owner, name.value
+        node = self.source.tree.node
+        return [cast(syntax.Name, node(row)) for row in self._uses.get((id(scope), written), ())]
 
     # Dotted names
 
