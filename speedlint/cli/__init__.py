@@ -17,7 +17,7 @@ from speedlint.output.terminal import visible
 INTERRUPTED = 130
 
 
-_COMMANDS = ("check", "fix", "verify", "doctor", "explain", "rules", "clean")
+_COMMANDS = ("check", "fix", "verify", "doctor", "explain", "rules", "ask", "clean")
 """The commands; each is what its file in this folder names so, and is imported when it is asked for."""
 
 
@@ -59,6 +59,7 @@ def main() -> None:
     speedlint verify train.py         whether the changes make it faster, measured
     speedlint doctor                  what the machine, torch and the environment leave of its speed
     speedlint explain item-in-loop    a rule's documentation
+    speedlint ask train.py:96         what is known of a line, how often it runs, and why
     """
 
 
