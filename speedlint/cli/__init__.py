@@ -17,7 +17,7 @@ from speedlint.output.terminal import visible
 INTERRUPTED = 130
 
 
-_COMMANDS = ("check", "fix", "verify", "doctor", "explain", "rules", "ask", "clean")
+_COMMANDS = ("check", "fix", "verify", "doctor", "explain", "rules", "ask", "questions", "clean")
 """The commands; each is what its file in this folder names so, and is imported when it is asked for."""
 
 
