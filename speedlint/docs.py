@@ -6,6 +6,7 @@ import re
 
 HEADINGS = ("What it does", "Why it is slow", "Example", "Use instead", "Fix safety", "Sources")
 _SHORT = 240
+_SENTENCE = re.compile(r"(?<=[.!?]) +(?=[A-Z`])")
 
 
 def summary(docs: str) -> str:
@@ -22,7 +23,13 @@ def sections(docs: str) -> dict[str, str]:
 def why(docs: str) -> str:
     """The first sentences of why the pattern is slow, on one line."""
     paragraph = " ".join(sections(docs).get("Why it is slow", "").partition("\n\n")[0].split())
-    first, *more = re.split(r"(?<=[.!?]) +(?=[A-Z`])", paragraph)
+    first, *more = _SENTENCE.split(paragraph)
     while more and len(first) + len(more[0]) < _SHORT:
         first = f"{first} {more.pop(0)}"
     return first
+
+
+def first_sentence(docs: str) -> str:
+    """The first sentence of a docstring, on one line, with its code quoted as Markdown does."""
+    paragraph = " ".join(docs.partition("\n\n")[0].split()).replace("``", "`")
+    return _SENTENCE.split(paragraph)[0]

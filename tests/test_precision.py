@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,15 @@ from tests.conftest import ROOT
 
 torch = pytest.importorskip("torch")
 SCRIPTS = ROOT / "tests" / "precision_scripts"
+END = "-- end --"
+RUN = f"""
+import os, runpy, sys
+for path in sys.argv[1:]:
+    os.chdir(os.path.dirname(path))
+    sys.argv = [path]
+    runpy.run_path(path, run_name="__main__")
+    print({END!r})
+"""
 every_script = pytest.mark.parametrize("name", ["plain", "trainer", "accumulating"])
 
 
@@ -29,47 +39,42 @@ def _fixed(name: str, folder: Path, release: tuple[int, int] | None, amp: str = 
     return staged.outcomes[0].after.decode()
 
 
-def _losses(text: str, folder: Path) -> list[str]:
-    path = folder / "run.py"
-    path.write_text(text)
-    done = subprocess.run([sys.executable, str(path)], cwd=folder, capture_output=True, text=True, check=False)
+def _losses(folder: Path, *texts: str) -> list[list[str]]:
+    """What each script prints, all of them run in one process, each in a folder of its own."""
+    paths = []
+    for number, text in enumerate(texts):
+        paths.append(folder / str(number) / "run.py")
+        paths[-1].parent.mkdir()
+        paths[-1].write_text(text)
+    command, environment = [sys.executable, "-c", RUN, *map(str, paths)], {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    return [part.split() for part in done.stdout.split(END)[:-1]]
 
 
 @every_script
-@pytest.mark.parametrize("release", [(2, 13), None])
-def test_a_run_on_the_cpu_is_the_same(name: str, release: tuple[int, int] | None, tmp_path: Path) -> None:
-    fixed = _fixed(name, tmp_path, release)
-    assert "autocast(" in fixed
-    assert ("torch.cuda.amp.GradScaler(" in fixed) == (release is None)
-    before, after = tmp_path / "before", tmp_path / "after"
-    before.mkdir()
-    after.mkdir()
-    losses = _losses((SCRIPTS / f"{name}.py").read_text(), before)
-    assert len(losses) > 5
-    assert _losses(fixed, after) == losses
+def test_a_run_on_the_cpu_is_the_same(name: str, tmp_path: Path) -> None:
+    fixed = {release: _fixed(name, tmp_path, release) for release in ((2, 13), None)}
+    for release, text in fixed.items():
+        assert "autocast(" in text
+        assert ("torch.cuda.amp.GradScaler(" in text) == (release is None)
+    before, *after = _losses(tmp_path, (SCRIPTS / f"{name}.py").read_text(), *fixed.values())
+    assert len(before) > 5
+    assert after == [before, before]
 
 
 @every_script
 def test_half_precision_trains(name: str, tmp_path: Path) -> None:
-    fixed = _fixed(name, tmp_path, (2, 13), "bf16")
-    assert "Scaler" not in fixed
-    forced = fixed.replace('device_type="cuda"', 'device_type="cpu"').replace('.type == "cuda"', ".type is not None")
-    assert forced != fixed
-    exact = [float(loss) for loss in _losses((SCRIPTS / f"{name}.py").read_text(), tmp_path)]
-    half = [float(loss) for loss in _losses(forced, tmp_path)]
-    assert half != exact
-    assert half == pytest.approx(exact, rel=5e-2)
-
-
-@every_script
-def test_scaled_half_precision_trains(name: str, tmp_path: Path) -> None:
-    fixed = _fixed(name, tmp_path, (2, 13))
-    forced = fixed.replace('"cuda"', '"cpu"').replace('.type == "cpu"', ".type is not None").replace("float16", "bfloat16")
-    exact = [float(loss) for loss in _losses((SCRIPTS / f"{name}.py").read_text(), tmp_path)]
-    scaled = [float(loss) for loss in _losses(forced, tmp_path)]
-    assert scaled == pytest.approx(exact, rel=5e-2)
+    half = _fixed(name, tmp_path, (2, 13), "bf16")
+    assert "Scaler" not in half
+    forced = half.replace('device_type="cuda"', 'device_type="cpu"').replace('.type == "cuda"', ".type is not None")
+    assert forced != half
+    scaled = _fixed(name, tmp_path, (2, 13)).replace('"cuda"', '"cpu"').replace('.type == "cpu"', ".type is not None")
+    texts = ((SCRIPTS / f"{name}.py").read_text(), forced, scaled.replace("float16", "bfloat16"))
+    exact, *others = ([float(loss) for loss in losses] for losses in _losses(tmp_path, *texts))
+    assert others[0] != exact
+    for found in others:
+        assert found == pytest.approx(exact, rel=5e-2)
 
 
 MOMENTUM = """

@@ -6,9 +6,11 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.conftest import ROOT, TOY_RULES
 
@@ -29,27 +31,51 @@ def _repository(folder: Path, home: Path) -> None:
         _run("git", *command, cwd=folder, home=home)
 
 
-def test_hooks(tmp_path: Path) -> None:
-    hooks, user, home = tmp_path / "hooks", tmp_path / "user", tmp_path / "home"
-    for folder in (hooks, user):
-        folder.mkdir()
+def _check_both_hooks(try_hook: Callable[[str], subprocess.CompletedProcess[str]], script: Path) -> None:
+    checked = try_hook("speedlint")
+    assert checked.returncode == 1, checked.stdout + checked.stderr
+    assert "train.py:1:1 TOY301 called-item" in checked.stdout
+    fixed = try_hook("speedlint-fix")
+    assert fixed.returncode == 1, fixed.stdout + fixed.stderr
+    assert "files were modified by this hook" in fixed.stdout
+    assert script.read_text() == "x.item()\nprint()\n"
+    again = try_hook("speedlint-fix")
+    assert again.returncode == 0, again.stdout + again.stderr
+
+
+def _user(folder: Path) -> Path:
+    user = folder / "user"
+    user.mkdir()
+    (user / "speedlint.toml").write_text(f"select = ['TOY']\nrule-paths = [{str(TOY_RULES)!r}]\n")
+    (user / "train.py").write_text(SLOW)
+    return user
+
+
+def test_the_hooks_with_what_is_installed_here(tmp_path: Path) -> None:
+    """The hooks as they are declared, but in this environment instead of one that pre-commit makes."""
+    hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    for hook in hooks:
+        assert hook["language"] == "python"
+        program, _, rest = hook["entry"].partition(" ")
+        assert program == "speedlint"
+        hook.update(language="system", entry=f"env PYTHONPATH={ROOT} {sys.executable} -m speedlint {rest}")
+    user, home = _user(tmp_path), tmp_path / "home"
+    (user / ".pre-commit-config.yaml").write_text(yaml.safe_dump({"repos": [{"repo": "local", "hooks": hooks}]}))
+    _repository(user, home)
+    run = (sys.executable, "-m", "pre_commit", "run", "--all-files")
+    _check_both_hooks(lambda hook: _run(*run, hook, cwd=user, home=home), user / "train.py")
+
+
+@pytest.mark.slow
+def test_hooks_in_an_environment_of_their_own(tmp_path: Path) -> None:
+    hooks, user, home = tmp_path / "hooks", _user(tmp_path), tmp_path / "home"
+    hooks.mkdir()
     for name in PACKAGED:
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, hooks / name, ignore=shutil.ignore_patterns("__pycache__"))
         elif (ROOT / name).is_file():
             shutil.copy(ROOT / name, hooks)
-    (user / "speedlint.toml").write_text(f"select = ['TOY']\nrule-paths = [{str(TOY_RULES)!r}]\n")
-    (user / "train.py").write_text(SLOW)
     for folder in (hooks, user):
         _repository(folder, home)
-
-    pre_commit = (sys.executable, "-m", "pre_commit", "try-repo", hooks)
-    checked = _run(*pre_commit, "speedlint", "--all-files", cwd=user, home=home)
-    assert checked.returncode == 1, checked.stdout + checked.stderr
-    assert "train.py:1:1 TOY301 called-item" in checked.stdout
-    fixed = _run(*pre_commit, "speedlint-fix", "--all-files", cwd=user, home=home)
-    assert fixed.returncode == 1, fixed.stdout + fixed.stderr
-    assert "files were modified by this hook" in fixed.stdout
-    assert (user / "train.py").read_text() == "x.item()\nprint()\n"
-    again = _run(*pre_commit, "speedlint-fix", "--all-files", cwd=user, home=home)
-    assert again.returncode == 0, again.stdout + again.stderr
+    run = (sys.executable, "-m", "pre_commit", "try-repo", hooks)
+    _check_both_hooks(lambda hook: _run(*run, hook, "--all-files", cwd=user, home=home), user / "train.py")

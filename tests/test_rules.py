@@ -16,6 +16,7 @@ import pytest
 
 from speedlint import config, docs, stages
 from speedlint.engine import Engine
+from speedlint.families import FAMILIES
 from speedlint.registry import Registry, own_rules
 from speedlint.rule import Risk, Rule
 from speedlint.semantics.script import Options
@@ -65,9 +66,8 @@ def test_documentation(rule: Rule) -> None:
 
 @every_rule
 def test_code_names_its_family(rule: Rule) -> None:
-    families = {"1": "precision", "2": "data", "3": "sync", "4": "backend", "5": "optimizer", "6": "model"}
-    families |= {"7": "schedule", "8": "frameworks"}
-    assert (own_rules() / families[rule.code[3]] / f"{rule.name.replace('-', '_')}.py").is_file()
+    (family,) = (name for name, family in FAMILIES.items() if rule.code.startswith(family.prefix))
+    assert (own_rules() / family / f"{rule.name.replace('-', '_')}.py").is_file()
 
 
 @every_rule

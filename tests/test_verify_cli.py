@@ -81,11 +81,13 @@ def test_where_nothing_is_to_fix_nothing_is_timed(tmp_path: Path) -> None:
     assert "Nothing to fix" in done.stdout
 
 
-def test_a_slower_version_is_called_slower_and_identical(tmp_path: Path) -> None:
+@pytest.mark.parametrize("pairs", [("3", "3"), pytest.param(("4", "8"), marks=pytest.mark.slow)])
+def test_a_slower_version_is_called_slower_and_identical(tmp_path: Path, pairs: tuple[str, str]) -> None:
     written(tmp_path / "train.py", 2)
     written(tmp_path / "<b>slow.py", 40)
     report, page = tmp_path / "report.json", tmp_path / "page.html"
-    options = ("--against", "<b>slow.py", "--json", str(report), "--html", str(page), *FAST)
+    written_to = ("--json", str(report), "--html", str(page))
+    options = ("--against", "<b>slow.py", *written_to, *FAST, "--pairs", pairs[0], "--max-pairs", pairs[1])
     done = verify(tmp_path, "train.py", *options, "--", "<i>argument")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "slower" in done.stdout

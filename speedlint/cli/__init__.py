@@ -17,8 +17,9 @@ from speedlint.output.terminal import visible
 INTERRUPTED = 130
 
 
-_COMMANDS = ("check", "fix", "verify", "doctor", "explain", "rules", "clean")
-"""The commands; each is what its file in this folder names so, and is imported when it is asked for."""
+_COMMANDS = ("check", "fix", "verify", "doctor", "explain", "rules", "ask", "questions", "new-rule", "clean")
+"""The commands; each is what its file in this folder names so, with an underscore for a hyphen, and is imported when it is
+asked for."""
 
 
 class _Group(click.Group):
@@ -32,7 +33,8 @@ class _Group(click.Group):
         """The command of a name."""
         if cmd_name not in _COMMANDS:
             return None
-        found: click.Command = getattr(importlib.import_module(f"speedlint.cli.{cmd_name}"), cmd_name)
+        name = cmd_name.replace("-", "_")
+        found: click.Command = getattr(importlib.import_module(f"speedlint.cli.{name}"), name)
         return found
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -59,6 +61,7 @@ def main() -> None:
     speedlint verify train.py         whether the changes make it faster, measured
     speedlint doctor                  what the machine, torch and the environment leave of its speed
     speedlint explain item-in-loop    a rule's documentation
+    speedlint ask train.py:96         what is known of a line, how often it runs, and why
     """
 
 

@@ -7,18 +7,10 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from speedlint.docs import summary
+from speedlint.families import FAMILIES
 from speedlint.rule import Rule
 
-_FAMILIES = {
-    "SPD1": "Precision",
-    "SPD2": "Data",
-    "SPD3": "Synchronisation",
-    "SPD4": "Backend and debug switches",
-    "SPD5": "Optimizer and gradients",
-    "SPD6": "Model and parallelism",
-    "SPD7": "Schedule",
-    "SPD8": "Frameworks",
-}
+_TITLES = dict(FAMILIES.values())
 _HEAD = """# The rules
 
 Written by `speedlint rules --format markdown`, from the rules' own documentation. The gains quoted are those of the sources
@@ -34,7 +26,7 @@ def render(rules: Sequence[Rule]) -> str:
 
 
 def _family(rule: Rule) -> str:
-    return _FAMILIES.get(rule.code[:4], "Others")
+    return _TITLES.get(rule.code[:4], "Others")
 
 
 def _table(family: str, rules: Iterable[Rule]) -> str:

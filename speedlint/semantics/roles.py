@@ -66,6 +66,14 @@ class Roles:
         """What is known of an expression's value."""
         return self.evaluate(expression) or UNKNOWN
 
+    def given(self, target: syntax.Name | syntax.Param) -> Value | None:
+        """What a name or parameter holds from where it is bound on; None for a name that is not bound here."""
+        if isinstance(target, syntax.Param):
+            return self._parameter(target) or UNKNOWN
+        owner = self.script.names.scope(target).lookup(target.value)
+        bindings = owner.bindings[target.value] if owner is not None else []
+        return next((self._binding(binding) for binding in bindings if binding.node is target), None)
+
     def evaluate(self, expression: syntax.Node) -> Value | None:
         """Like ``value``; None inside a cycle, where nothing is known yet."""
         return self.script.program.flow.ask(expression, lambda: self._evaluate(expression), None)
