@@ -10,6 +10,7 @@ from pathlib import Path
 from speedlint.config import Settings
 from speedlint.diagnostic import Diagnostic
 from speedlint.engine import Engine
+from speedlint.facts.store import Store
 from speedlint.files import Problem
 from speedlint.fixer import Applied, Candidate, Outcome, Read, fix_files
 from speedlint.registry import Registry
@@ -61,12 +62,18 @@ def fixable(diagnostic: Diagnostic, risk: Risk) -> bool:
     return diagnostic.fix is not None and diagnostic.fix.applicable and diagnostic.fix.risk <= risk
 
 
-def fix(paths: Sequence[Path], settings: Settings, registry: Registry, options: Options | None = None) -> Staged:
-    """Applies all fixes up to the settings' risk, in memory. ``options`` are the engine's."""
+def fix(
+    paths: Sequence[Path],
+    settings: Settings,
+    registry: Registry,
+    options: Options | None = None,
+    store: Store | None = None,
+) -> Staged:
+    """Applies all fixes up to the settings' risk, in memory. ``options`` and ``store`` are the engine's."""
     now: dict[Path, bytes] = {}
     stages: list[Stage] = []
     problems: list[Problem] = []
-    cache = Cache()
+    cache = Cache(store)
     for risk in (each for each in Risk if each <= settings.risk):
         contents = dict(now)
         result = fix_files(paths, Proposer(settings, options, registry, risk, cache, paths), _reader(contents))

@@ -10,7 +10,6 @@ import click
 
 from speedlint import files, run
 from speedlint.cli.options import prepare, shared
-from speedlint.facts.store import Store
 from speedlint.output import json, text
 from speedlint.output.problems import report_problems
 from speedlint.output.progress import tracked
@@ -22,15 +21,13 @@ from speedlint.rule import Level
 @shared
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", help="How to print findings.")
 @click.option("--notes", is_flag=True, help="Show notes as well: what costs little, or only may be slow.")
-@click.option("--no-cache", is_flag=True, help="Neither read nor write the cache of earlier runs.")
 @click.pass_context
-def check(ctx: click.Context, /, paths: tuple[Path, ...], style: str, notes: bool, no_cache: bool, **options: Any) -> None:
+def check(ctx: click.Context, /, paths: tuple[Path, ...], style: str, notes: bool, **options: Any) -> None:
     """Finds what slows down the training scripts in PATHS: files and folders, the current folder if none are given.
 
     Exits with 0 if nothing is found, 1 if something is, and 2 if a file or an option is wrong.
     """
-    store = None if no_cache else Store.of_user()
-    settings, registry = prepare(paths, store, **options)
+    settings, registry, store = prepare(paths, **options)
     found = files.discover(paths or (Path(),), settings.exclude, settings.root)
     reports = run.check(found.paths, settings, registry, store)
     report = run.merge(tracked(reports, len(found.paths), "Checking"))

@@ -46,16 +46,16 @@ def fix(
     """
     from speedlint import fixer, stages
 
-    settings, registry = prepare(paths, risk=Risk[risk.upper()] if risk else None, **options)
+    settings, registry, store = prepare(paths, risk=Risk[risk.upper()] if risk else None, **options)
     if only_paying is not None:
         kept = _paying(only_paying)
         unpaid = tuple(rule.code for rule in registry.rules if rule.code not in kept)
         settings = replace(settings, ignore=(*settings.ignore, *unpaid))
     found = files.discover(paths or (Path(),), settings.exclude, settings.root)
-    reports = run.check(found.paths, settings, registry)
+    reports = run.check(found.paths, settings, registry, store)
     report = run.merge(tracked(reports, len(found.paths), "Checking"))
     slow = dict.fromkeys(each.path for each in report.diagnostics if stages.fixable(each, settings.risk))
-    staged = stages.fix(tuple(slow), settings, registry)
+    staged = stages.fix(tuple(slow), settings, registry, store=store)
     problems = [*found.problems, *report.problems, *staged.problems]
     if apply:
         failures = fixer.write_all(staged.outcomes)

@@ -41,6 +41,7 @@ _SHARED = (
     click.option("--torch", callback=_release, metavar="RELEASE", help="The torch release that will be used, such as 2.4."),
     click.option("--amp", type=click.Choice(config.AMP), help="The half precision that fixes bring in (default: fp16)."),
     click.option("--config", type=click.Path(path_type=Path), help="The configuration file to use."),
+    click.option("--no-cache", is_flag=True, help="Neither read nor write what earlier runs have kept."),
 )
 
 
@@ -51,11 +52,13 @@ def shared(command: F) -> F:
     return command
 
 
-def prepare(paths: tuple[Path, ...], store: Store | None = None, **options: Any) -> tuple[config.Settings, Registry]:
-    """The settings for these paths, and the rules; every code in the settings is one that exists. Raises UserError."""
+def prepare(paths: tuple[Path, ...], **options: Any) -> tuple[config.Settings, Registry, Store | None]:
+    """The settings for these paths, the rules, and the store if one is to be used; every code in the settings is one that
+    exists. Raises UserError."""
+    store = None if options.pop("no_cache", True) else Store.of_user()
     settings = config.load(paths, options.pop("config"), **options)
     registry = Registry.load(settings.rule_paths, store)
     registry.choose(settings.select, settings.ignore)
     for _, words in settings.per_file_ignores:
         registry.choose((), words)
-    return settings, registry
+    return settings, registry, store

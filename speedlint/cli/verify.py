@@ -80,7 +80,7 @@ def verify(
     from speedlint.verify.scratch import scratch
 
     command = _command(script, arguments, module, options)
-    settings, registry = prepare(
+    settings, registry, _ = prepare(
         (command.folder / command.target if not command.is_module else command.folder,),
         config=options["config"],
         select=options["select"],
