@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.edits import CannotEdit, imports_edit
 from speedlint.facts import syntax
+from speedlint.facts.order import Order
 from speedlint.rule import Edit
 from speedlint.semantics import library
 from speedlint.semantics.loops import Loops
@@ -44,6 +45,7 @@ class Script:
         self.path: Path = source.path
         self.folder = str(self.path.absolute().parent)
         self.names = names
+        self.order = Order(source.tree)
         self.values = Values(self)
         self.roles = Roles(self)
         self.loops = Loops(self)
