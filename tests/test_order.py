@@ -106,6 +106,24 @@ def test_one_of_several_is_certain() -> None:
     assert order.surely((one, two), d) and not order.surely((one, two), d, unless=(deleted,))
 
 
+@pytest.mark.parametrize(
+    ("text", "surely"),
+    [
+        ("a\nb", True),
+        ("b\na", False),
+        ("a\nif c:\n    b", False),
+        ("if c:\n    a\nb", True),
+        ("a\nif c:\n    raise d\nb", True),
+        ("for c in d:\n    a\n    if e:\n        break\n    b", False),
+        ("for c in d:\n    b\n    a", False),
+        ("try:\n    a\nfinally:\n    b", True),
+    ],
+)
+def test_a_is_followed_by_b(text: str, surely: bool) -> None:
+    order, names = _read(text)
+    assert order.is_followed(names["a"], [names["b"]]) is surely
+
+
 def test_under_a_branch() -> None:
     source = Source.parse(
         Path("train.py"),
@@ -267,7 +285,7 @@ class _Walk:
         return [(trace + more, then or how) for trace, how in found for more, then in final]
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(_statements(2))
 def test_against_every_path(lines: list[str]) -> None:
     text = _program(lines)
@@ -276,9 +294,10 @@ def test_against_every_path(lines: list[str]) -> None:
     function = ast.parse(text).body[0]
     assert isinstance(function, ast.FunctionDef)
     try:
-        traces = [trace for trace, _ in _Walk().block(function.body)]
+        paths = _Walk().block(function.body)
     except _TooManyError:
         assume(False)
+    traces = [trace for trace, _ in paths]
     order, names = _read(text)
     marks = [name for name in names if name.startswith("m")]
     for one, other in itertools.product(marks, marks):
@@ -290,3 +309,12 @@ def test_against_every_path(lines: list[str]) -> None:
             assert order.runs_before(names[one], names[other]) is all(before), case
         assert order.may_run_before(names[one], names[other]) is any(before), case
         assert order.runs_again(names[one], names[other]) is again, case
+        rest = [
+            trace[place:]
+            for trace, how in paths
+            for place, step in enumerate(trace)
+            if step == ("done", one) and how in ("", "return")
+        ]
+        if one != other and again and rest:
+            followed = all(("begin", other) in each for each in rest)
+            assert order.is_followed(names[one], [names[other]]) is followed, case

@@ -23,6 +23,10 @@ _FORKS = (
 _FORKED = re.compile(b"[" + re.escape(bytes(kind.kind for kind in _FORKS)) + b"]")
 
 
+ENTRY, EXIT = 0, 1
+"""The blocks in which a function begins, and to which it returns."""
+
+
 class Point(NamedTuple):
     """A moment of a block: its atom's number, within the atom a row, and whether that row is done."""
 
@@ -56,7 +60,7 @@ class Builder:
 
     def __init__(self, tree: syntax.Tree) -> None:
         self._tree, self._rows = tree, tree.rows
-        self.after: list[list[int]] = [[]]
+        self.after: list[list[int]] = [[], []]
         self.begun: dict[int, list[Point]] = {}
         self.done: dict[int, list[Point]] = {}
         self._now, self._places = 0, 0
@@ -78,6 +82,7 @@ class Builder:
             self._suite(home.body)
         elif isinstance(home, syntax.Lambda):
             self._expression(home.body)
+        self.after[self._now].append(EXIT)
 
     # Blocks
 
@@ -272,6 +277,7 @@ class Builder:
             if kind in ("Break", "Continue"):
                 self.after[self._now].append(frame.ends if kind == "Break" else frame.goes_on)
                 return
+        self.after[self._now].append(EXIT)
 
     def _enter(self, frame: _Finally, kind: str) -> int:
         """The block in which a copy of a ``finally`` begins; within another one all kinds of leaving share a copy."""

@@ -6,7 +6,7 @@ import bisect
 from collections.abc import Iterable, Iterator, Sequence
 
 from speedlint.facts import syntax
-from speedlint.facts.blocks import LAZY, Builder, Point
+from speedlint.facts.blocks import ENTRY, EXIT, LAZY, Builder, Point
 
 
 class Order:
@@ -44,6 +44,18 @@ class Order:
             return True
         graph = self._graph(home)
         return any(graph.is_reached(end) and graph.leads(end, graph.begun(then.row)) for end in graph.done(first.row))
+
+    def is_followed(self, first: syntax.Node, nodes: Iterable[syntax.Node]) -> bool:
+        """Whether one of ``nodes``, in the function of ``first``, begins on every way from there to where that returns."""
+        home = self._home(first)
+        graph = self._graph(home)
+        goals = [
+            point for node in nodes if self._home(node) == home and node is not first for point in graph.begun(node.row)
+        ]
+        ways = [end for end in graph.done(first.row) if graph.is_reached(end)]
+        if any(graph.leads(end, [graph.exit], goals) for end in ways):
+            return False
+        return any(graph.leads(end, goals) for end in ways)
 
     def under(self, node: syntax.Node) -> Iterator[syntax.Node]:
         """The branches, loops' bodies, handlers and cases around a node in its function, innermost first."""
@@ -114,7 +126,7 @@ class _Graph:
         self._rows = tree.rows
         built = Builder(tree)
         built.build(home)
-        self.entry = Point(0, -1, 0)
+        self.entry, self.exit = Point(ENTRY, -1, 0), Point(EXIT, -1, 0)
         self._after, self._begun, self._done = built.after, built.begun, built.done
         self._known = sorted(self._begun)
         self._number()

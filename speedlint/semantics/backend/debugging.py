@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from speedlint.facts import syntax
+from speedlint.semantics.backend import intent
 from speedlint.semantics.loops import Does
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import FREQUENT, Frequency
@@ -90,18 +91,18 @@ def _steps(script: Script, loop: syntax.For) -> bool:
 
 
 def is_undone(script: Script, call: syntax.Call, setters: tuple[str, ...] = SETTERS) -> bool:
-    """Whether a call further down in the same function, which surely runs as well, switches the same thing off."""
-    source = script.source
-    return any(
-        source.order[other] > source.order[call]
-        and script.function(other) is script.function(call)
-        and source.contains(source.parents[source.statement(other)], call)
-        and (value := script.argument(other, "mode", 0)) is not None
-        and (known := script.constant(value)) is not None
-        and known.value is False
-        for other in script.calls(*setters)
-        if isinstance(source.parents[other], syntax.Expr)
-    )
+    """Whether a call further down switches the same thing off."""
+    return intent.is_undone(
+        script, call,
+        (
+            other
+            for other in script.calls(*setters)
+            if isinstance(script.source.parents[other], syntax.Expr)
+            and (value := script.argument(other, "mode", 0)) is not None
+            and (known := script.constant(value)) is not None
+            and known.value is False
+        ),
+    )  # fmt: skip
 
 
 def is_caught(script: Script) -> bool:
