@@ -37,6 +37,17 @@ class Order:
         starts = graph.begun(then.row)
         return any(graph.leads(graph.entry, [end], starts) and graph.leads(end, starts) for end in graph.done(first.row))
 
+    def may_run_between(self, first: syntax.Node, node: syntax.Node, then: syntax.Node) -> bool:
+        """Whether ``node`` runs on a way from ``first`` to ``then`` on which ``first`` runs once; so of other functions."""
+        home = self._home(first)
+        if self._home(node) != home or self._home(then) != home:
+            return True
+        graph = self._graph(home)
+        again, goals = graph.begun(first.row), graph.begun(then.row)
+        return any(graph.leads(end, graph.begun(node.row), again) for end in graph.done(first.row)) and any(
+            graph.leads(end, goals, again) for end in graph.done(node.row)
+        )
+
     def runs_again(self, first: syntax.Node, then: syntax.Node) -> bool:
         """Whether ``then`` may run when ``first`` is done; so of other functions."""
         home = self._home(first)

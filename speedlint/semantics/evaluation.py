@@ -144,11 +144,11 @@ def _calls_within(definition: Definition, *names: str) -> Iterator[syntax.Call]:
 
 
 def _is_switched_before(script: Script, node: syntax.Node, block: syntax.Node) -> bool:
-    """Whether a statement ``torch.set_grad_enabled(...)`` stands above the node in its function, or atop the file."""
+    """Whether a statement ``torch.set_grad_enabled(...)`` may run before the node, in its function or atop the file."""
     return any(
         isinstance(script.source.parents[call], syntax.Expr)
-        and script.source.order[call] < script.source.order[node]
         and script.source.contains(block, call)
+        and script.order.may_run_before(call, node)
         for name in _SETTERS
         for call in script.calls(name)
     )
@@ -211,7 +211,7 @@ def is_evaluation(script: Script, node: syntax.Node) -> bool:
     block = function.body if function is not None else script.source.module
     latest = None
     for call in script.method_calls("eval", "train"):
-        before = script.source.order[call] < script.source.order[node] and script.source.contains(block, call)
+        before = script.source.contains(block, call) and script.order.may_run_before(call, node)
         assert isinstance(call.func, syntax.Attribute)
         if before and script.role(call.func.value) in (Role.MODULE, Role.UNKNOWN):
             latest = call

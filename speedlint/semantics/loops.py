@@ -235,9 +235,8 @@ class Loops:
     def _is_after_eval(self, loop: Loop) -> bool:
         function = self.script.function(loop)
         block = function.body if function is not None else self.script.source.module
-        before = self.script.source.order[loop]
         return any(
-            self.script.source.order[call] < before and passes.sets_eval_mode(self.script, call)
+            self.script.order.may_run_before(call, loop) and passes.sets_eval_mode(self.script, call)
             for call in self.script.method_calls("eval", "train")
             if self.script.source.contains(block, call)
         )

@@ -79,7 +79,7 @@ def _gather(script: Script, loop: Loop, expression: syntax.Node, made: set[bool]
             if isinstance(loop, syntax.For) and source.contains(loop.target, binding.node):
                 made.add(True)
             elif source.contains(loop.body, binding.node):
-                if binding.effect >= source.order[name]:
+                if not script.order.may_run_before(binding.node, name):
                     return False
                 made.add(True)
                 if binding.value is not None and depth and not _gather(script, loop, binding.value, made, depth - 1):

@@ -155,7 +155,7 @@ class _Origin:
     def _name(self, name: syntax.Name) -> None:
         source = self.script.source
         for binding in self.script.names.reaching(name):
-            is_here = source.contains(self.turn, binding.node) and binding.effect < source.order[self.backward]
+            is_here = source.contains(self.turn, binding.node) and self._is_before(binding.node)
             if binding.value is None or not is_here or binding.kind not in (Kind.ASSIGN, Kind.AUGMENT, Kind.WITH, Kind.FOR):
                 continue
             if binding.kind in (Kind.ASSIGN, Kind.AUGMENT):
@@ -166,6 +166,9 @@ class _Origin:
             self.follow(binding.value)
         if self.script.role(name) is Role.SEQUENCE:
             self._filled(name)
+
+    def _is_before(self, node: syntax.Node) -> bool:
+        return self.script.order.may_run_before(node, self.backward)
 
     def _filled(self, name: syntax.Name) -> None:
         """What is appended to a list."""
@@ -187,7 +190,7 @@ class _Origin:
         """Assignments to the same attribute in this turn, as in ``self.loss = ...`` and ``output, self.loss = ...``."""
         source, text = self.script.source, self.script.text(attribute)
         for assign in source.inside(self.turn, syntax.Assign):
-            if source.order[assign] < source.order[self.backward] and any(
+            if self._is_before(assign) and any(
                 target.attr.value == attribute.attr.value and self.script.text(target) == text
                 for target in attributes_set(assign)
             ):

@@ -221,7 +221,7 @@ class Values:
             match change, source.parents[change]:
                 case syntax.Attribute(attr=syntax.Name("update")), syntax.Call(args=args) as call if (
                     isinstance(source.parents[call], syntax.Expr)
-                    and source.order[call] < source.order[name]
+                    and self.script.order.may_run_before(call, name)
                     and self.script.function(call) is self.script.function(name)
                     and self.script.loops.guards.runs_on_gpu(call)
                 ):

@@ -57,15 +57,16 @@ def _runs_while_training(script: Script, name: syntax.Name, use: syntax.Name) ->
         return slows_training(script, around) and not _is_measurement(script, around.body)
     if not (isinstance(parent, syntax.Attribute) and parent.attr.value in ("start", "__enter__")):
         return False
-    block, begins = source.parents[source.statement(use)], source.order[use]
-    ends = [
-        source.order[other]
+    stops = [
+        other
         for other in script.names.uses(name)
         if isinstance(stop := source.parents[other], syntax.Attribute) and stop.attr.value in ("stop", "__exit__")
     ]
-    until = min((each for each in ends if each > begins), default=source.last(block))
-    followed = [each for each in getattr(block, "body", ()) if begins < source.order[each] < until]
-    return any(_trains(script, each) and not _is_measurement(script, each) for each in followed)
+    return any(
+        _trains(script, each) and not _is_measurement(script, each)
+        for each in getattr(source.parents[source.statement(use)], "body", ())
+        if script.order.runs_before(use, each) and not script.order.surely(stops, each)
+    )
 
 
 def _trains(script: Script, statement: syntax.Node) -> bool:

@@ -324,10 +324,9 @@ def _written_after(script: Script, call: syntax.Call, batch: syntax.BaseExpressi
         node = node.value
     if not isinstance(node, syntax.Name) or node is not batch:
         return False
-    at = script.source.order[call]
     bindings = script.names.reaching(node)
     for use in script.names.uses(node):
-        if script.source.order[use] <= at:
+        if not script.order.may_run_before(call, use):
             continue
         reaching = script.names.reaching(use)
         if not any(binding in bindings for binding in reaching):

@@ -134,7 +134,7 @@ class Run:
         """What the values hang on that are written into a variable before this use of it."""
         source, found = self.script.source, Hangs.NOTHING
         for use in self.script.names.uses(name):
-            if source.order[use] < source.order[name] and source.contains(self.function, use):
+            if source.contains(self.function, use) and use is not name and self.script.order.runs_again(use, name):
                 found = max(found, self._written_at(use))
         return found
 

@@ -110,7 +110,7 @@ def filled_list(script: Script, append: syntax.Call, base: syntax.Name) -> tuple
         raise CannotEdit(f"`{base.value}` is not only a list that starts empty in this function")
     loop = loop_outside(script, append, bindings[0].node)
     for other in bindings[1:]:
-        if other.kind is not Kind.ASSIGN or script.source.order[other.node] <= script.source.last(loop):
+        if other.kind is not Kind.ASSIGN or not script.order.runs_before(loop, other.node):
             raise CannotEdit(f"`{base.value}` is also set on line {script.source.line(other.node)}")
     return bindings[0], loop
 
@@ -164,7 +164,7 @@ def check_alias(script: Script, read: syntax.Node, tensor: syntax.BaseExpression
     block = function.body if isinstance(function, syntax.FunctionDef) else source.module
     for statement in source.inside(block, syntax.AugAssign):
         changed = names & {name.value for name in source.inside(statement.target, syntax.Name)}
-        if changed and source.order[statement] > source.order[read] and script.role(statement.target) is Role.TENSOR:
+        if changed and script.order.may_run_before(read, statement) and script.role(statement.target) is Role.TENSOR:
             raise CannotEdit(f"`{script.text(statement)}` changes the tensor in place")
     for call in source.inside(block, syntax.Call):
         match call.func:

@@ -176,7 +176,7 @@ def _counter(script: Script, loop: Loop, display: syntax.Node) -> tuple[str, int
                 target=syntax.Name(value=name) as counter, operator=syntax.AddAssign(), value=syntax.Integer(value="1")
             ):
                 if script.role(counter) is Role.NUMBER and _counts_all(script, loop, augmented, name):
-                    has_counted = script.source.order[augmented] < script.source.order[display]
+                    has_counted = script.order.runs_before(augmented, display)
                     return name, _starts_at(script, counter) + has_counted
     return None
 
