@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.semantics import library, passes
+from speedlint.semantics.entry import is_entry
 from speedlint.semantics.loops import Does
 from speedlint.semantics.terms import Definition, Frequency, Role
 from speedlint.semantics.training import roots
@@ -67,13 +68,6 @@ def is_in_forward(script: Script, node: syntax.Node) -> bool:
     if function is None or owner is None or function.name.value != "forward":
         return False
     return script.roles.instance(Definition(script, owner)).role is Role.MODULE and trains(script)
-
-
-def is_entry(script: Script) -> bool:
-    """Whether the file is run, not imported: it has a ``__main__`` guard."""
-    return any(
-        isinstance(test.left, syntax.Name) and test.left.value == "__name__" for test in script.source.of(syntax.Comparison)
-    )
 
 
 def is_test(script: Script) -> bool:
