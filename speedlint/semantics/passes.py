@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
-from speedlint.semantics import library
 from speedlint.semantics.terms import Role
 
 if TYPE_CHECKING:
@@ -39,21 +38,6 @@ def _plays(script: Script, loop: Loop) -> bool:
         for call in script.method_calls("step")
         if script.source.contains(loop.body, call)
     )
-
-
-def is_without_grad(script: Script, node: syntax.Node) -> bool:
-    """Whether the node stands in ``with torch.no_grad():``, or in a function that is decorated so."""
-    for up in script.source.ancestors(node):
-        if isinstance(up, syntax.With) and any(turns_grad_off(script, item.item) for item in up.items):
-            return True
-        if isinstance(up, syntax.FunctionDef) and any(turns_grad_off(script, each.decorator) for each in up.decorators):
-            return True
-    return False
-
-
-def turns_grad_off(script: Script, expression: syntax.BaseExpression) -> bool:
-    """Whether an expression is ``torch.no_grad()``, ``torch.inference_mode`` or the like."""
-    return script.name(expression.func if isinstance(expression, syntax.Call) else expression) in library.NO_GRADS
 
 
 def sets_eval_mode(script: Script, call: syntax.Call) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from speedlint.facts import syntax
-from speedlint.semantics import evaluation
+from speedlint.semantics.gradients import gradients_off
 from speedlint.semantics.loops import Does, Loop
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
@@ -42,7 +42,7 @@ def kept_loss(script: Script, node: syntax.Node) -> Kept | None:
         return None
     if isinstance(node, syntax.Call) and not _is_append(node) and not _sums_up(script, node):
         return None
-    if _is_of_one_step(script, node) or evaluation.is_grad_off(script, node):
+    if _is_of_one_step(script, node) or gradients_off(script, node) is not False:
         return None
     if not _starts_outside(script, store, node) or _may_need_graph(script, store):
         return None
@@ -81,7 +81,7 @@ def _sums_up(script: Script, call: syntax.Call) -> bool:
     uses = other.names.uses(value)
     if any(binding.kind is not Kind.PARAMETER for use in uses for binding in other.names.reaching(use)):
         return False
-    return any(_is_summed(other, use) for use in uses) and not evaluation.is_grad_off(other, method.body)
+    return any(_is_summed(other, use) for use in uses) and gradients_off(other, method.body) is False
 
 
 def _is_summed(script: Script, use: syntax.Name) -> bool:
