@@ -12,6 +12,7 @@ from speedlint.semantics.entry import is_entry
 from speedlint.semantics.gradients import gradients_off
 from speedlint.semantics.program import Program
 from speedlint.semantics.script import Options, Script
+from speedlint.semantics.unpacking import written
 
 
 def _script(folder: Path, text: str, **others: str) -> Script:
@@ -70,3 +71,22 @@ def test_a_module_that_is_imported_is_not_run(tmp_path: Path) -> None:
 def test_gradients_are_off(text: str, expected: bool | None, tmp_path: Path) -> None:
     script = _script(tmp_path, f"import torch\nfrom contextlib import contextmanager, nullcontext\n{text}")
     assert gradients_off(script, _call(script, "model")) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a, (b, c) = 1, (2, 3)", "3"),
+        ("[a, c] = [1, 2]", "2"),
+        ("*a, c = 1, 2, 3", None),
+        ("a, *c = 1, 2", None),
+        ("a, c = *b, 2", None),
+        ("a, c = b()", None),
+        ("c = a, b", "a, b"),
+        ("for c in d: pass", None),
+    ],
+)
+def test_a_part_of_a_tuple(text: str, expected: str | None, tmp_path: Path) -> None:
+    script = _script(tmp_path, text)
+    found = written(script.names.module.bindings["c"][0])
+    assert (script.text(found) if found is not None else None) == expected

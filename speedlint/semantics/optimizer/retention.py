@@ -11,9 +11,10 @@ from speedlint.semantics.gradients import gradients_off
 from speedlint.semantics.loops import Does, Loop
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
-from speedlint.semantics.sync.accumulators import is_empty_list, is_zero, written
+from speedlint.semantics.sync.accumulators import is_empty_list, is_zero
 from speedlint.semantics.sync.gradients import is_graphless
 from speedlint.semantics.terms import Definition, Frequency, Role
+from speedlint.semantics.unpacking import part, written
 
 _ARITHMETIC = (syntax.Add, syntax.Subtract, syntax.Multiply, syntax.Divide)
 _SAME_GRAPH = frozenset("mean sum cpu cuda to float double squeeze unsqueeze view reshape flatten clone".split())
@@ -215,12 +216,10 @@ def _returned(callee: Definition, path: tuple[int | None, ...]) -> Iterator[synt
         if script.function(statement) is not callee.node:
             continue
         value = statement.value
-        if path:
-            elements = value.elements if isinstance(value, syntax.Tuple) else ()
-            value = elements[path[0]].value if path[0] is not None and path[0] < len(elements) else None
-        elif isinstance(value, syntax.Tuple):
-            value = None
-        yield value
+        rest = path
+        if value is not None:
+            value, rest = part(value, path)
+        yield None if rest or isinstance(value, syntax.Tuple) else value
 
 
 # Where it is gathered

@@ -10,6 +10,7 @@ from speedlint.semantics.loops import Loop
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Definition, Frequency, Role
+from speedlint.semantics.unpacking import written
 from speedlint.source import Source
 
 _SCOPES = (syntax.FunctionDef, syntax.Lambda, syntax.ClassDef)
@@ -22,16 +23,6 @@ def is_zero(script: Script, binding: Binding) -> bool:
     """Whether a binding sets its name to a zero written out: ``total = 0.0``, ``a, b = 0, 0``."""
     value = written(binding)
     return isinstance(value, syntax.Integer | syntax.Float) and script.text(value).strip("0.") == ""
-
-
-def written(binding: Binding) -> syntax.BaseExpression | None:
-    """What an assignment gives its name, seen through ``a, b = x, y``; None where that is not written out."""
-    value = binding.value if binding.kind is Kind.ASSIGN else None
-    for step in binding.path:
-        if not isinstance(value, syntax.Tuple | syntax.List) or step is None or step >= len(value.elements):
-            return None
-        value = value.elements[step].value
-    return value
 
 
 def accepts_tensors(definition: Definition, count: int) -> bool:

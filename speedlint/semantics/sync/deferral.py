@@ -24,10 +24,10 @@ from speedlint.semantics.sync.accumulators import (
     is_fed_tensors,
     is_target,
     is_zero,
-    written,
 )
 from speedlint.semantics.sync.gradients import is_graphless
 from speedlint.semantics.terms import FREQUENT, Role
+from speedlint.semantics.unpacking import written
 
 _ARITHMETIC = (syntax.Add, syntax.Subtract, syntax.Multiply, syntax.Divide)
 _SEE_ALL = {("locals", False), ("vars", False), ("globals", False), ("eval", True), ("exec", True)}

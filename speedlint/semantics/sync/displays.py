@@ -11,8 +11,9 @@ from speedlint.rule import Edit
 from speedlint.semantics.loops import Loop
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
-from speedlint.semantics.sync.accumulators import is_target, written
+from speedlint.semantics.sync.accumulators import is_target
 from speedlint.semantics.terms import FREQUENT, Role
+from speedlint.semantics.unpacking import written
 
 PERIOD = 50
 _PROGRESS = frozenset(
