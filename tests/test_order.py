@@ -124,6 +124,14 @@ def test_a_is_followed_by_b(text: str, surely: bool) -> None:
     assert order.is_followed(names["a"], [names["b"]]) is surely
 
 
+def test_again_unless_it_is_bound_anew() -> None:
+    order, names = _read("for c in d:\n    if e:\n        b\n    a\n    f = 1")
+    assert order.runs_again(names["a"], names["b"])
+    assert not order.runs_again(names["a"], names["b"], unless=(names["f"],))
+    assert order.may_run_between(names["c"], names["b"], names["a"])
+    assert not order.may_run_between(names["d"], names["c"], names["d"])
+
+
 def test_under_a_branch() -> None:
     source = Source.parse(
         Path("train.py"),

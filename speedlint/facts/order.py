@@ -48,13 +48,14 @@ class Order:
             graph.leads(end, goals, again) for end in graph.done(node.row)
         )
 
-    def runs_again(self, first: syntax.Node, then: syntax.Node) -> bool:
-        """Whether ``then`` may run when ``first`` is done; so of other functions."""
+    def runs_again(self, first: syntax.Node, then: syntax.Node, unless: Iterable[syntax.Node] = ()) -> bool:
+        """Whether ``then`` may run when ``first`` is done, and none of ``unless`` in between; so of other functions."""
         home = self._home(first)
         if home != self._home(then):
             return True
         graph = self._graph(home)
-        return any(graph.is_reached(end) and graph.leads(end, graph.begun(then.row)) for end in graph.done(first.row))
+        stops = [point for node in unless if self._home(node) == home for point in graph.done(node.row)]
+        return any(graph.is_reached(end) and graph.leads(end, graph.begun(then.row), stops) for end in graph.done(first.row))
 
     def is_followed(self, first: syntax.Node, nodes: Iterable[syntax.Node]) -> bool:
         """Whether one of ``nodes``, in the function of ``first``, begins on every way from there to where that returns."""

@@ -151,11 +151,14 @@ def check_alias(script: Script, read: syntax.Node, tensor: syntax.BaseExpression
         raise CannotEdit(f"the optimizer may change `{script.text(viewed)}` in place")
     source = script.source
     names = {name.value for name in source.inside(tensor, syntax.Name)}
+    scopes = ((name, script.names.scope(read).lookup(name)) for name in names)
+    bindings = (binding for name, scope in scopes if scope is not None for binding in scope.bindings[name])
+    rebound = [binding.node for binding in bindings if binding.kind is not Kind.AUGMENT]
     function = source.enclosing(read, *_SCOPES)
     block = function.body if isinstance(function, syntax.FunctionDef) else source.module
     for statement in source.inside(block, syntax.AugAssign):
         changed = names & {name.value for name in source.inside(statement.target, syntax.Name)}
-        if changed and script.order.may_run_before(read, statement) and script.role(statement.target) is Role.TENSOR:
+        if changed and script.order.runs_again(read, statement, rebound) and script.role(statement.target) is Role.TENSOR:
             raise CannotEdit(f"`{script.text(statement)}` changes the tensor in place")
     for call in source.inside(block, syntax.Call):
         match call.func:
