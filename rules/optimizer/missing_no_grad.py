@@ -51,6 +51,7 @@ from speedlint import edits
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import evaluation
+from speedlint.semantics.gradients import gradients_off
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Frequency
 
@@ -66,7 +67,7 @@ def check(node: syntax.For | syntax.Call, script: Script) -> Iterator[Finding]:
 
 def _of_pass(loop: syntax.For, script: Script) -> Iterator[Finding]:
     forward = evaluation.forward_of_pass(script, loop)
-    if forward is None or not evaluation.is_evaluation(script, loop) or evaluation.is_grad_off(script, forward):
+    if forward is None or not evaluation.is_evaluation(script, loop) or gradients_off(script, forward) is not False:
         return
     if evaluation.needs_grad(script, loop) or evaluation.is_test(script):
         return
@@ -93,7 +94,7 @@ def _of_both(loop: syntax.For, script: Script) -> Iterator[Finding]:
     """One function trains and evaluates: the backward pass hangs on a parameter."""
     condition = evaluation.both_modes(script, loop)
     forward = evaluation.forward_of_pass(script, loop)
-    if condition is None or forward is None or evaluation.is_grad_off(script, forward):
+    if condition is None or forward is None or gradients_off(script, forward) is not False:
         return
     test = script.text(condition)
     message = f"`{script.text(forward)}` records a graph even where `{test}` does not hold and nothing calls backward"
@@ -110,7 +111,7 @@ def _of_decision(call: syntax.Call, script: Script) -> Iterator[Finding]:
         return
     if (
         not evaluation.is_network(script, call)
-        or evaluation.is_grad_off(script, call)
+        or gradients_off(script, call) is not False
         or evaluation.needs_grad(script, call)
     ):
         return

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
+from speedlint.semantics.bound import is_bound
 from speedlint.semantics.names import Binding, Kind, Scope
 from speedlint.semantics.terms import Place, Role
 
@@ -89,19 +90,13 @@ def _condition(script: Script, device: syntax.Name, node: syntax.Node) -> str | 
     if owner is None or owner is not script.names.scope(device).lookup(device.value):
         return None
     bindings = owner.bindings[device.value]
-    if len(bindings) != 1 or not _is_bound(script, bindings[0], node):
+    known = bindings[0].kind in (Kind.PARAMETER, Kind.IMPORT) or (bindings[0].kind is Kind.ASSIGN and not bindings[0].path)
+    if len(bindings) != 1 or not known or not is_bound(script, device.value, node):
         return None
     if is_device_variable(script, device, node):
         on_host = script.roles.calls.device_of(device) is Place.HOST
         return None if on_host or not _is_passed_devices(script, bindings[0]) else is_of_cuda(device.value)
     return f'{device.value} == "cuda"' if _is_named(script, bindings[0]) else None
-
-
-def _is_bound(script: Script, binding: Binding, node: syntax.Node) -> bool:
-    """Whether a binding has surely run where ``node`` is evaluated."""
-    region = binding.region
-    known = binding.kind in (Kind.PARAMETER, Kind.IMPORT) or (binding.kind is Kind.ASSIGN and not binding.path)
-    return known and binding.effect < script.source.order[node] and (region is None or script.source.contains(region, node))
 
 
 def _is_passed_devices(script: Script, binding: Binding) -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.semantics import library, passes
+from speedlint.semantics.entry import is_entry
 from speedlint.semantics.loops import Does
 from speedlint.semantics.terms import Definition, Frequency, Role
 from speedlint.semantics.training import roots
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from speedlint.semantics.script import Script
 
 _TRAINERS = library.TRAINERS | library.ACCELERATORS
-_ALSO_OFF = ("torch.enable_grad", "torch.autograd.enable_grad", "torch._C._set_grad_enabled")
-_OFF_WORDS = ("no_grad", "inference_mode", "set_grad_enabled")
-_SETTERS = ("torch.set_grad_enabled", "torch.autograd.set_grad_enabled", "torch._C._set_grad_enabled")
 _GRADIENT_WORDS = frozenset(
     {
         "grad",
@@ -69,13 +66,6 @@ def is_in_forward(script: Script, node: syntax.Node) -> bool:
     return script.roles.instance(Definition(script, owner)).role is Role.MODULE and trains(script)
 
 
-def is_entry(script: Script) -> bool:
-    """Whether the file is run, not imported: it has a ``__main__`` guard."""
-    return any(
-        isinstance(test.left, syntax.Name) and test.left.value == "__name__" for test in script.source.of(syntax.Comparison)
-    )
-
-
 def is_test(script: Script) -> bool:
     """Whether the file is a test or stands among tests."""
     root = script.program.root(script.path)
@@ -92,66 +82,7 @@ def is_test(script: Script) -> bool:
     )
 
 
-# Gradients off
-
-
-def _is_volatile(script: Script, node: syntax.Node) -> bool:
-    """Whether the code around says ``Variable(x, volatile=True)``, as ``no_grad`` was written before torch 0.4."""
-    around = script.function(node) or script.source.module
-    return b"volatile" in script.source.data and any(
-        arg.keyword is not None and arg.keyword.value == "volatile" for arg in script.source.inside(around, syntax.Arg)
-    )
-
-
-def is_grad_off(script: Script, node: syntax.Node, depth: int = 0) -> bool:
-    """Whether gradients are, or may be, switched off where the node runs: around it, before it, or around a call of its
-    function."""
-    if depth > _DEPTH or _is_volatile(script, node):
-        return True
-    for up in script.source.ancestors(node):
-        if isinstance(up, syntax.With) and any(_switches(script, item.item) for item in up.items):
-            return True
-        if isinstance(up, syntax.FunctionDef):
-            if any(_switches(script, each.decorator) for each in up.decorators) or _is_switched_before(
-                script, node, up.body
-            ):
-                return True
-            return any(is_grad_off(other, call, depth + 1) for other, call in script.call_sites(up))
-    return _is_switched_before(script, node, script.source.module)
-
-
-def _switches(script: Script, expression: syntax.BaseExpression) -> bool:
-    """Whether a context manager or decorator switches gradients off or by a flag: torch's own, or one of the project's."""
-    called = expression.func if isinstance(expression, syntax.Call) else expression
-    name = script.name(called)
-    if (
-        name in library.NO_GRADS
-        or name in _ALSO_OFF
-        or (isinstance(called, syntax.Attribute) and called.attr.value in _OFF_WORDS)
-    ):
-        return True
-    if isinstance(expression, syntax.IfExp):
-        return _switches(script, expression.body) or _switches(script, expression.orelse)
-    definition = script.definition(called)
-    if definition is None and isinstance(called, syntax.Name):
-        return any(_switches(other, value) for other, value in script.roles.origins(called) if value is not expression)
-    return definition is not None and any(True for _ in _calls_within(definition, *library.NO_GRADS))
-
-
-def _calls_within(definition: Definition, *names: str) -> Iterator[syntax.Call]:
-    inside = definition.script.source.inside(definition.node, syntax.Call)
-    return (call for call in inside if definition.script.name(call.func) in names)
-
-
-def _is_switched_before(script: Script, node: syntax.Node, block: syntax.Node) -> bool:
-    """Whether a statement ``torch.set_grad_enabled(...)`` stands above the node in its function, or atop the file."""
-    return any(
-        isinstance(script.source.parents[call], syntax.Expr)
-        and script.source.order[call] < script.source.order[node]
-        and script.source.contains(block, call)
-        for name in _SETTERS
-        for call in script.calls(name)
-    )
+# Gradients needed
 
 
 def needs_grad(script: Script, node: syntax.Node, depth: int = 0) -> bool:
@@ -211,7 +142,7 @@ def is_evaluation(script: Script, node: syntax.Node) -> bool:
     block = function.body if function is not None else script.source.module
     latest = None
     for call in script.method_calls("eval", "train"):
-        before = script.source.order[call] < script.source.order[node] and script.source.contains(block, call)
+        before = script.source.contains(block, call) and script.order.may_run_before(call, node)
         assert isinstance(call.func, syntax.Attribute)
         if before and script.role(call.func.value) in (Role.MODULE, Role.UNKNOWN):
             latest = call

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.semantics import library, passes
+from speedlint.semantics.gradients import switches, told
 from speedlint.semantics.guards import Guards
 from speedlint.semantics.terms import Definition, Frequency, Role
 
@@ -230,14 +231,13 @@ class Loops:
         ]
         if not passes.feeds_module(self.script, loop, calls):
             return False
-        return bool(does & Does.NO_TRAINING) or passes.is_without_grad(self.script, loop) or self._is_after_eval(loop)
+        return bool(does & Does.NO_TRAINING) or told(self.script, loop) is True or self._is_after_eval(loop)
 
     def _is_after_eval(self, loop: Loop) -> bool:
         function = self.script.function(loop)
         block = function.body if function is not None else self.script.source.module
-        before = self.script.source.order[loop]
         return any(
-            self.script.source.order[call] < before and passes.sets_eval_mode(self.script, call)
+            self.script.order.may_run_before(call, loop) and passes.sets_eval_mode(self.script, call)
             for call in self.script.method_calls("eval", "train")
             if self.script.source.contains(block, call)
         )
@@ -326,7 +326,7 @@ class Loops:
             if library.makes_optimizer(self.script.name(call.func) or ""):
                 found[call] = Does.MAKES_OPTIMIZER
         for call in (*self.script.calls(*library.NO_GRADS), *self.script.method_calls("eval", "train")):
-            if passes.turns_grad_off(self.script, call) or passes.sets_eval_mode(self.script, call):
+            if switches(self.script, call) is True or passes.sets_eval_mode(self.script, call):
                 found[call] = Does.NO_TRAINING
         return found
 

@@ -53,7 +53,7 @@ class Binding:
         node: the target name, parameter, import alias, function or class.
         value: the expression assigned, added, iterated over (FOR) or entered (WITH); None where there is none.
         path: how the value is taken apart to reach the name: ``a, (b, c) = v`` binds ``c`` with path ``(1, 1)``; None
-            stands for a starred element.
+            stands for a starred element and for those after it.
         dotted: for imports, the full name, with leading dots where it is relative.
         effect: the place in source order from which on the binding holds.
         region: the innermost block that may not run: the branch, loop body or handler around the binding.
@@ -228,7 +228,8 @@ class Names:
             self._add(where, target.value, kind, target, value, path, effect_of=effect_of, before=before)
         elif isinstance(target, (syntax.Tuple, syntax.List)):
             for index, element in enumerate(target.elements):
-                step = None if isinstance(element, syntax.StarredElement) else index
+                starred = any(isinstance(each, syntax.StarredElement) for each in target.elements[: index + 1])
+                step = None if starred else index
                 self._bind_target(element.value, kind, value, effect_of, before=before, scope=scope, path=(*path, step))
 
     def _add(

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
-from speedlint.semantics import library
 from speedlint.semantics.terms import Role
 
 if TYPE_CHECKING:
@@ -41,21 +40,6 @@ def _plays(script: Script, loop: Loop) -> bool:
     )
 
 
-def is_without_grad(script: Script, node: syntax.Node) -> bool:
-    """Whether the node stands in ``with torch.no_grad():``, or in a function that is decorated so."""
-    for up in script.source.ancestors(node):
-        if isinstance(up, syntax.With) and any(turns_grad_off(script, item.item) for item in up.items):
-            return True
-        if isinstance(up, syntax.FunctionDef) and any(turns_grad_off(script, each.decorator) for each in up.decorators):
-            return True
-    return False
-
-
-def turns_grad_off(script: Script, expression: syntax.BaseExpression) -> bool:
-    """Whether an expression is ``torch.no_grad()``, ``torch.inference_mode`` or the like."""
-    return script.name(expression.func if isinstance(expression, syntax.Call) else expression) in library.NO_GRADS
-
-
 def sets_eval_mode(script: Script, call: syntax.Call) -> bool:
     """Whether a call is ``model.eval()`` or ``model.train(False)``."""
     if not isinstance(call.func, syntax.Attribute) or script.role(call.func.value) is not Role.MODULE:
@@ -79,7 +63,7 @@ def _gather(script: Script, loop: Loop, expression: syntax.Node, made: set[bool]
             if isinstance(loop, syntax.For) and source.contains(loop.target, binding.node):
                 made.add(True)
             elif source.contains(loop.body, binding.node):
-                if binding.effect >= source.order[name]:
+                if not script.order.may_run_before(binding.node, name):
                     return False
                 made.add(True)
                 if binding.value is not None and depth and not _gather(script, loop, binding.value, made, depth - 1):

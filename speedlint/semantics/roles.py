@@ -31,6 +31,7 @@ from speedlint.semantics.terms import (
     join,
     join_places,
 )
+from speedlint.semantics.unpacking import written
 
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
@@ -731,11 +732,7 @@ class Roles:
         value = binding.value
         if value is not None and binding.path == (0,) and "parse_known_args" in self._called_method(value):
             return value
-        for step in binding.path:
-            if step is None or not isinstance(value, (syntax.Tuple, syntax.List)) or step >= len(value.elements):
-                return None
-            value = value.elements[step].value
-        return value
+        return written(binding)
 
     @staticmethod
     def _called_method(value: syntax.BaseExpression) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.edits import CannotEdit, imports_edit
 from speedlint.facts import syntax
+from speedlint.facts.order import Order
 from speedlint.program.imports import absolute
 from speedlint.rule import Edit
 from speedlint.semantics import library
@@ -47,6 +48,7 @@ class Script:
         self.key = absolute(source.path)
         self.folder = str(self.key.parent)
         self.names = names
+        self.order = Order(source.tree)
         self.values = Values(self)
         self.roles = Roles(self)
         self.loops = Loops(self)

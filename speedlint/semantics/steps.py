@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from speedlint.facts import syntax
-from speedlint.semantics import library
+from speedlint.semantics.gradients import told
 from speedlint.semantics.loops import Does
 from speedlint.semantics.model.networks import Network, code_network, is_small, network, root_network
 from speedlint.semantics.names import Kind
@@ -98,7 +98,7 @@ def _step(script: Script, backward: syntax.Call) -> Step | None:
     origin = _Origin(script, backward)
     origin.follow(loss)
     forwards = sorted((call for call in origin.calls if _is_forward(script, call)), key=script.source.order.__getitem__)
-    outputs = [call for call in forwards if not is_criterion(script, call) and not _without_gradients(script, call)]
+    outputs = [call for call in forwards if not is_criterion(script, call) and told(script, call) is not True]
     if not outputs:
         return None
     first = _first_to_run(script, outputs)
@@ -114,17 +114,6 @@ def _first_to_run(script: Script, calls: list[syntax.Call]) -> syntax.Call:
     first = calls[0]
     inner = [call for call in calls if call is not first and script.source.contains(first, call)]
     return _first_to_run(script, inner) if inner else first
-
-
-def _without_gradients(script: Script, call: syntax.Call) -> bool:
-    """Whether a call stands under ``no_grad``."""
-    return any(
-        script.is_call_to(item.item, *library.NO_GRADS)
-        and not (isinstance(item.item, syntax.Call) and script.is_call_to(item.item, "torch.set_grad_enabled"))
-        for up in script.source.ancestors(call)
-        if isinstance(up, syntax.With)
-        for item in up.items
-    )
 
 
 class _Origin:
@@ -155,7 +144,7 @@ class _Origin:
     def _name(self, name: syntax.Name) -> None:
         source = self.script.source
         for binding in self.script.names.reaching(name):
-            is_here = source.contains(self.turn, binding.node) and binding.effect < source.order[self.backward]
+            is_here = source.contains(self.turn, binding.node) and self._is_before(binding.node)
             if binding.value is None or not is_here or binding.kind not in (Kind.ASSIGN, Kind.AUGMENT, Kind.WITH, Kind.FOR):
                 continue
             if binding.kind in (Kind.ASSIGN, Kind.AUGMENT):
@@ -166,6 +155,9 @@ class _Origin:
             self.follow(binding.value)
         if self.script.role(name) is Role.SEQUENCE:
             self._filled(name)
+
+    def _is_before(self, node: syntax.Node) -> bool:
+        return self.script.order.may_run_before(node, self.backward)
 
     def _filled(self, name: syntax.Name) -> None:
         """What is appended to a list."""
@@ -187,7 +179,7 @@ class _Origin:
         """Assignments to the same attribute in this turn, as in ``self.loss = ...`` and ``output, self.loss = ...``."""
         source, text = self.script.source, self.script.text(attribute)
         for assign in source.inside(self.turn, syntax.Assign):
-            if source.order[assign] < source.order[self.backward] and any(
+            if self._is_before(assign) and any(
                 target.attr.value == attribute.attr.value and self.script.text(target) == text
                 for target in attributes_set(assign)
             ):

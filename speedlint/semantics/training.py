@@ -18,6 +18,7 @@ from speedlint.semantics.model.networks import (
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Definition, Place, Role
+from speedlint.semantics.unpacking import part
 from speedlint.semantics.values import returned
 from speedlint.source import is_none
 
@@ -335,11 +336,9 @@ def taken_apart(
     script: Script, value: syntax.BaseExpression, path: tuple[int | None, ...]
 ) -> Iterator[tuple[Script, syntax.BaseExpression]]:
     """The part of a tuple, written out or returned by a first-party function, that a path leads to."""
+    value, path = part(value, path)
     if not path:
         yield script, value
-    elif isinstance(value, (syntax.Tuple, syntax.List)):
-        if path[0] is not None and path[0] < len(value.elements):
-            yield from taken_apart(script, value.elements[path[0]].value, path[1:])
     elif isinstance(value, syntax.Call):
         definition = script.definition(value.func) or script.value(value.func).definition
         if definition is not None and isinstance(definition.node, syntax.FunctionDef):

@@ -13,6 +13,7 @@ from speedlint.semantics import configs
 from speedlint.semantics.configs import Entry
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.terms import Constant, Definition
+from speedlint.semantics.unpacking import written
 
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
@@ -106,16 +107,8 @@ class Values:
         if binding.kind is Kind.IMPORT and binding.dotted is not None:
             reached, script = self.script.imported_binding(binding.dotted)
             return script.values._of_binding(reached) if reached is not None and script is not None else None
-        if binding.kind is not Kind.ASSIGN or binding.value is None:
-            return None
-        if not binding.path:
-            return self.constant(binding.value)
-        value: syntax.BaseExpression = binding.value
-        for step in binding.path:
-            if step is None or not isinstance(value, (syntax.Tuple, syntax.List)) or step >= len(value.elements):
-                return None
-            value = value.elements[step].value
-        return self.constant(value)
+        value = written(binding)
+        return self.constant(value) if value is not None else None
 
     def _parameter(self, parameter: syntax.Param) -> Constant | None:
         function = self.script.source.enclosing(parameter, syntax.FunctionDef, syntax.Lambda)
@@ -221,7 +214,7 @@ class Values:
             match change, source.parents[change]:
                 case syntax.Attribute(attr=syntax.Name("update")), syntax.Call(args=args) as call if (
                     isinstance(source.parents[call], syntax.Expr)
-                    and source.order[call] < source.order[name]
+                    and self.script.order.may_run_before(call, name)
                     and self.script.function(call) is self.script.function(name)
                     and self.script.loops.guards.runs_on_gpu(call)
                 ):

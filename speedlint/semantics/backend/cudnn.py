@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.semantics import library
+from speedlint.semantics.backend import intent
 from speedlint.source import is_none
 
 if TYPE_CHECKING:
@@ -51,28 +52,8 @@ def settings(script: Script, switch: str) -> Iterator[Setting]:
 
 
 def is_undone(script: Script, assign: syntax.Assign, switch: str) -> bool:
-    """Whether a line further down that surely runs as well sets the switch again."""
-    source = script.source
-    for setting in settings(script, switch):
-        later = setting.assign
-        same = source.enclosing(later, syntax.FunctionDef) is source.enclosing(assign, syntax.FunctionDef)
-        block = source.parents[source.statement(later)]
-        runs_too = source.contains(block, assign) or _same_condition(script, source.parents[block], assign)
-        if same and source.order[later] > source.order[assign] and runs_too:
-            return True
-    return False
-
-
-def _same_condition(script: Script, branch: syntax.Node, assign: syntax.Assign) -> bool:
-    """Whether an assignment stands under an ``if`` that asks just what ``branch`` asks."""
-    around = script.source.enclosing(assign, syntax.If)
-    if (
-        not isinstance(branch, syntax.If)
-        or not isinstance(around, syntax.If)
-        or not script.source.contains(around.body, assign)
-    ):
-        return False
-    return script.text(branch.test) == script.text(around.test)
+    """Whether a line further down sets the switch again."""
+    return intent.is_undone(script, assign, (setting.assign for setting in settings(script, switch)))
 
 
 def may_be_on(script: Script, switch: str) -> bool:

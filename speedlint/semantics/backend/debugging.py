@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from speedlint.facts import syntax
+from speedlint.semantics.backend import intent
 from speedlint.semantics.loops import Does
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import FREQUENT, Frequency
@@ -56,15 +57,16 @@ def _runs_while_training(script: Script, name: syntax.Name, use: syntax.Name) ->
         return slows_training(script, around) and not _is_measurement(script, around.body)
     if not (isinstance(parent, syntax.Attribute) and parent.attr.value in ("start", "__enter__")):
         return False
-    block, begins = source.parents[source.statement(use)], source.order[use]
-    ends = [
-        source.order[other]
+    stops = [
+        other
         for other in script.names.uses(name)
         if isinstance(stop := source.parents[other], syntax.Attribute) and stop.attr.value in ("stop", "__exit__")
     ]
-    until = min((each for each in ends if each > begins), default=source.last(block))
-    followed = [each for each in getattr(block, "body", ()) if begins < source.order[each] < until]
-    return any(_trains(script, each) and not _is_measurement(script, each) for each in followed)
+    return any(
+        _trains(script, each) and not _is_measurement(script, each)
+        for each in getattr(source.parents[source.statement(use)], "body", ())
+        if script.order.runs_before(use, each) and not script.order.surely(stops, each)
+    )
 
 
 def _trains(script: Script, statement: syntax.Node) -> bool:
@@ -90,18 +92,18 @@ def _steps(script: Script, loop: syntax.For) -> bool:
 
 
 def is_undone(script: Script, call: syntax.Call, setters: tuple[str, ...] = SETTERS) -> bool:
-    """Whether a call further down in the same function, which surely runs as well, switches the same thing off."""
-    source = script.source
-    return any(
-        source.order[other] > source.order[call]
-        and script.function(other) is script.function(call)
-        and source.contains(source.parents[source.statement(other)], call)
-        and (value := script.argument(other, "mode", 0)) is not None
-        and (known := script.constant(value)) is not None
-        and known.value is False
-        for other in script.calls(*setters)
-        if isinstance(source.parents[other], syntax.Expr)
-    )
+    """Whether a call further down switches the same thing off."""
+    return intent.is_undone(
+        script, call,
+        (
+            other
+            for other in script.calls(*setters)
+            if isinstance(script.source.parents[other], syntax.Expr)
+            and (value := script.argument(other, "mode", 0)) is not None
+            and (known := script.constant(value)) is not None
+            and known.value is False
+        ),
+    )  # fmt: skip
 
 
 def is_caught(script: Script) -> bool:

@@ -98,16 +98,9 @@ def intent_of(setting: Setting) -> Intent:
 
 
 def is_undone(setting: Setting) -> bool:
-    """Whether a line further down that surely runs as well sets the variable to something else, or takes it away."""
-    script, source = setting.script, setting.script.source
-    function = script.function(setting.node)
-    again = (other.node for other in settings(script, setting.name) if other.value != setting.value)
-    return any(
-        source.order[node] > source.order[setting.node]
-        and script.function(node) is function
-        and source.contains(source.parents[source.statement(node)], setting.node)
-        for node in (*again, *_removals(script, setting.name))
-    )
+    """Whether a line further down sets the variable to something else, or takes it away."""
+    again = (other.node for other in settings(setting.script, setting.name) if other.value != setting.value)
+    return intent.is_undone(setting.script, setting.node, (*again, *_removals(setting.script, setting.name)))
 
 
 def _removals(script: Script, name: str) -> Iterator[syntax.Node]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
+from collections.abc import Iterable
 
 from speedlint.facts import syntax
 from speedlint.semantics.script import Script
@@ -45,6 +46,23 @@ def of(script: Script, node: syntax.Node, depth: int = _DEPTH) -> Intent:
             return min(found, _of_calls(script, up, depth))
         child = up
     return found
+
+
+def is_undone(script: Script, node: syntax.Node, again: Iterable[syntax.Node]) -> bool:
+    """Whether what a line sets is set ``again`` further down: on every way on, or under a condition that asks the same."""
+    again = [other for other in again if other is not node]
+    return script.order.is_followed(node, again) or any(
+        script.order.may_run_before(node, other) and script.function(other) is script.function(node)
+        and (condition := _condition(script, other)) is not None and condition == _condition(script, node)
+        for other in again
+    )  # fmt: skip
+
+
+def _condition(script: Script, node: syntax.Node) -> str | None:
+    """The condition of the ``if`` whose body a statement stands in."""
+    branch = script.source.parents[script.source.parents[script.source.statement(node)]]
+    inside = isinstance(branch, syntax.If) and script.source.contains(branch.body, node)
+    return script.text(branch.test) if isinstance(branch, syntax.If) and inside else None
 
 
 def _of_calls(script: Script, function: syntax.FunctionDef, depth: int) -> Intent:

@@ -13,6 +13,7 @@ from speedlint.semantics.devices import may_be_mps
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.optimizer import optimizers
 from speedlint.semantics.terms import Definition, Frequency, Place, Role
+from speedlint.semantics.unpacking import part
 
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
@@ -270,17 +271,8 @@ def _binds_view(script: Script, binding: Binding, call: syntax.Call, depth: int)
         return binding.kind in (Kind.FOR, Kind.PARAMETER)
     if script.source.contains(binding.value, call):
         return True
-    value, _ = _element(binding)
+    value, _ = part(binding.value, binding.path)
     return not isinstance(value, (syntax.Tuple, syntax.List)) and _is_view(script, value, call, depth)
-
-
-def _element(binding: Binding) -> tuple[syntax.BaseExpression, tuple[int | None, ...]]:
-    """The part of a tuple that is written out which an assignment gives its name, and what is left of the path."""
-    assert binding.value is not None
-    value, path = binding.value, binding.path
-    while path and path[0] is not None and isinstance(value, (syntax.Tuple, syntax.List)) and path[0] < len(value.elements):
-        value, path = value.elements[path[0]].value, path[1:]
-    return value, path
 
 
 def _is_whole(script: Script, node: syntax.Node, depth: int) -> bool:
@@ -298,7 +290,7 @@ def _binds_whole(script: Script, binding: Binding, depth: int) -> bool:
     if binding.value is None:
         return False
     if binding.kind is Kind.ASSIGN:
-        given, rest = _element(binding)
+        given, rest = part(binding.value, binding.path)
         return _is_whole(script, given, depth + 1) if not rest else script.role(given) is not Role.BATCH
     value = script.value(binding.value)
     path = binding.path
@@ -324,10 +316,9 @@ def _written_after(script: Script, call: syntax.Call, batch: syntax.BaseExpressi
         node = node.value
     if not isinstance(node, syntax.Name) or node is not batch:
         return False
-    at = script.source.order[call]
     bindings = script.names.reaching(node)
     for use in script.names.uses(node):
-        if script.source.order[use] <= at:
+        if not script.order.may_run_before(call, use):
             continue
         reaching = script.names.reaching(use)
         if not any(binding in bindings for binding in reaching):

@@ -11,6 +11,7 @@ from speedlint.semantics import library
 from speedlint.semantics.data.sending import is_stuck
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.terms import Definition, Place, Role
+from speedlint.semantics.unpacking import part
 from speedlint.semantics.values import returned
 
 if TYPE_CHECKING:
@@ -182,11 +183,10 @@ def _of_binding(script: Script, binding: Binding, depth: int) -> Iterator[Origin
         yield Origin(script, binding.node)
 
 
-def _taken_apart(script: Script, value: syntax.Node, path: tuple[int | None, ...], depth: int) -> Iterator[Origin]:
+def _taken_apart(script: Script, value: syntax.BaseExpression, path: tuple[int | None, ...], depth: int) -> Iterator[Origin]:
+    value, path = part(value, path)
     if not path:
         yield from _origins(script, value, depth + 1)
-    elif isinstance(value, (syntax.Tuple, syntax.List)) and path[0] is not None and path[0] < len(value.elements):
-        yield from _taken_apart(script, value.elements[path[0]].value, path[1:], depth)
     elif isinstance(value, syntax.Call) and script.name(value.func) in _VIEWS:
         yield from _of_call(script, value, depth + 1)
     elif isinstance(value, syntax.Call) and (callee := script.callee(value)) is not None and depth < _DEPTH:

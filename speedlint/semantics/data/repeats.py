@@ -14,6 +14,7 @@ from speedlint.facts import syntax
 from speedlint.semantics import reach
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.terms import Constant, Definition
+from speedlint.semantics.unpacking import part
 from speedlint.semantics.values import is_static, returned
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ class Run:
         """What the values hang on that are written into a variable before this use of it."""
         source, found = self.script.source, Hangs.NOTHING
         for use in self.script.names.uses(name):
-            if source.order[use] < source.order[name] and source.contains(self.function, use):
+            if source.contains(self.function, use) and use is not name and self.script.order.runs_again(use, name):
                 found = max(found, self._written_at(use))
         return found
 
@@ -303,13 +304,8 @@ def _own_self(function: Definition) -> syntax.Param | None:
 
 def _part(binding: Binding) -> syntax.Node:
     """The part of a written-out tuple that a name is bound to, or the whole value."""
-    value: syntax.Node | None = binding.value
-    assert value is not None
-    for step in binding.path if binding.kind is Kind.ASSIGN else ():
-        if step is None or not isinstance(value, (syntax.Tuple, syntax.List)) or step >= len(value.elements):
-            break
-        value = value.elements[step].value
-    return value
+    assert binding.value is not None
+    return part(binding.value, binding.path)[0] if binding.kind is Kind.ASSIGN else binding.value
 
 
 def _is_plain(name: str) -> bool:

@@ -104,15 +104,15 @@ def _of_argument(script: Script, arg: syntax.Arg, depth: int) -> Iterator[syntax
 
 
 def _of_variable(script: Script, target: syntax.Name, depth: int, after: syntax.Node | None = None) -> Iterator[syntax.Node]:
-    order, scope = script.source.order, script.names.scope(target)
+    scope = script.names.scope(target)
     if scope.lookup(target.value) is not scope:
         return
     held = script.names.reaching(target) if after is not None else scope.bindings.get(target.value, [])
-    start = order[after or target]
     for use in script.names.uses(target):
         reaching = script.names.reaching(use)
         is_same = use is not target and any(binding in held and binding.kind is Kind.ASSIGN for binding in reaching)
-        if order[use] > start and is_same and script.function(use) is script.function(target):
+        is_later = script.function(use) is script.function(target) and script.order.may_run_before(after or target, use)
+        if is_same and is_later:
             if after is None and not any(binding.node is target for binding in reaching):
                 continue
             yield from _reads(script, use, depth - 1)
@@ -123,14 +123,10 @@ def _is_awaited(script: Script, copy: syntax.Call, read: syntax.Node) -> bool:
     source = script.source
     function = script.function(copy)
     around: syntax.Node = function if function is not None else source.module
-    loops = [
-        up for up in source.ancestors(copy) if isinstance(up, (syntax.For, syntax.While)) and not source.contains(up, read)
-    ]
     for call in source.inside(around, syntax.Call):
         if call is read or source.contains(read, call) or source.contains(call, copy):
             continue
-        between = source.order[copy] < source.order[call] < source.order[read]
-        if (between or any(source.contains(loop, call) for loop in loops)) and _may_wait(script, call):
+        if script.function(call) is function and script.order.may_run_between(copy, call, read) and _may_wait(script, call):
             return True
     return False
 

@@ -93,12 +93,12 @@ class Training:
         """Whether the code above the trainer moves its model to the CPU, and nothing speaks of a GPU: it is to stay."""
         if self.place.program.mentions(self.place, b"cuda"):
             return False
-        order, models = self.place.source.order, {id(node) for _, node in self.models}
+        models = {id(node) for _, node in self.models}
         return any(
             isinstance(call.func, syntax.Attribute)
             and self.place.value(call).place is Place.HOST
             and self.place.function(call) is self.place.function(self.trainer)
-            and order[call] < order[self.trainer]
+            and self.place.order.may_run_before(call, self.trainer)
             and models & {id(node) for _, node in roots(self.place, call.func.value)}
             for call in self.place.method_calls("to")
         )

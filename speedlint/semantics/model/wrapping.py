@@ -11,7 +11,6 @@ from speedlint.facts import syntax
 from speedlint.semantics.steps import training_steps
 from speedlint.semantics.terms import Definition, Role
 from speedlint.semantics.training import passed_through, roots, same_module, trained_modules
-from speedlint.source import leaves
 
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
@@ -40,7 +39,7 @@ def compiled_before(script: Script, call: syntax.Call, module: syntax.BaseExpres
             return place, earlier
     function = script.function(call)
     for other in script.method_calls("compile"):
-        compiled = operand(script, other)
+        compiled = operand(script, other) if not script.is_call_to(other, "torch.compile") else None
         in_place = compiled is not None and script.function(other) is function and same_module(script, compiled, module)
         if in_place and go_together((script, other), (script, call)):
             return script, other
@@ -70,7 +69,7 @@ def go_together(first: tuple[Script, syntax.Call], second: tuple[Script, syntax.
         return False
     if place is not script or place.function(earlier) is not script.function(call):
         return _is_known_order(first, second)
-    if place.source.order[earlier] >= script.source.order[call] or _leaves(place, earlier, call):
+    if not script.source.contains(call, earlier) and not script.order.may_run_before(earlier, call):
         return False
     mine, theirs = set(_conditions(place, earlier, call)), set(_conditions(script, call, earlier))
     mine, theirs = mine - theirs, theirs - mine
@@ -87,16 +86,6 @@ def _is_known_order(first: tuple[Script, syntax.Call], second: tuple[Script, syn
     if owner is None or place is not script or other is None or script.names.owner(other) is not owner:
         return True
     return function is not None and function.name.value == "__init__"
-
-
-def _leaves(script: Script, first: syntax.Call, second: syntax.Call) -> bool:
-    """Whether a branch around ``first`` leaves the function, or the turn of the loop, before ``second``."""
-    for up in script.source.ancestors(first):
-        if isinstance(up, syntax.FunctionDef) or script.source.contains(up, second):
-            return False
-        if isinstance(up, (syntax.IndentedBlock, syntax.SimpleStatementSuite)) and leaves(up):
-            return True
-    return False
 
 
 def _conditions(script: Script, node: syntax.Call, other: syntax.Call) -> Iterator[str]:

@@ -304,8 +304,7 @@ def _is_moved_later(script: Script, module: syntax.BaseExpression) -> bool:
 
 def _follows(move: Move, point: tuple[Script, syntax.Node]) -> bool:
     (place, call), (script, node) = move, point
-    order = script.source.order
-    return place is script and script.function(call) is script.function(node) and order[call] > order[node]
+    return place is script and script.function(call) is script.function(node) and script.order.may_run_before(node, call)
 
 
 def _moves_before(script: Script, module: syntax.BaseExpression) -> list[syntax.Call]:
@@ -322,7 +321,7 @@ def _moves_before(script: Script, module: syntax.BaseExpression) -> list[syntax.
             case syntax.Call(func=syntax.Attribute(value=moved, attr=syntax.Name("to" | "cuda" | "cpu"))) if (
                 call.func is attribute
             ):
-                if source.order[use] < source.order[module] and script.text(moved) == text:
+                if script.order.may_run_before(use, module) and script.text(moved) == text:
                     found.append(call)
     return found
 
@@ -341,7 +340,7 @@ def _moves_if_cuda(script: Script, module: syntax.BaseExpression, move: syntax.C
     if branch.body is not source.parents[statement] or not source.contains(source.parents[branch], module):
         return False
     bindings = script.names.reaching(module)
-    if any(source.order[each.node] > source.order[branch] for each in bindings) or source.contains(branch, module):
+    if any(script.order.runs_again(branch, each.node) for each in bindings) or source.contains(branch, module):
         return False
     if _visible(script, move, (script, move)).where is not Where.ON_GPU:
         return False
@@ -393,7 +392,7 @@ def _places(script: Script, node: syntax.Node, seen: set[int], depth: int) -> It
             moved = _moved_in_place(script, node)
             bindings = script.names.reaching(node)
             for binding in bindings:
-                if moved is not None and script.source.order[binding.node] < script.source.order[moved[1]]:
+                if moved is not None and script.order.may_run_before(binding.node, moved[1]):
                     yield moved
                 else:
                     yield from _places_of_binding(script, binding, seen, depth)
@@ -464,19 +463,17 @@ def _places_of_binding(script: Script, binding: Binding, seen: set[int], depth: 
 
 def _moved_in_place(script: Script, name: syntax.Name) -> Move | None:
     """The last statement ``model.to(device)`` that surely runs before ``name``."""
-    source, found = script.source, None
+    parents, found = script.source.parents, None
     for use in script.names.uses(name):
-        attribute = source.parents[use]
-        call = source.parents[attribute]
-        if source.order[use] >= source.order[name] or not isinstance(attribute, syntax.Attribute):
+        func = parents[use]
+        call = parents[func]
+        if not isinstance(call, syntax.Call) or call.func is not func or not isinstance(parents[call], syntax.Expr):
             continue
-        if attribute.attr.value in ("to", "cuda", "cpu") and isinstance(call, syntax.Call) and call.func is attribute:
-            block = source.parents[source.statement(call)]
-            if isinstance(source.parents[call], syntax.Expr) and source.contains(block, name):
-                if attribute.attr.value == "cpu":
-                    found = None
-                elif _names_device(script, call):
-                    found = (script, call)
+        if isinstance(func, syntax.Attribute) and script.order.runs_before(call, name):
+            if func.attr.value == "cpu":
+                found = None
+            elif func.attr.value in ("to", "cuda") and _names_device(script, call):
+                found = (script, call)
     return found
 
 

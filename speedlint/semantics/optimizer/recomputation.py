@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from speedlint.facts import syntax
-from speedlint.semantics import evaluation
+from speedlint.semantics.gradients import gradients_off
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Role
 from speedlint.semantics.training import roots
@@ -73,7 +73,7 @@ def is_pretrained(script: Script, call: syntax.Call) -> bool:
 
 def recomputed(script: Script, call: syntax.Call) -> bool:
     """Whether a module's own code puts a part of it through ``torch.utils.checkpoint``, whenever it trains."""
-    if script.name(call.func) not in _CHECKPOINTS or evaluation.is_grad_off(script, call):
+    if script.name(call.func) not in _CHECKPOINTS or gradients_off(script, call) is not False:
         return False
     function = script.function(call)
     if function is None or script.names.owner(function) is None:

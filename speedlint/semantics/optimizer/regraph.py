@@ -136,14 +136,14 @@ def _is_fresh(script: Script, name: syntax.Name, loop: syntax.For | syntax.While
     if isinstance(whole, syntax.BaseExpression) and script.constant(whole) is not None:
         return True
     bindings = script.names.reaching(name)
-    return bool(bindings) and all(_binds_fresh(script, name, binding, loop) for binding in bindings)
+    in_turn = [binding.node for binding in bindings if script.source.contains(loop.body, binding.node)]
+    if in_turn and not script.order.surely(in_turn, name):
+        return False
+    return bool(bindings) and all(binding.node in in_turn or _binds_fresh(script, binding, loop) for binding in bindings)
 
 
-def _binds_fresh(script: Script, name: syntax.Name, binding: Binding, loop: syntax.For | syntax.While) -> bool:
-    source = script.source
-    if source.contains(loop.body, binding.node):
-        return binding.effect < source.order[name]
-    if isinstance(loop, syntax.For) and source.contains(loop.target, binding.node):
+def _binds_fresh(script: Script, binding: Binding, loop: syntax.For | syntax.While) -> bool:
+    if isinstance(loop, syntax.For) and script.source.contains(loop.target, binding.node):
         return script.loops.iterates_loader(loop)
     return binding.kind is Kind.ASSIGN and not binding.path and _is_made_plain(script, binding.value)
 

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from speedlint.facts import syntax
-from speedlint.semantics import evaluation
+from speedlint.semantics.gradients import gradients_off
 from speedlint.semantics.loops import Does, Loop
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
-from speedlint.semantics.sync.accumulators import is_empty_list, is_zero, written
+from speedlint.semantics.sync.accumulators import is_empty_list, is_zero
 from speedlint.semantics.sync.gradients import is_graphless
 from speedlint.semantics.terms import Definition, Frequency, Role
+from speedlint.semantics.unpacking import part, written
 
 _ARITHMETIC = (syntax.Add, syntax.Subtract, syntax.Multiply, syntax.Divide)
 _SAME_GRAPH = frozenset("mean sum cpu cuda to float double squeeze unsqueeze view reshape flatten clone".split())
@@ -42,7 +43,7 @@ def kept_loss(script: Script, node: syntax.Node) -> Kept | None:
         return None
     if isinstance(node, syntax.Call) and not _is_append(node) and not _sums_up(script, node):
         return None
-    if _is_of_one_step(script, node) or evaluation.is_grad_off(script, node):
+    if _is_of_one_step(script, node) or gradients_off(script, node) is not False:
         return None
     if not _starts_outside(script, store, node) or _may_need_graph(script, store):
         return None
@@ -81,7 +82,7 @@ def _sums_up(script: Script, call: syntax.Call) -> bool:
     uses = other.names.uses(value)
     if any(binding.kind is not Kind.PARAMETER for use in uses for binding in other.names.reaching(use)):
         return False
-    return any(_is_summed(other, use) for use in uses) and not evaluation.is_grad_off(other, method.body)
+    return any(_is_summed(other, use) for use in uses) and gradients_off(other, method.body) is False
 
 
 def _is_summed(script: Script, use: syntax.Name) -> bool:
@@ -215,12 +216,10 @@ def _returned(callee: Definition, path: tuple[int | None, ...]) -> Iterator[synt
         if script.function(statement) is not callee.node:
             continue
         value = statement.value
-        if path:
-            elements = value.elements if isinstance(value, syntax.Tuple) else ()
-            value = elements[path[0]].value if path[0] is not None and path[0] < len(elements) else None
-        elif isinstance(value, syntax.Tuple):
-            value = None
-        yield value
+        rest = path
+        if value is not None:
+            value, rest = part(value, path)
+        yield None if rest or isinstance(value, syntax.Tuple) else value
 
 
 # Where it is gathered

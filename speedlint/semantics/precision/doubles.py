@@ -22,13 +22,13 @@ _CHECKS = (
 
 
 def makes_default_double(script: Script, call: syntax.Call) -> bool:
-    """Whether a call makes float64 the default of the program's training, and nothing sets it back in the same function."""
+    """Whether a call makes float64 the default of the program's training, and nothing sets it back."""
     if script.name(call.func) not in _SETTERS or not call.args or not _is_double(script, call.args[0].value):
         return False
-    function = script.function(call)
-    again = [other for other in script.calls(*_SETTERS) if script.function(other) is function and other is not call]
-    others = any(script.source.order[other] > script.source.order[call] for other in again)
-    return not others and evaluation.trains(script)
+    again = (other for other in script.calls(*_SETTERS) if script.function(other) is script.function(call))
+    return not any(script.order.runs_again(call, other) for other in again if other is not call) and evaluation.trains(
+        script
+    )
 
 
 def makes_module_double(script: Script, call: syntax.Call) -> bool:

@@ -11,8 +11,9 @@ from speedlint import edits
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit
+from speedlint.semantics.bound import is_bound
 from speedlint.semantics.model.networks import Network, network
-from speedlint.semantics.names import Binding, Kind
+from speedlint.semantics.names import Kind
 from speedlint.semantics.precision import hazards, outputs
 from speedlint.semantics.precision.hazards import Hazard
 from speedlint.semantics.script import Script
@@ -289,20 +290,10 @@ def is_visible(script: Script, expression: syntax.BaseExpression, at: syntax.Nod
             if not same_class(script, name, at) or not _set_before(script, parent, at):
                 return False
             continue
-        here = names.scope(at).lookup(name.value)
-        if here is None or here is not names.scope(name).lookup(name.value):
-            return False
-        if here is names.scope(at) and not any(_binds_before(script, binding, at) for binding in here.bindings[name.value]):
+        is_same = names.scope(at).lookup(name.value) is names.scope(name).lookup(name.value)
+        if not is_same or not is_bound(script, name.value, at):
             return False
     return True
-
-
-def _binds_before(script: Script, binding: Binding, at: syntax.Node) -> bool:
-    """Whether a binding of the same function has run when ``at`` does."""
-    if binding.kind is Kind.PARAMETER:
-        return True
-    is_above = binding.effect < script.source.order[at]
-    return is_above and (binding.region is None or script.source.contains(script.source.parents[binding.region], at))
 
 
 def same_class(script: Script, left: syntax.Node, right: syntax.Node) -> bool:
@@ -312,12 +303,10 @@ def same_class(script: Script, left: syntax.Node, right: syntax.Node) -> bool:
 
 
 def _set_before(script: Script, attribute: syntax.Node, at: syntax.Node) -> bool:
-    """Whether ``self.name`` is set when ``at`` runs: above it, or by another method."""
+    """Whether ``self.name`` is set when ``at`` runs: before it, or by another method."""
     function = script.function(at)
     owner = script.names.owner(function) if function is not None else None
     if owner is None or not isinstance(attribute, syntax.Attribute):
         return False
     values = [v for s, v in script.roles.self_assignments(Definition(script, owner), attribute.attr.value) if s is script]
-    return any(
-        script.function(value) is not function or script.source.order[value] < script.source.order[at] for value in values
-    )
+    return any(script.function(value) is not function or script.order.runs_before(value, at) for value in values)

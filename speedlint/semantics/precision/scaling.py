@@ -214,7 +214,7 @@ def unscale_edits(
     child = next((statement for statement in body if source.contains(statement, first)), None)
     if child is None or isinstance(child, _LOOPS) or not all(source.contains(suite, clip) for clip in clips):
         raise CannotEdit("gradients are clipped more often than the optimizer steps")
-    if source.order[child] < source.order[source.statement(backward)]:
+    if not script.order.may_run_before(backward, first):
         raise CannotEdit("gradients are clipped before the backward pass")
     return (edits.insert_before(source, child, [f"{scaler}.unscale_({optimizer})"]),)
 
@@ -234,11 +234,11 @@ def scaled_clips(backward: syntax.Call, script: Script) -> tuple[syntax.Call, st
     function = script.function(backward)
     around: syntax.Node = function if function is not None else script.source.module
     calls = [call for call in script.source.inside(around, syntax.Call) if script.function(call) is function]
-    order = script.source.order
+    order = script.order
     unscaled = [call for call in calls if isinstance(call.func, syntax.Attribute) and call.func.attr.value == "unscale_"]
-    clips = [call for call in calls if script.name(call.func) in CLIPS and order[call] > order[backward]]
-    later = [call for call in calls if _is_scaled_backward(script, call) and order[call] > order[backward]]
-    clips = [clip for clip in clips if not any(order[other] < order[clip] for other in later)]
+    clips = [call for call in calls if script.name(call.func) in CLIPS and order.may_run_before(backward, call)]
+    later = [call for call in calls if _is_scaled_backward(script, call) and order.may_run_before(backward, call)]
+    clips = [clip for clip in clips if not any(order.may_run_before(other, clip) for other in later)]
     if unscaled or not clips or _calls_unscale(script, calls):
         return None
     text = script.text(scaler)
@@ -248,7 +248,7 @@ def scaled_clips(backward: syntax.Call, script: Script) -> tuple[syntax.Call, st
         if isinstance(call.func, syntax.Attribute)
         and call.func.attr.value == "step"
         and script.text(call.func.value) == text
-        and order[call] > order[backward]
+        and order.may_run_before(backward, call)
     ]
     return clips[0], text, steps
 
@@ -299,11 +299,11 @@ def _sees(script: Script, optimizer: syntax.BaseExpression, call: syntax.Call, m
     """Whether the call stands where the scaler that is made after ``made`` is bound."""
     if isinstance(optimizer, syntax.Attribute):
         later = script.function(call) is not script.function(made)
-        return same_class(script, call, made) and (later or script.source.order[call] > script.source.order[made])
+        return same_class(script, call, made) and (later or script.order.runs_before(made, call))
     here = script.function(call)
     if script.function(made) is None and here is not None:
         return True
-    return script.function(made) is here and script.source.order[call] > script.source.order[made]
+    return script.function(made) is here and script.order.runs_before(made, call)
 
 
 def _saved(script: Script, call: syntax.Call, scaler: str) -> Edit:

@@ -68,9 +68,8 @@ def old_reads(script: Script, after: Setting) -> Iterator[syntax.BaseExpression]
         written = isinstance(source.parents[node], (syntax.AssignTarget, syntax.Attribute))
         if node.attr.value == "allow_tf32" and not written and script.name(node) == f"{_BACKENDS}cuda.matmul.allow_tf32":
             reads.append(node)
-    block = source.parents[source.statement(after.node)]
     for read in reads:
-        is_later = source.order[read] > source.order[after.node] and source.contains(block, read)
+        is_later = script.order.runs_before(after.node, read)
         if is_later and script.function(read) is function and source.enclosing(read, syntax.Try) is None:
             yield read
 

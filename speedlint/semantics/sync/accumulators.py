@@ -10,6 +10,7 @@ from speedlint.semantics.loops import Loop
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Definition, Frequency, Role
+from speedlint.semantics.unpacking import written
 from speedlint.source import Source
 
 _SCOPES = (syntax.FunctionDef, syntax.Lambda, syntax.ClassDef)
@@ -22,16 +23,6 @@ def is_zero(script: Script, binding: Binding) -> bool:
     """Whether a binding sets its name to a zero written out: ``total = 0.0``, ``a, b = 0, 0``."""
     value = written(binding)
     return isinstance(value, syntax.Integer | syntax.Float) and script.text(value).strip("0.") == ""
-
-
-def written(binding: Binding) -> syntax.BaseExpression | None:
-    """What an assignment gives its name, seen through ``a, b = x, y``; None where that is not written out."""
-    value = binding.value if binding.kind is Kind.ASSIGN else None
-    for step in binding.path:
-        if not isinstance(value, syntax.Tuple | syntax.List) or step is None or step >= len(value.elements):
-            return None
-        value = value.elements[step].value
-    return value
 
 
 def accepts_tensors(definition: Definition, count: int) -> bool:
@@ -110,7 +101,7 @@ def filled_list(script: Script, append: syntax.Call, base: syntax.Name) -> tuple
         raise CannotEdit(f"`{base.value}` is not only a list that starts empty in this function")
     loop = loop_outside(script, append, bindings[0].node)
     for other in bindings[1:]:
-        if other.kind is not Kind.ASSIGN or script.source.order[other.node] <= script.source.last(loop):
+        if other.kind is not Kind.ASSIGN or not script.order.runs_before(loop, other.node):
             raise CannotEdit(f"`{base.value}` is also set on line {script.source.line(other.node)}")
     return bindings[0], loop
 
@@ -160,11 +151,14 @@ def check_alias(script: Script, read: syntax.Node, tensor: syntax.BaseExpression
         raise CannotEdit(f"the optimizer may change `{script.text(viewed)}` in place")
     source = script.source
     names = {name.value for name in source.inside(tensor, syntax.Name)}
+    scopes = ((name, script.names.scope(read).lookup(name)) for name in names)
+    bindings = (binding for name, scope in scopes if scope is not None for binding in scope.bindings[name])
+    rebound = [binding.node for binding in bindings if binding.kind is not Kind.AUGMENT]
     function = source.enclosing(read, *_SCOPES)
     block = function.body if isinstance(function, syntax.FunctionDef) else source.module
     for statement in source.inside(block, syntax.AugAssign):
         changed = names & {name.value for name in source.inside(statement.target, syntax.Name)}
-        if changed and source.order[statement] > source.order[read] and script.role(statement.target) is Role.TENSOR:
+        if changed and script.order.runs_again(read, statement, rebound) and script.role(statement.target) is Role.TENSOR:
             raise CannotEdit(f"`{script.text(statement)}` changes the tensor in place")
     for call in source.inside(block, syntax.Call):
         match call.func:

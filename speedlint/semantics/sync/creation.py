@@ -91,10 +91,10 @@ def _bound(script: Script, name: syntax.Name) -> syntax.BaseExpression | None:
     if bound.value is None or script.function(bound.node) is not script.function(name):
         return None
     others = [use for use in script.names.uses(name) if use is not bound.node and not source.contains(statement, use)]
-    if any(source.order[bound.node] < source.order[use] < source.order[name] for use in others):
+    if any(script.order.may_run_between(bound.node, use, name) for use in others):
         return None
     is_rebound = any(source.contains(statement, binding.node) for binding in _all(script, name))
-    later = any(source.order[use] > source.order[name] for use in others)
+    later = any(script.order.runs_again(name, use) for use in others)
     return bound.value if is_rebound or not later else None
 
 

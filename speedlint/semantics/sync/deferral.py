@@ -24,10 +24,10 @@ from speedlint.semantics.sync.accumulators import (
     is_fed_tensors,
     is_target,
     is_zero,
-    written,
 )
 from speedlint.semantics.sync.gradients import is_graphless
 from speedlint.semantics.terms import FREQUENT, Role
+from speedlint.semantics.unpacking import written
 
 _ARITHMETIC = (syntax.Add, syntax.Subtract, syntax.Multiply, syntax.Divide)
 _SEE_ALL = {("locals", False), ("vars", False), ("globals", False), ("eval", True), ("exec", True)}
@@ -266,7 +266,8 @@ class _Deferral:
         for use in self._uses(base):
             if is_target(self.source, use) or use is base or start not in self.script.names.reaching(use):
                 continue
-            if self.source.order[use] <= self.source.last(loop) or self._function(use) is not self._function(self.read):
+            same = self._function(use) is self._function(self.read)
+            if not same or not self.script.order.runs_before(loop, use):
                 raise CannotEdit(f"`{name}` is used within the loop, on line {self.source.line(use)}")
         torch, imports = self.script.spell("torch")
         line = f"{name} = {torch}.stack({name}).flatten().tolist() if {name} else []"

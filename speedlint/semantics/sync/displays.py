@@ -11,8 +11,9 @@ from speedlint.rule import Edit
 from speedlint.semantics.loops import Loop
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
-from speedlint.semantics.sync.accumulators import is_target, written
+from speedlint.semantics.sync.accumulators import is_target
 from speedlint.semantics.terms import FREQUENT, Role
+from speedlint.semantics.unpacking import written
 
 PERIOD = 50
 _PROGRESS = frozenset(
@@ -176,7 +177,7 @@ def _counter(script: Script, loop: Loop, display: syntax.Node) -> tuple[str, int
                 target=syntax.Name(value=name) as counter, operator=syntax.AddAssign(), value=syntax.Integer(value="1")
             ):
                 if script.role(counter) is Role.NUMBER and _counts_all(script, loop, augmented, name):
-                    has_counted = script.source.order[augmented] < script.source.order[display]
+                    has_counted = script.order.runs_before(augmented, display)
                     return name, _starts_at(script, counter) + has_counted
     return None
 

@@ -26,7 +26,7 @@ def copy_once(script: Script, copy: syntax.Call, tensor: syntax.BaseExpression) 
     for use in script.names.uses(base):
         if use is base or is_target(source, use) or start not in script.names.reaching(use):
             continue
-        if source.order[use] <= source.last(loop) or script.function(use) is not script.function(copy):
+        if script.function(use) is not script.function(copy) or not script.order.runs_before(loop, use):
             raise CannotEdit(f"`{base.value}` is used within the loop, on line {source.line(use)}")
         if not _is_length(script, use):
             changes += _join(script, use, is_array=is_array)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from speedlint.facts import syntax
-from speedlint.semantics import library
 from speedlint.semantics.dtypes import is_integral
+from speedlint.semantics.gradients import told
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
 
@@ -33,7 +33,7 @@ def _is_detached(tensor: syntax.BaseExpression) -> bool:
 
 
 def _is_made_without_grad(script: Script, tensor: syntax.BaseExpression) -> bool:
-    if any(mark in script.source.data for mark in _TURNS_ON) or not _has_grad_off(script, tensor):
+    if any(mark in script.source.data for mark in _TURNS_ON) or told(script, tensor) is not True:
         return False
     root = tensor
     while isinstance(root, syntax.Attribute | syntax.Subscript):
@@ -44,26 +44,6 @@ def _is_made_without_grad(script: Script, tensor: syntax.BaseExpression) -> bool
     return bool(bindings) and all(
         binding.kind is Kind.ASSIGN
         and isinstance(binding.value, syntax.Call | syntax.BinaryOperation)
-        and _has_grad_off(script, binding.value)
+        and told(script, binding.value) is True
         for binding in bindings
     )
-
-
-def _has_grad_off(script: Script, node: syntax.Node) -> bool:
-    """Whether the node's own function, or a block in it, is under ``no_grad``."""
-    for up in script.source.ancestors(node):
-        match up:
-            case syntax.With(items=items) if any(_is_off(script, item.item) for item in items):
-                return True
-            case syntax.FunctionDef(decorators=decorators):
-                return any(_is_off(script, each.decorator) for each in decorators)
-            case syntax.Lambda() | syntax.ClassDef():
-                return False
-    return False
-
-
-def _is_off(script: Script, expression: syntax.BaseExpression) -> bool:
-    func = expression.func if isinstance(expression, syntax.Call) else expression
-    name = script.name(func)
-    plain = not isinstance(expression, syntax.Call) or not expression.args
-    return plain and name in library.NO_GRADS and not name.endswith("set_grad_enabled")

@@ -1,0 +1,27 @@
+"""Values that are taken apart: what ``a, (b, c) = value`` gives each name, where the value is written out."""
+
+from __future__ import annotations
+
+from speedlint.facts import syntax
+from speedlint.semantics.names import Binding, Kind
+
+Path = tuple[int | None, ...]
+"""See ``Binding.path``."""
+
+
+def part(value: syntax.BaseExpression, path: Path) -> tuple[syntax.BaseExpression, Path]:
+    """The part that a path leads to, as far as tuples and lists are written out, and the rest of the path."""
+    while path and path[0] is not None and isinstance(value, (syntax.Tuple, syntax.List)):
+        before = value.elements[: path[0] + 1]
+        if len(before) <= path[0] or any(isinstance(each, syntax.StarredElement) for each in before):
+            break
+        value, path = before[-1].value, path[1:]
+    return value, path
+
+
+def written(binding: Binding) -> syntax.BaseExpression | None:
+    """What an assignment gives its name, seen through ``a, b = x, y``; None where that is not written out."""
+    if binding.kind is not Kind.ASSIGN or binding.value is None:
+        return None
+    value, rest = part(binding.value, binding.path)
+    return None if rest else value
