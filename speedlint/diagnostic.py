@@ -62,7 +62,11 @@ class Diagnostic:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was found in some files, and what kept speedlint from reading them."""
+    """What was found in some files, and what kept speedlint from reading them.
+
+    ``bounds`` says in a sentence each where speedlint stopped looking because there was too much.
+    """
 
     diagnostics: tuple[Diagnostic, ...] = ()
     problems: tuple[Problem, ...] = ()
+    bounds: tuple[str, ...] = ()

@@ -102,7 +102,7 @@ class Engine:
                         found.setdefault(diagnostic.key, diagnostic)
             except Exception as error:
                 problems.append(_fault(rule.code, path, error))
-        return Report(tuple(found[key] for key in sorted(found)), tuple(problems))
+        return Report(tuple(found[key] for key in sorted(found)), tuple(problems), self._program(path).bounds)
 
     def _program(self, path: Path) -> Program:
         folder = path.absolute().parent

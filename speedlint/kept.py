@@ -83,7 +83,7 @@ def _notes(held: Iterable[tuple[Any, ...]]) -> dict[Note, Hashable]:
 
 def _plain_report(report: Report) -> tuple[Any, ...]:
     problems = [(str(each.path), each.line, each.what) for each in report.problems]
-    return [_plain_diagnostic(each) for each in report.diagnostics], problems
+    return [_plain_diagnostic(each) for each in report.diagnostics], problems, list(report.bounds)
 
 
 def _plain_diagnostic(found: Diagnostic) -> tuple[Any, ...]:
@@ -98,10 +98,9 @@ def _plain_diagnostic(found: Diagnostic) -> tuple[Any, ...]:
 
 
 def _report(held: tuple[Any, ...]) -> Report:
-    diagnostics, problems = held
-    return Report(
-        tuple(map(_diagnostic, diagnostics)), tuple(Problem(Path(path), line, what) for path, line, what in problems)
-    )
+    diagnostics, problems, bounds = held
+    told = (Problem(Path(path), line, what) for path, line, what in problems)
+    return Report(tuple(map(_diagnostic, diagnostics)), tuple(told), tuple(bounds))
 
 
 def _diagnostic(held: tuple[Any, ...]) -> Diagnostic:

@@ -78,7 +78,8 @@ def merge(reports: Iterable[Report]) -> Report:
     every = list(reports)
     found = {(str(each.path.absolute()), *each.key): each for report in every for each in report.diagnostics}
     problems = {problem: None for report in every for problem in report.problems}
-    return Report(tuple(found[key] for key in sorted(found)), tuple(problems))
+    bounds = dict.fromkeys(bound for report in every for bound in report.bounds)
+    return Report(tuple(found[key] for key in sorted(found)), tuple(problems), tuple(bounds))
 
 
 def _workers(settings: Settings, files: Sequence[Path], kept_in: Path | None) -> ProcessPoolExecutor:

@@ -11,7 +11,7 @@ import click
 from speedlint import files, run
 from speedlint.cli.options import prepare, shared
 from speedlint.output import json, text
-from speedlint.output.problems import report_problems
+from speedlint.output.problems import report_bounds, report_problems
 from speedlint.output.progress import tracked
 from speedlint.output.terminal import coloured
 from speedlint.rule import Level
@@ -40,4 +40,5 @@ def check(ctx: click.Context, /, paths: tuple[Path, ...], style: str, notes: boo
         for block in text.render(shown, hidden, len(found.paths), registry, settings.risk):
             click.echo(block, color=coloured(sys.stdout))
         report_problems(problems)
+    report_bounds(report.bounds)
     ctx.exit(2 if problems else 1 if shown else 0)

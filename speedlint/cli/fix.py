@@ -13,7 +13,7 @@ import click
 from speedlint import config, files, run
 from speedlint.cli.options import prepare, shared
 from speedlint.errors import UserError
-from speedlint.output.problems import report_problems
+from speedlint.output.problems import report_bounds, report_problems
 from speedlint.output.progress import tracked
 from speedlint.output.terminal import coloured
 from speedlint.output.text import count
@@ -67,6 +67,7 @@ def fix(
     if left:
         click.echo(f"{count(left, 'finding')} not fixed at this risk; `speedlint check` says what to do.")
     report_problems(problems)
+    report_bounds(report.bounds)
     ctx.exit(2 if problems else 1 if staged.outcomes and not apply else 0)
 
 

@@ -17,3 +17,9 @@ def report_problems(problems: Iterable[Problem]) -> None:
         place = shown(problem.path) + (f":{problem.line}" if problem.line else "")
         label = click.style("error:", fg="red", bold=True)
         click.echo(f"{label} {visible(f'{place}: {problem.what}')}", err=True, color=coloured(sys.stderr))
+
+
+def report_bounds(bounds: Iterable[str]) -> None:
+    """Prints to standard error what was not looked at since there was too much."""
+    for bound in bounds:
+        click.echo(f"note: {visible(bound)}", err=True)

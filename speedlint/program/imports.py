@@ -66,6 +66,8 @@ class Imports:
         self._modules: dict[tuple[str, str, str], str | None] = {}
         self._folders: dict[str, list[str]] = {}
         self._targets_of: dict[str, list[str]] = {}
+        self.bounds: dict[str, None] = {}
+        """What was not looked at since there was too much, in a sentence each."""
 
     def _path(self, path: str) -> Path:
         found = self._paths.get(path)
@@ -199,9 +201,16 @@ class Imports:
         import, through others too."""
         key = str(path)
         if key not in self._around:
-            upward = _spread([key], self._importers)
-            self._around[key] = tuple(self._path(each) for each in _spread(upward, self._imported)[1:])
+            found = _spread(_spread([key], self._importers), self._imported)
+            if len(found) >= _MOST_AROUND:
+                self._bound(
+                    f"of a program with more than {_MOST_AROUND} files those that are farthest were not looked at", key
+                )
+            self._around[key] = tuple(self._path(each) for each in found[1:])
         return self._around[key]
+
+    def _bound(self, what: str, path: str) -> None:
+        self.bounds[f"{self._root(path)}: {what}"] = None
 
     def are_always_together(self, path: Path, other: Path) -> bool:
         """Whether each program that a file is part of reaches another file."""
@@ -235,6 +244,8 @@ class Imports:
             stems = {file.rpartition(os.sep)[2][:-3] for file in listing.files}
             stems.update(folder.rpartition(os.sep)[2] for folder in listing.folders)
             found = self._projects[root] = _Project(root, listing, frozenset(stems))
+            if not listing.is_whole:
+                self._bound("has so many Python files that none was looked at beside those asked for", path)
         return found
 
 

@@ -127,6 +127,11 @@ class Program:
 
     # Around a script
 
+    @property
+    def bounds(self) -> tuple[str, ...]:
+        """What was not looked at so far since there was too much, in a sentence each."""
+        return tuple(self._imports.bounds)
+
     def root(self, path: Path) -> Path:
         """The folder of the project that a file belongs to."""
         return self._imports.root(absolute(path))

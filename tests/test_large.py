@@ -1,0 +1,83 @@
+"""Much input: long files, many files, many importers, long cycles of imports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.conftest import Project
+
+STEP = """
+import torch
+from shared import log
+
+model = torch.nn.Linear(4, 1).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(99):
+    loss = model(torch.randn(2, 4, device="cuda")).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    print(loss.item())
+"""
+
+
+def configured(project: Project) -> None:
+    """The rules of speedlint instead of the toys."""
+    (project.root / "speedlint.toml").write_text("select = ['SPD303', 'SPD301']\n")
+
+
+def test_a_file_of_200_000_lines_is_read(project: Project) -> None:
+    configured(project)
+    project.write("shared.py", "def log(x):\n    return x\n")
+    project.write("train.py", "x = 1\n" * 200_000 + STEP)
+    found = project.findings("train.py")
+    assert [(each["code"], each["line"] - 200_000) for each in found] == [
+        ("SPD301", STEP[: STEP.index("print")].count("\n") + 1)
+    ]
+
+
+def test_a_cycle_of_300_modules_is_followed_to_its_end(project: Project) -> None:
+    configured(project)
+    for number in range(300):
+        project.write(
+            f"m{number}.py", f"from m{(number + 1) % 300} import last\nfrom m{number - 1 if number else 299} import *\n"
+        )
+    project.write("m299.py", "import m0\n\n\ndef last(loss):\n    return loss.item()\n")
+    project.write(
+        "train.py", STEP.replace("from shared import log", "from m0 import last").replace("loss.item()", "last(loss)")
+    )
+    assert not project.run("check", "train.py").exception
+
+
+def test_a_bound_is_said_once(project: Project) -> None:
+    configured(project)
+    for number in range(450):
+        project.write(f"m{number}.py", f"import m{number + 1}\n")
+    project.write("a.py", "import m0\n" + STEP)
+    project.write("b.py", "import m0\n" + STEP)
+    result = project.run("check", "a.py", "b.py")
+    assert result.stderr.count("the farthest were not looked at") == 1
+    assert result.exit_code == 1
+
+
+def test_nothing_is_said_of_a_program_that_was_read_whole(project: Project) -> None:
+    configured(project)
+    project.write("shared.py", "")
+    project.write("train.py", STEP)
+    assert "not looked at" not in project.run("check", "train.py").stderr
+
+
+def written(folder: Path, count: int) -> None:
+    """Scripts that all import one module."""
+    for number in range(count):
+        (folder / f"script{number}.py").write_text(STEP)
+
+
+def test_a_module_that_60_files_import_is_told_who_calls_it(project: Project) -> None:
+    configured(project)
+    written(project.root, 60)
+    project.write("shared.py", "def log(loss):\n    return loss.item()\n")
+    for number in range(60):
+        path = project.root / f"script{number}.py"
+        path.write_text(path.read_text().replace("print(loss.item())", "log(loss)"))
+    assert [each["code"] for each in project.findings("shared.py")] == ["SPD301"]
