@@ -10,6 +10,7 @@ import ast
 import bisect
 import itertools
 import re
+import sys
 import tokenize
 import warnings
 from collections.abc import Iterator, Sequence
@@ -419,7 +420,8 @@ def _syntax_problem(text: str, error: SyntaxError) -> tuple[int, str]:
     line = max(1, error.lineno or 1)
     if _PYTHON_2.search(text):
         return line, "syntax error (Python 2?); port it to Python 3 or exclude it"
-    return line, f"syntax error ({error.msg}); correct or exclude it"
+    own = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
+    return line, f"syntax error for {own} ({error.msg}); correct or exclude it, or use the Python that it is written for"
 
 
 def is_none(node: syntax.Node | None) -> bool:

@@ -197,8 +197,8 @@ def test_every_layout_can_be_measured(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        (b"x = (\n\ny = 1\n", "train.py:1: syntax error ("),
-        (b"x = 1\nif x:\ny\n", "train.py:3: syntax error ("),
+        (b"x = (\n\ny = 1\n", "train.py:1: syntax error for Python"),
+        (b"x = 1\nif x:\ny\n", "train.py:3: syntax error for Python"),
         (b"x = 1\nprint 'hello'\n", "train.py:2: syntax error (Python 2?); port it to Python 3 or exclude it"),
         (b"x = 1\ny = '\xe9'\n", "train.py:2: is not valid utf-8; declare the file's encoding or save it as UTF-8"),
         (b"x = 1\n\0", "train.py:2: holds NUL bytes, so it is not Python source; exclude it"),
