@@ -114,13 +114,20 @@ def ask(path: Path, number: int, column: int | None, settings: Settings) -> Line
 
 def _expressions(script: Script, number: int) -> list[syntax.Node]:
     """The expressions that begin on a line, or else the innermost one that goes through it, in source order."""
-    begun = [node for node in _nodes(script) if script.source.line(node) == number and _is_value(script, node)]
-    return begun or [node for node in _nodes(script) if _is_around(script, node, number) and _is_value(script, node)][-1:]
+    nodes: list[syntax.Node] = [
+        node for node in _around(script, number) if isinstance(node, (syntax.BaseExpression, syntax.Param))
+    ]
+    begun = [node for node in nodes if script.source.line(node) == number and _is_value(script, node)]
+    return begun or [node for node in nodes if _goes_through(script, node, number) and _is_value(script, node)][-1:]
 
 
-def _nodes(script: Script) -> Iterator[syntax.Node]:
-    kinds = (syntax.BaseExpression, syntax.Param)
-    return (node for node in _every(script) if isinstance(node, kinds))
+def _around(script: Script, number: int) -> Iterator[syntax.Node]:
+    """The nodes of the file's statement that a line is part of, in source order."""
+    source = script.source
+    ends = (each for each in source.module.body if source.position(source.span(each).end)[0] >= number)
+    statement = next(ends, None)
+    if statement is not None:
+        yield from map(source.tree.node, range(statement.row, source.last(statement) + 1))
 
 
 def _is_value(script: Script, node: syntax.Node) -> bool:
@@ -140,7 +147,7 @@ def _is_value(script: Script, node: syntax.Node) -> bool:
     return script.source.enclosing(node, syntax.Annotation) is None
 
 
-def _is_around(script: Script, node: syntax.Node, number: int) -> bool:
+def _goes_through(script: Script, node: syntax.Node, number: int) -> bool:
     start, end = (script.source.position(offset)[0] for offset in script.source.span(node))
     return start < number <= end
 
@@ -153,14 +160,8 @@ def _covers(script: Script, node: syntax.Node, line: int, column: int) -> bool:
 def _statement(script: Script, number: int) -> syntax.Node | None:
     """The last statement that begins on a line, such as a ``break``."""
     kinds = (syntax.BaseStatement, syntax.BaseSmallStatement)
-    found = [each for each in _every(script) if isinstance(each, kinds) and script.source.line(each) == number]
+    found = [each for each in _around(script, number) if isinstance(each, kinds) and script.source.line(each) == number]
     return found[-1] if found else None
-
-
-def _every(script: Script) -> Iterator[syntax.Node]:
-    """All nodes of the file, in source order."""
-    tree = script.source.tree
-    return map(tree.node, range(len(tree.rows.kind)))
 
 
 # What is known of one

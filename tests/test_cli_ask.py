@@ -152,6 +152,12 @@ def test_a_line_within_an_expression(project: Project) -> None:
     assert [each["text"] for each in _asked(project, "a.py:2")["expressions"]] == ['"""\nsecond\n"""']
 
 
+@pytest.mark.parametrize(("line", "text"), [(1, "torch.no_grad()"), (2, "x"), (3, "x"), (5, "(\n    1 +\n    2)")])
+def test_where_statements_begin(project: Project, line: int, text: str) -> None:
+    project.write("a.py", "@torch.no_grad()\ndef f(x):\n    return x\n\ny = (\n    1 +\n    2)\n")
+    assert text in [each["text"] for each in _asked(project, f"a.py:{line}")["expressions"]]
+
+
 def test_a_column_asks_for_what_stands_around_it(training: Project) -> None:
     found = [each["text"] for each in _asked(training, "train.py:9:22")["expressions"]]
     assert found == ["total(model(images.cuda()), labels)", "model(images.cuda())", "model"]
