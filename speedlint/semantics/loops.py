@@ -62,6 +62,9 @@ class Loops:
 
     def frequency(self, node: syntax.Node) -> Frequency:
         """How often the node runs, at most."""
+        return self.script.program.flow.ask(("runs", node), lambda: self._frequency(node), Frequency.ONCE)
+
+    def _frequency(self, node: syntax.Node) -> Frequency:
         limit, counted = Frequency.STEP, False
         child = node
         for up in self.script.source.ancestors(node):

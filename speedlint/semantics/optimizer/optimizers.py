@@ -344,8 +344,7 @@ def _moves_if_cuda(script: Script, module: syntax.BaseExpression, move: syntax.C
         return False
     if _visible(script, move, (script, move)).where is not Where.ON_GPU:
         return False
-    tests = list(script.roles.origins(branch.test))
-    return bool(tests) and all(place.is_call_to(test, "torch.cuda.is_available") for place, test in tests)
+    return script.loops.guards.asks_for_gpu(branch.test) is True
 
 
 def _is_self(node: syntax.Node) -> bool:
