@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from speedlint.facts import syntax
 from speedlint.semantics.names import Kind
 from speedlint.semantics.terms import Constant, Frequency, Role
+from speedlint.semantics.values import option_of
 from speedlint.source import is_none, last_statement
 
 if TYPE_CHECKING:
@@ -127,15 +128,7 @@ class Guards:
         known = self.script.constant(expression)
         if known is None or known.entry is not None:
             return None
-        option = (
-            known.node if isinstance(known.node, syntax.Call) else known.script.source.enclosing(known.node, syntax.Call)
-        )
-        is_option = (
-            isinstance(option, syntax.Call)
-            and isinstance(option.func, syntax.Attribute)
-            and option.func.attr.value in ("add_argument", "option", "set_defaults")
-        )
-        return None if is_option else known
+        return None if option_of(known.script, known.node) is not None else known
 
     def _asks_for_training(self, test: syntax.BaseExpression) -> bool | None:
         """Whether a condition is ``self.training`` of a module, True, or its negation, False; None for any other."""
