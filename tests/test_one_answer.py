@@ -9,6 +9,7 @@ import pytest
 
 from speedlint.facts import syntax
 from speedlint.semantics.entry import is_entry
+from speedlint.semantics.evaluation import is_evaluation
 from speedlint.semantics.gradients import gradients_off
 from speedlint.semantics.model.networks import is_loss
 from speedlint.semantics.program import Program
@@ -91,6 +92,22 @@ def test_a_part_of_a_tuple(text: str, expected: str | None, tmp_path: Path) -> N
     script = _script(tmp_path, text)
     found = written(script.names.module.bindings["c"][0])
     assert (script.text(found) if found is not None else None) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("net.eval()\nmodel()", True),
+        ("net.eval()\nnet.train()\nmodel()", False),
+        ("model()\nnet.eval()", False),
+        ("if flag:\n    net.eval()\nelse:\n    model()", False),
+        ("def f():\n    net.eval()\nmodel()", False),
+        ("for x in y:\n    model()\n    net.eval()", False),
+    ],
+)
+def test_evaluation_mode_before(text: str, expected: bool, tmp_path: Path) -> None:
+    script = _script(tmp_path, f"from torch import nn\nnet = nn.Linear(2, 2)\n{text}")
+    assert is_evaluation(script, _call(script, "model")) is expected
 
 
 LOSSES = """

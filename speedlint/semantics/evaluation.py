@@ -127,10 +127,9 @@ def is_evaluation(script: Script, node: syntax.Node) -> bool:
     function = script.function(node)
     if function is not None and _EVALUATES.search(function.name.value):
         return True
-    block = function.body if function is not None else script.source.module
     latest = None
     for call in script.method_calls("eval", "train"):
-        before = script.source.contains(block, call) and script.order.may_run_before(call, node)
+        before = script.function(call) is function and script.order.may_run_before(call, node)
         assert isinstance(call.func, syntax.Attribute)
         if before and script.role(call.func.value) in (Role.MODULE, Role.UNKNOWN):
             latest = call
