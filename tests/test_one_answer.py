@@ -9,7 +9,9 @@ import pytest
 
 from speedlint.facts import syntax
 from speedlint.semantics.entry import is_entry
+from speedlint.semantics.evaluation import is_evaluation
 from speedlint.semantics.gradients import gradients_off
+from speedlint.semantics.model.networks import is_loss
 from speedlint.semantics.program import Program
 from speedlint.semantics.script import Options, Script
 from speedlint.semantics.unpacking import written
@@ -90,3 +92,78 @@ def test_a_part_of_a_tuple(text: str, expected: str | None, tmp_path: Path) -> N
     script = _script(tmp_path, text)
     found = written(script.names.module.bindings["c"][0])
     assert (script.text(found) if found is not None else None) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("net.eval()\nmodel()", True),
+        ("net.eval()\nnet.train()\nmodel()", False),
+        ("model()\nnet.eval()", False),
+        ("if flag:\n    net.eval()\nelse:\n    model()", False),
+        ("def f():\n    net.eval()\nmodel()", False),
+        ("for x in y:\n    model()\n    net.eval()", False),
+    ],
+)
+def test_evaluation_mode_before(text: str, expected: bool, tmp_path: Path) -> None:
+    script = _script(tmp_path, f"from torch import nn\nnet = nn.Linear(2, 2)\n{text}")
+    assert is_evaluation(script, _call(script, "model")) is expected
+
+
+LOSSES = """
+import torch
+from torch import nn
+from elsewhere import DiceLoss, Backbone
+
+class Weighted(nn.Module):
+    def forward(self, x, y):
+        return (x - y).abs().mean()
+
+class PerceptualLoss(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.features = nn.Conv2d(3, 64, 3)
+
+    def forward(self, x, y):
+        return (self.features(x) - self.features(y)).square().mean()
+
+made = {made}
+made(x, y)
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        ("nn.CrossEntropyLoss()", True),
+        ("Weighted()", True),
+        ("PerceptualLoss()", False),
+        ("nn.Linear(2, 2)", False),
+        ("nn.GRUCell(2, 2)", False),
+        ("nn.Embedding(2, 2)", False),
+        ("nn.DataParallel(nn.MSELoss())", True),
+    ],
+)
+def test_a_loss_is_a_module_without_layers(made: str, expected: bool, tmp_path: Path) -> None:
+    script = _script(tmp_path, LOSSES.replace("{made}", made))
+    assert is_loss(script, _call(script, "made")) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("if torch.cuda.is_available():\n    model()", False),
+        ("if torch.cuda.is_available():\n    pass\nelse:\n    model()", True),
+        ("if not torch.cuda.is_available():\n    model()", True),
+        ("if not torch.accelerator.is_available():\n    model()", True),
+        ("if torch.cuda.is_available():\n    pass\nelif flag:\n    model()", True),
+        ("found = torch.cuda.is_available()\nif found:\n    pass\nelse:\n    model()", True),
+        ("out = pool() if torch.cuda.is_available() else model()", True),
+        ("if flag:\n    pass\nelse:\n    model()", False),
+        ("if torch.cuda.is_available() and flag:\n    pass\nelse:\n    model()", False),
+        ("if not torch.cuda.is_available():\n    def f():\n        model()", True),
+    ],
+)
+def test_only_where_there_is_no_gpu(text: str, expected: bool, tmp_path: Path) -> None:
+    script = _script(tmp_path, f"import torch\n{text}")
+    assert script.loops.guards.is_without_gpu(_call(script, "model")) is expected

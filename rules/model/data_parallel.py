@@ -44,14 +44,13 @@ from collections.abc import Iterator
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Rule
 from speedlint.semantics import evaluation
-from speedlint.semantics.backend import cudnn
 from speedlint.semantics.script import Script
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if not call.args or not script.is_call_to(call, "torch.nn.DataParallel"):
         return
-    if cudnn.is_without_gpu(script, call) or evaluation.is_test(script) or not evaluation.trains(script):
+    if script.loops.guards.is_without_gpu(call) or evaluation.is_test(script) or not evaluation.trains(script):
         return
     yield Finding(
         call,

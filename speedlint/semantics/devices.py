@@ -55,7 +55,7 @@ def is_chosen_by_cuda(script: Script, value: syntax.BaseExpression) -> bool:
     match value:
         case syntax.IfExp(body=body, test=test, orelse=orelse):
             chosen = script.roles.calls.device_of(body) is Place.GPU and script.roles.calls.device_of(orelse) is Place.HOST
-            return chosen and script.is_call_to(test, "torch.cuda.is_available")
+            return chosen and script.loops.guards.asks_for_gpu(test) is True
     return False
 
 

@@ -9,8 +9,8 @@ from speedlint.facts import syntax
 from speedlint.semantics import library, passes
 from speedlint.semantics.entry import is_entry
 from speedlint.semantics.loops import Does
+from speedlint.semantics.model.networks import is_loss
 from speedlint.semantics.terms import Definition, Frequency, Role
-from speedlint.semantics.training import roots
 
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
@@ -33,7 +33,6 @@ _GRADIENT_CALLS = ("torch.autograd.grad", "torch.enable_grad", "torch.func.grad"
 _EVALUATES = re.compile(
     r"eval|valid|(?:^|_)val(?:_|$)|(?:^|_)test(?:_|$)|predict|infer|accuracy|score|metric", re.IGNORECASE
 )
-_LOSS = re.compile(r"loss|criterion", re.IGNORECASE)
 _DEPTH = 5
 _TRAINING = Does.BACKWARD | Does.OPTIMIZER_STEP | Does.TRAINS
 
@@ -114,7 +113,7 @@ def forward_of_pass(script: Script, loop: syntax.For) -> syntax.Call | None:
 
 def is_network(script: Script, call: syntax.Call) -> bool:
     """Whether a call runs a module that is no loss."""
-    return script.role(call.func) is Role.MODULE and not _is_loss(script, call)
+    return script.role(call.func) is Role.MODULE and not is_loss(script, call)
 
 
 def is_in_pass(script: Script, node: syntax.Node) -> bool:
@@ -123,26 +122,14 @@ def is_in_pass(script: Script, node: syntax.Node) -> bool:
     return loop is not None and script.loops.kind(loop) is Frequency.EVAL_STEP
 
 
-def _is_loss(script: Script, call: syntax.Call) -> bool:
-    """Whether what is called is, or may be, a loss: by the name of its class or of the library's."""
-    defined = script.value(call.func).definition
-    if defined is not None and _LOSS.search(defined.name):
-        return True
-    for one, node in roots(script, call.func):
-        if isinstance(node, syntax.Call) and _LOSS.search((one.name(node.func) or one.text(node.func)).rpartition(".")[2]):
-            return True
-    return False
-
-
 def is_evaluation(script: Script, node: syntax.Node) -> bool:
     """Whether code is meant to evaluate: its function is named so, or a module is in evaluation mode there."""
     function = script.function(node)
     if function is not None and _EVALUATES.search(function.name.value):
         return True
-    block = function.body if function is not None else script.source.module
     latest = None
     for call in script.method_calls("eval", "train"):
-        before = script.source.contains(block, call) and script.order.may_run_before(call, node)
+        before = script.function(call) is function and script.order.may_run_before(call, node)
         assert isinstance(call.func, syntax.Attribute)
         if before and script.role(call.func.value) in (Role.MODULE, Role.UNKNOWN):
             latest = call

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from speedlint.facts import syntax
 from speedlint.semantics.names import Kind
 from speedlint.semantics.terms import Constant, Frequency, Role
+from speedlint.semantics.values import option_of
 from speedlint.source import is_none, last_statement
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 _NOT_FINITE = frozenset({"torch.isnan", "math.isnan", "numpy.isnan", "torch.isinf", "math.isinf"})
 _FINITE = frozenset({"torch.isfinite", "math.isfinite", "numpy.isfinite"})
 _EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit"})
+_ASK_FOR_GPU = ("torch.cuda.is_available", "torch.accelerator.is_available")
 _CLOCKS = frozenset({"time.time", "time.monotonic", "time.perf_counter"})
 
 
@@ -126,15 +128,7 @@ class Guards:
         known = self.script.constant(expression)
         if known is None or known.entry is not None:
             return None
-        option = (
-            known.node if isinstance(known.node, syntax.Call) else known.script.source.enclosing(known.node, syntax.Call)
-        )
-        is_option = (
-            isinstance(option, syntax.Call)
-            and isinstance(option.func, syntax.Attribute)
-            and option.func.attr.value in ("add_argument", "option", "set_defaults")
-        )
-        return None if is_option else known
+        return None if option_of(known.script, known.node) is not None else known
 
     def _asks_for_training(self, test: syntax.BaseExpression) -> bool | None:
         """Whether a condition is ``self.training`` of a module, True, or its negation, False; None for any other."""
@@ -177,12 +171,23 @@ class Guards:
         return None
 
     def is_without_gpu(self, node: syntax.Node) -> bool:
-        """Whether a line runs only where there is no GPU: in the ``else`` of ``if torch.cuda.is_available()``."""
-        for up in self.script.source.ancestors(node):
-            branch = self.script.source.parents[up] if isinstance(up, syntax.Else) else None
-            if isinstance(branch, syntax.If) and self._asks_for_gpu(branch.test):
-                return True
-        return False
+        """Whether a line runs only where there is no GPU: where ``torch.cuda.is_available()`` does not hold."""
+        for branch in self.script.order.under(node):
+            condition = self.script.source.parents[branch]
+            if isinstance(condition, (syntax.If, syntax.IfExp)):
+                is_met = branch is condition.body
+                if self.asks_for_gpu(condition.test) is (not is_met):
+                    return True
+        function = self.script.function(node)
+        return function is not None and self.is_without_gpu(function)
+
+    def asks_for_gpu(self, test: syntax.BaseExpression) -> bool | None:
+        """Whether a condition holds just where there is a GPU, True, or just where there is none, False; None for others."""
+        if isinstance(test, syntax.UnaryOperation) and isinstance(test.operator, syntax.Not):
+            asked = self.asks_for_gpu(test.expression)
+            return None if asked is None else not asked
+        asked_of = list(self.script.roles.origins(test))
+        return True if asked_of and all(script.is_call_to(value, *_ASK_FOR_GPU) for script, value in asked_of) else None
 
     def runs_on_gpu(self, node: syntax.Node) -> bool:
         """Whether a line surely runs once its function does, where there is a GPU: no other condition and no loop is around
@@ -206,10 +211,7 @@ class Guards:
         match test:
             case syntax.BooleanOperation(left=left, operator=syntax.And(), right=right):
                 return self._finds_gpu(script, left) or self._finds_gpu(script, right)
-        return script.is_call_to(test, "torch.cuda.is_available", "torch.accelerator.is_available")
-
-    def _asks_for_gpu(self, test: syntax.BaseExpression) -> bool:
-        return any(script.is_call_to(value, "torch.cuda.is_available") for script, value in self.script.roles.origins(test))
+        return script.is_call_to(test, *_ASK_FOR_GPU)
 
     def _is_last(self, turn: syntax.BaseExpression, length: syntax.BaseExpression) -> bool:
         """Whether a loop's variable is compared with ``len(loader)`` or ``len(loader) - 1``."""

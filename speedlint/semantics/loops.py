@@ -62,6 +62,9 @@ class Loops:
 
     def frequency(self, node: syntax.Node) -> Frequency:
         """How often the node runs, at most."""
+        return self.script.program.flow.ask(("runs", node), lambda: self._frequency(node), Frequency.ONCE)
+
+    def _frequency(self, node: syntax.Node) -> Frequency:
         limit, counted = Frequency.STEP, False
         child = node
         for up in self.script.source.ancestors(node):
@@ -235,11 +238,10 @@ class Loops:
 
     def _is_after_eval(self, loop: Loop) -> bool:
         function = self.script.function(loop)
-        block = function.body if function is not None else self.script.source.module
         return any(
             self.script.order.may_run_before(call, loop) and passes.sets_eval_mode(self.script, call)
             for call in self.script.method_calls("eval", "train")
-            if self.script.source.contains(block, call)
+            if self.script.function(call) is function
         )
 
     def does(self, block: syntax.Node) -> Does:

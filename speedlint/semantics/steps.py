@@ -9,7 +9,7 @@ from functools import reduce
 from speedlint.facts import syntax
 from speedlint.semantics.gradients import told
 from speedlint.semantics.loops import Does
-from speedlint.semantics.model.networks import Network, code_network, is_small, network, root_network
+from speedlint.semantics.model.networks import Network, code_network, is_loss, is_small, root_network
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Definition, Frequency, Role
@@ -98,7 +98,7 @@ def _step(script: Script, backward: syntax.Call) -> Step | None:
     origin = _Origin(script, backward)
     origin.follow(loss)
     forwards = sorted((call for call in origin.calls if _is_forward(script, call)), key=script.source.order.__getitem__)
-    outputs = [call for call in forwards if not is_criterion(script, call) and told(script, call) is not True]
+    outputs = [call for call in forwards if not is_loss(script, call) and told(script, call) is not True]
     if not outputs:
         return None
     first = _first_to_run(script, outputs)
@@ -242,7 +242,7 @@ def runs_module(function: Definition) -> bool:
 def runs_network(script: Script, call: syntax.Call) -> bool:
     """Whether a call is one of a module that is no loss, or of a first-party function that runs one."""
     if script.role(call.func) is Role.MODULE:
-        return not is_criterion(script, call)
+        return not is_loss(script, call)
     callee = script.callee(call)
     return (
         callee is not None
@@ -250,15 +250,6 @@ def runs_network(script: Script, call: syntax.Call) -> bool:
         and callee.name != "__init__"
         and runs_module(callee)
     )
-
-
-def is_criterion(script: Script, call: syntax.Call) -> bool:
-    """Whether a call is one of a loss: a module without layers, or a function that runs none."""
-    if script.role(call.func) is not Role.MODULE:
-        return False
-    made_of = network(script, call.func)
-    has_layers = made_of.convolutions or made_of.attention or made_of.recurrent or made_of.products or made_of.linears
-    return made_of.is_known and not has_layers
 
 
 def step_network(step: Step) -> Network:

@@ -192,9 +192,7 @@ def _modules_within(script: Script, expression: syntax.BaseExpression, depth: in
     if isinstance(expression, (syntax.Name, syntax.Attribute)) and script.role(expression) is Role.MODULE:
         yield expression
         return
-    for call in script.source.inside(expression, syntax.Call):
-        if isinstance(call.func, syntax.Attribute) and call.func.attr.value in ("parameters", "named_parameters"):
-            yield call.func.value
+    yield from parameters_within(script, expression)
     if depth > 4:
         return
     for name in script.source.inside(expression, syntax.Name):
@@ -202,6 +200,21 @@ def _modules_within(script: Script, expression: syntax.BaseExpression, depth: in
             if binding.value is not None:
                 yield from _modules_within(script, binding.value, depth + 1)
         yield from _modules_added(script, name, depth)
+
+
+def parameters_within(script: Script, node: syntax.Node) -> Iterator[syntax.BaseExpression]:
+    """The modules whose ``parameters()`` or ``named_parameters()`` are called within a node."""
+    for call in script.source.inside(node, syntax.Call):
+        if isinstance(call.func, syntax.Attribute) and call.func.attr.value in ("parameters", "named_parameters"):
+            yield call.func.value
+
+
+def goes_over_parameters(script: Script, loop: syntax.For) -> bool:
+    """Whether a loop goes over the parameters of a module, or of an optimizer's group."""
+    if any(string.evaluated_value == "params" for string in script.source.inside(loop.iter, syntax.SimpleString)):
+        return True
+    called = (call.func for call in script.source.inside(loop.iter, syntax.Call))
+    return any(isinstance(func, syntax.Attribute) and func.attr.value.endswith("parameters") for func in called)
 
 
 def _values_of(script: Script, name: syntax.Name) -> list[Binding]:
@@ -227,12 +240,7 @@ def _modules_added(script: Script, name: syntax.Name, depth: int) -> Iterator[sy
             and attribute.attr.value in ("append", "extend")
         ):
             for arg in call.args:
-                for inner in script.source.inside(arg, syntax.Call):
-                    if isinstance(inner.func, syntax.Attribute) and inner.func.attr.value in (
-                        "parameters",
-                        "named_parameters",
-                    ):
-                        yield inner.func.value
+                yield from parameters_within(script, arg)
 
 
 def _set_to_train(script: Script) -> list[Root]:

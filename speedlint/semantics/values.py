@@ -23,6 +23,7 @@ _NAMED = {"True": True, "False": False, "None": None}
 _COPIES = ("dataclasses.replace", "copy.copy", "copy.deepcopy")
 _MOST_ON_THE_WAY = 100
 """Expressions through which a configuration object is followed."""
+_DECLARE = ("add_argument", "option", "set_defaults")
 PARSERS = ("parse_args", "parse_known_args", "parse_intermixed_args")
 
 
@@ -462,3 +463,10 @@ def returned(definition: Definition) -> Iterator[syntax.BaseExpression]:
     for node in source.inside(definition.node, syntax.Return):
         if node.value is not None and source.enclosing(node, syntax.FunctionDef, syntax.Lambda) is definition.node:
             yield node.value
+
+
+def option_of(script: Script, node: syntax.Node) -> syntax.Call | None:
+    """The call that declares an option of the command line, or sets its default, that a node is or stands in."""
+    call = node if isinstance(node, syntax.Call) else script.source.enclosing(node, syntax.Call)
+    declares = isinstance(call, syntax.Call) and isinstance(call.func, syntax.Attribute) and call.func.attr.value in _DECLARE
+    return call if isinstance(call, syntax.Call) and declares else None

@@ -110,11 +110,6 @@ def _is_named(name: str) -> bool:
     return any(word in name.lower() for word in _REPRODUCIBLE)
 
 
-def is_without_gpu(script: Script, node: syntax.Node) -> bool:
-    """Whether a line runs only where there is no GPU: in the ``else`` of ``if torch.cuda.is_available()``."""
-    return script.loops.guards.is_without_gpu(node)
-
-
 def is_settled(script: Script) -> bool:
     """Whether the program asks for determinism in every run, or leaves it to an option: then speed is not wanted first."""
     return any(

@@ -6,6 +6,7 @@ name. What is out of sight is said to be: ``Network.is_known``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
@@ -13,8 +14,9 @@ from functools import reduce
 from speedlint.facts import syntax
 from speedlint.semantics import library
 from speedlint.semantics.script import Script
-from speedlint.semantics.terms import Constant, Definition
+from speedlint.semantics.terms import Constant, Definition, Role
 
+_LOSS = re.compile(r"loss|criterion", re.IGNORECASE)
 _CONVOLUTIONS = tuple(f"torch.nn.{name}" for name in ("Conv", "LazyConv", "functional.conv"))
 _ATTENTION = (
     "torch.nn.MultiheadAttention",
@@ -167,6 +169,24 @@ def _is_loaded(script: Script, node: syntax.Node) -> bool:
         case syntax.Subscript(slice=[syntax.SubscriptElement(slice=syntax.Index(value=syntax.SimpleString()))]):
             return True
     return script.is_call_to(node, "torch.load")
+
+
+def is_loss(script: Script, call: syntax.Call) -> bool:
+    """Whether a call is one of a loss: torch's own, or a module without layers; out of sight, one of a class named so."""
+    from speedlint.semantics.training import roots
+
+    if script.role(call.func) is not Role.MODULE:
+        return False
+    made_of = network(script, call.func)
+    names = [
+        place.name(node.func) or place.text(node.func)
+        for place, node in roots(script, call.func)
+        if isinstance(node, syntax.Call)
+    ]
+    if made_of.is_known and not any(name.startswith("torch.nn.") for name in names):
+        return not (made_of.convolutions or made_of.attention or made_of.recurrent or made_of.products or made_of.linears)
+    defined = script.value(call.func).definition
+    return any(_LOSS.search(name.rpartition(".")[2]) for name in (*names, defined.name if defined is not None else ""))
 
 
 def root_network(script: Script, node: syntax.Node) -> Network:

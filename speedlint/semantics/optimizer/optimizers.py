@@ -12,7 +12,7 @@ from speedlint.semantics import devices, library
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Made, Place, Role
-from speedlint.semantics.training import roots, taken_apart
+from speedlint.semantics.training import goes_over_parameters, parameters_within, roots, taken_apart
 from speedlint.semantics.values import returned
 from speedlint.source import is_none
 
@@ -29,7 +29,6 @@ _SHARDERS = (
 )
 _SCALES = re.compile(rb"(?i)grad_?scaler|nativescaler|mixed_precision|\bapex\b")
 _GRADIENT = re.compile(rb"\.grad\b")
-_PARAMETERS = ("parameters", "named_parameters")
 _SAME = frozenset("to cuda cpu train eval half float double bfloat16 requires_grad_ apply share_memory".split())
 
 
@@ -134,9 +133,7 @@ def parameters(script: Script, call: syntax.Call) -> list[Parameters]:
 
 
 def _named(script: Script, expression: syntax.BaseExpression, depth: int) -> Iterator[Parameters]:
-    for call in script.source.inside(expression, syntax.Call):
-        if isinstance(call.func, syntax.Attribute) and call.func.attr.value in _PARAMETERS:
-            yield Parameters(script, call.func.value)
+    yield from (Parameters(script, module) for module in parameters_within(script, expression))
     if depth > 4:
         return
     for name in script.source.inside(expression, syntax.Name):
@@ -178,9 +175,7 @@ def _into(script: Script, expression: syntax.BaseExpression, depth: int) -> Iter
         for binding in script.names.reaching(name):
             if binding.kind is Kind.FOR and binding.value is not None:
                 yield from _named(script, binding.value, depth + 1)
-    for call in script.source.inside(expression, syntax.Call):
-        if isinstance(call.func, syntax.Attribute) and call.func.attr.value in _PARAMETERS:
-            yield Parameters(script, call.func.value)
+    yield from (Parameters(script, module) for module in parameters_within(script, expression))
 
 
 def moves(script: Script, module: syntax.Node) -> list[tuple[Script, syntax.Call]]:
@@ -214,14 +209,9 @@ def parameter_loop(script: Script, name: syntax.Name) -> syntax.For | None:
     """The loop over a module's parameters, or an optimizer's, whose variable ``name`` is."""
     for binding in script.names.reaching(name):
         loop = script.source.enclosing(binding.node, syntax.For)
-        if binding.kind is Kind.FOR and isinstance(loop, syntax.For) and script.source.contains(loop.body, name):
-            calls = script.source.inside(loop.iter, syntax.Call)
-            named = any(isinstance(call.func, syntax.Attribute) and call.func.attr.value in _PARAMETERS for call in calls)
-            groups = any(
-                string.evaluated_value == "params" for string in script.source.inside(loop.iter, syntax.SimpleString)
-            )
-            if named or groups:
-                return loop
+        is_of_loop = binding.kind is Kind.FOR and isinstance(loop, syntax.For) and script.source.contains(loop.body, name)
+        if isinstance(loop, syntax.For) and is_of_loop and goes_over_parameters(script, loop):
+            return loop
     return None
 
 
@@ -344,8 +334,7 @@ def _moves_if_cuda(script: Script, module: syntax.BaseExpression, move: syntax.C
         return False
     if _visible(script, move, (script, move)).where is not Where.ON_GPU:
         return False
-    tests = list(script.roles.origins(branch.test))
-    return bool(tests) and all(place.is_call_to(test, "torch.cuda.is_available") for place, test in tests)
+    return script.loops.guards.asks_for_gpu(branch.test) is True
 
 
 def _is_self(node: syntax.Node) -> bool:

@@ -13,11 +13,12 @@ from typing import NoReturn
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.semantics import library
+from speedlint.semantics.model.networks import is_loss
 from speedlint.semantics.names import Kind
 from speedlint.semantics.precision import hazards
 from speedlint.semantics.reach import parameter_of
 from speedlint.semantics.script import Script
-from speedlint.semantics.steps import Step, attributes_set, is_criterion, runs_network
+from speedlint.semantics.steps import Step, attributes_set, runs_network
 from speedlint.semantics.sync.displays import is_display
 from speedlint.semantics.terms import Role
 from speedlint.semantics.values import returned
@@ -220,7 +221,7 @@ class _Outputs:
         elif last and last not in _HARMLESS | _LOSSES:
             self._refuse(script, call)
         elif script.role(call.func) is Role.MODULE:
-            if not is_criterion(script, call) or hazards.of_module(script, call.func):
+            if not is_loss(script, call) or hazards.of_module(script, call.func):
                 self._refuse(script, call)
             self._follow(script, call)
         elif (callee := script.callee(call)) is not None and (parameter := parameter_of(callee, call, arg)) is not None:
@@ -320,7 +321,7 @@ def _is_full(script: Script, value: syntax.BaseExpression, depth: int = 3) -> bo
         case syntax.Call(func=func):
             name, method = script.name(func), func.attr.value if isinstance(func, syntax.Attribute) else ""
             last = name.rpartition(".")[2] if name is not None else method
-            if last in _HARMLESS | _LOSSES or is_criterion(script, value) or _casts_to_full(script, value):
+            if last in _HARMLESS | _LOSSES or is_loss(script, value) or _casts_to_full(script, value):
                 return True
             inner = func.value if name is None and isinstance(func, syntax.Attribute) else None
             return last in _FOLLOWED and inner is not None and _is_full(script, inner, depth)

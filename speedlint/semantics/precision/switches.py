@@ -16,6 +16,7 @@ from speedlint.semantics.frameworks import accelerated
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Constant
+from speedlint.semantics.values import option_of
 
 _AMP = re.compile(r"amp|fp_?16|bf_?16|half|mixed|autocast", re.IGNORECASE)
 _APEX = "apex.amp.initialize"
@@ -142,8 +143,7 @@ def turned_on(switch: Switch) -> tuple[Edit, ...]:
     if isinstance(node, syntax.Call):
         return _option_on(script, node)
     if isinstance(node, syntax.BaseExpression) and script.text(node) in _TRUE:
-        option = script.source.enclosing(node, syntax.Call)
-        if isinstance(option, syntax.Call) and _is_option(option):
+        if (option := option_of(script, node)) is not None:
             kind = script.argument(option, "type")
             if kind is not None and script.name(kind) == "bool":
                 raise CannotEdit("`type=bool` takes any text for True, so that nothing could turn it off")
@@ -151,10 +151,6 @@ def turned_on(switch: Switch) -> tuple[Edit, ...]:
                 return _option_on(script, option)
         return (edits.replace(script.source, node, _TRUE[script.text(node)]),)
     raise CannotEdit("its default is not written as False")
-
-
-def _is_option(call: syntax.Call) -> bool:
-    return isinstance(call.func, syntax.Attribute) and call.func.attr.value == "add_argument"
 
 
 def _option_on(script: Script, option: syntax.Call) -> tuple[Edit, ...]:

@@ -11,6 +11,7 @@ from speedlint.semantics.loops import Does, Loop
 from speedlint.semantics.names import Kind as NameKind
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Definition, Frequency, Role
+from speedlint.semantics.training import goes_over_parameters
 
 _DEPTH = 3
 
@@ -167,10 +168,8 @@ def parameter_loop(script: Script, call: syntax.Node) -> syntax.For | None:
     for up in script.source.ancestors(call):
         if isinstance(up, syntax.FunctionDef):
             return None
-        if isinstance(up, syntax.For):
-            walked = (inner.func for inner in script.source.inside(up.iter, syntax.Call))
-            if any(isinstance(func, syntax.Attribute) and func.attr.value.endswith("parameters") for func in walked):
-                return up
+        if isinstance(up, syntax.For) and goes_over_parameters(script, up):
+            return up
     return None
 
 

@@ -65,7 +65,7 @@ def _is_reduced(script: Script, selected: syntax.BaseExpression, depth: int) -> 
                 continue
             case syntax.Attribute(attr=syntax.Name(value=method)) if method in _SIZES and _is_compared(script, parent):
                 continue
-            case syntax.Arg() if script.is_call_to(call := script.source.parents[parent], *_CHECKS) or _is_loss(
+            case syntax.Arg() if script.is_call_to(call := script.source.parents[parent], *_CHECKS) or _reduces(
                 script, call
             ):
                 continue
@@ -89,7 +89,8 @@ def _is_compared(script: Script, size: syntax.Attribute) -> bool:
     return isinstance(up, syntax.Comparison)
 
 
-def _is_loss(script: Script, call: syntax.Node) -> bool:
+def _reduces(script: Script, call: syntax.Node) -> bool:
+    """Whether a node is a call of one of torch's losses, or of its mean or sum."""
     if not isinstance(call, syntax.Call):
         return False
     made = script.value(call.func).made
