@@ -88,10 +88,14 @@ class Node:
 
 
 class Tree:
-    """The nodes of one file."""
+    """The nodes of one file.
 
-    def __init__(self, rows: Rows) -> None:
-        self.rows = rows
+    Attributes:
+        path: where the file is.
+    """
+
+    def __init__(self, rows: Rows, path: str = "") -> None:
+        self.rows, self.path = rows, path
         self._nodes: list[Node | None] = [None] * len(rows.kind)
         self._by_kind: dict[int, list[Any]] = {}
 

@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from pathlib import Path
 
+from speedlint.facts import syntax
 from speedlint.semantics import configs
+from speedlint.semantics.flow import Flow
 from speedlint.semantics.imports import Imports, Known, absolute, is_readable
 from speedlint.semantics.names import Names
 from speedlint.semantics.script import Options, Script
-from speedlint.semantics.terms import Flow
 from speedlint.source import Source, SourceError
 
 Mark = bytes | re.Pattern[bytes]
 """What the text of a file holds, if it is worth parsing."""
 
 _FRAMES = 12_000
-"""Python frames for values that flow through as many steps as ``Flow`` follows, about ten each."""
+"""Python frames for values that flow through as many steps as ``Flow`` takes on one stack, about ten each."""
 _MOST_IMPORTERS = 8
 
 
@@ -69,7 +70,7 @@ class Program:
         sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES))
         self.options = options
         self._asked = frozenset(map(absolute, asked))
-        self.flow = Flow()
+        self.flow = Flow(_source_order)
         self._read = read
         self._cache = cache or Cache()
         self._imports = Imports(read, self._cache.imports)
@@ -194,3 +195,14 @@ class Program:
 
     def _readable(self, paths: Iterable[Path]) -> Iterator[Script]:
         return (found for found in map(self.reached, paths) if found is not None)
+
+
+def _source_order(question: Hashable) -> tuple[str, int, int]:
+    """Where the code stands that a question is about: files by path, what an expression is made of before itself."""
+    parts = question if isinstance(question, tuple) else (question,)
+    for part in parts:
+        if isinstance(part, syntax.Node):
+            return part.tree.path, part.tree.rows.last[part.row], -part.row
+        if isinstance(part, tuple):
+            return _source_order(part)
+    return "", 0, 0

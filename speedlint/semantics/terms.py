@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 
 if TYPE_CHECKING:
     from speedlint.semantics.configs import Entry
     from speedlint.semantics.script import Script
-
-
-Answer = TypeVar("Answer")
 
 
 class Role(enum.Enum):
@@ -96,9 +93,9 @@ class Value:
 
     Attributes:
         place: where a tensor, module or device is.
-        items: the elements of a sequence of known length.
-        element: what iterating over or indexing the value yields.
-        keys: the entries of a mapping with constant string keys.
+        items: the elements of a sequence of known length; None for one of which nothing is known yet.
+        element: what iterating over or indexing the value yields; None where nothing is known to be in it.
+        keys: the entries of a mapping with constant string keys; None as in ``items``.
         made: the call that constructed it; for tensors and batches, the loader they came from.
         definition: the first-party class of an instance or module, or the function or class itself.
         literal: a number or None written out in the source.
@@ -108,9 +105,9 @@ class Value:
 
     role: Role
     place: Place = Place.EITHER
-    items: tuple[Value, ...] = ()
+    items: tuple[Value | None, ...] = ()
     element: Value | None = None
-    keys: tuple[tuple[str, Value], ...] = ()
+    keys: tuple[tuple[str, Value | None], ...] = ()
     made: Made | None = None
     definition: Definition | None = None
     literal: bool = False
@@ -196,9 +193,9 @@ def _part_by_part(one: Value, other: Value) -> Value:
     return Value(
         one.role,
         one.place if one.place is other.place else Place.EITHER,
-        items=tuple(map(_both, one.items, other.items)) if same_length else (),
-        element=join((one.element, other.element)),
-        keys=tuple((name, _both(first, second)) for (name, first), (_, second) in keys),
+        items=tuple(map(_column, one.items, other.items)) if same_length else (),
+        element=_column(one.element, other.element),
+        keys=tuple((name, _column(first, second)) for (name, first), (_, second) in keys),
         made=one.made if one.made == other.made else None,
         definition=one.definition if one.definition == other.definition else None,
         literal=one.literal and other.literal,
@@ -206,8 +203,8 @@ def _part_by_part(one: Value, other: Value) -> Value:
     )
 
 
-def _both(one: Value, other: Value) -> Value:
-    return one if one == other else _joined(one, other)
+def _column(one: Value | None, other: Value | None) -> Value | None:
+    return join((one, other))
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,55 +222,3 @@ class Constant:
     def equals(self, other: Constant) -> bool:
         """Whether both are the same value of the same type."""
         return type(self.value) is type(other.value) and self.value == other.value
-
-
-class Flow:
-    """Answers that depend on each other, across the scripts of one program, each computed once.
-
-    A question asked again while it is being answered (``x = f(x)`` in a loop, a recursive function) gets the bottom answer.
-    What is computed from such an answer is provisional until the question that the cycle runs back to is answered: it is
-    kept until then and not after, so that no answer depends on which question was asked first.
-    """
-
-    _NEVER = 1 << 30
-    _DEEPEST = 250
-
-    def __init__(self) -> None:
-        self._answers: dict[Hashable, Any] = {}
-        self._provisional: dict[Hashable, tuple[Any, int]] = {}
-        self._made: list[Hashable] = []
-        self._active: dict[Hashable, int] = {}
-        self._cut = self._NEVER
-
-    def ask(self, question: Hashable, answer: Callable[[], Answer], bottom: Answer) -> Answer:
-        """The answer to ``question``, computed by ``answer`` unless it is known."""
-        if question in self._answers:
-            return cast(Answer, self._answers[question])
-        if question in self._provisional:
-            known, cut = self._provisional[question]
-            self._cut = min(self._cut, cut)
-            return cast(Answer, known)
-        depth = self._active.get(question, -1 if len(self._active) > self._DEEPEST else None)
-        if depth is not None:
-            self._cut = min(self._cut, depth)
-            return bottom
-        return self._compute(question, answer)
-
-    def _compute(self, question: Hashable, answer: Callable[[], Answer]) -> Answer:
-        depth, before, made = len(self._active), self._cut, len(self._made)
-        self._active[question], self._cut = depth, self._NEVER
-        try:
-            found = answer()
-        finally:
-            del self._active[question]
-            cut, self._cut = self._cut, before
-        if cut >= depth or depth == 0:
-            for provisional in self._made[made:]:
-                del self._provisional[provisional]
-            del self._made[made:]
-            self._answers[question] = found
-        else:
-            self._provisional[question] = (found, cut)
-            self._made.append(question)
-            self._cut = min(before, cut)
-        return found
