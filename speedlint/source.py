@@ -111,7 +111,7 @@ class Source:
 
     def __init__(self, path: Path, data: bytes, text: str, encoding: str, rows: Rows) -> None:
         self.path, self.data, self.text_, self.encoding = path, data, text, encoding
-        self.tree = syntax.Tree(rows)
+        self.tree = syntax.Tree(rows, str(path.absolute()))
         self.parents = Parents(self.tree)
         self.order = Column(range(len(rows.kind)))
         self._last = rows.last

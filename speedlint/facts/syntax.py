@@ -91,11 +91,12 @@ class Tree:
     """The nodes of one file.
 
     Attributes:
+        path: where the file is.
         nodes: those that were looked at, by row.
     """
 
-    def __init__(self, rows: Rows) -> None:
-        self.rows = rows
+    def __init__(self, rows: Rows, path: str = "") -> None:
+        self.rows, self.path = rows, path
         self.nodes: list[Node | None] = [None] * len(rows.kind)
         self._by_kind: dict[int, list[Any]] = {}
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.semantics import library
+from speedlint.semantics.flow import Layer
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.terms import (
     ARRAY,
@@ -89,17 +90,18 @@ class Calls:
         if result is not None and result.role is Role.UNKNOWN and self._is_generator(definition):
             taken = self._generated(call)
             return taken if taken.role is not Role.UNKNOWN else Value(Role.SEQUENCE, element=yielded(definition))
-        return at(result, Place.HOST) if result is not None and self._stays_on_host(call, definition, result) else result
+        return self._kept_on_host(call, definition, result) if result is not None else None
 
-    def _stays_on_host(self, call: syntax.Call, function: Definition, result: Value) -> bool:
-        """Whether a tensor that a function returns is made of what a call hands it on the host, and nothing else."""
+    def _kept_on_host(self, call: syntax.Call, function: Definition, result: Value) -> Value | None:
+        """A tensor that a function returns is on the host if it is made of what a call hands it there, and nothing else."""
         if result.role is not Role.TENSOR or result.place is not Place.EITHER or not call.args:
-            return False
-        given = [self.roles.evaluate(arg.value) for arg in call.args]
-        if not all(value is not None and value.place is Place.HOST for value in given):
-            return False
+            return result
+        given = [value for arg in call.args if (value := self.roles.evaluate(arg.value)) is not None]
+        if len(given) < len(call.args):
+            return None
         text = function.script.text(function.node)
-        return not any(mark in text for mark in (".to(", ".cuda(", "device", "self."))
+        is_moved = any(mark in text for mark in (".to(", ".cuda(", "device", "self."))
+        return at(result, Place.HOST) if not is_moved and all(value.place is Place.HOST for value in given) else result
 
     def _is_generator(self, definition: Definition) -> bool:
         return next(_yields(definition), None) is not None
@@ -127,7 +129,7 @@ class Calls:
 
     def result(self, function: Definition) -> Value | None:
         """What a function of this script returns, whoever calls it."""
-        return self.script.program.flow.ask(("result", function.node), lambda: self._result(function), None)
+        return self.script.program.flow.ask(("result", function.node), lambda: self._result(function), None, unknown=UNKNOWN)
 
     def _result(self, function: Definition) -> Value | None:
         found = [self.roles.evaluate(value) for value in returned(function)]
@@ -138,9 +140,13 @@ class Calls:
             forward = self.method(module.definition, "forward")
             if forward is not None:
                 result = forward.script.roles.calls.result(forward)
-                if result is not None and result.role is not Role.UNKNOWN:
+                if result is None:
+                    return None
+                if result.role is not Role.UNKNOWN:
                     return _moved_all(result, module.place)
         inputs = [self.roles.evaluate(arg.value) for arg in call.args]
+        if None in inputs:
+            return None
         places = [value.place for value in inputs if value and value.role in (Role.TENSOR, Role.BATCH)]
         place = Place.GPU if Place.GPU in (*places, module.place) else Place.EITHER
         return Value(Role.TENSOR, place)
@@ -199,14 +205,14 @@ class Calls:
             return Value(Role.SEQUENCE, element=NUMBER)
         if name == "enumerate":
             element = self.roles._element(self._first(call)) if call.args else UNKNOWN
-            return Value(Role.SEQUENCE, element=Value(Role.SEQUENCE, items=(NUMBER, element or UNKNOWN)))
+            return Value(Role.SEQUENCE, element=Value(Role.SEQUENCE, items=(NUMBER, element)))
         if name == "zip":
-            items = tuple(self.roles._element(self.roles.evaluate(arg.value)) or UNKNOWN for arg in call.args)
+            items = tuple(self.roles._element(self.roles.evaluate(arg.value)) for arg in call.args)
             return Value(Role.SEQUENCE, element=Value(Role.SEQUENCE, items=items))
         if name in ("next", "sum"):
             return self.roles._element(self._first(call)) if call.args else UNKNOWN
         if name == "dict":
-            keys = tuple((a.keyword.value, self.roles.value(a.value)) for a in call.args if a.keyword)
+            keys = tuple((a.keyword.value, self.roles.evaluate(a.value)) for a in call.args if a.keyword)
             return Value(Role.MAPPING, keys=keys, element=join(value for _, value in keys))
         return UNKNOWN
 
@@ -309,7 +315,7 @@ class Calls:
             case Role.STRING | Role.NUMBER:
                 return base
             case Role.OPTIMIZER | Role.SCHEDULER:
-                return Value(Role.MAPPING) if name == "state_dict" else UNKNOWN
+                return Value(Role.MAPPING, element=UNKNOWN) if name == "state_dict" else UNKNOWN
             case Role.MAPPING:
                 return self._of_mapping_method(call, base, name)
             case Role.SEQUENCE:
@@ -326,14 +332,16 @@ class Calls:
                 return self._generated(call)
         return None
 
-    def _prepared(self, call: syntax.Call) -> Value:
+    def _prepared(self, call: syntax.Call) -> Value | None:
         """Accelerate's ``prepare`` hands back its arguments, on the device."""
-        items = tuple(self.roles.evaluate(arg.value) or UNKNOWN for arg in call.args)
-        moved = tuple(at(item, Place.GPU) if item.role in (Role.MODULE, Role.LOADER) else item for item in items)
+        items = tuple(self.roles.evaluate(arg.value) for arg in call.args)
+        moved = tuple(
+            at(item, Place.GPU) if item is not None and item.role in (Role.MODULE, Role.LOADER) else item for item in items
+        )
         return moved[0] if len(moved) == 1 else Value(Role.SEQUENCE, items=moved)
 
-    def _of_mapping_method(self, call: syntax.Call, base: Value, name: str) -> Value:
-        element = base.element or UNKNOWN
+    def _of_mapping_method(self, call: syntax.Call, base: Value, name: str) -> Value | None:
+        element = base.element
         if name == "items":
             return Value(Role.SEQUENCE, element=Value(Role.SEQUENCE, items=(STRING, element)))
         if name == "values":
@@ -457,7 +465,8 @@ class Calls:
     def call_sites(self, function: syntax.FunctionDef) -> list[tuple[Script, syntax.Call]]:
         """The known calls of a function of this script, by file and position."""
         nothing: list[tuple[Script, syntax.Call]] = []
-        return self.script.program.flow.ask(("call sites", function), lambda: self._find_call_sites(function), nothing)
+        question = ("call sites", function)
+        return self.script.program.flow.ask(question, lambda: self._find_call_sites(function), nothing, layer=Layer.SITES)
 
     def _find_call_sites(self, function: syntax.FunctionDef) -> list[tuple[Script, syntax.Call]]:
         program, name, owner = self.script.program, function.name.value, self.script.names.owner(function)
@@ -503,7 +512,8 @@ class Calls:
     def of_instances(self) -> dict[syntax.Node, list[syntax.Call]]:
         """The calls of objects in this script, by the ``forward`` or ``__call__`` they run."""
         nothing: dict[syntax.Node, list[syntax.Call]] = {}
-        return self.script.program.flow.ask(("instance calls", self.script.path), self._find_instance_calls, nothing)
+        question = ("instance calls", self.script.path)
+        return self.script.program.flow.ask(question, self._find_instance_calls, nothing, layer=Layer.CALLS)
 
     def _find_instance_calls(self) -> dict[syntax.Node, list[syntax.Call]]:
         found: dict[syntax.Node, list[syntax.Call]] = {}

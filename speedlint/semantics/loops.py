@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import enum
 import re
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
@@ -42,6 +41,7 @@ class Does(enum.Flag):
     """Makes an optimizer, and so begins a training."""
 
 
+_NO_CALLS: dict[syntax.Call, Does] = {}
 _UPDATES = re.compile(
     rb"(?i)optim|step|sgd|adam\b|adam\w*\(|minimi[sz]e|trainer|updat|learning_rate|\blr\b|(?<!utils)\.data\b|_foreach_|-=|no_grad"
     rb"|\b(?:sub|add|addcdiv|addcmul|mul|lerp|copy)_\("
@@ -140,9 +140,12 @@ class Loops:
         begins = Does.TRAINS | Does.MAKES_OPTIMIZER
         return self.does(loop.body) & begins == begins
 
-    @cached_property
+    @property
     def trains(self) -> bool:
         """Whether the script holds a loop of training steps."""
+        return self.script.once("trains", self._holds_steps, False)
+
+    def _holds_steps(self) -> bool:
         loops: list[Loop] = [*self.script.source.of(syntax.For), *self.script.source.of(syntax.While)]
         return any(self.kind(loop) is Frequency.STEP for loop in loops)
 
@@ -304,16 +307,16 @@ class Loops:
         return found
 
     def _call_does(self, call: syntax.Call) -> Does:
-        if call in self._own:
-            return self._own[call]
+        own = self.script.once("own steps", self._find_own, _NO_CALLS).get(call)
+        if own is not None:
+            return own
         found = Does.FORWARD if self.script.role(call.func) is Role.MODULE else Does.NOTHING
         callee = self.script.callee(call)
         if callee is None or not isinstance(callee.node, syntax.FunctionDef):
             return found
         return found | callee.script.loops.function_does(callee.node)
 
-    @cached_property
-    def _own(self) -> dict[syntax.Call, Does]:
+    def _find_own(self) -> dict[syntax.Call, Does]:
         """The calls that are themselves a backward pass or an optimizer's step."""
         found: dict[syntax.Call, Does] = {}
         backward = [*self.script.method_calls("backward", "manual_backward"), *self.script.calls("torch.autograd.backward")]
@@ -350,7 +353,6 @@ class Loops:
         if self._is_over_parts(loop.iter):
             return False
         element = self.script.roles.element(self.script.value(loop.iter))
-        parts = (element, *element.items)
-        return any(part.role is Role.BATCH for part in parts) or any(
-            inner.role is Role.BATCH for part in parts for inner in part.items
-        )
+        parts = [element, *filter(None, element.items)]
+        parts += [inner for part in parts for inner in part.items if inner is not None]
+        return any(part.role is Role.BATCH for part in parts)

@@ -7,21 +7,22 @@ reaches it; something is missing only where none of their scripts has it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from pathlib import Path
 
 from speedlint.disk import Disk, Mark, digest
+from speedlint.facts import syntax
 from speedlint.facts.rows import Rows
 from speedlint.facts.store import Store
 from speedlint.program.imports import Imports, Known, absolute
 from speedlint.semantics import configs
+from speedlint.semantics.flow import Flow
 from speedlint.semantics.names import Names
 from speedlint.semantics.script import Options, Script
-from speedlint.semantics.terms import Flow
 from speedlint.source import Source, SourceError
 
 _FRAMES = 12_000
-"""Python frames for values that flow through as many steps as ``Flow`` follows, about ten each."""
+"""Python frames for values that flow through as many steps as ``Flow`` takes on one stack, about ten each."""
 _MOST_IMPORTERS = 8
 
 
@@ -78,7 +79,7 @@ class Program:
         sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES))
         self.options = options
         self._asked = frozenset(map(absolute, asked))
-        self.flow = Flow()
+        self.flow = Flow(_source_order)
         self.disk = disk or Disk()
         self._cache = cache or Cache()
         self._imports = Imports(self.disk, self._cache.imports)
@@ -204,3 +205,14 @@ class Program:
 
     def _readable(self, paths: Iterable[Path]) -> Iterator[Script]:
         return (found for found in map(self.reached, paths) if found is not None)
+
+
+def _source_order(question: Hashable) -> tuple[str, int, int]:
+    """Where the code stands that a question is about: files by path, what an expression is made of before itself."""
+    parts = question if isinstance(question, tuple) else (question,)
+    for part in parts:
+        if isinstance(part, syntax.Node):
+            return part.tree.path, part.tree.rows.last[part.row], -part.row
+        if isinstance(part, tuple):
+            return _source_order(part)
+    return "", 0, 0

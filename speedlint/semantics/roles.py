@@ -77,7 +77,7 @@ class Roles:
 
     def evaluate(self, expression: syntax.Node) -> Value | None:
         """Like ``value``; None inside a cycle, where nothing is known yet."""
-        return self.script.program.flow.ask(expression, lambda: self._evaluate(expression), None)
+        return self.script.program.flow.ask(expression, lambda: self._evaluate(expression), None, unknown=UNKNOWN)
 
     def _evaluate(self, node: syntax.Node) -> Value | None:
         match node:
@@ -127,17 +127,17 @@ class Roles:
     def _sequence(self, node: syntax.Tuple | syntax.List | syntax.Set) -> Value:
         if any(isinstance(element, syntax.StarredElement) for element in node.elements):
             return Value(Role.SEQUENCE)
-        items = tuple(self.evaluate(element.value) or UNKNOWN for element in node.elements)
+        items = tuple(self.evaluate(element.value) for element in node.elements)
         return Value(Role.SEQUENCE, items=items, element=join(items))
 
     def _mapping(self, node: syntax.Dict) -> Value:
-        keys: dict[str, Value] = {}
+        keys: dict[str, Value | None] = {}
         parts = []
         for element in node.elements:
-            value = self.evaluate(element.value) or UNKNOWN
+            value = self.evaluate(element.value)
             if isinstance(element, syntax.StarredDictElement):
-                keys = dict(value.keys)
-                parts.append((value.element or UNKNOWN) if value.role is Role.MAPPING else value)
+                keys = dict(value.keys) if value is not None else {}
+                parts.append(value.element if value is not None and value.role is Role.MAPPING else value)
             else:
                 parts.append(value)
                 if isinstance(element, syntax.DictElement) and isinstance(element.key, syntax.SimpleString):
@@ -146,6 +146,8 @@ class Roles:
 
     def _operation(self, operands: tuple[syntax.Node, ...]) -> Value | None:
         known = [value for operand in operands if (value := self.evaluate(operand)) is not None]
+        if len(known) < len(operands):
+            return None
         tensors = [value for value in known if value.role in (Role.TENSOR, Role.BATCH)]
         if tensors:
             made = tensors[0].made if len(tensors) == 1 else None
@@ -153,18 +155,16 @@ class Roles:
             return Value(tensors[0].role, combined_place(tensors), made=made, assumed=assumed)
         if any(value.role is Role.ARRAY for value in known):
             return ARRAY
-        if known and all(value.role is Role.NUMBER for value in known):
-            return NUMBER if len(known) == len(operands) else replace(NUMBER, literal=all(v.literal for v in known))
-        if known and known[0].role is Role.STRING:
-            return STRING
-        return None if not known else UNKNOWN
+        if all(value.role is Role.NUMBER for value in known):
+            return NUMBER
+        return STRING if known[0].role is Role.STRING else UNKNOWN
 
     def _comparison(self, node: syntax.Comparison) -> Value | None:
         identity = (syntax.Is, syntax.IsNot, syntax.In, syntax.NotIn)
         if any(isinstance(target.operator, identity) for target in node.comparisons):
             return NUMBER
         compared = self._operation((node.left, *(target.comparator for target in node.comparisons)))
-        return compared if compared and compared.role in (Role.TENSOR, Role.BATCH, Role.ARRAY) else NUMBER
+        return compared if compared is None or compared.role in (Role.TENSOR, Role.BATCH, Role.ARRAY) else NUMBER
 
     # Names
 
@@ -201,10 +201,9 @@ class Roles:
                 return self._augmented(binding)
             case Kind.FOR:
                 assert binding.value is not None
-                return self._taken_apart(self._element(self.evaluate(binding.value)), binding.path)
+                return self._turn(binding.value, binding.path)
             case Kind.ASSIGN | Kind.WITH if binding.value is not None:
-                value = self._taken_apart(self.evaluate(binding.value), binding.path)
-                value = self._filled(binding, value)
+                value = self._filled(binding, self._unpacked(binding.value, binding.path))
                 if value is not None and value.role is Role.UNKNOWN and isinstance(binding.node, syntax.Name):
                     shown = (self._by_use(binding.node), self._from_tensors(binding, binding.node))
                     return next((each for each in shown if each.role is not Role.UNKNOWN), value)
@@ -255,15 +254,30 @@ class Roles:
         added = self.evaluate(statement.value)
         if before is not None and before.role is Role.SEQUENCE:
             return before
-        known = [value for value in (before, added) if value is not None]
-        tensors = [value for value in known if value.role in (Role.TENSOR, Role.BATCH)]
+        tensors = [value for value in (before, added) if value is not None and value.role in (Role.TENSOR, Role.BATCH)]
         if tensors:
             return Value(Role.TENSOR, combined_place(tensors))
-        return (
-            replace(known[0], literal=False)
-            if known and all(v.role is known[0].role for v in known)
-            else (UNKNOWN if known else None)
-        )
+        if before is None or added is None:
+            return None
+        return replace(before, literal=False) if before.role is added.role else UNKNOWN
+
+    def _turn(self, iterated: syntax.Node, path: tuple[int | None, ...]) -> Value | None:
+        """What each turn of a loop takes out of what it iterates over."""
+
+        def answer() -> Value | None:
+            return self._taken_apart(self._element(self.evaluate(iterated)), path)
+
+        return self.script.program.flow.ask(("turn", iterated, path), answer, None, unknown=UNKNOWN)
+
+    def _unpacked(self, expression: syntax.Node, path: tuple[int | None, ...]) -> Value | None:
+        """The part of an expression's value that a path leads to."""
+        if not path:
+            return self.evaluate(expression)
+
+        def answer() -> Value | None:
+            return self._taken_apart(self.evaluate(expression), path)
+
+        return self.script.program.flow.ask(("part", expression, path), answer, None, unknown=UNKNOWN)
 
     def _taken_apart(self, value: Value | None, path: tuple[int | None, ...]) -> Value | None:
         for step in path:
@@ -272,14 +286,12 @@ class Roles:
             value = self._part(value, step)
         return value
 
-    def _part(self, value: Value, step: int | None) -> Value:
+    def _part(self, value: Value, step: int | None) -> Value | None:
         if value.items and step is not None and step < len(value.items):
             return value.items[step]
         if value.role in (Role.TENSOR, Role.BATCH):
             return value
-        if value.role is Role.SEQUENCE and value.element is not None:
-            return value.element
-        return UNKNOWN
+        return value.element if value.role is Role.SEQUENCE else UNKNOWN
 
     def _element(self, value: Value | None) -> Value | None:
         """What iterating over a value yields."""
@@ -291,7 +303,7 @@ class Roles:
             case Role.TENSOR | Role.BATCH | Role.ARRAY:
                 return value
             case Role.SEQUENCE | Role.DATASET:
-                return value.element or (join(value.items) if value.items else UNKNOWN)
+                return value.element or join(value.items)
             case Role.INSTANCE if value.definition is not None:
                 return self.calls.iterated(value.definition)
             case Role.STRING | Role.MAPPING:
@@ -332,7 +344,7 @@ class Roles:
             calls = script.call_sites(function)
             handed = [place.roles.by_name(function, call) for place, call in calls]
             names = dict.fromkeys(name for each in handed for name, _ in each.keys)
-            keys = tuple((name, join(dict(each.keys).get(name) for each in handed) or UNKNOWN) for name in names)
+            keys = tuple((name, join(dict(each.keys).get(name) for each in handed)) for name in names)
             return Value(Role.MAPPING, keys=keys, element=_any_of(each.element for each in handed))
         if parameter.default is None and owner is not None and self._is_forward(function, owner):
             return self._input(function, parameter)
@@ -352,9 +364,11 @@ class Roles:
             return None
         return annotated or self._by_use(parameter)
 
-    def _input(self, function: syntax.FunctionDef, parameter: syntax.Param) -> Value:
+    def _input(self, function: syntax.FunctionDef, parameter: syntax.Param) -> Value | None:
         """What a module's ``forward`` takes: a tensor, certainly so where a known call passes one."""
         passed = [other.roles.evaluate(value) for other, value in self.script.values.passed(function, parameter) if value]
+        if passed and all(value is None for value in passed):
+            return None
         tensors = [value for value in passed if value is not None and value.role in (Role.TENSOR, Role.BATCH)]
         place = Place.GPU if tensors and all(value.place is Place.GPU for value in tensors) else Place.EITHER
         return replace(TENSOR, place=place, assumed=not tensors or all(value.assumed for value in tensors))
@@ -367,7 +381,7 @@ class Roles:
         for arg in call.args:
             if arg.keyword is not None and arg.keyword.value not in own:
                 value = self.evaluate(arg.value)
-                keys.append((arg.keyword.value, value or UNKNOWN))
+                keys.append((arg.keyword.value, value))
                 parts.append(value)
             elif arg.star == "**" and (held := self.evaluate(arg.value)) is not None:
                 keys += [(name, value) for name, value in held.keys if name not in own]
@@ -564,8 +578,7 @@ class Roles:
             return Value(Role.FUNCTION, definition=method)
         found: list[Value | None] = []
         for script, value, path in self.assigned_on_self(definition, name):
-            assigned = script.roles._taken_apart(script.roles.evaluate(value), path)
-            found.append(assigned)
+            found.append(script.roles._unpacked(value, path))
         known = join(found)
         if known is not None and known.role is Role.UNKNOWN:
             return self._self_by_use(definition, name)
@@ -666,10 +679,9 @@ class Roles:
         if base.role is Role.MAPPING:
             if isinstance(index, syntax.Index) and isinstance(index.value, syntax.SimpleString):
                 key = str(index.value.evaluated_value)
-                known = dict(base.keys).get(key)
-                if known is not None:
-                    return known if self._keeps_entry(node.value, key) else UNKNOWN
-            return base.element or UNKNOWN
+                if key in (entries := dict(base.keys)):
+                    return entries[key] if self._keeps_entry(node.value, key) else UNKNOWN
+            return base.element
         return UNKNOWN
 
     def _keeps_entry(self, mapping: syntax.BaseExpression, key: str) -> bool:
@@ -750,10 +762,9 @@ class Roles:
 
     def shows_gpu(self) -> bool:
         """Whether this file alone shows that something is put on a GPU."""
-        return self._gpu
+        return self.script.once("shows a GPU", self._finds_gpu, False)
 
-    @cached_property
-    def _gpu(self) -> bool:
+    def _finds_gpu(self) -> bool:
         source = self.script.source
         if any(call for call in self.script.method_calls("cuda") if not self.script.name(call.func)):
             return True
@@ -795,7 +806,7 @@ def _any_of(given: Iterable[Value | None]) -> Value | None:
 
 def _holds_one_kind(value: Value) -> bool:
     """Whether all entries of a dict that are written out are tensors, or none is: which one a name takes is not followed."""
-    return len({entry.role in (Role.TENSOR, Role.BATCH) for _, entry in value.keys}) < 2
+    return len({entry.role in (Role.TENSOR, Role.BATCH) for _, entry in value.keys if entry is not None}) < 2
 
 
 def _is_property(decorator: syntax.Decorator) -> bool:

@@ -14,10 +14,11 @@ from speedlint.facts.order import Order
 from speedlint.program.imports import absolute
 from speedlint.rule import Edit
 from speedlint.semantics import library
+from speedlint.semantics.flow import Answer
 from speedlint.semantics.loops import Loops
 from speedlint.semantics.names import Binding, Kind, Names
 from speedlint.semantics.roles import Roles
-from speedlint.semantics.terms import Answer, Constant, Definition, Frequency, Place, Role, Value
+from speedlint.semantics.terms import Constant, Definition, Frequency, Place, Role, Value
 from speedlint.semantics.values import Values
 from speedlint.source import Source
 
@@ -286,9 +287,12 @@ class Script:
         value = self.roles.value(expression)
         return value.role is Role.TENSOR and value.place is not Place.HOST and self.on_gpu
 
-    @cached_property
+    @property
     def on_gpu(self) -> bool:
         """Whether a script of the program shows that it trains on a GPU."""
+        return self.once("on a GPU", self._finds_gpu, False)
+
+    def _finds_gpu(self) -> bool:
         return any(script.roles.shows_gpu() for script in self.everywhere(*library.GPU_MARKS))
 
     def everywhere(self, *marks: Mark) -> Iterator[Script]:

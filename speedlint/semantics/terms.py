@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 
 if TYPE_CHECKING:
     from speedlint.semantics.configs import Entry
     from speedlint.semantics.script import Script
-
-
-Answer = TypeVar("Answer")
 
 
 class Role(enum.Enum):
@@ -96,27 +93,30 @@ class Value:
 
     Attributes:
         place: where a tensor, module or device is.
-        items: the elements of a sequence of known length.
-        element: what iterating over or indexing the value yields.
-        keys: the entries of a mapping with constant string keys.
+        items: the elements of a sequence of known length; None for one of which nothing is known yet.
+        element: what iterating over or indexing the value yields; None where nothing is known to be in it.
+        keys: the entries of a mapping with constant string keys; None as in ``items``.
         made: the call that constructed it; for tensors and batches, the loader they came from.
         definition: the first-party class of an instance or module, or the function or class itself.
         literal: a number or None written out in the source.
         assumed: a tensor only because a module's ``forward`` takes it; a call of one of its methods would show it.
+        differs: its role is unknown because values of several roles are known to meet here.
     """
 
     role: Role
     place: Place = Place.EITHER
-    items: tuple[Value, ...] = ()
+    items: tuple[Value | None, ...] = ()
     element: Value | None = None
-    keys: tuple[tuple[str, Value], ...] = ()
+    keys: tuple[tuple[str, Value | None], ...] = ()
     made: Made | None = None
     definition: Definition | None = None
     literal: bool = False
     assumed: bool = False
+    differs: bool = False
 
 
 UNKNOWN = Value(Role.UNKNOWN)
+CONFLICT = Value(Role.UNKNOWN, differs=True)
 NUMBER = Value(Role.NUMBER, Place.HOST)
 STRING = Value(Role.STRING, Place.HOST)
 NONE = Value(Role.NONE, Place.HOST, literal=True)
@@ -136,41 +136,75 @@ def join_places(places: Iterable[Place]) -> Place:
 
 
 def join(values: Iterable[Value | None]) -> Value | None:
-    """What holds of a value that is one of ``values``: a role holds only if all agree.
+    """The least that holds of a value that is one of ``values``, in whatever order they come.
 
-    None (nothing known yet, inside a cycle) and the literal None do not count beside others, nor does a literal number
-    beside a tensor: ``total = 0`` before ``total += loss``. What a module returns counts as a tensor though it may be a dict
-    of them; beside a dict of tensors it is one.
+    From below: None (nothing known yet) and the literal None, which do not count beside others; a literal number, which
+    does not count beside tensors and dicts (``total = 0`` before ``total += loss``); a batch, which beside a tensor is one;
+    a tensor, which beside a dict is one of its entries, since what a module returns counts as a tensor though it may be a
+    dict of them; values of one role, part by part; then CONFLICT, where roles differ; then UNKNOWN.
     """
-    known = list(dict.fromkeys(value for value in values if value is not None))
-    if len(known) > 1:
-        known = [value for value in known if value.role is not Role.NONE] or known[:1]
-    if any(value.role is Role.TENSOR for value in known):
-        known = [value for value in known if not (value.role is Role.NUMBER and value.literal)]
-        known = [replace(value, role=Role.TENSOR) if value.role is Role.BATCH else value for value in known]
-        mappings = [value for value in known if value.role is Role.MAPPING]
-        if mappings and all(value.element is not None and value.element.role is Role.TENSOR for value in mappings):
-            known = [Value(Role.MAPPING, element=value) if value.role is Role.TENSOR else value for value in known]
-    if not known:
-        return None
-    first = known[0]
-    if len(known) == 1:
-        return first
-    if any(value.role is not first.role for value in known):
-        return UNKNOWN
-    same_length = len({len(value.items) for value in known}) == 1
-    items = tuple(join(column) or UNKNOWN for column in zip(*(v.items for v in known), strict=True)) if same_length else ()
+    found: Value | None = None
+    for value in values:
+        if value is not None and value is not found:
+            found = value if found is None or found == value else _joined(found, value)
+    return found
+
+
+def _joined(one: Value, other: Value) -> Value:
+    low, high = (one, other) if _HEIGHTS[one.role] <= _HEIGHTS[other.role] else (other, one)
+    if high.role is Role.UNKNOWN:
+        return _not_known(low, high)
+    if low.role is high.role:
+        return _part_by_part(low, high)
+    if low.role is Role.NONE or (low.literal and low.role is Role.NUMBER and high.role in _ABOVE_LITERALS):
+        return high
+    if low.role is Role.BATCH and high.role is Role.TENSOR:
+        return _part_by_part(replace(low, role=Role.TENSOR), high)
+    if low.role in _ENTRIES and high.role is Role.MAPPING:
+        return _part_by_part(Value(Role.MAPPING, element=low), high)
+    return CONFLICT
+
+
+_ABOVE_LITERALS = frozenset({Role.BATCH, Role.TENSOR, Role.MAPPING})
+_ENTRIES = frozenset({Role.BATCH, Role.TENSOR})
+_HEIGHTS = dict.fromkeys(Role, 2) | {
+    Role.NONE: 0,
+    Role.NUMBER: 1,
+    Role.BATCH: 3,
+    Role.TENSOR: 4,
+    Role.MAPPING: 5,
+    Role.UNKNOWN: 6,
+}
+
+
+def _not_known(low: Value, high: Value) -> Value:
+    """Two different values, one of no role; only where both have none does a place hold for both."""
+    if low.role is Role.NONE:
+        return high
+    if low.role is not Role.UNKNOWN:
+        return CONFLICT if high.differs else UNKNOWN
+    return Value(Role.UNKNOWN, join_places((low.place, high.place)), differs=low.differs and high.differs)
+
+
+def _part_by_part(one: Value, other: Value) -> Value:
+    """Two values of one role."""
+    same_length = len(one.items) == len(other.items)
+    keys = zip(one.keys, other.keys, strict=True) if [*dict(one.keys)] == [*dict(other.keys)] else ()
     return Value(
-        first.role,
-        join_places(value.place for value in known),
-        items=items,
-        element=join(value.element for value in known),
-        keys=first.keys if all(value.keys == first.keys for value in known) else (),
-        made=first.made if all(value.made == first.made for value in known) else None,
-        definition=first.definition if all(value.definition == first.definition for value in known) else None,
-        literal=all(value.literal for value in known),
-        assumed=all(value.assumed for value in known),
+        one.role,
+        one.place if one.place is other.place else Place.EITHER,
+        items=tuple(map(_column, one.items, other.items)) if same_length else (),
+        element=_column(one.element, other.element),
+        keys=tuple((name, _column(first, second)) for (name, first), (_, second) in keys),
+        made=one.made if one.made == other.made else None,
+        definition=one.definition if one.definition == other.definition else None,
+        literal=one.literal and other.literal,
+        assumed=one.assumed and other.assumed,
     )
+
+
+def _column(one: Value | None, other: Value | None) -> Value | None:
+    return join((one, other))
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,55 +222,3 @@ class Constant:
     def equals(self, other: Constant) -> bool:
         """Whether both are the same value of the same type."""
         return type(self.value) is type(other.value) and self.value == other.value
-
-
-class Flow:
-    """Answers that depend on each other, across the scripts of one program, each computed once.
-
-    A question asked again while it is being answered (``x = f(x)`` in a loop, a recursive function) gets the bottom answer.
-    What is computed from such an answer is provisional until the question that the cycle runs back to is answered: it is
-    kept until then and not after, so that no answer depends on which question was asked first.
-    """
-
-    _NEVER = 1 << 30
-    _DEEPEST = 250
-
-    def __init__(self) -> None:
-        self._answers: dict[Hashable, Any] = {}
-        self._provisional: dict[Hashable, tuple[Any, int]] = {}
-        self._made: list[Hashable] = []
-        self._active: dict[Hashable, int] = {}
-        self._cut = self._NEVER
-
-    def ask(self, question: Hashable, answer: Callable[[], Answer], bottom: Answer) -> Answer:
-        """The answer to ``question``, computed by ``answer`` unless it is known."""
-        if question in self._answers:
-            return cast(Answer, self._answers[question])
-        if question in self._provisional:
-            known, cut = self._provisional[question]
-            self._cut = min(self._cut, cut)
-            return cast(Answer, known)
-        depth = self._active.get(question, -1 if len(self._active) > self._DEEPEST else None)
-        if depth is not None:
-            self._cut = min(self._cut, depth)
-            return bottom
-        return self._compute(question, answer)
-
-    def _compute(self, question: Hashable, answer: Callable[[], Answer]) -> Answer:
-        depth, before, made = len(self._active), self._cut, len(self._made)
-        self._active[question], self._cut = depth, self._NEVER
-        try:
-            found = answer()
-        finally:
-            del self._active[question]
-            cut, self._cut = self._cut, before
-        if cut >= depth or depth == 0:
-            for provisional in self._made[made:]:
-                del self._provisional[provisional]
-            del self._made[made:]
-            self._answers[question] = found
-        else:
-            self._provisional[question] = (found, cut)
-            self._made.append(question)
-            self._cut = min(before, cut)
-        return found

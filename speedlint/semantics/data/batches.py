@@ -12,7 +12,7 @@ from speedlint.semantics.data.loaders import Loader, loader, near
 from speedlint.semantics.devices import may_be_mps
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.optimizer import optimizers
-from speedlint.semantics.terms import Definition, Frequency, Place, Role
+from speedlint.semantics.terms import Definition, Frequency, Place, Role, Value
 from speedlint.semantics.unpacking import part
 
 if TYPE_CHECKING:
@@ -296,8 +296,8 @@ def _binds_whole(script: Script, binding: Binding, depth: int) -> bool:
     path = binding.path
     if value.role is Role.BATCH:
         return False
-    element = script.roles.element(value)
-    while path and path[0] is not None and path[0] < len(element.items):
+    element: Value | None = script.roles.element(value)
+    while element is not None and path and path[0] is not None and path[0] < len(element.items):
         element, path = element.items[path[0]], path[1:]
     return not path and not _is_taken_from_batch(binding.value)
 

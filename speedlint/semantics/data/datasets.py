@@ -442,7 +442,7 @@ def _holds_gpu_tensor(script: Script, expression: syntax.BaseExpression) -> bool
     if touches_gpu(script, expression):
         return True
     value = script.value(expression)
-    parts = (value, *value.items, *((value.element,) if value.element else ()))
+    parts = filter(None, (value, *value.items, value.element))
     if any(part.role is Role.TENSOR and part.place is Place.GPU for part in parts):
         return True
     return any(touches_gpu(other, made) for other, made in script.roles.origins(expression))

@@ -193,7 +193,7 @@ def _target(script: Script, loop: syntax.For) -> tuple[str, int] | None:
             return None
     element = script.roles.element(script.value(loop.iter))
     value = element.items[0] if element.items and isinstance(loop.target, syntax.Tuple) else element
-    if value.role is not Role.NUMBER:
+    if value is None or value.role is not Role.NUMBER:
         return None
     for call in script.source.inside(loop.iter, syntax.Call):
         match script.name(call.func):

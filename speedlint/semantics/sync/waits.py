@@ -73,7 +73,7 @@ def _hands_host(
 def _is_host(value: Value) -> bool:
     if value.role in (Role.SEQUENCE, Role.MAPPING):
         parts = (*value.items, *(part for _, part in value.keys)) or ((value.element,) if value.element else ())
-        return bool(parts) and all(map(_is_host, parts))
+        return bool(parts) and all(part is not None and _is_host(part) for part in parts)
     return value.place is Place.HOST
 
 
