@@ -37,9 +37,10 @@ class Point(NamedTuple):
 
 
 class _Finally:
-    """A ``finally``, and the block in which each kind of leaving enters its copy."""
+    """A ``finally``, and the block in which each kind of leaving enters its copy; ``is_shared`` where all enter one."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_shared: bool) -> None:
+        self.is_shared = is_shared
         self.entries: dict[str, int] = {}
 
 
@@ -282,7 +283,7 @@ class Builder:
     def _enter(self, frame: _Finally, kind: str) -> int:
         """The block in which a copy of a ``finally`` begins; within another one all kinds of leaving share a copy."""
         if kind not in frame.entries:
-            shared = next(iter(frame.entries.values()), None) if self._in_finally else None
+            shared = next(iter(frame.entries.values()), None) if frame.is_shared else None
             raises, self._raises = self._raises, ()
             frame.entries[kind] = self._block() if shared is None else shared
             self._raises = raises
@@ -370,7 +371,7 @@ class Builder:
         self._now = self._block(self._now, *ends)
 
     def _try(self, node: syntax.Try) -> None:
-        outer, frame, after = self._raises, _Finally(), []
+        outer, frame, after = self._raises, _Finally(self._in_finally > 0), []
         if node.finalbody is not None:
             self._frames.append(frame)
             outside: tuple[int, ...] = (self._enter(frame, "Raise"),)

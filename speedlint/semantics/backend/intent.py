@@ -60,9 +60,9 @@ def is_undone(script: Script, node: syntax.Node, again: Iterable[syntax.Node]) -
 
 def _condition(script: Script, node: syntax.Node) -> str | None:
     """The condition of the ``if`` whose body a statement stands in."""
-    branch = script.source.parents[script.source.parents[script.source.statement(node)]]
-    inside = isinstance(branch, syntax.If) and script.source.contains(branch.body, node)
-    return script.text(branch.test) if isinstance(branch, syntax.If) and inside else None
+    block = script.source.parents[script.source.statement(node)]
+    branch = script.source.parents.get(block)
+    return script.text(branch.test) if isinstance(branch, syntax.If) and branch.body is block else None
 
 
 def _of_calls(script: Script, function: syntax.FunctionDef, depth: int) -> Intent:
