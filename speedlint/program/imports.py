@@ -203,9 +203,7 @@ class Imports:
         if key not in self._around:
             found = _spread(_spread([key], self._importers), self._imported)
             if len(found) >= _MOST_AROUND:
-                self._bound(
-                    f"of a program with more than {_MOST_AROUND} files those that are farthest were not looked at", key
-                )
+                self._bound(f"of a program with more than {_MOST_AROUND} files the farthest were not looked at", key)
             self._around[key] = tuple(self._path(each) for each in found[1:])
         return self._around[key]
 

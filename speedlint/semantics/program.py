@@ -23,7 +23,7 @@ from speedlint.source import Source, SourceError
 
 _FRAMES = 12_000
 """Python frames for values that flow through as many steps as ``Flow`` takes on one stack, about ten each."""
-_MOST_IMPORTERS = 8
+_MOST_IMPORTERS = 1_000
 
 
 class Cache:
