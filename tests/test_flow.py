@@ -173,7 +173,7 @@ SAMPLE = random.Random(7).sample(SCRIPTS, 15)
 
 @pytest.mark.parametrize("path", SAMPLE, ids=lambda path: path.stem)
 def test_each_rule_finds_alone_what_it_finds_among_all(path: Path, tmp_path: Path) -> None:
-    path = shutil.copy(path, tmp_path / path.name)
+    path = Path(shutil.copy(path, tmp_path))
     codes = [rule.code for rule in REGISTRY.rules]
     together = _findings(path, *codes)
     alone = {code: [each for each in together if each[1] == code] for code in codes}
