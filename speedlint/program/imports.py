@@ -207,6 +207,10 @@ class Imports:
             self._around[key] = tuple(self._path(each) for each in found[1:])
         return self._around[key]
 
+    def bound(self, what: str, path: Path) -> None:
+        """Notes that something was not looked at in the project of a file."""
+        self._bound(what, str(path))
+
     def _bound(self, what: str, path: str) -> None:
         self.bounds[f"{self._root(path)}: {what}"] = None
 

@@ -23,7 +23,11 @@ from speedlint.source import Source, SourceError
 
 _FRAMES = 12_000
 """Python frames for values that flow through as many steps as ``Flow`` takes on one stack, about ten each."""
-_MOST_IMPORTERS = 1_000
+_MOST_IMPORTERS = 64
+"""Files that import a module and speak of one of its functions: each is read."""
+_MOST_USERS = 8
+"""Files that import a module, or train and may be handed its objects: any call in them may be one of a method. With 64 the
+largest repositories of the corpus cost three times as much, and no finding is new."""
 
 
 class Cache:
@@ -168,7 +172,13 @@ class Program:
         """
         paths = self._imports.users(script.key)
         chosen = [path for path in paths if not marks or self._imports.mentions(path, marks)]
-        return list(self._readable(chosen)) if len(chosen) <= _MOST_IMPORTERS else []
+        most = _MOST_IMPORTERS if marks else _MOST_USERS
+        if len(chosen) > most:
+            self._imports.bound(
+                f"calls were not followed into all files that import a module, where they are over {most}", script.key
+            )
+            return []
+        return list(self._readable(chosen))
 
     def upward(self, script: Script) -> Iterator[Script]:
         """``script`` and the scripts that import it, through others too, nearest first."""
@@ -190,7 +200,7 @@ class Program:
     def few_others(self, script: Script, *marks: Mark) -> Iterator[Script]:
         """Like ``others``, but none where there are too many."""
         paths = self._marked_others(script, marks)
-        return self._readable(paths if len(paths) <= _MOST_IMPORTERS else ())
+        return self._readable(paths if len(paths) <= _MOST_USERS else ())
 
     def _marked_others(self, script: Script, marks: tuple[Mark, ...]) -> tuple[Path, ...]:
         key = (script.key, marks)
