@@ -6,6 +6,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -212,3 +213,17 @@ def test_notes_hold_until_what_they_speak_of_changes(tmp_path: Path) -> None:
     assert Disk().holds(disk.notes)
     file.write_text("import os, torch\n")
     assert not Disk().holds(disk.notes)
+
+
+def test_threads_that_take_turns_share_the_store(tmp_path: Path) -> None:
+    kept = Store(tmp_path / "store")
+    kept.keep("kind", "key", 1)
+    kept.flush()
+    kept = Store(tmp_path / "store")
+    assert kept.value("kind", "other") is None
+    answers: list[object] = []
+    thread = threading.Thread(target=lambda: answers.append(kept.value("kind", "key")))
+    thread.start()
+    thread.join()
+    assert answers == [1]
+    assert (tmp_path / "store").is_file()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from speedlint import config, files, known
+from speedlint import config, files
 from speedlint.errors import UserError
-from speedlint.output import ask_json
-from speedlint.source import SourceError
+
+if TYPE_CHECKING:
+    from speedlint.known import Line
 
 _PLACE = re.compile(r"(?s)(.+?):(\d+)(?::(\d+))?")
 
@@ -26,6 +28,8 @@ def ask(place: str, style: str) -> None:
     """
     line = _asked(*_parsed(place))
     if style == "json":
+        from speedlint.output import ask_json
+
         click.echo(ask_json.render(line))
         return
     from speedlint.output import ask_text
@@ -40,8 +44,11 @@ def _parsed(place: str) -> tuple[Path, int, int | None]:
     return Path(found[1]), int(found[2][:9]), int(found[3][:9]) if found[3] else None
 
 
-def _asked(path: Path, number: int, column: int | None) -> known.Line:
+def _asked(path: Path, number: int, column: int | None) -> Line:
     """What is known of the line. Raises UserError."""
+    from speedlint import known
+    from speedlint.source import SourceError
+
     if path.is_dir():
         raise UserError(f"{path}:{number}: is a folder; name a Python file in it")
     problems = files.discover((path,)).problems

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
 from speedlint.errors import UserError
-from speedlint.questions import Room, rooms
+
+if TYPE_CHECKING:
+    from speedlint.questions import Room
 
 
 @click.command()
@@ -21,6 +24,8 @@ from speedlint.questions import Room, rooms
 )
 def questions(word: str, style: str) -> None:
     """Lists the questions that a rule may ask of a script; those only that speak of WORD, if one is given."""
+    from speedlint.questions import rooms
+
     found = [kept for room in rooms() if (kept := _about(room, word)).questions]
     if not found:
         raise UserError(f"no question speaks of `{word}`; `speedlint questions` lists them")

@@ -173,7 +173,8 @@ def clean() -> int:
 def _connected(path: Path) -> sqlite3.Connection:
     import sqlite3
 
-    connection = sqlite3.connect(path, timeout=_PATIENCE)
+    # Threads take turns: one waits while another, with a stack of its own, answers.
+    connection = sqlite3.connect(path, timeout=_PATIENCE, check_same_thread=False)
     connection.execute("pragma synchronous = off")
     connection.execute(
         "create table if not exists kept (kind text, key text, crc integer, size integer, data blob, used integer, "
@@ -185,7 +186,7 @@ def _connected(path: Path) -> sqlite3.Connection:
 def _is_garbage(error: Exception) -> bool:
     import sqlite3
 
-    return isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError)
+    return type(error) is sqlite3.DatabaseError
 
 
 def _removed(path: Path) -> bool:
