@@ -10,11 +10,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from speedlint.disk import MAX_BYTES
+
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
-
-MAX_BYTES = 1_000_000
-"""Files in folders that are larger than this look generated and are skipped."""
 
 _SKIPPED_FOLDERS = {"__pycache__", "node_modules", "site-packages"}
 

@@ -16,7 +16,7 @@ from speedlint.diagnostic import Diagnostic, Place, Proposal, Report
 from speedlint.disk import Disk, Note
 from speedlint.facts.store import Store
 from speedlint.files import Problem
-from speedlint.registry import own_rules
+from speedlint.registry import own_rules, stamp
 from speedlint.rule import Edit, Level, Risk
 
 _KIND = "reports"
@@ -32,9 +32,7 @@ def key(files: Sequence[Path], settings: Settings) -> str:
 def _code(settings: Settings) -> Iterable[str]:
     """The files of speedlint itself and of the user's rules, by what tells one version from another."""
     for folder in (Path(__file__).parent, own_rules(), *settings.rule_paths):
-        for file in sorted(folder.rglob("*.py")):
-            status = file.stat()
-            yield f"{file}:{status.st_size}:{status.st_mtime_ns}"
+        yield from map(stamp, sorted(folder.rglob("*.py")))
 
 
 def find(store: Store, name: str) -> list[Report] | None:

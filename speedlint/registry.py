@@ -39,7 +39,7 @@ class Registry:
         With a ``store`` that knows these files, none is loaded before ``loaded`` asks for it.
         """
         paths = [path for folder in (own_rules(), *folders) for path in _rule_files(folder)]
-        version = "\n".join((__version__, *map(_stamp, paths))) if store is not None else ""
+        version = "\n".join((__version__, *map(stamp, paths))) if store is not None else ""
         held = store.value("rules", version) if store is not None else None
         if held is not None:
             known = [
@@ -91,7 +91,7 @@ class Registry:
         return did_you_mean(word, [*self.by_code, *(rule.name for rule in self.rules)])
 
 
-def _stamp(path: Path) -> str:
+def stamp(path: Path) -> str:
     """A file and what tells one version of it from another."""
     status = path.stat()
     return f"{path}:{status.st_size}:{status.st_mtime_ns}"
