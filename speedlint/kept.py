@@ -13,7 +13,7 @@ from typing import Any
 from speedlint import __version__
 from speedlint.config import Settings
 from speedlint.diagnostic import Diagnostic, Place, Proposal, Report
-from speedlint.disk import Disk, Note
+from speedlint.disk import CONTENTS, OF_CONTENTS, Disk, Note
 from speedlint.facts.store import Store
 from speedlint.files import Problem
 from speedlint.registry import own_rules, stamp
@@ -42,38 +42,59 @@ def find(store: Store, name: str) -> list[Report] | None:
         return None
     try:
         notes, reports = held
-        return [_report(each) for each in reports] if Disk().holds(_notes(notes)) else None
+        return [_report(each) for each in reports] if _hold(notes, Disk()) else None
     except (ValueError, TypeError, KeyError, IndexError, re.error):
         return None
 
 
 def keep(store: Store, name: str, reports: Iterable[Report], notes: Mapping[Note, Hashable]) -> None:
     """Keeps the reports of a run."""
-    store.keep(_KIND, name, (plain(notes), [_plain_report(each) for each in reports]))
+    store.keep(_KIND, name, (_by_file(notes), [_plain_report(each) for each in reports]))
 
 
 # Notes
 
-
-def plain(notes: Mapping[Note, Hashable]) -> list[tuple[Any, ...]]:
-    """Notes as plain values."""
-    return [(note[0], note[1], *_plain_mark(note[2] if len(note) == 3 else None), answer) for note, answer in notes.items()]
+_Plain = tuple[str, str, bytes, bytes, int, Any]
+"""A note: kind, path, the bytes of its mark, its pattern, the pattern's flags (-1 without one), answer."""
 
 
-def _plain_mark(mark: bytes | re.Pattern[bytes] | None) -> tuple[bytes, int]:
-    if mark is None:
-        return b"", -2
-    return (mark, -1) if isinstance(mark, bytes) else (mark.pattern, mark.flags)
-
-
-def _notes(held: Iterable[tuple[Any, ...]]) -> dict[Note, Hashable]:
-    found: dict[Note, Hashable] = {}
-    for kind, path, mark, flags, answer in held:
-        if flags == -2:
-            found[kind, path] = answer
-        else:
-            found[kind, path, mark if flags == -1 else re.compile(mark, flags)] = answer
+def _by_file(notes: Mapping[Note, Hashable]) -> dict[str, tuple[str, list[_Plain]]]:
+    """Notes as plain values, those that a file's bytes answer by its path, with the name of these bytes."""
+    found: dict[str, tuple[str, list[_Plain]]] = {}
+    for note, answer in notes.items():
+        kind, path = note[:2]
+        known = str(notes[CONTENTS, path]) if kind in OF_CONTENTS else ""
+        if kind != CONTENTS:
+            found.setdefault(path if known else "", (known, []))[1].append((kind, path, *_plain_mark(note), answer))
     return found
+
+
+def _hold(held: Mapping[str, tuple[str, Sequence[_Plain]]], disk: Disk) -> bool:
+    """Whether all questions have the answers that they had: those about a file's bytes, where these are the same."""
+    return all(
+        (known and disk.digest(path) == known) or disk.holds(dict(_note(*each) for each in asked))
+        for path, (known, asked) in held.items()
+    )
+
+
+def _plain_mark(note: Note) -> tuple[bytes, bytes, int]:
+    match note:
+        case (_, _, bytes() as literal):
+            return literal, b"", -1
+        case (_, _, (literal, pattern)):
+            return literal, pattern.pattern, pattern.flags
+        case (_, _, re.Pattern() as pattern):
+            return b"", pattern.pattern, pattern.flags
+    return b"", b"", -1
+
+
+def _note(kind: str, path: str, literal: bytes, pattern: bytes, flags: int, answer: Any) -> tuple[Note, Any]:
+    if kind != "mark":
+        return (kind, path), answer
+    if flags == -1:
+        return (kind, path, literal), answer
+    compiled = re.compile(pattern, flags)
+    return (kind, path, (literal, compiled) if literal else compiled), answer
 
 
 # Reports

@@ -85,14 +85,16 @@ class Rule:
     """A rule: its code, the node types it looks at, and the generator that looks.
 
     ``check`` is called once for each node of type ``on`` (a whole-file rule says ``syntax.Module``). A file that holds none
-    of the ``triggers`` is not looked at. ``off`` rules run only when selected. The file's name is the rule's name and its
-    docstring its documentation; the registry fills in both.
+    of the ``triggers`` is not looked at; with ``often``, lines that training does not run again and again are not either.
+    ``off`` rules run only when selected. The file's name is the rule's name and its docstring its documentation; the
+    registry fills in both.
     """
 
     code: str
     on: type[syntax.Node] | tuple[type[syntax.Node], ...]
     check: Callable[[Any, Script], Iterator[Finding]]
     triggers: tuple[bytes, ...]
+    often: bool = False
     off: bool = False
     name: str = ""
     docs: str = ""

@@ -78,4 +78,4 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     yield Finding(call, message, fix, advice, level, related)
 
 
-RULE = Rule("SPD205", on=syntax.Call, check=check, triggers=(b".to(", b".cuda(", b".type("))
+RULE = Rule("SPD205", on=syntax.Call, check=check, triggers=(b".to(", b".cuda(", b".type("), often=True)

@@ -72,4 +72,4 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         yield Finding(call, message, advice=advice, level=Level.NOTE)
 
 
-RULE = Rule("SPD207", on=syntax.Call, check=check, triggers=(b".pin_memory()",))
+RULE = Rule("SPD207", on=syntax.Call, check=check, triggers=(b".pin_memory()",), often=True)

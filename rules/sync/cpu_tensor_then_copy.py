@@ -69,4 +69,4 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         yield Finding(call, message, fix, advice, level)
 
 
-RULE = Rule("SPD308", on=syntax.Call, check=check, triggers=(b".to(", b".cuda("))
+RULE = Rule("SPD308", on=syntax.Call, check=check, triggers=(b".to(", b".cuda("), often=True)

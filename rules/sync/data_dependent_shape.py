@@ -83,4 +83,5 @@ RULE = Rule(
     on=(syntax.Call, syntax.Subscript),
     check=check,
     triggers=(b"[", b"nonzero", b"masked_select", b"unique", b"argwhere", b"where("),
+    often=True,
 )

@@ -144,4 +144,4 @@ def _kept_on_device(script: Script, behind: list[Hidden[Wait]]) -> tuple[Edit, .
     return tuple(found)
 
 
-RULE = Rule("SPD311", on=syntax.Call, check=check, triggers=(b"import", b"def "))
+RULE = Rule("SPD311", on=syntax.Call, check=check, triggers=(b"import", b"def "), often=True)

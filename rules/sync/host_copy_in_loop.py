@@ -96,4 +96,4 @@ def _is_of_each_part(call: syntax.Call, script: Script) -> bool:
     return isinstance(within, syntax.DictComp | syntax.Dict) and script.frequency(call) is Frequency.EVAL_STEP
 
 
-RULE = Rule("SPD302", on=syntax.Call, check=check, triggers=(b".cpu", b".tolist", b".to("))
+RULE = Rule("SPD302", on=syntax.Call, check=check, triggers=(b".cpu", b".tolist", b".to("), often=True)

@@ -111,4 +111,4 @@ def _undetached(tensor: syntax.BaseExpression) -> syntax.BaseExpression:
     return tensor
 
 
-RULE = Rule("SPD301", on=syntax.Call, check=check, triggers=(b".item", b"float(", b"int(", b"bool("))
+RULE = Rule("SPD301", on=syntax.Call, check=check, triggers=(b".item", b"float(", b"int(", b"bool("), often=True)

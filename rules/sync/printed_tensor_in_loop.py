@@ -104,4 +104,5 @@ RULE = Rule(
         b'f"',
         b"f'",
     ),
+    often=True,
 )

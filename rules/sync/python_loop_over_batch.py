@@ -101,4 +101,4 @@ def _hidden(call: syntax.Call, script: Script) -> Iterator[Finding]:
             return
 
 
-RULE = Rule("SPD310", on=(syntax.For, syntax.Call), check=check, triggers=(b"torch", b"import"))
+RULE = Rule("SPD310", on=(syntax.For, syntax.Call), check=check, triggers=(b"torch", b"import"), often=True)

@@ -88,4 +88,5 @@ RULE = Rule(
     on=conditions.CONDITIONAL,
     check=check,
     triggers=(b"if ", b"if(", b"while ", b"while(", b"assert", b"equal(", b"allclose(", b"is_nonzero(", b"isfinite("),
+    often=True,
 )

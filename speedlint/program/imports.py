@@ -207,6 +207,10 @@ class Imports:
             self._around[key] = tuple(self._path(each) for each in found[1:])
         return self._around[key]
 
+    def is_whole(self, path: Path) -> bool:
+        """Whether ``around`` holds all files of the programs that a file is part of."""
+        return len(self.around(path)) + 1 < _MOST_AROUND
+
     def bound(self, what: str, path: Path) -> None:
         """Notes that something was not looked at in the project of a file."""
         self._bound(what, str(path))

@@ -19,11 +19,12 @@ _SPEAK_OF_DEVICES = (b"is_available", b"current_accelerator", b"cuda", b"cpu", b
 
 def gpu_is_certain(script: Script) -> bool:
     """Whether the program cannot run without a GPU: nothing in it asks whether there is one or names another device."""
-    places = list(script.everywhere(*_SPEAK_OF_DEVICES))
-    for place in places:
+    places = []
+    for place in script.everywhere(*_SPEAK_OF_DEVICES):
         asks = any(each.attr.value in ("is_available", "current_accelerator") for each in place.source.of(syntax.Attribute))
         if asks or any(text in ("cpu", "mps", "auto") for text in _strings(place)):
             return False
+        places.append(place)
     return any(place.method_calls("cuda") or any(text.startswith("cuda") for text in _strings(place)) for place in places)
 
 

@@ -34,7 +34,6 @@ _EVALUATES = re.compile(
     r"eval|valid|(?:^|_)val(?:_|$)|(?:^|_)test(?:_|$)|predict|infer|accuracy|score|metric", re.IGNORECASE
 )
 _DEPTH = 5
-_TRAINING = Does.BACKWARD | Does.OPTIMIZER_STEP | Does.TRAINS
 
 
 def trains(script: Script) -> bool:
@@ -46,13 +45,8 @@ def trains(script: Script) -> bool:
 
 def trains_itself(script: Script) -> bool:
     """Whether the file's own code, or a function that it calls, takes training steps."""
-    return script.once("trains itself", lambda: _trains_itself(script), False)
-
-
-def _trains_itself(script: Script) -> bool:
-    if script.loops.does(script.source.module) & _TRAINING or any(True for _ in script.calls(*_TRAINERS)):
-        return True
-    return any(script.loops.function_does(function) & _TRAINING for function in script.source.of(syntax.FunctionDef))
+    called = any(True for _ in script.calls(*_TRAINERS))
+    return called or script.once("trains itself", script.loops.takes_steps, False)
 
 
 def is_in_forward(script: Script, node: syntax.Node) -> bool:
@@ -145,7 +139,7 @@ def only_evaluates(script: Script, function: syntax.FunctionDef) -> bool:
     in it, nothing it starts out of sight that may train."""
     if function.decorators or function.asynchronous or not _EVALUATES.search(function.name.value):
         return False
-    if script.loops.function_does(function) & _TRAINING or needs_grad(script, function):
+    if script.loops.function_does(function, Does.STEPS) or needs_grad(script, function):
         return False
     if any(True for kind in (syntax.Yield, syntax.FunctionDef) for one in script.source.inside(function.body, kind)):
         return False

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import enum
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
-from speedlint.semantics import library, passes
+from speedlint.semantics import driven, leads, library, passes
 from speedlint.semantics.gradients import switches, told
 from speedlint.semantics.guards import Guards
 from speedlint.semantics.terms import Definition, Frequency, Role
@@ -39,16 +40,22 @@ class Does(enum.Flag):
     """Puts a module in evaluation mode, or turns gradients off."""
     MAKES_OPTIMIZER = enum.auto()
     """Makes an optimizer, and so begins a training."""
+    STEPS = BACKWARD | OPTIMIZER_STEP | TRAINS
+    ALL = STEPS | EVALUATES | FORWARD | NO_TRAINING | MAKES_OPTIMIZER
 
 
+_STEP = Does.BACKWARD | Does.OPTIMIZER_STEP
+_APART = (Does.STEPS, Does.EVALUATES, Does.FORWARD, Does.NO_TRAINING, Does.MAKES_OPTIMIZER)
+"""What is found out apart from each other: most questions are about steps alone, and few calls may lead to one."""
+_OWN = (Does.STEPS, Does.NO_TRAINING, Does.MAKES_OPTIMIZER)
 _NO_CALLS: dict[syntax.Call, Does] = {}
 _UPDATES = re.compile(
     rb"(?i)optim|step|sgd|adam\b|adam\w*\(|minimi[sz]e|trainer|updat|learning_rate|\blr\b|(?<!utils)\.data\b|_foreach_|-=|no_grad"
     rb"|\b(?:sub|add|addcdiv|addcmul|mul|lerp|copy)_\("
 )
 """What a program says somewhere that may update parameters: by an optimizer, by a framework, or by hand."""
-_STEP_METHODS = frozenset({"training_step", "train_step"})
 _EVAL_STEP_METHODS = frozenset({"validation_step"})
+_CALLED_IN_STEPS = frozenset({"training_step", "train_step"}) | _EVAL_STEP_METHODS
 
 
 class Loops:
@@ -91,10 +98,10 @@ class Loops:
             return False
         trains = Does.BACKWARD | Does.TRAINS
         loop = self.script.source.enclosing(branch, syntax.For, syntax.While, syntax.FunctionDef)
-        if not isinstance(loop, (syntax.For, syntax.While)) or not self.does(branch.body) & trains:
+        if not isinstance(loop, (syntax.For, syntax.While)) or not self.does(branch.body, trains):
             return False
         calls = (call for call in self.script.source.inside(loop.body, syntax.Call) if self._runs_here(call, loop.body))
-        return all(self.script.source.contains(branch, call) for call in calls if self._call_does(call) & trains)
+        return all(self.script.source.contains(branch, call) for call in calls if self._call_does(call, trains))
 
     def _passes_once(self, loop: Loop) -> bool:
         """Whether a script makes this evaluation pass only once for each training, when it has trained."""
@@ -127,7 +134,7 @@ class Loops:
 
     def _is_over_splits(self, loop: Loop) -> bool:
         """Whether a loop evaluates on each of a few things written out, as on the splits of the data."""
-        if not isinstance(loop, syntax.For) or self.does(loop.body) & Does.TRAINS:
+        if not isinstance(loop, syntax.For) or self.does(loop.body, Does.TRAINS):
             return False
         iterated = loop.iter
         if isinstance(iterated, syntax.Call) and isinstance(iterated.func, syntax.Attribute) and not iterated.args:
@@ -138,7 +145,7 @@ class Loops:
     def _repeats_trainings(self, loop: Loop) -> bool:
         """Whether each turn makes its optimizer and trains with it."""
         begins = Does.TRAINS | Does.MAKES_OPTIMIZER
-        return self.does(loop.body) & begins == begins
+        return self.does(loop.body, begins) == begins
 
     @property
     def trains(self) -> bool:
@@ -146,8 +153,23 @@ class Loops:
         return self.script.once("trains", self._holds_steps, False)
 
     def _holds_steps(self) -> bool:
-        loops: list[Loop] = [*self.script.source.of(syntax.For), *self.script.source.of(syntax.While)]
-        return any(self.kind(loop) is Frequency.STEP for loop in loops)
+        return any(self.kind(loop) is Frequency.STEP for loop in self.all)
+
+    @property
+    def all(self) -> list[Loop]:
+        """The script's loops."""
+        return [*self.script.source.of(syntax.For), *self.script.source.of(syntax.While)]
+
+    @property
+    def driving(self) -> list[syntax.Node]:
+        """The bodies of the script's loops that drive training, and of its methods that a framework calls in steps."""
+        nothing: list[syntax.Node] = []
+        return self.script.once("driving", self._find_driving, nothing)
+
+    def _find_driving(self) -> list[syntax.Node]:
+        named = (each for each in self.script.source.of(syntax.FunctionDef) if each.name.value in _CALLED_IN_STEPS)
+        methods = [each.body for each in named if self._of_step_method(each) is not Frequency.ONCE]
+        return [*(loop.body for loop in self.all if self.kind(loop) is not None), *methods]
 
     def of_function(self, function: syntax.FunctionDef) -> Frequency:
         """How often a function runs: as often as its busiest known call."""
@@ -155,10 +177,18 @@ class Loops:
         return answer(("frequency", function), lambda: self._busiest_call(function), Frequency.ONCE)
 
     def _busiest_call(self, function: syntax.FunctionDef) -> Frequency:
-        return max(
-            (script.loops.frequency(call) for script, call in self.script.call_sites(function)),
-            default=self._of_step_method(function),
-        )
+        often = (script.loops.frequency(call) for script, call in driven.sites(self.script, function))
+        return max(often, default=self._of_step_method(function))
+
+    def is_driven(self, node: syntax.Node) -> bool:
+        """Whether the node may run in steps: its function holds a loop that drives them, or is called from one."""
+        function = self.script.function(node)
+        return self.script.once(("driven", function), lambda: self._is_driven(function), False)
+
+    def _is_driven(self, function: syntax.FunctionDef | None) -> bool:
+        if function is not None and self.of_function(function) is not Frequency.ONCE:
+            return True
+        return any(self.script.function(loop) is function and self.kind(loop) is not None for loop in self.all)
 
     def callers(self, node: syntax.Node) -> list[tuple[Script, syntax.Call]]:
         """The calls that make a node run as often as it does, where the loop that drives it stands in another function."""
@@ -166,12 +196,13 @@ class Loops:
         if function is None or self.driving_loop(node) is not None:
             return []
         often = self.of_function(function)
-        return [(other, call) for other, call in self.script.call_sites(function) if other.loops.frequency(call) is often]
+        sites = driven.sites(self.script, function)
+        return [(other, call) for other, call in sites if other.loops.frequency(call) is often]
 
     def _of_step_method(self, function: syntax.FunctionDef) -> Frequency:
         """How often a method runs that a framework calls by its name: ``training_step``, Lightning's ``validation_step``."""
         owner, name = self.script.names.owner(function), function.name.value
-        if owner is None or name not in _STEP_METHODS | _EVAL_STEP_METHODS:
+        if owner is None or name not in _CALLED_IN_STEPS or self.script.call_sites(function):
             return Frequency.ONCE
         definition = Definition(self.script, owner)
         if name in _EVAL_STEP_METHODS:
@@ -202,7 +233,7 @@ class Loops:
         return any(
             self._runs_here(each, loop.body)
             and self.kind(each) is Frequency.STEP
-            and not self.does(each.body) & Does.OPTIMIZER_STEP
+            and not self.does(each.body, Does.OPTIMIZER_STEP)
             for each in inner
         )
 
@@ -213,31 +244,42 @@ class Loops:
         return self.script.program.flow.ask(("kind", loop), lambda: self._kind(loop), None)
 
     def _kind(self, loop: Loop) -> Frequency | None:
-        does = self.does(loop.body)
+        if self._steps_itself(loop):
+            return Frequency.STEP
+        does = self.does(loop.body, Does.STEPS)
         if does & Does.OPTIMIZER_STEP or (does & Does.BACKWARD and not does & Does.TRAINS):
             return Frequency.STEP
         if does & Does.TRAINS:
             return Frequency.EPOCH
-        if self.iterates_loader(loop) or self.is_evaluation(loop, does):
+        if self.iterates_loader(loop) or self._is_evaluation(loop):
             return Frequency.EVAL_STEP
-        if does & Does.EVALUATES:
+        if self.does(loop.body, Does.EVALUATES):
             return Frequency.EPOCH
         return None
 
-    def is_evaluation(self, loop: Loop, does: Does) -> bool:
+    def _steps_itself(self, loop: Loop) -> bool:
+        """Whether an optimizer's step is written in the loop, and in no loop within it: the rest cannot change its kind."""
+        return any(
+            self._own(Does.STEPS).get(call) is Does.OPTIMIZER_STEP
+            and self._runs_here(call, loop.body)
+            and not self._loops_between(call, loop.body)
+            for call in self.script.method_calls("step")
+            if self.script.source.contains(loop.body, call)
+        )
+
+    def _is_evaluation(self, loop: Loop) -> bool:
         """Whether a loop that goes over no loader still runs a module for evaluation, once a turn on something new."""
-        if not does & Does.FORWARD:
-            return False
         calls = [
             call
             for call in self.script.source.inside(loop.body, syntax.Call)
-            if self._call_does(call) & (Does.FORWARD | Does.EVALUATES) == Does.FORWARD
+            if self.script.name(call.func) is None
             and self._runs_here(call, loop.body)
             and not self._loops_between(call, loop.body)
         ]
-        if not passes.feeds_module(self.script, loop, calls):
+        fed = passes.feeding(self.script, loop, calls)
+        if not any(self._call_does(call, Does.FORWARD) and not self._call_does(call, Does.EVALUATES) for call in fed):
             return False
-        return bool(does & Does.NO_TRAINING) or told(self.script, loop) is True or self._is_after_eval(loop)
+        return told(self.script, loop) is True or self._is_after_eval(loop) or bool(self.does(loop.body, Does.NO_TRAINING))
 
     def _is_after_eval(self, loop: Loop) -> bool:
         function = self.script.function(loop)
@@ -247,27 +289,35 @@ class Loops:
             if self.script.function(call) is function
         )
 
-    def does(self, block: syntax.Node) -> Does:
-        """What a block does when it runs once."""
-        return self.script.program.flow.ask(("block", block), lambda: self._does(block), Does.NOTHING)
+    def does(self, block: syntax.Node, wanted: Does = Does.ALL) -> Does:
+        """What of ``wanted`` a block does when it runs once."""
+        found = Does.NOTHING
+        for part in _APART:
+            if part & wanted:
+                found |= self._does_of(block, part)
+        return found & wanted
 
-    def _does(self, block: syntax.Node) -> Does:
+    def _does_of(self, block: syntax.Node, part: Does) -> Does:
+        return self.script.program.flow.ask(("block", part, block), lambda: self._find_does(block, part), Does.NOTHING)
+
+    def _find_does(self, block: syntax.Node, part: Does) -> Does:
         source, found = self.script.source, Does.NOTHING
         for call in source.inside(block, syntax.Call):
-            if not self._runs_here(call, block):
+            if found == part or not self._runs_here(call, block):
                 continue
-            does = self._call_does(call)
+            does = self._call_does(call, part)
             if not does:
                 continue
             inner = self._loops_between(call, block)
-            if does & (Does.BACKWARD | Does.OPTIMIZER_STEP) and inner:
-                found |= self._steps_within(inner, does)
-            else:
+            steps = self._call_does(call, _STEP) if inner else Does.NOTHING
+            if not steps:
                 found |= does
-        loops: list[Loop] = [*source.inside(block, syntax.For), *source.inside(block, syntax.While)]
-        for loop in loops:
-            if self._runs_here(loop, block) and self.kind(loop) is Frequency.EVAL_STEP:
-                found |= Does.EVALUATES
+            elif part is Does.STEPS:
+                found |= self._steps_within(inner, steps)
+        if part is Does.EVALUATES and not found:
+            loops: list[Loop] = [*source.inside(block, syntax.For), *source.inside(block, syntax.While)]
+            if any(self._runs_here(loop, block) and self.kind(loop) is Frequency.EVAL_STEP for loop in loops):
+                found = Does.EVALUATES
         return found
 
     def _steps_within(self, inner: list[Loop], does: Does) -> Does:
@@ -275,14 +325,14 @@ class Loops:
         if does & Does.OPTIMIZER_STEP:
             return Does.TRAINS
         inside = self.script.source.inside(inner[-1].body, syntax.Call)
-        accumulates = not any(self._call_does(call) & Does.OPTIMIZER_STEP for call in inside)
+        accumulates = not any(self._call_does(call, Does.OPTIMIZER_STEP) for call in inside)
         return Does.BACKWARD if accumulates and self._optimizer_steps_beside(inner[-1]) else Does.TRAINS
 
     def _optimizer_steps_beside(self, loop: Loop) -> bool:
         """Whether the optimizer steps in the block that holds the loop, as in gradient accumulation over micro-batches."""
         block = self.script.source.parents[loop]
         return any(
-            self._call_does(call) & Does.OPTIMIZER_STEP
+            self._call_does(call, Does.OPTIMIZER_STEP)
             for call in self.script.source.inside(block, syntax.Call)
             if not self.script.source.contains(loop, call)
         )
@@ -306,38 +356,65 @@ class Loops:
                 found.append(up)
         return found
 
-    def _call_does(self, call: syntax.Call) -> Does:
-        own = self.script.once("own steps", self._find_own, _NO_CALLS).get(call)
-        if own is not None:
-            return own
-        found = Does.FORWARD if self.script.role(call.func) is Role.MODULE else Does.NOTHING
+    def _call_does(self, call: syntax.Call, wanted: Does) -> Does:
+        for part in _OWN:
+            if part & wanted or part is Does.STEPS:
+                own = self._own(part).get(call)
+                if own is not None:
+                    return own & wanted
+        found = Does.NOTHING
+        if wanted & Does.FORWARD and self.script.role(call.func) is Role.MODULE:
+            found = Does.FORWARD
+        if found == wanted or not self._may_lead(call, wanted):
+            return found
         callee = self.script.callee(call)
         if callee is None or not isinstance(callee.node, syntax.FunctionDef):
             return found
-        return found | callee.script.loops.function_does(callee.node)
+        return found | callee.script.loops.function_does(callee.node, wanted)
 
-    def _find_own(self) -> dict[syntax.Call, Does]:
+    def _may_lead(self, call: syntax.Call, wanted: Does) -> bool:
+        """Whether a call may lead to what is wanted, by its name."""
+        return wanted not in Does.STEPS or leads.around(self.script).may(call)
+
+    @property
+    def steps(self) -> list[syntax.Call]:
         """The calls that are themselves a backward pass or an optimizer's step."""
-        found: dict[syntax.Call, Does] = {}
-        backward = [*self.script.method_calls("backward", "manual_backward"), *self.script.calls("torch.autograd.backward")]
-        if backward and self.script.program.mentions(self.script, _UPDATES):
-            found.update(dict.fromkeys(backward, Does.BACKWARD))
-        for call in self.script.method_calls("step"):
-            assert isinstance(call.func, syntax.Attribute)
-            role = self.script.role(call.func.value)
-            if role is Role.OPTIMIZER or (role is Role.SCALER and call.args):
-                found[call] = Does.OPTIMIZER_STEP
-        for call in self.script.source.of(syntax.Call):
-            if library.makes_optimizer(self.script.name(call.func) or ""):
-                found[call] = Does.MAKES_OPTIMIZER
-        for call in (*self.script.calls(*library.NO_GRADS), *self.script.method_calls("eval", "train")):
-            if switches(self.script, call) is True or passes.sets_eval_mode(self.script, call):
-                found[call] = Does.NO_TRAINING
-        return found
+        return list(self._own(Does.STEPS))
 
-    def function_does(self, function: syntax.FunctionDef) -> Does:
-        """What a function of this script does when it is called once."""
-        return self.script.program.flow.ask(("does", function), lambda: self.does(function.body), Does.NOTHING)
+    def _own(self, part: Does) -> dict[syntax.Call, Does]:
+        return self.script.once(("own", part), lambda: dict(self._find_own(part)), _NO_CALLS)
+
+    def _find_own(self, part: Does) -> Iterator[tuple[syntax.Call, Does]]:
+        script = self.script
+        if part is Does.STEPS:
+            backward = [*script.method_calls("backward", "manual_backward"), *script.calls("torch.autograd.backward")]
+            if backward and script.program.mentions(script, _UPDATES):
+                yield from ((call, Does.BACKWARD) for call in backward)
+            for call in script.method_calls("step"):
+                assert isinstance(call.func, syntax.Attribute)
+                role = script.role(call.func.value)
+                if role is Role.OPTIMIZER or (role is Role.SCALER and call.args):
+                    yield call, Does.OPTIMIZER_STEP
+        elif part is Does.MAKES_OPTIMIZER:
+            for call in script.source.of(syntax.Call):
+                if library.makes_optimizer(script.name(call.func) or ""):
+                    yield call, Does.MAKES_OPTIMIZER
+        else:
+            for call in (*script.calls(*library.NO_GRADS), *script.method_calls("eval", "train")):
+                if switches(script, call) is True or passes.sets_eval_mode(script, call):
+                    yield call, Does.NO_TRAINING
+
+    def takes_steps(self) -> bool:
+        """Whether the script's own code, or a function that it calls, takes training steps."""
+        if self._own(Does.STEPS):
+            return True
+        functions = self.script.source.of(syntax.FunctionDef)
+        module = self.does(self.script.source.module, Does.STEPS)
+        return bool(module) or any(self.function_does(function, Does.STEPS) for function in functions)
+
+    def function_does(self, function: syntax.FunctionDef, wanted: Does = Does.ALL) -> Does:
+        """What of ``wanted`` a function of this script does when it is called once."""
+        return self.does(function.body, wanted)
 
     def _is_over_parts(self, iterated: syntax.BaseExpression) -> bool:
         """Whether a ``for`` goes over the parts of one batch, as in ``for key in batch.keys()``."""

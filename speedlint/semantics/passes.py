@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 _DEPTH = 8
 
 
-def feeds_module(script: Script, loop: Loop, calls: list[syntax.Call]) -> bool:
-    """Whether one of ``calls``, which run a module in the loop, takes an element of the loop or what its turn has made."""
+def feeding(script: Script, loop: Loop, calls: list[syntax.Call]) -> list[syntax.Call]:
+    """Those of ``calls``, which run in the loop, that take an element of the loop or what its turn has made."""
     function = script.function(loop)
     if (function is not None and function.name.value in ("forward", "__call__")) or _plays(script, loop):
-        return False
-    return any(any(_is_fresh(script, loop, arg.value) for arg in call.args) for call in calls)
+        return []
+    return [call for call in calls if any(_is_fresh(script, loop, arg.value) for arg in call.args)]
 
 
 def hangs_on_turn_before(script: Script, loop: Loop, call: syntax.Call) -> bool:

@@ -57,7 +57,7 @@ class Cache:
         return source
 
     def held(self, paths: Iterable[Path] | None = None) -> int:
-        """The bytes of source that are held parsed, of all files or of some; each takes 100 to 200 bytes of memory."""
+        """The bytes of source that are held parsed, of all files or of some; each takes about 60 bytes of memory."""
         chosen = self._sources if paths is None else self._sources.keys() & set(paths)
         return sum(len(self._sources[path][0].data) for path in chosen)
 
@@ -90,6 +90,7 @@ class Program:
         self._scripts: dict[Path, Script | None] = {}
         self._marked: dict[tuple[Path, tuple[Mark, ...]], tuple[Path, ...]] = {}
         self._configs: dict[Path, configs.Entry | None] = {}
+        self._together: dict[Path, frozenset[Path]] = {}
 
     # Scripts
 
@@ -165,6 +166,16 @@ class Program:
     def around(self, path: Path) -> tuple[Path, ...]:
         """The files of the programs that a file is part of, itself first."""
         return (absolute(path), *self._imports.around(absolute(path)))
+
+    def is_whole(self, script: Script) -> bool:
+        """Whether all files of the programs that ``script`` is part of are ``around`` it: they are not too many."""
+        return self._imports.is_whole(script.key)
+
+    def together(self, script: Script) -> frozenset[Path]:
+        """The files ``around`` a script, itself included: the same for scripts of the same programs."""
+        if script.key not in self._together:
+            self._together[script.key] = frozenset(self.around(script.path))
+        return self._together[script.key]
 
     def importers(self, script: Script, *marks: bytes) -> list[Script]:
         """The project's files that import ``script``'s module, also by way of a package's ``__init__``, in path order; with

@@ -269,7 +269,7 @@ def updates(step: Step) -> bool:
             loop = other.loops.driving_loop(call)
             places.append((other, loop.body if loop is not None else other.function(call) or other.source.module))
     return any(
-        other.loops.does(place) & Does.OPTIMIZER_STEP
+        other.loops.does(place, Does.OPTIMIZER_STEP)
         or any(_steps_by_name(call) for call in other.source.inside(place, syntax.Call))
         for other, place in places
     )

@@ -39,9 +39,10 @@ __all__ = [
     "trained_modules",
 ]
 
-_OPTIMIZERS = ("opt", "adam", "sgd", "adagrad", "adadelta", "rmsprop", "lamb", "lion", "lbfgs", "adafactor", "rprop")
+_OPTIMIZER = "[oO]pt(?!ion|um_|imum)|OPT(?!ION)|(?i:adam|sgd|adagrad|adadelta|rmsprop|lamb(?!da)|lion|lbfgs|adafactor|rprop)"
 """What names of optimizers, and of what makes them, hold."""
-_MAKES_OPTIMIZER = re.compile(rb"(?i)(?:" + "|".join(_OPTIMIZERS).encode() + rb")\w{0,40}\s{0,9}(?:\(|=[^=])")
+_NAMES_OPTIMIZER = re.compile(_OPTIMIZER)
+_MAKES_OPTIMIZER = re.compile(rb"(?:" + _OPTIMIZER.encode() + rb")\w{0,40}\s{0,9}(?:\(|=[^=])")
 _SAME = frozenset("to cuda cpu train eval half float double bfloat16 requires_grad_ apply share_memory to_empty".split())
 _FRAMEWORKS = (
     "pytorch_lightning",
@@ -183,8 +184,8 @@ def _may_make_optimizer(script: Script, call: syntax.Call) -> bool:
     """Whether what is called, or what its result is bound to, is called after an optimizer: else it is not looked into."""
     parent = script.source.parents[call]
     targets = parent.targets if isinstance(parent, syntax.Assign) else ()
-    text = " ".join((script.text(call.func), *(script.text(target.target) for target in targets))).lower()
-    return any(word in text for word in _OPTIMIZERS)
+    written = (call.func, *(target.target for target in targets))
+    return any(_NAMES_OPTIMIZER.search(script.text(each)) for each in written)
 
 
 def _modules_within(script: Script, expression: syntax.BaseExpression, depth: int = 0) -> Iterator[syntax.BaseExpression]:

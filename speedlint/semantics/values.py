@@ -372,13 +372,15 @@ class Values:
 
         ``parsed`` is the call of ``parse_args``: of several parsers' options, its own parser's is taken.
         """
-        flag = name.replace("_", "[-_]").encode()
-        places = self.script.everywhere(re.compile(rb"""[(,=]\s{0,99}["']-{0,2}""" + flag + rb"""["']"""))
+        flag, part = name.replace("_", "[-_]").encode(), max(name.split("_"), key=len).encode()
+        places = self.script.everywhere((part, re.compile(rb"""[(,=]\s{0,99}["']-{0,2}""" + flag + rb"""["']""")))
         options = [(script, call) for script in places for call in script.values.options(name)]
         own = [(script, call) for script, call in options if script is self.script and self._is_of(call, parsed)]
         options = own or options
-        assigned = re.compile(rb"\." + name.encode() + rb"\b[^\n=(]{0,99}=[^=]|set_defaults\(")
-        if len(options) != 1 or any(script.values.is_assigned(name) for script in self.script.everywhere(assigned)):
+        attribute = b"." + name.encode()
+        assigned = (attribute, re.compile(re.escape(attribute) + rb"\b[^\n=(]{0,99}=[^=]"))
+        places = self.script.everywhere(assigned, b"set_defaults(")
+        if len(options) != 1 or any(script.values.is_assigned(name) for script in places):
             return None
         script, call = options[0]
         action = script.argument(call, "action", None)

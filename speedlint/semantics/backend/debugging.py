@@ -35,8 +35,8 @@ def context(script: Script, call: syntax.Call) -> syntax.With | None:
 def slows_training(script: Script, around: syntax.With) -> bool:
     """Whether training steps are taken within a ``with``, or it is itself entered in each step."""
     if script.frequency(around) in FREQUENT:
-        return bool(script.loops.does(around.body) & (Does.BACKWARD | Does.TRAINS | Does.OPTIMIZER_STEP))
-    return bool(script.loops.does(around.body) & Does.TRAINS)
+        return bool(script.loops.does(around.body, Does.STEPS))
+    return bool(script.loops.does(around.body, Does.TRAINS))
 
 
 def is_around_training(script: Script, profiler: syntax.Call) -> bool:
@@ -71,8 +71,8 @@ def _runs_while_training(script: Script, name: syntax.Name, use: syntax.Name) ->
 
 def _trains(script: Script, statement: syntax.Node) -> bool:
     if isinstance(statement, (syntax.For, syntax.While)):
-        return script.loops.kind(statement) is Frequency.STEP or bool(script.loops.does(statement.body) & Does.TRAINS)
-    return bool(script.loops.does(statement) & Does.TRAINS)
+        return script.loops.kind(statement) is Frequency.STEP or bool(script.loops.does(statement.body, Does.TRAINS))
+    return bool(script.loops.does(statement, Does.TRAINS))
 
 
 def _is_measurement(script: Script, block: syntax.Node) -> bool:
@@ -113,7 +113,7 @@ def is_caught(script: Script) -> bool:
 
 def _goes_on(script: Script) -> bool:
     return any(
-        script.loops.does(each.body) & (Does.BACKWARD | Does.TRAINS)
+        script.loops.does(each.body, Does.BACKWARD | Does.TRAINS)
         and any(_catches(script, handler) for handler in each.handlers)
         for each in script.source.of(syntax.Try)
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
@@ -142,10 +143,13 @@ def is_copied(found: Loader) -> bool:
     """Whether a copy of the loader's batches to a GPU is seen, or may happen out of sight."""
     if not found.starts:
         return True
-    places = {
-        place.path: place for start in found.starts for place in start.script.everywhere(b".to(", b".cuda(", b".type(")
-    }
-    return any(_copies(place, found) for place in (found.script, *places.values()))
+    seen: set[Script] = set()
+    for start in found.starts:
+        for place in chain((found.script,), start.script.everywhere(b".to(", b".cuda(", b".type(")):
+            if place not in seen and _copies(place, found):
+                return True
+            seen.add(place)
+    return False
 
 
 def _copies(script: Script, found: Loader) -> bool:

@@ -48,7 +48,7 @@ def _loops(script: Script) -> list[Loop]:
 
 def _steps_now_and_then(script: Script, loop: Loop) -> bool:
     """Whether a loop steps its optimizer less often than it makes a backward pass."""
-    if not script.loops.does(loop.body) & Does.BACKWARD:
+    if not script.loops.does(loop.body, Does.BACKWARD):
         return False
     if script.loops.accumulates(loop):
         return True

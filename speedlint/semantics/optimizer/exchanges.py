@@ -93,7 +93,7 @@ def _counted(script: Script, test: syntax.BaseExpression) -> Gathering | None:
 def _in_micro_batches(script: Script, loop: Loop) -> Gathering | None:
     """``for _ in range(n): loss.backward()``, then one step."""
     outer = script.loops.driving_loop(loop)
-    if outer is None or script.loops.does(loop.body) & Does.OPTIMIZER_STEP or not script.loops.accumulates(outer):
+    if outer is None or script.loops.does(loop.body, Does.OPTIMIZER_STEP) or not script.loops.accumulates(outer):
         return None
     match loop:
         case syntax.For(iter=syntax.Call(args=[syntax.Arg(value=count)]) as counted) if script.is_call_to(counted, "range"):
@@ -108,7 +108,7 @@ def _by_a_function(script: Script, call: syntax.Call) -> Gathering | None:
     callee = script.callee(call) if told else None
     if callee is None or not isinstance(callee.node, syntax.FunctionDef) or told[0].keyword is None:
         return None
-    does = callee.script.loops.function_does(callee.node)
+    does = callee.script.loops.function_does(callee.node, Does.STEPS)
     if not does & Does.BACKWARD or not does & Does.OPTIMIZER_STEP:
         return None
     parameter = told[0].keyword.value

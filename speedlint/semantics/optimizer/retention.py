@@ -259,7 +259,7 @@ def _variable_starts_outside(script: Script, store: syntax.Name, node: syntax.No
 def _goes_with_step(script: Script, start: Binding) -> bool:
     """Whether a variable begins anew in a branch in which the optimizer steps: it holds the batches of one step."""
     branch = script.source.enclosing(start.node, syntax.If, syntax.For, syntax.While, syntax.FunctionDef)
-    return isinstance(branch, syntax.If) and bool(script.loops.does(branch.body) & Does.OPTIMIZER_STEP)
+    return isinstance(branch, syntax.If) and bool(script.loops.does(branch.body, Does.OPTIMIZER_STEP))
 
 
 def _adds(script: Script, binding: Binding) -> bool:

@@ -77,8 +77,7 @@ def _of_function(function: Definition, depth: int) -> list[Cost]:
 
 
 def _find(script: Script, function: syntax.FunctionDef, depth: int) -> Iterator[Cost]:
-    does = script.loops.function_does(function)
-    if does & (Does.TRAINS | Does.BACKWARD | Does.OPTIMIZER_STEP | Does.EVALUATES):
+    if script.loops.function_does(function, Does.STEPS | Does.EVALUATES):
         return
     found: list[Cost] = []
     for call in script.source.inside(function.body, syntax.Call):

@@ -51,8 +51,9 @@ def scheduled(script: Script, call: syntax.Call) -> Scheduled | None:
 
 
 def _is_of_one_training(script: Script, loop: syntax.For | syntax.While) -> bool:
-    does = script.loops.does(loop.body)
-    return script.loops.kind(loop) is Frequency.STEP or bool(does & Does.TRAINS and not does & Does.MAKES_OPTIMIZER)
+    if script.loops.kind(loop) is Frequency.STEP:
+        return True
+    return script.loops.does(loop.body, Does.TRAINS | Does.MAKES_OPTIMIZER) == Does.TRAINS
 
 
 def validation(script: Script, call: syntax.Call) -> Validation | None:
@@ -60,12 +61,13 @@ def validation(script: Script, call: syntax.Call) -> Validation | None:
     callee = script.callee(call)
     if callee is None or not isinstance(callee.node, syntax.FunctionDef) or callee.node.name.value == "forward":
         return None
-    does = callee.script.loops.function_does(callee.node)
-    if not does & Does.EVALUATES or does & (Does.TRAINS | Does.BACKWARD | Does.OPTIMIZER_STEP):
+    does = callee.script.loops.function_does(callee.node, Does.STEPS | Does.EVALUATES)
+    if does != Does.EVALUATES:
         return None
     loop = _loop(script, call)
     if loop is None or not any(
-        does & Does.NO_TRAINING or callee.script.loops.iterates_loader(one) for one in full_passes(callee)
+        callee.script.loops.function_does(callee.node, Does.NO_TRAINING) or callee.script.loops.iterates_loader(one)
+        for one in full_passes(callee)
     ):
         return None
     return Validation(call, loop, callee)
@@ -90,8 +92,7 @@ def _trains_whole(script: Script, loop: syntax.For | syntax.While) -> bool:
     """Whether each turn of a loop trains as a whole, or does not update anything."""
 
     def answer() -> bool:
-        does = script.loops.does(loop.body)
-        return bool(does & Does.TRAINS) or not does & Does.OPTIMIZER_STEP
+        return script.loops.does(loop.body, Does.TRAINS | Does.OPTIMIZER_STEP) != Does.OPTIMIZER_STEP
 
     return script.once(("trains whole", loop), answer, False)
 

@@ -43,7 +43,7 @@ def row_loop(script: Script, loop: syntax.For) -> RowLoop | None:
     calls = [call for call in script.source.inside(loop.body, syntax.Call) if is_network(script, call)]
     if any(passes.hangs_on_turn_before(script, loop, call) for call in calls):
         return None
-    fed = next((call for call in calls if passes.feeds_module(script, loop, [call])), None)
+    fed = next((call for call in calls if passes.feeding(script, loop, [call])), None)
     is_sized = any(word in script.text(loop.iter) for word in (".size(", ".shape["))
     return RowLoop(script, loop, rows, fed, is_sized)
 

@@ -1,0 +1,53 @@
+"""What the loops of training drive: the functions that run in them, from the loops down.
+
+Few loops drive a training, and most functions are reached from none. Asking each function for its callers, and these for
+theirs, reads all that may call it; going down from the loops reads what they run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from speedlint.facts import syntax
+
+if TYPE_CHECKING:
+    from speedlint.semantics.script import Script
+
+Sites = dict[syntax.FunctionDef, list[tuple["Script", syntax.Call]]]
+_HOLDS_STEPS = (b".backward(", b"no_grad", b"inference_mode")
+
+
+def sites(script: Script, function: syntax.FunctionDef) -> list[tuple[Script, syntax.Call]]:
+    """The calls of one of a script's functions that loops of training drive, by way of other functions too."""
+    nothing: Sites = {}
+    return script.program.flow.ask(("driven", script.path), lambda: _find(script), nothing).get(function, [])
+
+
+def _find(script: Script) -> Sites:
+    found: Sites = {}
+    around = dict.fromkeys(_callers(script))
+    todo = [(other, body) for other in around for body in other.loops.driving]
+    for other, region in todo:
+        for call in _run_in(other, region):
+            callee = other.callee(call)
+            if callee is None or not isinstance(callee.node, syntax.FunctionDef) or callee.script not in around:
+                continue
+            if callee.node not in found:
+                todo.append((callee.script, callee.node.body))
+            known = found.setdefault(callee.node, [])
+            if all(site is not call for _, site in known):
+                known.append((other, call))
+    return found
+
+
+def _callers(script: Script) -> Iterator[Script]:
+    """The scripts that may call what a script defines: those that import it, and those that train with its objects."""
+    for start in (script, *script.program.few_others(script, *_HOLDS_STEPS)):
+        yield from script.program.upward(start)
+
+
+def _run_in(script: Script, region: syntax.Node) -> Iterator[syntax.Call]:
+    """The calls that run whenever a region does, or may."""
+    function = script.function(region)
+    return (call for call in script.source.inside(region, syntax.Call) if script.function(call) is function)
