@@ -24,7 +24,7 @@ Note = tuple[str, str] | tuple[str, str, Mark]
 """A question: its kind, the path, and the mark that is looked for."""
 CONTENTS = "contents"
 """The kind of note that names a file's bytes: where they are the same, so is all that they answer; else that is asked."""
-OF_CONTENTS = frozenset({"data", "mark", "imports"})
+OF_CONTENTS = frozenset({"data", "mark", "imports", "renamed"})
 """The kinds of questions whose answers a file's bytes give."""
 Answer = TypeVar("Answer", bound=Hashable)
 
@@ -32,6 +32,7 @@ MAX_BYTES = 1_000_000
 """Files in folders that are larger than this look generated and are left out."""
 _MOST_LISTED = 30_000
 """Python files of one project; where there are more, a file is looked at by itself."""
+_AS = re.compile(rb" as ([A-Za-z_]\w*)")
 _SKIPPED = ("node_modules", "__pycache__")
 
 
@@ -139,6 +140,10 @@ class Disk:
         """The dotted names that a file's import statements may mean; ``known`` finds them, or has them from before."""
         return self._note(("imports", path), lambda: known(path, self.text(path)))
 
+    def renamed(self, path: str) -> tuple[str, ...]:
+        """The names that ``import ... as`` and the like give in a file."""
+        return self._note(("renamed", path), lambda: tuple(sorted({each.decode() for each in _AS.findall(self.text(path))})))
+
     # Later
 
     def holds(self, notes: Mapping[Note, Hashable]) -> bool:
@@ -165,6 +170,8 @@ class Disk:
                 return self.notes[note]
             case "imports":
                 return self.imported_names(path)
+            case "renamed":
+                return self.renamed(path)
         return None
 
 

@@ -43,7 +43,8 @@ class Registry:
         held = store.value("rules", version) if store is not None else None
         if held is not None:
             known = [
-                (Rule(code, (), _unknown, triggers, off, name, docs), path) for code, triggers, off, name, docs, path in held
+                (Rule(code, (), _unknown, triggers, off=off, name=name, docs=docs), path)
+                for code, triggers, off, name, docs, path in held
             ]
             return cls(tuple(rule for rule, _ in known), {rule.code: Path(path) for rule, path in known})
         found = sorted(((_load(path), path) for path in paths), key=lambda entry: entry[0].code)

@@ -35,7 +35,7 @@ class Order:
             return True
         graph = self._graph(home)
         starts = graph.begun(then.row)
-        return any(graph.leads(graph.entry, [end], starts) and graph.leads(end, starts) for end in graph.done(first.row))
+        return any(graph.is_first(end, starts) and graph.is_ahead(end, starts) for end in graph.done(first.row))
 
     def may_run_between(self, first: syntax.Node, node: syntax.Node, then: syntax.Node) -> bool:
         """Whether ``node`` runs on a way from ``first`` to ``then`` on which ``first`` runs once; so of other functions."""
@@ -141,6 +141,7 @@ class _Graph:
         self.entry, self.exit = Point(ENTRY, -1, 0), Point(EXIT, -1, 0)
         self._after, self._begun, self._done = built.after, built.begun, built.done
         self._known = sorted(self._begun)
+        self._ahead: dict[int, set[int]] = {}
         self._number()
 
     def begun(self, row: int) -> list[Point]:
@@ -169,6 +170,30 @@ class _Graph:
         """Whether any way leads to a point."""
         return point.block in self._enters
 
+    def is_first(self, point: Point, others: Sequence[Point]) -> bool:
+        """Whether a way leads to a point that passes none of ``others``: one alone is on each way if it dominates the point."""
+        if len(others) != 1 or point.block == self.entry.block:
+            return self.leads(self.entry, [point], others)
+        return self.is_reached(point) and not self._dominates(others[0], point)
+
+    def is_ahead(self, start: Point, goals: Sequence[Point]) -> bool:
+        """Whether a way leads from ``start`` to one of ``goals``."""
+        if any(goal.block == start.block and goal > start for goal in goals):
+            return True
+        if start.block not in self._ahead:
+            self._ahead[start.block] = self._reached_from(start.block)
+        return any(goal.block in self._ahead[start.block] for goal in goals)
+
+    def _reached_from(self, block: int) -> set[int]:
+        seen: set[int] = set()
+        todo = list(self._after[block])
+        while todo:
+            found = todo.pop()
+            if found not in seen:
+                seen.add(found)
+                todo += self._after[found]
+        return seen
+
     def surely(self, first: Sequence[int], then: int, undone: Sequence[int]) -> bool:
         """Whether one of the rows ``first`` is done on every way to the row ``then``, and none of ``undone`` since."""
         starts, ends = self.begun(then), [point for row in first for point in self.done(row)]
@@ -195,6 +220,8 @@ class _Graph:
         here = _firsts(point for point in (*goals, *avoiding) if point.block == start.block and point > start)
         if here:
             return here[start.block] in goals
+        if not avoiding:
+            return self.is_ahead(start, goals)
         firsts, stops = _firsts(goals), _firsts(avoiding)
         seen: set[int] = set()
         todo = list(self._after[start.block])

@@ -15,18 +15,21 @@ if TYPE_CHECKING:
     from speedlint.semantics.script import Script
 
 Sites = dict[syntax.FunctionDef, list[tuple["Script", syntax.Call]]]
+_CALLED_AS = ("forward", "__call__")
 _HOLDS_STEPS = (b".backward(", b"no_grad", b"inference_mode")
 
 
-def sites(script: Script, function: syntax.FunctionDef) -> list[tuple[Script, syntax.Call]]:
-    """The calls of one of a script's functions that loops of training drive, by way of other functions too."""
+def sites(script: Script, function: syntax.FunctionDef, *, of_trainings: bool = False) -> list[tuple[Script, syntax.Call]]:
+    """The calls of one of a script's functions that loops of training drive, by way of other functions too; with
+    ``of_trainings`` those on ways through files that speak of training steps, which are few."""
     nothing: Sites = {}
-    return script.program.flow.ask(("driven", script.path), lambda: _find(script), nothing).get(function, [])
+    question = ("driven", script.path, of_trainings)
+    return script.program.flow.ask(question, lambda: _find(script, of_trainings=of_trainings), nothing).get(function, [])
 
 
-def _find(script: Script) -> Sites:
+def _find(script: Script, *, of_trainings: bool) -> Sites:
     found: Sites = {}
-    around = dict.fromkeys(_callers(script))
+    around = dict.fromkeys(_callers(script, *(_HOLDS_STEPS[:1] if of_trainings else ())))
     todo = [(other, body) for other in around for body in other.loops.driving]
     for other, region in todo:
         for call in _run_in(other, region):
@@ -41,10 +44,14 @@ def _find(script: Script) -> Sites:
     return found
 
 
-def _callers(script: Script) -> Iterator[Script]:
+def _callers(script: Script, *marks: bytes) -> Iterator[Script]:
     """The scripts that may call what a script defines: those that import it, and those that train with its objects."""
-    for start in (script, *script.program.few_others(script, *_HOLDS_STEPS)):
-        yield from script.program.upward(start)
+    yield from script.program.upward(script, *marks)
+    methods = [each.name.value for each in script.source.of(syntax.FunctionDef) if script.names.owner(each) is not None]
+    called = [b"(" if name in _CALLED_AS else f".{name}(".encode() for name in methods if name != "__init__"]
+    for other in script.program.few_others(script, *_HOLDS_STEPS) if called else ():
+        if any(mark in other.source.data for mark in called):
+            yield from script.program.upward(other, *marks)
 
 
 def _run_in(script: Script, region: syntax.Node) -> Iterator[syntax.Call]:

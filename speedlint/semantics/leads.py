@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from speedlint.semantics.script import Script
 
 _STEPS = re.compile(rb"backward\s{0,9}\(|\.\s{0,9}step\s{0,9}\(")
+_MOST_READ = 16
+"""Files that speak of what leads to a step: where there are more, most of the program is about training, and is read anyway."""
 _BY_CLASS = frozenset({"__init__", "__call__", "forward"})
 """Methods that run where the class or an object of it is called."""
 _VARIABLES = frozenset({Kind.ASSIGN, Kind.AUGMENT, Kind.PARAMETER, Kind.FOR, Kind.WITH, Kind.OTHER})
@@ -64,8 +66,11 @@ def _find(script: Script) -> Leads:
     todo = set(_lead(found, ((each, call) for each in script.everywhere(_STEPS) for call in each.loops.steps)))
     while todo and not found.is_open:
         found.names |= todo
-        spoken = script.everywhere(re.compile(rb"\b(?:" + b"|".join(name.encode() for name in sorted(todo)) + rb")\b"))
-        todo = {name for each in spoken for name in _spread(each, frozenset(todo), found)} - found.names
+        spoken = re.compile(rb"\b(?:" + b"|".join(name.encode() for name in sorted(todo)) + rb")\b")
+        if script.program.number_of_others(script, spoken) > _MOST_READ:
+            found.is_open = True
+            break
+        todo = {name for each in script.everywhere(spoken) for name in _spread(each, frozenset(todo), found)} - found.names
     return found
 
 

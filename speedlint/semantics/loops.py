@@ -177,8 +177,12 @@ class Loops:
         return answer(("frequency", function), lambda: self._busiest_call(function), Frequency.ONCE)
 
     def _busiest_call(self, function: syntax.FunctionDef) -> Frequency:
-        often = (script.loops.frequency(call) for script, call in driven.sites(self.script, function))
-        return max(often, default=self._of_step_method(function))
+        for of_trainings in (True, False):
+            sites = driven.sites(self.script, function, of_trainings=of_trainings)
+            found = max((script.loops.frequency(call) for script, call in sites), default=self._of_step_method(function))
+            if found is Frequency.STEP:
+                break
+        return found
 
     def is_driven(self, node: syntax.Node) -> bool:
         """Whether the node may run in steps: its function holds a loop that drives them, or is called from one."""

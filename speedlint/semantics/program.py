@@ -167,6 +167,10 @@ class Program:
         """The files of the programs that a file is part of, itself first."""
         return (absolute(path), *self._imports.around(absolute(path)))
 
+    def renamed(self, script: Script) -> frozenset[str]:
+        """The names that ``as`` gives in the files ``around`` a script: what these hand on may have them."""
+        return frozenset(name for path in self.around(script.path) for name in self.disk.renamed(str(path)))
+
     def is_whole(self, script: Script) -> bool:
         """Whether all files of the programs that ``script`` is part of are ``around`` it: they are not too many."""
         return self._imports.is_whole(script.key)
@@ -191,10 +195,12 @@ class Program:
             return []
         return list(self._readable(chosen))
 
-    def upward(self, script: Script) -> Iterator[Script]:
-        """``script`` and the scripts that import it, through others too, nearest first."""
+    def upward(self, script: Script, *marks: Mark) -> Iterator[Script]:
+        """``script`` and the scripts that import it, through others too, nearest first; with ``marks``, those of the others
+        whose text holds one of them."""
         yield script
-        yield from self._readable(self._imports.upward(script.key)[1:])
+        paths = self._imports.upward(script.key)[1:]
+        yield from self._readable(path for path in paths if not marks or self._imports.mentions(path, marks))
 
     def possible_starts(self, script: Script) -> Iterator[Script]:
         """Those of ``upward`` that nothing imports, or whose text speaks of ``__main__``."""
@@ -207,6 +213,10 @@ class Program:
         too, and all that these and it reach. With ``marks``, those whose text holds one of them; the rest is not parsed.
         """
         return self._readable(self._marked_others(script, marks))
+
+    def number_of_others(self, script: Script, *marks: Mark) -> int:
+        """How many ``others`` there are, none of them parsed."""
+        return len(self._marked_others(script, marks))
 
     def few_others(self, script: Script, *marks: Mark) -> Iterator[Script]:
         """Like ``others``, but none where there are too many."""

@@ -159,16 +159,42 @@ class Script:
 
     def calls(self, *names: str) -> Iterator[syntax.Call]:
         """All calls of library functions with one of these full names, in source order."""
-        found = [call for name in names for call in self._library_calls.get(name, ())]
+        found = [call for name in names for call in self._calls_of(name)]
         return iter(found if len(names) == 1 else sorted(found, key=_row))
+
+    def _calls_of(self, dotted: str) -> list[syntax.Call]:
+        if dotted not in self._library_calls:
+            last = dotted.rpartition(".")[2]
+            written = [last, *(name for name in self._written_calls.keys() & self._other_names if name != last)]
+            candidates = (call for name in written for call in self._written_calls.get(name, ()))
+            self._library_calls[dotted] = sorted((call for call in candidates if self.name(call.func) == dotted), key=_row)
+        return self._library_calls[dotted]
 
     @cached_property
     def _library_calls(self) -> dict[str, list[syntax.Call]]:
+        return {}
+
+    @cached_property
+    def _written_calls(self) -> dict[str, list[syntax.Call]]:
+        """The calls by the last name that is written."""
         found: dict[str, list[syntax.Call]] = {}
         for call in self.source.of(syntax.Call):
-            name = self.name(call.func)
-            if name is not None:
-                found.setdefault(name, []).append(call)
+            match call.func:
+                case syntax.Name(value=name) | syntax.Attribute(attr=syntax.Name(value=name)):
+                    found.setdefault(name, []).append(call)
+        return found
+
+    @cached_property
+    def _other_names(self) -> set[str]:
+        """The names that may stand for what has another one: by ``import ... as``, here or in another file, or by ``=``."""
+        found = set(self.program.renamed(self))
+        for bindings in self.names.all_bindings():
+            for binding in bindings:
+                is_renamed = binding.dotted is not None and binding.dotted.rpartition(".")[2] != binding.name
+                if is_renamed or (
+                    binding.kind is Kind.ASSIGN and isinstance(binding.value, (syntax.Name, syntax.Attribute))
+                ):
+                    found.add(binding.name)
         return found
 
     def method_calls(self, *names: str) -> list[syntax.Call]:

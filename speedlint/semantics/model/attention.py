@@ -105,7 +105,7 @@ def differentiates_twice(script: Script) -> bool:
 
 def names_fused(script: Script) -> bool:
     """Whether the file names a fused kernel as well, for which written out attention is the fallback."""
-    return _FUSED.search(script.source.data) is not None
+    return script.program.disk.mentions(str(script.key), _FUSED)
 
 
 @dataclass(frozen=True, slots=True)
