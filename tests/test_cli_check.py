@@ -301,3 +301,46 @@ def test_findings_do_not_depend_on_the_hash_seed(seeds: int, paths: list[str]) -
     with ThreadPoolExecutor(2) as pool:
         seen = set(pool.map(lambda seed: _in_process(code, *paths, cwd=ROOT, PYTHONHASHSEED=str(seed)), range(seeds)))
     assert len(seen) == 1
+
+
+OFTEN = """
+import torch
+
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+
+def told():
+    frequently("cold")
+
+
+def called():
+    frequently("hot")
+
+
+class Told(torch.nn.Module):
+    def forward(self, x):
+        frequently("hot")
+        return x
+
+
+tell = Told()
+frequently("cold")
+for epoch in range(3):
+    frequently("cold")
+    for x in torch.utils.data.DataLoader(list(range(9))):
+        loss = tell(model(x)).mean()
+        loss.backward()
+        optimizer.step()
+        called()
+        [frequently("hot") for _ in x]
+told()
+"""
+
+
+def test_a_rule_for_what_runs_often_sees_no_other_lines(project: Project) -> None:
+    project.write("train.py", OFTEN)
+    hot = [number for number, line in enumerate(OFTEN.split("\n"), 1) if '"hot"' in line]
+    for more in ("", "# the rules are taken from the cache now"):
+        project.write("train.py", OFTEN + more)
+        assert [each["line"] for each in project.findings("train.py", "--select", "TOY401")] == hot

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import Project
 
 STEP = """
@@ -81,3 +83,45 @@ def test_a_module_that_60_files_import_is_told_who_calls_it(project: Project) ->
         path = project.root / f"script{number}.py"
         path.write_text(path.read_text().replace("print(loss.item())", "log(loss)"))
     assert [each["code"] for each in project.findings("shared.py")] == ["SPD301"]
+
+
+LOSSES = """
+import torch
+
+
+class Overlap(torch.nn.Module):
+    def part(self, score, target):
+        return 1 - (score * target).sum() / (score + target).sum()
+
+    def forward(self, scores, target):
+        told, total = [], 0.0
+        for i in range(scores.shape[1]):
+            part = self.part(scores[:, i], target)
+            told.append(1.0 - part.item())
+            total += part
+        return total
+"""
+OVERLAPPING = """
+import torch
+from losses import Overlap
+
+model = torch.nn.Linear(4, 3).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+overlap = Overlap()
+for step in range(99):
+    target = torch.rand(2, device="cuda")
+    loss = overlap(model(torch.randn(2, 4, device="cuda")), target)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("count", [1, 24, 500])
+def test_a_loss_that_many_scripts_share_is_told_of_at_each_of_them(project: Project, count: int) -> None:
+    (project.root / "speedlint.toml").write_text("select = ['SPD311']\n")
+    project.write("losses.py", LOSSES)
+    for number in range(count):
+        project.write(f"train{number}.py", OVERLAPPING)
+    line = OVERLAPPING[: OVERLAPPING.index("overlap(model")].count("\n") + 1
+    assert [(each["code"], each["line"]) for each in project.findings("train0.py")] == [("SPD311", line)]

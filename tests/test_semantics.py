@@ -624,3 +624,20 @@ def test_a_collate_function_is_known_from_the_loader_of_another_file(project: Wr
     )
     assert is_per_item(script, last_call(script, "probe(items)"))
     assert not is_per_item(script, last_call(script, "probe(len(items))"))
+
+
+@pytest.mark.parametrize(
+    ("train", "handed"),
+    [
+        ("from handed import no_grad\nno_grad()", "from torch import no_grad"),
+        ("from handed import off\noff()", "from torch import no_grad as off"),
+        ("import handed\nhanded.off()", "from torch import no_grad as off"),
+        ("from handed import *\noff()", "from torch import no_grad as off"),
+        ("from handed import off as quiet\nquiet()", "from torch import no_grad as off"),
+        ("import torch\nquiet = torch.no_grad\nquiet()", ""),
+        ("from torch import no_grad as quiet\nagain = quiet\nagain()", ""),
+    ],
+)
+def test_a_call_of_a_library_is_found_under_any_name(project: Write, train: str, handed: str) -> None:
+    script = project(train=train, handed=handed)
+    assert len(list(script.calls("torch.no_grad"))) == 1

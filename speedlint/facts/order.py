@@ -171,7 +171,7 @@ class _Graph:
         return point.block in self._enters
 
     def is_first(self, point: Point, others: Sequence[Point]) -> bool:
-        """Whether a way leads to a point that passes none of ``others``: one alone is on each way if it dominates the point."""
+        """Whether a way leads to a point that passes none of ``others``; one alone is on each way if it dominates it."""
         if len(others) != 1 or point.block == self.entry.block:
             return self.leads(self.entry, [point], others)
         return self.is_reached(point) and not self._dominates(others[0], point)

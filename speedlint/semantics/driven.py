@@ -6,6 +6,7 @@ theirs, reads all that may call it; going down from the loops reads what they ru
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -19,17 +20,26 @@ _CALLED_AS = ("forward", "__call__")
 _HOLDS_STEPS = (b".backward(", b"no_grad", b"inference_mode")
 
 
-def sites(script: Script, function: syntax.FunctionDef, *, of_trainings: bool = False) -> list[tuple[Script, syntax.Call]]:
-    """The calls of one of a script's functions that loops of training drive, by way of other functions too; with
-    ``of_trainings`` those on ways through files that speak of training steps, which are few."""
+class Among(enum.Enum):
+    """Which of the files that may call a function are looked at, the first that matter first: one way may say enough."""
+
+    ASKED = enum.auto()
+    """Those that findings are reported in."""
+    TRAININGS = enum.auto()
+    """Those that speak of backward passes."""
+    ALL = enum.auto()
+
+
+def sites(script: Script, function: syntax.FunctionDef, among: Among = Among.ALL) -> list[tuple[Script, syntax.Call]]:
+    """The calls of one of a script's functions that loops of training drive, by way of other functions too."""
     nothing: Sites = {}
-    question = ("driven", script.path, of_trainings)
-    return script.program.flow.ask(question, lambda: _find(script, of_trainings=of_trainings), nothing).get(function, [])
+    question = ("driven", script.path, among)
+    return script.program.flow.ask(question, lambda: _find(script, among), nothing).get(function, [])
 
 
-def _find(script: Script, *, of_trainings: bool) -> Sites:
+def _find(script: Script, among: Among) -> Sites:
     found: Sites = {}
-    around = dict.fromkeys(_callers(script, *(_HOLDS_STEPS[:1] if of_trainings else ())))
+    around = dict.fromkeys(_callers(script, among))
     todo = [(other, body) for other in around for body in other.loops.driving]
     for other, region in todo:
         for call in _run_in(other, region):
@@ -44,14 +54,19 @@ def _find(script: Script, *, of_trainings: bool) -> Sites:
     return found
 
 
-def _callers(script: Script, *marks: bytes) -> Iterator[Script]:
+def _callers(script: Script, among: Among) -> Iterator[Script]:
     """The scripts that may call what a script defines: those that import it, and those that train with its objects."""
-    yield from script.program.upward(script, *marks)
+    yield from _upward(script, among)
     methods = [each.name.value for each in script.source.of(syntax.FunctionDef) if script.names.owner(each) is not None]
     called = [b"(" if name in _CALLED_AS else f".{name}(".encode() for name in methods if name != "__init__"]
     for other in script.program.few_others(script, *_HOLDS_STEPS) if called else ():
         if any(mark in other.source.data for mark in called):
-            yield from script.program.upward(other, *marks)
+            yield from _upward(other, among)
+
+
+def _upward(script: Script, among: Among) -> Iterator[Script]:
+    marks = _HOLDS_STEPS[:1] if among is Among.TRAININGS else ()
+    return script.program.upward(script, *marks, only_asked=among is Among.ASKED)
 
 
 def _run_in(script: Script, region: syntax.Node) -> Iterator[syntax.Call]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _STEPS = re.compile(rb"backward\s{0,9}\(|\.\s{0,9}step\s{0,9}\(")
 _MOST_READ = 16
-"""Files that speak of what leads to a step: where there are more, most of the program is about training, and is read anyway."""
+"""Files that speak of what leads to a step: where there are more, most of the program is about training."""
 _BY_CLASS = frozenset({"__init__", "__call__", "forward"})
 """Methods that run where the class or an object of it is called."""
 _VARIABLES = frozenset({Kind.ASSIGN, Kind.AUGMENT, Kind.PARAMETER, Kind.FOR, Kind.WITH, Kind.OTHER})

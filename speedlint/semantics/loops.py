@@ -177,8 +177,8 @@ class Loops:
         return answer(("frequency", function), lambda: self._busiest_call(function), Frequency.ONCE)
 
     def _busiest_call(self, function: syntax.FunctionDef) -> Frequency:
-        for of_trainings in (True, False):
-            sites = driven.sites(self.script, function, of_trainings=of_trainings)
+        for among in driven.Among:
+            sites = driven.sites(self.script, function, among)
             found = max((script.loops.frequency(call) for script, call in sites), default=self._of_step_method(function))
             if found is Frequency.STEP:
                 break

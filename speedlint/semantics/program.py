@@ -195,11 +195,11 @@ class Program:
             return []
         return list(self._readable(chosen))
 
-    def upward(self, script: Script, *marks: Mark) -> Iterator[Script]:
+    def upward(self, script: Script, *marks: Mark, only_asked: bool = False) -> Iterator[Script]:
         """``script`` and the scripts that import it, through others too, nearest first; with ``marks``, those of the others
-        whose text holds one of them."""
+        whose text holds one of them; ``only_asked``, those that are asked for."""
         yield script
-        paths = self._imports.upward(script.key)[1:]
+        paths = (path for path in self._imports.upward(script.key)[1:] if not only_asked or path in self._asked)
         yield from self._readable(path for path in paths if not marks or self._imports.mentions(path, marks))
 
     def possible_starts(self, script: Script) -> Iterator[Script]:
