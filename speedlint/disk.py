@@ -56,11 +56,15 @@ class Listing:
 
 
 class Disk:
-    """Files as they are for one run: what is read twice is the same twice. ``read`` may give them as edited."""
+    """Files as they are for one run: what is read twice is the same twice, until it is let go.
+
+    ``read`` may give them as edited.
+    """
 
     def __init__(self, read: Read = Path.read_bytes) -> None:
         self._read = read
         self._data: dict[str, bytes | OSError] = {}
+        self._size = 0
         self._listings: dict[str, Listing] = {}
         self.notes: dict[Note, Hashable] = {}
 
@@ -89,8 +93,18 @@ class Disk:
             except OSError as error:
                 self._data[path] = error
             data = self._data[path]
-            self.notes[CONTENTS, path] = "" if isinstance(data, OSError) else digest(data)
+            self._size += 0 if isinstance(data, OSError) else len(data)
+            self.notes.setdefault((CONTENTS, path), "" if isinstance(data, OSError) else digest(data))
         return self._data[path]
+
+    def held(self) -> int:
+        """The bytes of the files that are held."""
+        return self._size
+
+    def drop(self) -> None:
+        """Lets the files' bytes go; the notes stay, so that a report rests on them as they were at first."""
+        self._data.clear()
+        self._size = 0
 
     def _note(self, note: Note, answer: Callable[[], Answer]) -> Answer:
         if note not in self.notes:

@@ -25,8 +25,8 @@ from speedlint.source import SourceError
 from speedlint.suppress import Suppressions
 
 _OLDEST = (1, 13)
-_MOST_HELD = 4_000_000
-"""Bytes of parsed source, about 240 MB of memory: each takes 60 bytes, measured on timm."""
+_MOST_HELD = 200_000_000
+"""Bytes of memory for files, their nodes and what is known of them; Python itself and the rules take 45 MB."""
 _EXCERPT_LINES, _EXCERPT_WIDTH = 3, 300
 _LONGEST = 600
 _MOST_CALLERS = 3
@@ -75,11 +75,13 @@ class Engine:
             return Report(problems=(_fault("reading this file", path, error),))
 
     def _let_go(self, path: Path) -> None:
-        """Begins anew where what is parsed takes much memory, unless most of it is part of the next file's programs."""
+        """Begins anew where what is held takes much memory, unless most of it is part of the next file's programs."""
         held = self._cache.held()
-        if held > _MOST_HELD and self._cache.held(self._program(path).around(path)) < held / 2:
+        memory = held + self.disk.held() + sum(program.held() for program in self._programs.values())
+        if memory > _MOST_HELD and self._cache.held(self._program(path).around(path)) < held / 2:
             self._programs.clear()
             self._cache.drop()
+            self.disk.drop()
             gc.collect()
 
     def _check(self, path: Path, code: str | None) -> Report:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import signal
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -101,6 +102,8 @@ def _prepare(settings: Settings, files: Sequence[Path], kept_in: Path | None) ->
 
 
 def _check(files: Sequence[Path]) -> tuple[list[Report], dict[Note, Hashable]]:
+    """The reports on some files, and what was noted for them: what others had noted was handed over with theirs."""
+    noted = len(_engine.disk.notes)
     reports = [_engine.check(path) for path in files]
     _store.flush()
-    return reports, _engine.disk.notes
+    return reports, dict(islice(_engine.disk.notes.items(), noted, None))

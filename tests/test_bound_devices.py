@@ -196,8 +196,17 @@ def _fixed(shape: str, folder: Path, amp: str) -> str:
     return staged.outcomes[0].after.decode() if staged.outcomes else path.read_text()
 
 
-def _run(text: str, chosen: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", text, chosen], capture_output=True, text=True, check=False)
+BOTH_WAYS = """
+import sys
+for chosen in ("yes", "no"):
+    text, sys.argv = sys.argv[1], ["train.py", chosen]
+    exec(text, {"__name__": "__main__"})
+    sys.argv.insert(1, text)
+"""
+
+
+def _run(text: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", BOTH_WAYS, text], capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize("amp", ["bf16", "fp16"])
@@ -211,6 +220,5 @@ def test_no_name_is_written_where_it_may_be_unbound(shape: str, amp: str, tmp_pa
 def test_what_is_written_runs(shape: str, amp: str, tmp_path: Path) -> None:
     fixed = _fixed(CERTAIN[shape], tmp_path, amp)
     assert "autocast" in fixed
-    for chosen in ("yes", "no"):
-        done = _run(fixed, chosen)
-        assert done.returncode == 0, done.stderr
+    done = _run(fixed)
+    assert done.returncode == 0, done.stderr

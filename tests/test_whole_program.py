@@ -13,8 +13,9 @@ import pytest
 from speedlint import run, stages
 from speedlint.config import Settings
 from speedlint.diagnostic import Diagnostic
+from speedlint.engine import Engine
 from speedlint.registry import Registry
-from speedlint.rule import Risk
+from speedlint.rule import Level, Risk
 
 REGISTRY = Registry.load()
 
@@ -446,3 +447,39 @@ def test_what_runs_for_some_values_alone_is_not_counted(tmp_path: Path) -> None:
     settings = Settings(tmp_path, select=("SPD311",), torch=(2, 13))
     (told,) = run.merge(run.check([tmp_path / "train.py"], settings, REGISTRY)).diagnostics
     assert "waits for the GPU 2 times" in told.message
+
+
+STRATEGY = """
+class Strategy:
+    def __init__(self, seed):
+        self.seed = self.agree(seed)
+
+    def agree(self, seed):
+        return torch.tensor(seed, device="cuda").item()
+"""
+TRIED = """
+import torch
+from strategy import Strategy
+
+
+def {name}():
+    for seed in range(3):
+        strategy = Strategy(seed)
+        model = torch.nn.Linear(4, 1).cuda()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        model(torch.randn(2, 4, device="cuda")).mean().backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("where", "name", "count"), [("tests/test_a.py", "test_a", 0), ("train.py", "train", 1)])
+def test_a_test_that_tries_each_way_to_make_an_object_is_no_training_of_it(
+    tmp_path: Path, where: str, name: str, count: int
+) -> None:
+    (tmp_path / "strategy.py").write_text("import torch\n" + STRATEGY)
+    (tmp_path / where).parent.mkdir(exist_ok=True)
+    (tmp_path / where).write_text(TRIED.format(name=name))
+    (tmp_path / "requirements.txt").write_text("torch\n")
+    path = tmp_path / "strategy.py"
+    found = Engine(Settings(tmp_path, select=("SPD301",)), REGISTRY, asked=(path,)).check(path)
+    assert len([each for each in found.diagnostics if each.level is Level.WARNING]) == count

@@ -50,7 +50,7 @@ _WHY = "not rewritten, since only a run shows whether it helps; it needs torch 2
 
 
 def check(module: syntax.Module, script: Script) -> Iterator[Finding]:
-    if evaluation.is_test(script) or not evaluation.trains(script) or not script.on_gpu or not eras.is_for(script, (2, 1)):
+    if script.is_test or not evaluation.trains(script) or not script.on_gpu or not eras.is_for(script, (2, 1)):
         return
     for setting in environment.settings(script, *_NAMES):
         value = setting.value

@@ -49,7 +49,7 @@ _ADVICE = "switch it on only while looking for a NaN"
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
-    if not script.is_call_to(call, *debugging.ANOMALY) or evaluation.is_test(script) or not evaluation.trains(script):
+    if not script.is_call_to(call, *debugging.ANOMALY) or script.is_test or not evaluation.trains(script):
         return
     mode = script.argument(call, "mode", 0) if script.name(call.func) in debugging.SETTERS else None
     value = script.constant(mode) if mode is not None else None

@@ -46,7 +46,7 @@ from speedlint.semantics.script import Script
 
 
 def check(module: syntax.Module, script: Script) -> Iterator[Finding]:
-    if not script.on_gpu or evaluation.is_test(script):
+    if not script.on_gpu or script.is_test:
         return
     all_placed = [*training.model_placements(script), *accelerated.placements(script)]
     placed = [one for one in all_placed if training.is_convolutional(script, one.module)]

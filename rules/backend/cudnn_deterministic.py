@@ -63,7 +63,7 @@ def _by_default(assign: syntax.Assign, default: Constant, script: Script) -> Fin
 
 
 def _matters(assign: syntax.Assign, script: Script) -> bool:
-    if evaluation.is_test(script) or cudnn.is_undone(script, assign, "deterministic"):
+    if script.is_test or cudnn.is_undone(script, assign, "deterministic"):
         return False
     return evaluation.trains(script)
 

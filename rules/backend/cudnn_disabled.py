@@ -53,7 +53,7 @@ _ADVICE = "leave cuDNN on"
 
 def check(module: syntax.Module, script: Script) -> Iterator[Finding]:
     found = [*_assigned(script), *_within_flags(script)]
-    if not found or evaluation.is_test(script) or not evaluation.trains(script) or not script.on_gpu:
+    if not found or script.is_test or not evaluation.trains(script) or not script.on_gpu:
         return
     if script.program.mentions(script, _WORK):
         for node, edit, related in found:

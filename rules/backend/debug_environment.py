@@ -70,7 +70,7 @@ _ADVICE = "set it in the shell while looking for a fault, not in the script"
 
 def check(module: syntax.Module, script: Script) -> Iterator[Finding]:
     found = [one for one in environment.settings(script, *_SWITCHES) if not environment.is_undone(one)]
-    if not found or evaluation.is_test(script) or not evaluation.trains(script):
+    if not found or script.is_test or not evaluation.trains(script):
         return
     for setting in found:
         value = (setting.value or "").upper()

@@ -49,7 +49,7 @@ _OFF = (False, 0, "default", None)
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
-    if not script.is_call_to(call, _USE, _MODE) or evaluation.is_test(script) or not evaluation.trains(script):
+    if not script.is_call_to(call, _USE, _MODE) or script.is_test or not evaluation.trains(script):
         return
     name = "mode" if script.name(call.func) == _USE else "debug_mode"
     mode = script.argument(call, name, 0)

@@ -42,7 +42,6 @@ from collections.abc import Iterator
 from speedlint.edits import CannotEdit, delete_statement
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import evaluation
 from speedlint.semantics.backend import intent
 from speedlint.semantics.backend.intent import Intent
 from speedlint.semantics.script import Script
@@ -54,7 +53,7 @@ _ADVICE = "check it once before training, or in a test"
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
-    if not script.is_call_to(call, *_CHECKS) or evaluation.is_test(script):
+    if not script.is_call_to(call, *_CHECKS) or script.is_test:
         return
     frequency, asked = script.frequency(call), intent.of(script, call)
     if frequency is Frequency.ONCE or asked is Intent.NEVER:

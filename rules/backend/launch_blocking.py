@@ -48,7 +48,7 @@ _ADVICE = "set it in the shell while looking for a fault, not in the script"
 
 def check(module: syntax.Module, script: Script) -> Iterator[Finding]:
     on = [one for one in environment.settings(script, _NAME) if one.value == "1" and not environment.is_undone(one)]
-    if not on or evaluation.is_test(script) or not evaluation.trains(script) or not script.on_gpu:
+    if not on or script.is_test or not evaluation.trains(script) or not script.on_gpu:
         return
     for setting in on:
         asked = environment.intent_of(setting)

@@ -53,7 +53,7 @@ _ADVICE = "profile a few steps, with `schedule=torch.profiler.schedule(...)` and
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
-    if not script.is_call_to(call, *debugging.PROFILERS) or evaluation.is_test(script) or not evaluation.trains(script):
+    if not script.is_call_to(call, *debugging.PROFILERS) or script.is_test or not evaluation.trains(script):
         return
     if script.hides_arguments(call) or script.argument(call, "schedule") is not None:
         return

@@ -53,7 +53,7 @@ from speedlint import edits
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import evaluation, library
+from speedlint.semantics import library
 from speedlint.semantics.frameworks import accelerated, launch
 from speedlint.semantics.script import Script
 
@@ -61,7 +61,7 @@ _DECIDES = ("cpu", "deepspeed_plugin", "deepspeed_plugins", "fsdp_plugin", "fp16
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
-    if not script.is_call_to(call, *library.ACCELERATORS) or script.hides_arguments(call) or evaluation.is_test(script):
+    if not script.is_call_to(call, *library.ACCELERATORS) or script.hides_arguments(call) or script.is_test:
         return
     decides = [accelerated.asked_for(script, call), *(script.argument(call, name) for name in _DECIDES)]
     if any(_is_set(script, each) for each in decides) or launch.chooses_precision(script):

@@ -49,13 +49,13 @@ from collections.abc import Iterator
 
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Rule
-from speedlint.semantics import evaluation, library
+from speedlint.semantics import library
 from speedlint.semantics.frameworks import accelerated
 from speedlint.semantics.script import Script
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
-    if not script.is_call_to(call, *library.ACCELERATORS) or evaluation.is_test(script):
+    if not script.is_call_to(call, *library.ACCELERATORS) or script.is_test:
         return
     if any(True for _ in script.calls_on(call, "accumulate", "no_sync")):
         return

@@ -52,7 +52,6 @@ from speedlint import edits
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import evaluation
 from speedlint.semantics.devices import gpu_is_certain
 from speedlint.semantics.frameworks import huggingface, launch
 from speedlint.semantics.frameworks.huggingface import Training
@@ -64,7 +63,7 @@ _MESSAGE = "these `TrainingArguments` say neither `fp16` nor `bf16`, so that the
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     one = huggingface.training(script, call)
-    if one is None or huggingface.is_of_trl(script, call) or not one.is_on_gpu or evaluation.is_test(script):
+    if one is None or huggingface.is_of_trl(script, call) or not one.is_on_gpu or script.is_test:
         return
     if any(one.option(name) is not None for name in _DECIDES) or one.is_set("deepspeed"):
         return

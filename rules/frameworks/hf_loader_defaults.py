@@ -54,7 +54,6 @@ from speedlint import edits
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import evaluation
 from speedlint.semantics.frameworks import huggingface, releases
 from speedlint.semantics.frameworks.huggingface import Training
 from speedlint.semantics.script import Script
@@ -66,7 +65,7 @@ _PERSIST_SINCE = (4, 36)
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     one = huggingface.training(script, call)
-    if one is None or not one.is_on_gpu or evaluation.is_test(script) or one.part("train_dataset") is None:
+    if one is None or not one.is_on_gpu or script.is_test or one.part("train_dataset") is None:
         return
     slow = huggingface.reads_slowly(one)
     if slow is None:

@@ -42,7 +42,7 @@ from speedlint import edits
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import eras, evaluation
+from speedlint.semantics import eras
 from speedlint.semantics.frameworks import huggingface, releases
 from speedlint.semantics.frameworks.huggingface import Training
 from speedlint.semantics.script import Script
@@ -55,7 +55,7 @@ _DEFAULT_SINCE = (4, 54)
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     one = huggingface.training(script, call)
-    if one is None or not one.is_on_gpu or evaluation.is_test(script) or not eras.can_run_on(script, _SINCE):
+    if one is None or not one.is_on_gpu or script.is_test or not eras.can_run_on(script, _SINCE):
         return
     if one.is_set("deepspeed") or one.is_set("adafactor") or huggingface.makes_optimizer(one) or huggingface.is_adapter(one):
         return

@@ -43,7 +43,6 @@ from collections.abc import Iterator
 
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Rule
-from speedlint.semantics import evaluation
 from speedlint.semantics.frameworks import huggingface
 from speedlint.semantics.frameworks.huggingface import Training
 from speedlint.semantics.script import Script
@@ -57,7 +56,7 @@ _SOON = 10
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     one = huggingface.training(script, call)
-    if one is None or not one.is_on_gpu or evaluation.is_test(script):
+    if one is None or not one.is_on_gpu or script.is_test:
         return
     if one.known("skip_memory_metrics") is False:
         yield _finding(one, "skip_memory_metrics", "has a thread read the process's memory all the time", "leave it out")

@@ -42,7 +42,7 @@ from collections.abc import Iterator
 from speedlint import edits
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import evaluation, training
+from speedlint.semantics import training
 from speedlint.semantics.backend import cudnn
 from speedlint.semantics.frameworks import lightning
 from speedlint.semantics.script import Script
@@ -65,7 +65,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
 
 
 def _matters(script: Script) -> bool:
-    if evaluation.is_test(script) or cudnn.is_on_in_program(script, "benchmark") or cudnn.is_settled(script):
+    if script.is_test or cudnn.is_on_in_program(script, "benchmark") or cudnn.is_settled(script):
         return False
     return cudnn.is_planar(script) and cudnn.shapes_are_fixed(script)
 

@@ -44,7 +44,6 @@ from collections.abc import Iterator
 from speedlint import edits
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import evaluation
 from speedlint.semantics.frameworks import lightning
 from speedlint.semantics.script import Script
 
@@ -54,7 +53,7 @@ _NOT_KNOWN = "not rewritten, since it is not known what the run is for"
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
-    if not any(call is each for each in lightning.trainers(script)) or evaluation.is_test(script):
+    if not any(call is each for each in lightning.trainers(script)) or script.is_test:
         return
     found = list(_options(call, script))
     if found and lightning.fits(script, call):

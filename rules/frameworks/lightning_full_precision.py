@@ -42,7 +42,7 @@ from speedlint import edits
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import evaluation, library
+from speedlint.semantics import library
 from speedlint.semantics.frameworks import lightning
 from speedlint.semantics.model.networks import is_small_linear, network
 from speedlint.semantics.precision.halves import refuse_module_hazards
@@ -57,7 +57,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     is_fabric = script.is_call_to(call, *library.FABRICS)
     if not is_fabric and not any(call is each for each in lightning.trainers(script)):
         return
-    if script.hides_arguments(call) or evaluation.is_test(script):
+    if script.hides_arguments(call) or script.is_test:
         return
     if any(script.argument(call, name) is not None for name in _DECIDES) or lightning.is_elsewhere(script, call):
         return

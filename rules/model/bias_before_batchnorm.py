@@ -35,14 +35,13 @@ from collections.abc import Iterator
 
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Rule
-from speedlint.semantics import evaluation
 from speedlint.semantics.model import layers
 from speedlint.semantics.script import Script
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     layer = layers.before_norm(script, call)
-    if layer is None or evaluation.is_test(script):
+    if layer is None or script.is_test:
         return
     place, made = layer
     if place is not script or not layers.has_bias(script, made) or layers.fills_biases(script):

@@ -64,7 +64,7 @@ _LENGTHS = (
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     module = wrapping.operand(script, call)
-    if module is None or evaluation.is_test(script) or not evaluation.trains(script):
+    if module is None or script.is_test or not evaluation.trains(script):
         return
     found = recompilation.repeated(script, call, module)
     if found is None or (not found.sizes and _is_dynamic(script, call)):

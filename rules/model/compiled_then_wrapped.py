@@ -62,7 +62,7 @@ _ADVICE = (
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     compiled = wrapping.operand(script, call)
     wrapped = script.argument(call, "module", 0) if script.is_call_to(call, "torch.nn.DataParallel") else None
-    if (compiled is None and wrapped is None) or evaluation.is_test(script) or not evaluation.trains(script):
+    if (compiled is None and wrapped is None) or script.is_test or not evaluation.trains(script):
         return
     if compiled is not None:
         found = wrapping.parallel_before(script, call, compiled)

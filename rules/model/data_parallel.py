@@ -50,7 +50,7 @@ from speedlint.semantics.script import Script
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if not call.args or not script.is_call_to(call, "torch.nn.DataParallel"):
         return
-    if script.loops.guards.is_without_gpu(call) or evaluation.is_test(script) or not evaluation.trains(script):
+    if script.loops.guards.is_without_gpu(call) or script.is_test or not evaluation.trains(script):
         return
     yield Finding(
         call,

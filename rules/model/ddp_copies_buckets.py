@@ -48,7 +48,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     asked = script.argument(call, "gradient_as_bucket_view")
     if not call.args or (asked is not None and not (isinstance(asked, syntax.Name) and asked.value == "False")):
         return
-    if evaluation.is_test(script) or not evaluation.trains(script) or wrapping.uses_remote_gradients(script):
+    if script.is_test or not evaluation.trains(script) or wrapping.uses_remote_gradients(script):
         return
     if not wrapping.is_trained(script, call.args[0].value):
         return

@@ -49,7 +49,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     static = script.argument(call, "static_graph")
     if static is not None and not (isinstance(static, syntax.Name) and static.value == "False"):
         return
-    if evaluation.is_test(script) or not evaluation.trains(script):
+    if script.is_test or not evaluation.trains(script):
         return
     yield Finding(
         call,

@@ -50,7 +50,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if not eras.is_for(script, _SINCE) or attention.names_fused(script):
         return
     found = attention.manual(script, call)
-    if found is None or evaluation.is_test(script) or attention.differentiates_twice(script):
+    if found is None or script.is_test or attention.differentiates_twice(script):
         return
     code = " ".join(script.text(found.output).split())
     arguments = "query, key, value"

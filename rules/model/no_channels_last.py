@@ -51,7 +51,7 @@ from speedlint.semantics.script import Script
 
 
 def check(module: syntax.Module, script: Script) -> Iterator[Finding]:
-    if not script.on_gpu or evaluation.is_test(script) or training.is_framework_driven(script):
+    if not script.on_gpu or script.is_test or training.is_framework_driven(script):
         return
     placed = training.model_placements(script)
     if not placed or layout.is_decided(script) or not evaluation.trains(script):

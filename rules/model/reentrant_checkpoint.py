@@ -39,7 +39,7 @@ from collections.abc import Iterator
 
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Rule
-from speedlint.semantics import eras, evaluation
+from speedlint.semantics import eras
 from speedlint.semantics.script import Script
 
 _SINCE = (2, 0)
@@ -52,7 +52,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     asked = script.argument(call, "use_reentrant")
     if asked is not None and not (isinstance(asked, syntax.Name) and asked.value == "True"):
         return
-    if script.source.enclosing(call, syntax.ExceptHandler) is not None or evaluation.is_test(script):
+    if script.source.enclosing(call, syntax.ExceptHandler) is not None or script.is_test:
         return
     if eras.is_for(script, _SINCE):
         yield Finding(

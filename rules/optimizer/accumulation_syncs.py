@@ -55,7 +55,6 @@ from collections.abc import Iterator
 
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Rule
-from speedlint.semantics import evaluation
 from speedlint.semantics.optimizer import exchanges
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import reads
@@ -70,7 +69,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if not call.args and not isinstance(call.func, syntax.Attribute):
         return
     found = exchanges.gathering(script, call)
-    if found is None or evaluation.is_test(script) or not exchanges.is_distributed(script):
+    if found is None or script.is_test or not exchanges.is_distributed(script):
         return
     if not exchanges.is_first(script, call):
         return

@@ -62,7 +62,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
 
 
 def _matters(call: syntax.Call, script: Script) -> bool:
-    if evaluation.is_test(script) or not evaluation.trains(script) or not script.on_gpu:
+    if script.is_test or not evaluation.trains(script) or not script.on_gpu:
         return False
     return not recomputation.is_scarce(script) and not entry.is_never_called(script, call)
 

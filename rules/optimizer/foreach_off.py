@@ -71,7 +71,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
 
 
 def _matters(call: syntax.Call, script: Script) -> bool:
-    if not script.on_gpu or not evaluation.trains(script) or evaluation.is_test(script):
+    if not script.on_gpu or not evaluation.trains(script) or script.is_test:
         return False
     return eras.can_run_on(script, _SINCE) and not optimizers.is_sharded(script)
 

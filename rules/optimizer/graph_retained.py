@@ -45,7 +45,6 @@ from collections.abc import Iterator
 from speedlint import edits
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Risk, Rule
-from speedlint.semantics import evaluation
 from speedlint.semantics.optimizer import regraph
 from speedlint.semantics.script import Script
 
@@ -54,7 +53,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     match call:
         case syntax.Call(func=syntax.Attribute(attr=syntax.Name("backward"))):
             kept = regraph.needless(script, call)
-            if kept is None or evaluation.is_test(script):
+            if kept is None or script.is_test:
                 return
             message = f"`{script.text(call)}` keeps the activations of every step, and no second backward pass follows"
             edit = edits.remove_argument(script.source, kept)

@@ -54,14 +54,13 @@ from collections.abc import Iterator
 from speedlint import edits
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Risk, Rule
-from speedlint.semantics import evaluation
 from speedlint.semantics.optimizer import retention
 from speedlint.semantics.script import Script
 
 
 def check(node: syntax.AugAssign | syntax.Assign | syntax.Call, script: Script) -> Iterator[Finding]:
     kept = retention.kept_loss(script, node)
-    if kept is None or evaluation.is_test(script):
+    if kept is None or script.is_test:
         return
     name = kept.loss.value
     message = f"`{script.text(kept.store)}` keeps the graph of `{name}` of every step"

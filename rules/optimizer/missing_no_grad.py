@@ -69,7 +69,7 @@ def _of_pass(loop: syntax.For, script: Script) -> Iterator[Finding]:
     forward = evaluation.forward_of_pass(script, loop)
     if forward is None or not evaluation.is_evaluation(script, loop) or gradients_off(script, forward) is not False:
         return
-    if evaluation.needs_grad(script, loop) or evaluation.is_test(script):
+    if evaluation.needs_grad(script, loop) or script.is_test:
         return
     message = f"`{script.text(forward)}` records a graph on every evaluation step, and nothing calls backward"
     function = script.function(loop)
@@ -115,7 +115,7 @@ def _of_decision(call: syntax.Call, script: Script) -> Iterator[Finding]:
         or evaluation.needs_grad(script, call)
     ):
         return
-    if evaluation.is_in_pass(script, call) or evaluation.is_test(script):
+    if evaluation.is_in_pass(script, call) or script.is_test:
         return
     message = f"`{script.text(call)}` records a graph, but its output is only argmaxed"
     advice = "put it under `with torch.no_grad():`"

@@ -51,7 +51,7 @@ from collections.abc import Iterator
 
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Related, Rule
-from speedlint.semantics import evaluation, probes
+from speedlint.semantics import probes
 from speedlint.semantics.data.loaders import loader
 from speedlint.semantics.optimizer import batch_sizes
 from speedlint.semantics.script import Script
@@ -68,7 +68,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     size = batch_sizes.of_training(found) if found is not None else None
     if found is None or size is None or not isinstance(size.value, int) or not 0 < size.value < _SMALL:
         return
-    if found.has_few_rows or not script.on_gpu or evaluation.is_test(script) or probes.serves_probe(script, call):
+    if found.has_few_rows or not script.on_gpu or script.is_test or probes.serves_probe(script, call):
         return
     if batch_sizes.accumulates(script):
         return

@@ -69,7 +69,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         return
     if name in _FUSED and _is_worth_it(call, name, script):
         yield _finding(call, name, script)
-    elif _is_legacy(name) and script.on_gpu and optimizers.parameters(script, call) and not evaluation.is_test(script):
+    elif _is_legacy(name) and script.on_gpu and optimizers.parameters(script, call) and not script.is_test:
         message = f"`{script.text(call.func)}` updates one parameter after another in Python"
         advice = "use `torch.optim.AdamW(..., fused=True)`; not written here, because its schedule and correction differ"
         yield Finding(call, message, advice=advice, level=Level.WARNING)
@@ -87,7 +87,7 @@ def _is_worth_it(call: syntax.Call, name: str, script: Script) -> bool:
         or any(script.argument(call, clash) for clash in _CLASHES)
     ):
         return False
-    if evaluation.is_test(script) or not evaluation.trains(script):
+    if script.is_test or not evaluation.trains(script):
         return False
     if training.is_framework_driven(script) and not training.is_apex_driven(script):
         return False

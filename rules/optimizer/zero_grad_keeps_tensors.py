@@ -41,7 +41,6 @@ from collections.abc import Iterator
 from speedlint import edits
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Risk, Rule
-from speedlint.semantics import evaluation
 from speedlint.semantics.optimizer import optimizers
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Frequency, Role
@@ -70,7 +69,7 @@ def _of_call(call: syntax.Call, script: Script) -> Iterator[Finding]:
     else:
         constant = script.constant(given)
         kept = constant is not None and constant.value is False
-    if not kept or script.frequency(call) < Frequency.THROTTLED or evaluation.is_test(script):
+    if not kept or script.frequency(call) < Frequency.THROTTLED or script.is_test:
         return
     message = f"`{script.text(call)}` fills every gradient with zeros instead of dropping it"
     if given is None:

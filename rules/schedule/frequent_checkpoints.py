@@ -48,7 +48,6 @@ from collections.abc import Iterator
 
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Related, Rule
-from speedlint.semantics import evaluation
 from speedlint.semantics.schedule import costs, periods
 from speedlint.semantics.schedule.costs import Kind
 from speedlint.semantics.script import Script
@@ -64,7 +63,7 @@ _ADVICE = (
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     one = periods.scheduled(script, call)
-    if one is None or script.loops.kind(one.loop) is not Frequency.STEP or evaluation.is_test(script):
+    if one is None or script.loops.kind(one.loop) is not Frequency.STEP or script.is_test:
         return
     written = next((cost for cost in costs.of_call(script, call) if _is_certain(cost, call, script)), None)
     often = _often(call, script, one) if written is not None else ""

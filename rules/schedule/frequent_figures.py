@@ -46,7 +46,6 @@ from collections.abc import Iterator
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Related, Risk, Rule
-from speedlint.semantics import evaluation
 from speedlint.semantics.schedule import costs, periods
 from speedlint.semantics.schedule.costs import Kind
 from speedlint.semantics.script import Script
@@ -58,7 +57,7 @@ _DRAWN = (Kind.HISTOGRAMS, Kind.CLOUD, Kind.FIGURE)
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     one = periods.scheduled(script, call)
-    if one is None or evaluation.is_test(script):
+    if one is None or script.is_test:
         return
     drawn = next((cost for kind in _DRAWN for cost in costs.of_call(script, call) if cost.kind is kind), None)
     if drawn is None or (drawn.node is call and costs.is_repeated(script, drawn)):

@@ -42,7 +42,6 @@ from collections.abc import Iterator
 
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Related, Rule
-from speedlint.semantics import evaluation
 from speedlint.semantics.schedule import telling
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import displays, reads
@@ -50,7 +49,7 @@ from speedlint.semantics.terms import FREQUENT
 
 
 def check(loop: syntax.For | syntax.While, script: Script) -> Iterator[Finding]:
-    if script.loops.kind(loop) not in FREQUENT or evaluation.is_test(script):
+    if script.loops.kind(loop) not in FREQUENT or script.is_test:
         return
     for call in script.source.inside(loop.body, syntax.Call):
         writer = telling.writer(script, call) if telling.in_every_step(script, call, loop) else None

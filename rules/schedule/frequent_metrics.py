@@ -55,7 +55,6 @@ from collections.abc import Iterator
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Related, Risk, Rule
-from speedlint.semantics import evaluation
 from speedlint.semantics.schedule import costs, periods
 from speedlint.semantics.schedule.costs import Kind
 from speedlint.semantics.script import Script
@@ -65,7 +64,7 @@ from speedlint.semantics.terms import Frequency
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     one = periods.scheduled(script, call)
-    if one is None or evaluation.is_test(script):
+    if one is None or script.is_test:
         return
     in_steps = script.loops.kind(one.loop) is Frequency.STEP
     wanted = (Kind.METRIC, Kind.PAIRS) if in_steps else (Kind.PAIRS,)

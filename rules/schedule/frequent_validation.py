@@ -44,7 +44,6 @@ from collections.abc import Iterator
 
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Related, Rule
-from speedlint.semantics import evaluation
 from speedlint.semantics.schedule import periods
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Frequency
@@ -53,7 +52,7 @@ _WHY = "and after the last one; not written here, because what reads the result 
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
-    if script.frequency(call) < Frequency.EPOCH or evaluation.is_test(script):
+    if script.frequency(call) < Frequency.EPOCH or script.is_test:
         return
     found = periods.validation(script, call)
     if found is None:

@@ -64,7 +64,6 @@ from collections.abc import Iterator
 
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Related, Rule
-from speedlint.semantics import evaluation
 from speedlint.semantics.schedule import periods
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Definition, Frequency
@@ -77,7 +76,7 @@ _ADVICE = (
 
 def check(loop: syntax.For, script: Script) -> Iterator[Finding]:
     function = script.function(loop)
-    if function is None or script.loops.kind(loop) is Frequency.STEP or evaluation.is_test(script):
+    if function is None or script.loops.kind(loop) is Frequency.STEP or script.is_test:
         return
     if periods.scales(Definition(script, function)) is not loop:
         return

@@ -46,7 +46,7 @@ from speedlint.semantics.terms import FREQUENT
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     found = creation.created(script, call)
-    if found is None or script.frequency(call) not in FREQUENT or not script.on_gpu or evaluation.is_test(script):
+    if found is None or script.frequency(call) not in FREQUENT or not script.on_gpu or script.is_test:
         return
     often = reads.often(script, call)
     if (

@@ -60,7 +60,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     often, statement = reads.often(script, call), script.source.parents[call]
     if often is None or reads.frequency(script, call) not in FREQUENT or not isinstance(statement, syntax.Expr):
         return
-    if evaluation.is_test(script) or memory.has_other_reason(script, call) or probes.is_in_benchmark(script, call):
+    if script.is_test or memory.has_other_reason(script, call) or probes.is_in_benchmark(script, call):
         return
     what = "walks all objects" if script.is_call_to(call, *memory.COLLECT) else "gives the cached memory back"
     message = f"`{reads.shown(script, call)}` {what} {often}"

@@ -59,22 +59,6 @@ def is_in_forward(script: Script, node: syntax.Node) -> bool:
     return script.roles.instance(Definition(script, owner)).role is Role.MODULE and trains(script)
 
 
-def is_test(script: Script) -> bool:
-    """Whether the file is a test or stands among tests."""
-    root = script.program.root(script.path)
-    inside = script.path.absolute().parts[len(root.parts) :]
-    stem = script.path.stem
-    return (
-        any(part in ("tests", "test") for part in inside[:-1])
-        or stem.endswith("_test")
-        or stem == "conftest"
-        or (
-            stem.startswith("test_")
-            and any(each.name.value.startswith("test") for each in script.source.of(syntax.FunctionDef))
-        )
-    )
-
-
 # Gradients needed
 
 

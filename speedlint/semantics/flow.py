@@ -80,6 +80,10 @@ class Flow:
         self._cut = self._NEVER
         self._reader: _Open | None = None
 
+    def __len__(self) -> int:
+        """How many questions are answered for good."""
+        return len(self._answers)
+
     def ask(
         self,
         question: Hashable,

@@ -124,7 +124,7 @@ def is_trained_on(script: Script, function: syntax.FunctionDef) -> bool:
 
 def _is_trained_on(definition: Definition) -> bool:
     script = definition.script
-    if evaluation.is_test(script):
+    if script.is_test:
         return False
     reading = [found for found in loaders.near(script) if any(_is_of(origin, definition) for origin in found.origins)]
     if reading:
