@@ -7,6 +7,7 @@ theirs, reads all that may call it; going down from the loops reads what they ru
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,12 @@ if TYPE_CHECKING:
 
 Sites = dict[syntax.FunctionDef, list[tuple["Script", syntax.Call]]]
 _CALLED_AS = ("forward", "__call__")
-_HOLDS_STEPS = (b".backward(", b"no_grad", b"inference_mode")
+_BACKWARD = b".backward("
+_HOLDS_STEPS = (_BACKWARD, b"no_grad", b"inference_mode")
+_MAY_DRIVE = re.compile(
+    rb"torch|model|net\w*\(|oader|atch|backward|\.(?:step|to|cuda|eval|train|fit)\(|no_grad|inference_mode|_step|rainer|ightning"
+)
+"""What a file says somewhere that loops over the batches of a loader, steps or evaluates."""
 
 
 class Among(enum.Enum):
@@ -39,13 +45,15 @@ def sites(script: Script, function: syntax.FunctionDef, among: Among = Among.ALL
 
 def _find(script: Script, among: Among) -> Sites:
     found: Sites = {}
+    starts = list(_starts(script))
+    around = frozenset().union(*(script.program.upward_paths(each) for each in starts))
+    drivers = dict.fromkeys(each for start in starts for each in _drivers(start, among))
     # Have: a test that goes over the ways to make an object, and trains one step with each.
-    around = dict.fromkeys(each for each in _callers(script, among) if script.is_test or not each.is_test)
-    todo = [(other, body) for other in around for body in other.loops.driving]
+    todo = [(each, body) for each in drivers if script.is_test or not each.is_test for body in each.loops.driving]
     for other, region in todo:
         for call in _run_in(other, region):
             callee = other.callee(call)
-            if callee is None or not isinstance(callee.node, syntax.FunctionDef) or callee.script not in around:
+            if callee is None or not isinstance(callee.node, syntax.FunctionDef) or callee.script.key not in around:
                 continue
             if callee.node not in found:
                 todo.append((callee.script, callee.node.body))
@@ -55,18 +63,18 @@ def _find(script: Script, among: Among) -> Sites:
     return found
 
 
-def _callers(script: Script, among: Among) -> Iterator[Script]:
-    """The scripts that may call what a script defines: those that import it, and those that train with its objects."""
-    yield from _upward(script, among)
+def _starts(script: Script) -> Iterator[Script]:
+    """The script, and those that may train with its objects: these, and what imports them, may call what it defines."""
+    yield script
     methods = [each.name.value for each in script.source.of(syntax.FunctionDef) if script.names.owner(each) is not None]
     called = [b"(" if name in _CALLED_AS else f".{name}(".encode() for name in methods if name != "__init__"]
     for other in script.program.few_others(script, *_HOLDS_STEPS) if called else ():
         if any(mark in other.source.data for mark in called):
-            yield from _upward(other, among)
+            yield other
 
 
-def _upward(script: Script, among: Among) -> Iterator[Script]:
-    marks = _HOLDS_STEPS[:1] if among is Among.TRAININGS else ()
+def _drivers(script: Script, among: Among) -> Iterator[Script]:
+    marks = (_BACKWARD,) if among is Among.TRAININGS else (_MAY_DRIVE,)
     return script.program.upward(script, *marks, only_asked=among is Among.ASKED)
 
 

@@ -96,6 +96,7 @@ class Program:
         self._scripts: dict[Path, Script | None] = {}
         self._marked: dict[tuple[Path, tuple[Mark, ...]], tuple[Path, ...]] = {}
         self._configs: dict[Path, configs.Entry | None] = {}
+        self._upward: dict[Path, frozenset[Path]] = {}
         self._together: dict[Path, frozenset[Path]] = {}
 
     # Scripts
@@ -204,6 +205,12 @@ class Program:
             )
             return []
         return list(self._readable(chosen))
+
+    def upward_paths(self, script: Script) -> frozenset[Path]:
+        """The files of ``upward``, none of them parsed."""
+        if script.key not in self._upward:
+            self._upward[script.key] = frozenset(self._imports.upward(script.key))
+        return self._upward[script.key]
 
     def upward(self, script: Script, *marks: Mark, only_asked: bool = False) -> Iterator[Script]:
         """``script`` and the scripts that import it, through others too, nearest first; with ``marks``, those of the others
