@@ -35,7 +35,7 @@ class Order:
             return True
         graph = self._graph(home)
         starts = graph.begun(then.row)
-        return any(graph.is_first(end, starts) and graph.is_ahead(end, starts) for end in graph.done(first.row))
+        return any(not graph.is_dominated(end, starts) and graph.is_ahead(end, starts) for end in graph.done(first.row))
 
     def may_run_between(self, first: syntax.Node, node: syntax.Node, then: syntax.Node) -> bool:
         """Whether ``node`` runs on a way from ``first`` to ``then`` on which ``first`` runs once; so of other functions."""
@@ -170,12 +170,6 @@ class _Graph:
         """Whether any way leads to a point."""
         return point.block in self._enters
 
-    def is_first(self, point: Point, others: Sequence[Point]) -> bool:
-        """Whether a way leads to a point that passes none of ``others``; one alone is on each way if it dominates it."""
-        if len(others) != 1 or point.block == self.entry.block:
-            return self.leads(self.entry, [point], others)
-        return self.is_reached(point) and not self._dominates(others[0], point)
-
     def is_ahead(self, start: Point, goals: Sequence[Point]) -> bool:
         """Whether a way leads from ``start`` to one of ``goals``."""
         if any(goal.block == start.block and goal > start for goal in goals):
@@ -197,12 +191,12 @@ class _Graph:
     def surely(self, first: Sequence[int], then: int, undone: Sequence[int]) -> bool:
         """Whether one of the rows ``first`` is done on every way to the row ``then``, and none of ``undone`` since."""
         starts, ends = self.begun(then), [point for row in first for point in self.done(row)]
-        if not all(self._is_dominated(start, ends) for start in starts):
+        if not all(self.is_dominated(start, ends) for start in starts):
             return False
         again = [point for row in undone for point in self.done(row) if self.is_reached(point)]
         return not any(self.leads(point, starts, ends) for point in again)
 
-    def _is_dominated(self, point: Point, ends: Sequence[Point]) -> bool:
+    def is_dominated(self, point: Point, ends: Sequence[Point]) -> bool:
         """Whether every way to a point passes one of ``ends``."""
         if not self.is_reached(point) or any(self._dominates(end, point) for end in ends):
             return True

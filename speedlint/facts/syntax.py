@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 if TYPE_CHECKING:
@@ -240,6 +241,11 @@ class Imaginary(BaseNumber, text=_value):
     value: str
 
 
+@lru_cache(maxsize=4096)
+def _evaluated(written: str) -> str | bytes:
+    return ast.literal_eval(written)  # type: ignore[no-any-return]
+
+
 class SimpleString(BaseString, text=_value):
     """One string token without replacement fields; ``value`` is as written."""
 
@@ -248,7 +254,7 @@ class SimpleString(BaseString, text=_value):
     @property
     def evaluated_value(self) -> str | bytes:
         """The string that it stands for."""
-        return ast.literal_eval(self.value)  # type: ignore[no-any-return]
+        return _evaluated(self.value)
 
     @property
     def quote(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from speedlint.facts import syntax
 from speedlint.semantics import library
 from speedlint.semantics.flow import Layer
-from speedlint.semantics.names import Binding, Kind
+from speedlint.semantics.names import Binding, Kind, last_name
 from speedlint.semantics.terms import (
     ARRAY,
     NONE,
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 _NUMBERS = frozenset("float int bool len round ord hash id isinstance hasattr issubclass callable any all".split())
 _SAME_MODULE = frozenset("train eval half float double bfloat16 requires_grad_ apply share_memory to_empty".split())
 _HOLDS_STEPS = (b".backward(", b"no_grad", b"inference_mode")
-_CALLED_AS = ("forward", "__call__")
+CALLED_AS = ("forward", "__call__")
+"""The methods that a call of an object runs."""
 _SEEN_THROUGH = frozenset({"torch.autograd.Variable", "torch.nn.Parameter", "torch.nn.parameter.Parameter"})
 
 
@@ -475,15 +476,19 @@ class Calls:
         if owner is None or name == "__init__" or any(not _is_tried_out(script, call) for script, call in found):
             return found
         # Have: an object that one file makes, and another, which knows nothing of its class, calls in a step.
-        mark = b"(" if name in _CALLED_AS else f".{name}(".encode()
-        steps = (script for script in program.few_others(self.script, *_HOLDS_STEPS) if script not in near)
-        beside = (script for script in steps if mark in script.source.data)
+        beside = (script for script in self.beside([name]) if script not in near)
         return found + [(script, call) for script in beside for call in script.roles.calls.calls_of(function, owner)]
+
+    def beside(self, methods: Iterable[str]) -> Iterator[Script]:
+        """The other scripts of its programs that train, and may call one of some methods of this one's objects."""
+        marks = [b"(" if name in CALLED_AS else f".{name}(".encode() for name in methods if name != "__init__"]
+        trainings = self.script.program.few_others(self.script, *_HOLDS_STEPS) if marks else ()
+        return (script for script in trainings if any(mark in script.source.data for mark in marks))
 
     def calls_of(self, function: syntax.FunctionDef, owner: syntax.ClassDef | None) -> list[syntax.Call]:
         """The calls in this script of a function of any, a method if it has an ``owner``."""
         name = function.name.value
-        if owner is not None and name in _CALLED_AS:
+        if owner is not None and name in CALLED_AS:
             return self.of_instances().get(function, [])
         names = [name]
         if owner is not None and name == "__init__":
@@ -526,11 +531,7 @@ class Calls:
 
     @cached_property
     def _by_name(self) -> dict[str, list[syntax.Call]]:
-        found: dict[str, list[syntax.Call]] = {}
-        for call in self.script.source.of(syntax.Call):
-            name = _last_name(call.func)
-            if name is not None:
-                found.setdefault(name, []).append(call)
+        found = {name: list(calls) for name, calls in self.script.written_calls.items()}
         for scopes in self.script.names.all_bindings():
             for binding in scopes:
                 last = (binding.dotted or _alias_of(binding) or binding.name).rpartition(".")[2]
@@ -606,10 +607,4 @@ def _alias_of(binding: Binding) -> str | None:
     is_alias = (
         binding.kind is Kind.ASSIGN and not binding.path and isinstance(binding.value, (syntax.Name, syntax.Attribute))
     )
-    return _last_name(binding.value) if is_alias and binding.value is not None else None
-
-
-def _last_name(node: syntax.BaseExpression) -> str | None:
-    if isinstance(node, syntax.Attribute):
-        return node.attr.value
-    return node.value if isinstance(node, syntax.Name) else None
+    return last_name(binding.value) if is_alias and binding.value is not None else None

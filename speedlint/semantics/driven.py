@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from speedlint.semantics.script import Script
 
 Sites = dict[syntax.FunctionDef, list[tuple["Script", syntax.Call]]]
-_CALLED_AS = ("forward", "__call__")
 _BACKWARD = b".backward("
-_HOLDS_STEPS = (_BACKWARD, b"no_grad", b"inference_mode")
 _MAY_DRIVE = re.compile(
     rb"torch|model|net\w*\(|oader|atch|backward|\.(?:step|to|cuda|eval|train|fit)\(|no_grad|inference_mode|_step|rainer|ightning"
 )
@@ -66,11 +64,8 @@ def _find(script: Script, among: Among) -> Sites:
 def _starts(script: Script) -> Iterator[Script]:
     """The script, and those that may train with its objects: these, and what imports them, may call what it defines."""
     yield script
-    methods = [each.name.value for each in script.source.of(syntax.FunctionDef) if script.names.owner(each) is not None]
-    called = [b"(" if name in _CALLED_AS else f".{name}(".encode() for name in methods if name != "__init__"]
-    for other in script.program.few_others(script, *_HOLDS_STEPS) if called else ():
-        if any(mark in other.source.data for mark in called):
-            yield other
+    functions = script.source.of(syntax.FunctionDef)
+    yield from script.roles.calls.beside([each.name.value for each in functions if script.names.owner(each) is not None])
 
 
 def _drivers(script: Script, among: Among) -> Iterator[Script]:

@@ -45,8 +45,8 @@ def trains(script: Script) -> bool:
 
 def trains_itself(script: Script) -> bool:
     """Whether the file's own code, or a function that it calls, takes training steps."""
-    called = any(True for _ in script.calls(*_TRAINERS))
-    return called or script.once("trains itself", script.loops.takes_steps, False)
+    uses_trainer = any(True for _ in script.calls(*_TRAINERS))
+    return uses_trainer or script.once("trains itself", script.loops.takes_steps, False)
 
 
 def is_in_forward(script: Script, node: syntax.Node) -> bool:

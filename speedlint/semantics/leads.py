@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
-from speedlint.semantics.names import Kind
+from speedlint.semantics.calls import CALLED_AS
+from speedlint.semantics.names import Kind, last_name
 from speedlint.semantics.terms import Definition
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 _STEPS = re.compile(rb"backward\s{0,9}\(|\.\s{0,9}step\s{0,9}\(")
 _MOST_READ = 16
 """Files that speak of what leads to a step: where there are more, most of the program is about training."""
-_BY_CLASS = frozenset({"__init__", "__call__", "forward"})
-"""Methods that run where the class or an object of it is called."""
 _VARIABLES = frozenset({Kind.ASSIGN, Kind.AUGMENT, Kind.PARAMETER, Kind.FOR, Kind.WITH, Kind.OTHER})
 
 
@@ -43,10 +42,7 @@ class Leads:
 
     def may(self, call: syntax.Call) -> bool:
         """Whether a call may lead to it."""
-        match call.func:
-            case syntax.Name(value=name) | syntax.Attribute(attr=syntax.Name(value=name)):
-                return self.is_open or name in self.names
-        return self.is_open
+        return self.is_open or last_name(call.func) in self.names
 
 
 _NONE = Leads()
@@ -82,7 +78,7 @@ def _lead(found: Leads, places: Iterable[tuple[Script, syntax.Node]]) -> Iterato
                 found.functions.add(up)
                 owner, name = script.names.owner(up), up.name.value
                 yield name
-                if owner is not None and (name in _BY_CLASS or name.startswith("__")):
+                if owner is not None and (name in CALLED_AS or name.startswith("__")):
                     yield owner.name.value
 
 
@@ -90,8 +86,7 @@ def _spread(script: Script, names: frozenset[str], found: Leads) -> Iterator[str
     """Adds what speaks of one of the names in a script; yields what this is called by."""
     for bindings in script.names.all_bindings():
         for binding in bindings:
-            is_other = binding.kind is Kind.IMPORT and binding.dotted is not None and binding.name not in names
-            if is_other and (binding.dotted or "").rpartition(".")[2] in names:
+            if binding.dotted is not None and binding.dotted.rpartition(".")[2] in names:
                 yield binding.name
     for name in script.source.of(syntax.Name):
         if name.value in names and (said := _said(script, name)) is not None:
@@ -108,32 +103,29 @@ def _through(script: Script, said: syntax.Node, found: Leads) -> Iterator[str]:
             found.is_open |= _makes_callable(script, said, found)
         case syntax.Attribute(), _:
             pass
-        case syntax.Arg(), syntax.ClassDef(name=name):
-            yield name.value
+        case syntax.Arg(), syntax.ClassDef(name=heir):
+            yield heir.value
         case syntax.Arg(), syntax.Call(func=func):
             found.is_open |= _is_first_party(script, func)
         case syntax.Assign(targets=targets), _:
             for target in targets:
-                if isinstance(target.target, (syntax.Name, syntax.Attribute)):
-                    yield _last(target.target)
+                if (name := last_name(target.target)) is not None:
+                    yield name
                 else:
                     found.is_open = True
         case _:
             found.is_open = True
 
 
-def _last(node: syntax.Name | syntax.Attribute) -> str:
-    return node.value if isinstance(node, syntax.Name) else node.attr.value
-
-
 def _is_first_party(script: Script, func: syntax.BaseExpression) -> bool:
     """Whether what is called may be a function or class of the project, by its name."""
-    if not isinstance(func, (syntax.Name, syntax.Attribute)):
-        return True
     if script.name(func) is not None:
         return False
-    made = re.compile(rb"(?:def|class)\s+" + re.escape(_last(func).encode()) + rb"\b")
-    return any(True for _ in script.everywhere((_last(func).encode(), made)))
+    written = last_name(func)
+    if written is None:
+        return True
+    made = re.compile(rb"(?:def|class)\s+" + re.escape(written.encode()) + rb"\b")
+    return any(True for _ in script.everywhere((written.encode(), made)))
 
 
 def _said(script: Script, name: syntax.Name) -> syntax.Node | None:
@@ -161,5 +153,5 @@ def _makes_callable(script: Script, called: syntax.Node, found: Leads) -> bool:
     made = script.definition(called)
     if made is None or not isinstance(made.node, syntax.ClassDef):
         return False
-    methods = (made.script.roles.calls.method(Definition(made.script, made.node), each) for each in ("forward", "__call__"))
+    methods = (made.script.roles.calls.method(Definition(made.script, made.node), each) for each in CALLED_AS)
     return any(method is not None and method.node in found.functions for method in methods)

@@ -455,6 +455,13 @@ def _places(rows: Rows) -> tuple[list[int], list[int]]:
     return owners, regions
 
 
+def last_name(node: syntax.Node) -> str | None:
+    """The last name of a name or attribute as it is written: ``step`` of ``self.optimizer.step``; None for anything else."""
+    if isinstance(node, syntax.Attribute):
+        return node.attr.value
+    return node.value if isinstance(node, syntax.Name) else None
+
+
 def _dotted_text(node: syntax.BaseExpression) -> str:
     if isinstance(node, syntax.Attribute):
         return f"{_dotted_text(node.value)}.{node.attr.value}"

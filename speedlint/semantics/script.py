@@ -16,7 +16,7 @@ from speedlint.rule import Edit
 from speedlint.semantics import library
 from speedlint.semantics.flow import Answer
 from speedlint.semantics.loops import Loops
-from speedlint.semantics.names import Binding, Kind, Names
+from speedlint.semantics.names import Binding, Kind, Names, last_name
 from speedlint.semantics.roles import Roles
 from speedlint.semantics.terms import Constant, Definition, Frequency, Place, Role, Value
 from speedlint.semantics.values import Values
@@ -165,8 +165,8 @@ class Script:
     def _calls_of(self, dotted: str) -> list[syntax.Call]:
         if dotted not in self._library_calls:
             last = dotted.rpartition(".")[2]
-            written = [last, *(name for name in self._written_calls.keys() & self._other_names if name != last)]
-            candidates = (call for name in written for call in self._written_calls.get(name, ()))
+            written = [last, *(name for name in self.written_calls.keys() & self._other_names if name != last)]
+            candidates = (call for name in written for call in self.written_calls.get(name, ()))
             self._library_calls[dotted] = sorted((call for call in candidates if self.name(call.func) == dotted), key=_row)
         return self._library_calls[dotted]
 
@@ -175,13 +175,13 @@ class Script:
         return {}
 
     @cached_property
-    def _written_calls(self) -> dict[str, list[syntax.Call]]:
-        """The calls by the last name that is written."""
+    def written_calls(self) -> dict[str, list[syntax.Call]]:
+        """The calls of names and attributes, by the last name that is written."""
         found: dict[str, list[syntax.Call]] = {}
         for call in self.source.of(syntax.Call):
-            match call.func:
-                case syntax.Name(value=name) | syntax.Attribute(attr=syntax.Name(value=name)):
-                    found.setdefault(name, []).append(call)
+            name = last_name(call.func)
+            if name is not None:
+                found.setdefault(name, []).append(call)
         return found
 
     @cached_property
@@ -199,16 +199,9 @@ class Script:
 
     def method_calls(self, *names: str) -> list[syntax.Call]:
         """All calls ``x.name(...)`` whose attribute is one of ``names``, whatever ``x`` is."""
-        found = [call for name in names for call in self._methods.get(name, ())]
+        written = (call for name in names for call in self.written_calls.get(name, ()))
+        found = [call for call in written if isinstance(call.func, syntax.Attribute)]
         return found if len(names) == 1 else sorted(found, key=_row)
-
-    @cached_property
-    def _methods(self) -> dict[str, list[syntax.Call]]:
-        found: dict[str, list[syntax.Call]] = {}
-        for call in self.source.of(syntax.Call):
-            if isinstance(call.func, syntax.Attribute):
-                found.setdefault(call.func.attr.value, []).append(call)
-        return found
 
     # Definitions and calls
 

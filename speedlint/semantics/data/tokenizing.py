@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
+from speedlint.semantics.names import last_name
 from speedlint.semantics.terms import Definition
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def _is_tokenizer(script: Script, holder: syntax.BaseExpression, shows: bool) ->
     known = [each for each in made if each is not None]
     if known:
         return any(known)
-    return shows and "tokenizer" in _last_name(holder).lower()
+    return shows and "tokenizer" in (last_name(holder) or "").lower()
 
 
 def _is_made(script: Script, value: syntax.Node) -> bool | None:
@@ -76,10 +77,6 @@ def _is_made(script: Script, value: syntax.Node) -> bool | None:
     if name is None:
         return None
     return name.startswith(_MAKERS[:3]) or (name.startswith(_MAKERS) and "Tokenizer" in name)
-
-
-def _last_name(node: syntax.BaseExpression) -> str:
-    return node.attr.value if isinstance(node, syntax.Attribute) else node.value if isinstance(node, syntax.Name) else ""
 
 
 # datasets.map
