@@ -27,6 +27,8 @@ from speedlint.suppress import Suppressions
 _OLDEST = (1, 13)
 _MOST_HELD = 200_000_000
 """Bytes of memory for files, their nodes and what is known of them; Python itself and the rules take 45 MB."""
+_BEYOND_ONE = 1.5
+"""How many times what one file's check has needed may be held: where that is much, letting it go only makes it anew."""
 _EXCERPT_LINES, _EXCERPT_WIDTH = 3, 300
 _LONGEST = 600
 _MOST_CALLERS = 3
@@ -61,6 +63,8 @@ class Engine:
         self._cache = cache or Cache(store)
         self._programs: dict[Options, Program] = {}
         self._targets: dict[Path, Options] = {}
+        self._most_held = _MOST_HELD
+        self._has_let_go = False
 
     def check(self, path: Path, code: str | None = None) -> Report:
         """The findings in one file, of one rule or of all, notes included, in order of position."""
@@ -78,7 +82,10 @@ class Engine:
         """Begins anew where what is held takes much memory, unless most of it is part of the next file's programs."""
         held = self._cache.held()
         memory = held + self.disk.held() + sum(program.held() for program in self._programs.values())
-        if memory > _MOST_HELD and self._cache.held(self._program(path).around(path)) < held / 2:
+        if self._has_let_go:
+            self._most_held = max(_MOST_HELD, _BEYOND_ONE * memory)
+        self._has_let_go = memory > self._most_held and self._cache.held(self._program(path).around(path)) < held / 2
+        if self._has_let_go:
             self._programs.clear()
             self._cache.drop()
             self.disk.drop()

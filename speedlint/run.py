@@ -1,4 +1,4 @@
-"""Checks many files: in this process if they are few, else in several."""
+"""Checks many files: those of one project in one process, which knows all that they share; several projects in several."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from speedlint import host, kept
 from speedlint.config import Settings
 from speedlint.diagnostic import Report
-from speedlint.disk import Note
+from speedlint.disk import Disk, Note
 from speedlint.errors import UserError
 from speedlint.facts.store import Store
+from speedlint.program.imports import Imports, Known, absolute
 from speedlint.registry import Registry
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from speedlint.engine import Engine
 
 _FEW = 24
-_CHUNK = 8
 _engine: Engine
 _store: Store
 
@@ -53,7 +53,8 @@ def check(files: Sequence[Path], settings: Settings, registry: Registry, store: 
 def _checked(
     files: Sequence[Path], settings: Settings, registry: Registry, store: Store, notes: dict[Note, Hashable]
 ) -> Iterator[Report]:
-    if len(files) <= _FEW or host.cores() == 1:
+    projects = _by_project(files) if len(files) > _FEW and host.cores() > 1 else [files]
+    if len(projects) == 1:
         from speedlint.engine import Engine
 
         engine = Engine(settings, registry, asked=files, store=store)
@@ -62,16 +63,24 @@ def _checked(
         return
     from concurrent.futures.process import BrokenProcessPool
 
-    chunks = [files[start : start + _CHUNK] for start in range(0, len(files), _CHUNK)]
     with _workers(settings, files, store.path) as pool:
         try:
-            for reports, noted in pool.map(_check, chunks):
+            for reports, noted in pool.map(_check, projects):
                 yield from reports
                 notes.update(noted)
         except BrokenProcessPool:
             raise UserError("a worker process was killed, perhaps for memory; check fewer files at once") from None
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _by_project(files: Sequence[Path]) -> list[list[Path]]:
+    """The files of each project, the largest first. Shared out among processes, one project's files would be read by each:
+    timm's 304 take one process 11 s of CPU time and 12 of the clock, two processes 20 and 10."""
+    imports, found = Imports(Disk(), Known()), dict[Path, list[Path]]()
+    for file in files:
+        found.setdefault(imports.root(absolute(file)), []).append(file)
+    return sorted(found.values(), key=lambda each: (-len(each), str(each[0])))
 
 
 def merge(reports: Iterable[Report]) -> Report:

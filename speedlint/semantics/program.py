@@ -43,14 +43,18 @@ class Cache:
         self._store = store or Store()
         self._sources: dict[Path, tuple[Source, Names]] = {}
         self._rows: dict[str, Rows] = {}
+        self._size = 0
         self.imports = Known()
 
     def source(self, path: Path, data: bytes) -> tuple[Source, Names]:
         """The parsed file and its names. Raises SourceError."""
         known = self._sources.get(path)
         if known is None or known[0].data != data:
+            if known is not None:
+                self._size -= _size(known[0])
             source = self._parsed(path, data)
             known = self._sources[path] = (source, Names(source))
+            self._size += _size(source)
         return known
 
     def _parsed(self, path: Path, data: bytes) -> Source:
@@ -64,12 +68,22 @@ class Cache:
 
     def held(self, paths: Iterable[Path] | None = None) -> int:
         """The bytes of memory, about, that the nodes take of all files or of some."""
-        chosen = self._sources if paths is None else self._sources.keys() & set(paths)
-        return _BYTES_A_ROW * sum(len(self._sources[path][0].tree.rows.kind) for path in chosen)
+        if paths is None:
+            return self._size
+        return sum(_size(self._sources[path][0]) for path in self._sources.keys() & set(paths))
 
     def drop(self) -> None:
-        """Lets all nodes go, and keeps their rows."""
+        """Lets all nodes go, and keeps their rows: in the store where that is on disk, else in memory."""
         self._sources.clear()
+        self._size = 0
+        if self._store.path is not None:
+            self._store.flush()
+            self._rows.clear()
+
+
+def _size(source: Source) -> int:
+    """The bytes of memory, about, that the nodes of a file take."""
+    return _BYTES_A_ROW * len(source.tree.rows.kind)
 
 
 class Program:
