@@ -63,7 +63,7 @@ class Engine:
         self._cache = cache or Cache(store)
         self._programs: dict[Options, Program] = {}
         self._targets: dict[Path, Options] = {}
-        self._most_held = _MOST_HELD
+        self._most_held: float = _MOST_HELD
         self._has_let_go = False
 
     def check(self, path: Path, code: str | None = None) -> Report:

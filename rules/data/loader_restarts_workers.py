@@ -54,6 +54,11 @@ from speedlint.semantics.script import Script
 _SINCE = (1, 7)
 _ADVICE = "pass `persistent_workers=True`"
 _PLAIN = (syntax.Name, syntax.Attribute, syntax.Subscript, syntax.Call, syntax.BinaryOperation)
+_SAME_TWICE = frozenset(
+    "min max int len abs bool os.cpu_count multiprocessing.cpu_count torch.multiprocessing.cpu_count os.sched_getaffinity "
+    "os.getenv os.environ.get torch.cuda.is_available torch.cuda.device_count torch.get_num_threads getattr".split()
+)
+"""Functions that may be asked a second time."""
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
@@ -102,6 +107,9 @@ def _condition(script: Script, workers: Setting) -> str:
         if not isinstance(workers.holder, syntax.Name):
             raise edits.CannotEdit("the number of workers is set within an unnamed dict")
         return f'{workers.holder.value}["num_workers"] > 0'
+    calls = [*script.source.inside(workers.expression, syntax.Call)]
+    if any((script.name(call.func) or script.text(call.func)) not in _SAME_TWICE for call in calls):
+        raise edits.CannotEdit("what the number of workers calls would be called twice")
     text = script.text(workers.expression)
     if "\n" in text:
         raise edits.CannotEdit("the number of workers is written over several lines")

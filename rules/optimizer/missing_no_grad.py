@@ -52,6 +52,7 @@ from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import evaluation
 from speedlint.semantics.gradients import gradients_off
+from speedlint.semantics.optimizer import differentiated
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Frequency
 
@@ -75,12 +76,17 @@ def _of_pass(loop: syntax.For, script: Script) -> Iterator[Finding]:
     function = script.function(loop)
     advice = "put the pass under `torch.no_grad()`"
     try:
-        if function is not None and evaluation.only_evaluates(script, function):
+        is_whole = function is not None and evaluation.only_evaluates(script, function)
+        differentiated.check_never(script, function.body if function is not None and is_whole else loop)
+        if function is not None and is_whole:
             name, imports = script.spell("torch.no_grad")
             changes: tuple[Edit, ...] = (edits.insert_before(script.source, function, [f"@{name}()"]), *imports)
         else:
             changes = _wrapped(loop, script)
         yield Finding(forward, message, Fix(changes, Risk.NUMERIC), advice)
+    except differentiated.NotProven as reason:
+        if not reason.is_certain:
+            yield Finding(forward, message, advice=f"{advice} if nothing differentiates its results; not written: {reason}")
     except edits.CannotEdit as error:
         yield Finding(forward, message, advice=f"{advice}; not written here, because {error}")
 

@@ -31,8 +31,10 @@ _GRADIENT_WORDS = frozenset(
 )
 _GRADIENT_CALLS = ("torch.autograd.grad", "torch.enable_grad", "torch.func.grad", "torch.autograd.functional.jacobian")
 _EVALUATES = re.compile(
-    r"eval|valid|(?:^|_)val(?:_|$)|(?:^|_)test(?:_|$)|predict|infer|accuracy|score|metric", re.IGNORECASE
+    r"(?:^|_)(?:(?:eval|valid|predict|infer|accuracy|score|metric)|(?:val|test)(?=_|[A-Z]|$))"
+    r"|(?:Eval|Valid|Predict|Infer|Accuracy|Score|Metric)|(?:Val|Test)(?=_|[A-Z]|$)"
 )
+"""What the name of a function that evaluates has as a word, or begins one with: ``retrieval_loss`` is none."""
 _DEPTH = 5
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.semantics import evaluation, library, reach
-from speedlint.semantics.data import datasets, rows
+from speedlint.semantics.data import apart, datasets, rows
 from speedlint.semantics.data.loader_settings import POSITIONS, TORCH_LOADER, Setting
 from speedlint.semantics.data.sending import is_stuck
 from speedlint.semantics.terms import Definition, Frequency
@@ -140,7 +140,7 @@ class Loader:
             return "`batch_size=None` sends each item alone from its worker"
         if is_unguarded(self.script, self.call):
             return 'without `if __name__ == "__main__":` worker processes run this script again where they are spawned'
-        return None
+        return apart.unproven(self, are_sent=True)
 
     def changes_between_reads(self) -> str | None:
         """Why workers that stay alive would read another dataset than workers that are started anew, or None."""
@@ -156,7 +156,7 @@ class Loader:
             changed = _changed_by(script, node, classes)
             if changed is not None and script.frequency(node) >= Frequency.EPOCH:
                 return f"`{changed}` may change the dataset between passes, and workers that stay alive would not see it"
-        return None
+        return apart.unproven(self, are_sent=False)
 
     # How often it is read
 

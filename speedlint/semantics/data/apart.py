@@ -1,0 +1,630 @@
+"""Whether a loader's items come out the same in other processes, also in some that stay alive: a proof, or what it lacks.
+
+Worker processes hold copies. They read the same items where all that the code of the items reads is set before the training
+and never changed, where this code writes nothing that outlives it, and where what they hold can be sent to them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from speedlint.facts import syntax
+from speedlint.semantics import reach
+from speedlint.semantics.data import changing
+from speedlint.semantics.names import Binding, Kind, Scope, last_name
+from speedlint.semantics.terms import Definition, Role
+from speedlint.semantics.values import returned
+
+if TYPE_CHECKING:
+    from speedlint.semantics.data.loaders import Loader
+    from speedlint.semantics.script import Script
+
+_PACKAGES = frozenset(
+    "torch torchvision torchaudio numpy pandas PIL cv2 skimage scipy sklearn math random os pathlib json pickle csv "
+    "re string collections itertools functools operator copy glob albumentations imgaug librosa soundfile nibabel "
+    "SimpleITK pydicom imageio tqdm time datetime typing warnings string struct io hashlib transformers tokenizers "
+    "sentencepiece nltk spacy jieba monai einops pycocotools decord av torchtext sacrebleu Levenshtein xml logging "
+    "argparse torch_geometric rdkit h5py zipfile tarfile lmdb yaml".split()
+)
+"""Packages whose functions keep nothing of a program's between two calls, but random streams."""
+_BUILTINS = frozenset(
+    "abs all any bool bytes chr dict divmod enumerate filter float format frozenset getattr hasattr hash hex int "
+    "isinstance issubclass iter len list map max min object open ord pow print range repr reversed round set slice "
+    "sorted str sum super tuple type zip NotImplementedError ValueError IndexError TypeError KeyError RuntimeError "
+    "StopIteration AssertionError FileNotFoundError Exception NotImplemented Ellipsis None True False __name__ "
+    "__file__ OSError".split()
+)
+_NOT_SENT = (
+    "open",
+    "io.",
+    "h5py.",
+    "sqlite3.",
+    "lmdb.",
+    "zipfile.",
+    "tarfile.",
+    "threading.",
+    "multiprocessing.",
+    "torch.multiprocessing.",
+    "iter",
+    "zip",
+    "map",
+    "filter",
+    "enumerate",
+    "reversed",
+    "itertools.",
+    "numpy.memmap",
+    "cv2.VideoCapture",
+    "logging.",
+    "functools.lru_cache",
+    "PIL.Image.open",
+    "torch.cuda.",
+    "csv.",
+    "glob.iglob",
+    "os.scandir",
+)
+"""What is an open file, a lock, a generator or an iterator, or belongs to one process."""
+_NOT_SENT_PACKAGES = tuple(name for name in _NOT_SENT if name.endswith("."))
+_GENERATORS = frozenset(
+    "torch.Generator numpy.random.RandomState numpy.random.default_rng numpy.random.Generator random.Random "
+    "random.SystemRandom".split()
+)
+_ITERATORS = frozenset(
+    {"zip", "enumerate", "reversed", "iter", "map", "filter", "tqdm", "tqdm.tqdm", "items", "values", "keys"}
+)
+_TAKES_ALL = frozenset({"dict", "list", "tuple", "set", "sorted", "frozenset", "sum", "max", "min", "any", "all", "len"})
+_RUN = frozenset(
+    "Compose Lambda RandomApply RandomChoice RandomOrder Subset ConcatDataset ChainDataset StackDataset partial transform "
+    "transforms target_transform collate_fn map filter".split()
+)
+"""Functions and parameters of libraries that take what is run for each item."""
+_READS = frozenset("read readlines splitlines readline load loads safe_load full_load read_csv read_json read_excel".split())
+"""What returns plain data, and keeps no hold of what it was read from."""
+_SHARE = frozenset(
+    "numpy.asarray torch.from_numpy torch.as_tensor numpy.squeeze numpy.reshape numpy.transpose numpy.swapaxes "
+    "numpy.expand_dims numpy.ascontiguousarray torch.squeeze torch.unsqueeze torch.transpose torch.reshape torch.flatten "
+    "numpy.flip numpy.ravel getattr iter zip enumerate reversed next max min".split()
+)
+"""What may return its argument, a view or a part of it."""
+_COPIES = frozenset("copy clone astype convert resize crop rotate filter transpose_ split tolist format strip".split())
+"""Methods that return a new object, whatever their own is."""
+_VIEWS = frozenset({"keys", "values", "items", "iterrows", "itertuples", "iterdir", "glob", "rglob", "open", "parameters"})
+"""Methods that return what can be read once, or cannot be sent."""
+_HELD = (Role.NUMBER, Role.STRING, Role.NONE, Role.DTYPE, Role.TENSOR, Role.ARRAY)
+_ITEM_METHODS = ("__getitem__", "__getitems__", "__len__")
+_CALLED = ("__call__", "forward")
+_SAMPLED = ("__iter__", "__len__")
+_PICKLES = frozenset({"__getstate__", "__reduce__", "__reduce_ex__", "__setstate__", "__getattr__", "__getattribute__"})
+_PLAIN_DECORATORS = frozenset({"staticmethod", "classmethod", "property", "abstractmethod", "overload", "override"})
+_OTHER_PROCESSES = re.compile(rb"\bPool\(|PoolExecutor|daemon\s{0,9}=\s{0,9}True|\bjoblib\b|^\s*(?:import|from) ray\b", re.M)
+_DEFAULTS = re.compile(rb"set_default_device|set_default_tensor_type|set_default_dtype|with torch\.device")
+_DEEPEST = 24
+_FEW = 4
+"""Loaders that may keep their workers at once: those of a training, a validation and a test set, and one more."""
+
+
+class Unproven(Exception):  # noqa: N818 (no error: what is not known)
+    """What is not known, in a clause."""
+
+
+def unproven(loader: Loader, *, are_sent: bool) -> str | None:
+    """What keeps workers from being proved to read the same items, in a clause; None where it is proven.
+
+    ``are_sent`` tells workers that a fix begins to use, to which all must be sent, from those of the author's own.
+    """
+    try:
+        _Proof(loader, are_sent=are_sent).prove()
+    except Unproven as reason:
+        return str(reason)
+    return None
+
+
+class _Proof:
+    def __init__(self, loader: Loader, *, are_sent: bool) -> None:
+        self.loader, self.are_sent = loader, are_sent
+        self.read: set[changing.Held] = set()
+        """What the code of the items reads, and what that is given."""
+        self.classes: set[syntax.Node] = set()
+        """The classes of the objects that workers hold."""
+        self._made_here: set[syntax.Node] = set()
+        """The ``__init__`` methods whose calls are seen, and what these give each parameter."""
+        self._given: dict[syntax.Param, list[tuple[Script, syntax.BaseExpression]]] = {}
+        self.own: set[syntax.Node] = set()
+        """The functions that run for each item."""
+        self._seen: set[tuple[syntax.Node, str]] = set()
+
+    def prove(self) -> None:
+        """Raises Unproven."""
+        script = self.loader.script
+        self._processes(script)
+        dataset = self.loader.parameter("dataset")
+        if dataset is None:
+            raise Unproven("the dataset is out of sight")
+        self._value(script, dataset, 0, runs=True)
+        for name in ("collate_fn", "worker_init_fn"):
+            if (given := self.loader.parameter(name)) is not None:
+                self._value(script, given, 0, runs=True)
+        for name in ("sampler", "batch_sampler"):
+            if (given := self.loader.parameter(name)) is not None:
+                _Sampled(self).look_at(script, given)
+        if not self.are_sent and _is_one_of_many(script, self.loader.call, 0):
+            raise Unproven("each of many loaders would keep its workers")
+        changed = changing.changed(script, self.read, self.classes, self.own, self.loader.call)
+        if changed is not None:
+            raise Unproven(f"`{changed}` may change while workers hold a copy of it")
+
+    def _processes(self, script: Script) -> None:
+        if self.are_sent and any(script.program.mentions(script, mark) for mark in (_OTHER_PROCESSES,)):
+            raise Unproven("it may run in a process that must not start others")
+        if self.are_sent and script.program.mentions(script, _DEFAULTS):
+            raise Unproven("workers do not share torch's default device or dtype")
+        function = script.function(self.loader.call)
+        owner = script.names.owner(function) if function is not None else None
+        if owner is not None and any(
+            script.roles.calls.method(Definition(script, owner), name) is not None for name in _ITEM_METHODS[:1]
+        ):
+            raise Unproven("a dataset makes it")
+
+    # Values
+
+    def _value(self, script: Script, node: syntax.BaseExpression, depth: int, *, runs: bool = False) -> None:
+        """Raises Unproven unless what an expression stands for can be sent, and its code, where it ``runs``, is closed."""
+        question = "value that runs" if runs else "value"
+        if (node, question) in self._seen:
+            return
+        self._seen.add((node, question))
+        if depth > _DEEPEST:
+            raise Unproven("the dataset is made of too much to be followed")
+        match node:
+            case syntax.Name() | syntax.Attribute():
+                self._named(script, node, depth, runs=runs)
+            case syntax.Call():
+                self._made(script, node, depth, runs=runs)
+            case syntax.Lambda():
+                self._lambda(script, node)
+            case syntax.GeneratorExp() if self.are_sent:
+                raise Unproven(f"`{_short(script, node)}` cannot be sent to workers")
+            case syntax.FormattedString() | syntax.Comparison():
+                pass
+            case syntax.Subscript(value=value):
+                if self.are_sent or runs:
+                    self._value(script, value, depth + 1, runs=runs)
+                else:
+                    self._reads(script, value)
+            case syntax.ListComp(elt=element) | syntax.SetComp(elt=element):
+                self._value(script, element, depth + 1)
+            case syntax.DictComp(key=key, value=value):
+                self._value(script, key, depth + 1)
+                self._value(script, value, depth + 1)
+            case _:
+                for child in _parts(node):
+                    self._value(script, child, depth + 1, runs=runs)
+
+    def _lambda(self, script: Script, node: syntax.Lambda) -> None:
+        if self.are_sent:
+            raise Unproven("a lambda cannot be sent to workers where they are spawned")
+        self._code(script, node)
+
+    def _unknown(self, clause: str, *, runs: bool) -> None:
+        """Raises Unproven where what is not known must be sent, or holds code that runs for each item."""
+        if runs or self.are_sent:
+            raise Unproven(clause)
+
+    def _named(self, script: Script, node: syntax.Name | syntax.Attribute, depth: int, *, runs: bool) -> None:
+        name = last_name(node)
+        assert name is not None
+        if isinstance(node, syntax.Name) and name in _BUILTINS:
+            return
+        dotted = script.name(node)
+        definition = script.definition(node)
+        if definition is not None:
+            self._defined(definition, depth)
+            return
+        if dotted is not None and script.imported_binding(dotted)[0] is None:
+            self._library(script, node, dotted)
+            return
+        self._reads(script, node)
+        found = list(self._set_to(script, node))
+        if found:
+            for other, value in found:
+                self._value(other, value, depth + 1, runs=runs)
+        elif not self._is_plain(script, node):
+            self._unknown(f"what `{_short(script, node)}` is, is not known", runs=runs)
+
+    def _reads(self, script: Script, node: syntax.Node) -> None:
+        read = changing.held(script, node)
+        if read is not None and script.role(node) not in (Role.NUMBER, Role.STRING):
+            self.read.add(read)
+
+    def _set_to(
+        self, script: Script, node: syntax.Name | syntax.Attribute
+    ) -> Iterator[tuple[Script, syntax.BaseExpression]]:
+        """What a variable, parameter or attribute is set to: each value that is seen, wherever it is set."""
+        if isinstance(node, syntax.Attribute):
+            owner = script.value(node.value).definition
+            if owner is not None and isinstance(owner.node, syntax.ClassDef):
+                yield from ((other, value) for other, value, _ in script.roles.assigned_on_self(owner, node.attr.value))
+                for up in script.roles.calls.lineage(owner):
+                    method = up.script.roles.calls.method(up, node.attr.value)
+                    if method is not None and isinstance(method.node, syntax.FunctionDef):
+                        self._function(method)
+                return
+            dotted = script.names.dotted(node)
+            if dotted is not None:
+                binding, home = script.imported_binding(dotted)
+                if binding is not None and home is not None and binding.value is not None:
+                    yield home, binding.value
+            return
+        for binding in script.names.reaching(node):
+            if binding.kind is Kind.PARAMETER and isinstance(binding.node, syntax.Param):
+                yield from self._passed(script, binding.node)
+            elif binding.kind is Kind.IMPORT and binding.dotted is not None:
+                reached, home = script.imported_binding(binding.dotted)
+                if reached is not None and home is not None and reached.value is not None:
+                    yield home, reached.value
+            elif binding.value is not None and (binding.path or binding.kind is Kind.FOR):
+                yield from ((script, value) for value in _taken_from(script, binding.value))
+            elif binding.value is not None:
+                yield script, binding.value
+
+    def _passed(self, script: Script, parameter: syntax.Param) -> Iterator[tuple[Script, syntax.BaseExpression]]:
+        function = script.source.enclosing(parameter, syntax.FunctionDef, syntax.Lambda)
+        if not isinstance(function, syntax.FunctionDef):
+            return
+        if function in self._made_here:
+            yield from self._given.get(parameter, ())
+        else:
+            passed = script.values.passed(function, parameter)
+            yield from ((other, value) for other, value in passed if value is not None)
+        if parameter.default is not None:
+            yield script, parameter.default
+
+    def _is_plain(self, script: Script, node: syntax.Name | syntax.Attribute) -> bool:
+        """Whether it is a number, string or tensor, or an option of the command line."""
+        if script.role(node) in _HELD or (isinstance(node, syntax.BaseExpression) and script.constant(node) is not None):
+            return True
+        return isinstance(node, syntax.Attribute) and any(
+            isinstance(made, syntax.Call) and (last_name(made.func) or "").startswith("parse_")
+            for _, made in script.roles.origins(node.value)
+        )
+
+    def _library(self, script: Script, node: syntax.Node, dotted: str) -> None:
+        if dotted.partition(".")[0] not in _PACKAGES and dotted not in _BUILTINS:
+            raise Unproven(f"what `{_short(script, node)}` keeps is not known")
+
+    def _made(self, script: Script, call: syntax.Call, depth: int, *, runs: bool) -> None:
+        name = script.name(call.func)
+        if name is None and isinstance(call.func, syntax.Name) and not script.names.reaching(call.func):
+            name = call.func.value
+        definition, callee = script.definition(call.func), script.callee(call)
+        if name is not None and definition is None:
+            self._made_by_library(script, call, name, depth)
+        elif definition is not None and isinstance(definition.node, syntax.ClassDef):
+            self._new(script, call, definition, depth)
+        elif callee is not None and isinstance(callee.node, syntax.FunctionDef):
+            results = list(returned(callee))
+            if not results:
+                self._unknown(f"what `{_short(script, call)}` gives is not known", runs=runs)
+            for result in results:
+                self._value(callee.script, result, depth + 1, runs=runs)
+        elif not isinstance(call.func, syntax.Attribute):
+            self._unknown(f"what `{_short(script, call)}` gives is not known", runs=runs)
+        elif self.are_sent and call.func.attr.value in _VIEWS:
+            raise Unproven(f"`{_short(script, call)}` cannot be sent to workers")
+        elif script.role(call) not in _HELD and call.func.attr.value not in _READS:
+            self._value(script, call.func.value, depth + 1, runs=runs)
+
+    def _made_by_library(self, script: Script, call: syntax.Call, name: str, depth: int) -> None:
+        if self.are_sent and (name in _NOT_SENT or name.startswith(_NOT_SENT_PACKAGES)):
+            raise Unproven(f"`{_short(script, call)}` cannot be sent to workers, or belongs to one process")
+        if name in _GENERATORS:
+            raise Unproven(f"each worker would draw from a copy of `{_short(script, call)}`")
+        self._library(script, call.func, name)
+        last = name.rpartition(".")[2]
+        if last in _READS:
+            return
+        for arg in call.args:
+            # Have: `torch.randn(4, generator=...)` draws from it at once, and keeps nothing of it; a sampler keeps it.
+            if arg.keyword is None or arg.keyword.value != "generator" or name.endswith("Sampler"):
+                runs = last in _RUN or (arg.keyword is not None and arg.keyword.value in _RUN)
+                for part in _taken_from(script, arg.value) if name in _TAKES_ALL else [arg.value]:
+                    self._value(script, part, depth + 1, runs=runs)
+
+    def _new(self, script: Script, call: syntax.Call, definition: Definition, depth: int) -> None:
+        """An object of a first-party class: what it is given is looked at where it is made, not at every call."""
+        init = definition.script.roles.calls.method(definition, "__init__")
+        if init is not None and not any(arg.star for arg in call.args):
+            self._made_here.add(init.node)
+            for arg in call.args:
+                parameter = reach.parameter_of(init, call, arg)
+                if parameter is not None:
+                    self._given.setdefault(parameter, []).append((script, arg.value))
+        for arg in call.args:
+            self._value(script, arg.value, depth + 1)
+        self._instance(definition, depth)
+
+    # Definitions
+
+    def _defined(self, definition: Definition, depth: int) -> None:
+        if isinstance(definition.node, syntax.FunctionDef):
+            self._place(definition)
+            self._function(definition)
+        else:
+            self._instance(definition, depth)
+
+    def _place(self, definition: Definition) -> None:
+        """Raises Unproven where workers that are spawned would not find what is defined under its name."""
+        source = definition.script.source
+        if self.are_sent and any(
+            isinstance(up, (syntax.FunctionDef, syntax.If)) for up in source.ancestors(definition.node)
+        ):
+            raise Unproven(f"`{definition.name}` is not defined at the top of its file, where workers would find it")
+
+    methods: tuple[str, ...] = (*_ITEM_METHODS, *_CALLED)
+    is_in_training = False
+    """Whether the code stays in the training process."""
+
+    def _instance(self, definition: Definition, depth: int) -> None:
+        if (definition.node, "instance") in self._seen:
+            return
+        self._seen.add((definition.node, "instance"))
+        self.classes |= {owner.node for owner in definition.script.roles.calls.lineage(definition)}
+        self._place(definition)
+        calls = definition.script.roles.calls
+        for base in calls.foreign_bases(definition):
+            if base.partition(".")[0] not in _PACKAGES | {"object", "abc", "enum"} or "IterableDataset" in base:
+                raise Unproven(f"what `{base}` does with `{definition.name}` is not known")
+        for owner in calls.lineage(definition):
+            assert isinstance(owner.node, syntax.ClassDef)
+            for given in owner.node.bases:
+                if owner.script.name(given.value) is None and owner.script.definition(given.value) is None:
+                    raise Unproven(f"the base `{_short(owner.script, given.value)}` of `{definition.name}` is out of sight")
+            self._attributes(owner, depth)
+            for function in owner.node.body.body:
+                if isinstance(function, syntax.FunctionDef) and function.name.value in _PICKLES:
+                    raise Unproven(f"`{definition.name}` is sent to workers in its own way (`{function.name.value}`)")
+        for name in self.methods:
+            method = calls.method(definition, name)
+            if method is not None:
+                self._function(method)
+
+    def _attributes(self, owner: Definition, depth: int) -> None:
+        """What the class keeps must be sent, also what the code of the items does not read."""
+        script = owner.script
+        for target in script.source.inside(owner.node, syntax.AssignTarget):
+            attribute, assign = target.target, script.source.parents[target]
+            if _is_on_self(attribute) and isinstance(assign, syntax.Assign) and isinstance(attribute, syntax.Attribute):
+                self._value(script, assign.value, depth + 1)
+        for call in script.source.inside(owner.node, syntax.Call):
+            if isinstance(call.func, syntax.Attribute) and call.func.attr.value == "__init__":
+                for arg in call.args:
+                    if not _is_name(arg.value, "self"):
+                        self._value(script, arg.value, depth + 1)
+
+    # Code
+
+    def _function(self, definition: Definition) -> None:
+        if (definition.node, "code") in self._seen:
+            return
+        self._seen.add((definition.node, "code"))
+        assert isinstance(definition.node, syntax.FunctionDef)
+        for decorator in definition.node.decorators:
+            expression = decorator.decorator
+            func = expression.func if isinstance(expression, syntax.Call) else expression
+            name = definition.script.name(func)
+            if last_name(func) not in _PLAIN_DECORATORS and (name is None or name.partition(".")[0] not in _PACKAGES):
+                raise Unproven(f"what `{_short(definition.script, func)}` does with `{definition.name}` is not known")
+        self._code(definition.script, definition.node)
+
+    def _code(self, script: Script, function: syntax.FunctionDef | syntax.Lambda) -> None:
+        """Raises Unproven unless code reads only what does not change, and writes nothing that outlives it."""
+        source, body = script.source, function.body
+        declared: list[syntax.Node] = [*source.inside(body, syntax.Global), *source.inside(body, syntax.Nonlocal)]
+        if declared:
+            raise Unproven(f"`{_short(script, declared[0])}` in what reads the items changes a copy in each worker")
+        self.own.add(function)
+        for base, node in changing.written(script, body):
+            is_index = isinstance(node, syntax.AugAssign) and _is_number(script, base)
+            if not is_index and not self.is_in_training and not self._is_fresh(script, _holder(base)):
+                raise Unproven(f"`{_short(script, node)}` in what reads the items changes a copy in each worker")
+        for node in source.inside(body, syntax.Raise):
+            raised = node.exc.func if isinstance(node.exc, syntax.Call) else node.exc
+            if raised is not None and script.definition(raised) is not None:
+                raise Unproven(f"`{_short(script, raised)}` reaches the training from a worker in another form")
+        for name in source.inside(body, syntax.Name):
+            if name.value in ("get_worker_info", "current_process", "getpid"):
+                raise Unproven(f"what reads the items asks for its process (`{name.value}`)")
+            self._name_in_code(script, name, function)
+        for attribute in source.inside(body, syntax.Attribute):
+            self._attribute_in_code(script, attribute)
+        for call in source.inside(body, syntax.Call):
+            self._call_in_code(script, call, function)
+
+    def _name_in_code(self, script: Script, name: syntax.Name, function: syntax.Node) -> None:
+        parent = script.source.parents[name]
+        if isinstance(parent, syntax.Attribute) and parent.attr is name:
+            return
+        if isinstance(parent, syntax.Arg) and parent.keyword is name:
+            return
+        scope = script.names.scope(name).lookup(name.value)
+        if scope is None:
+            if name.value not in _BUILTINS and script.name(name) is None and isinstance(parent, syntax.Call):
+                raise Unproven(f"what `{name.value}` is, is not known")
+        elif not self._is_within(script, scope, function) and name.value != "self":
+            self._value(script, name, 1, runs=isinstance(parent, syntax.Call) and parent.func is name)
+
+    def _attribute_in_code(self, script: Script, attribute: syntax.Attribute) -> None:
+        base = attribute.value
+        if _is_name(base, "self"):
+            call = script.source.parents[attribute]
+            is_called = isinstance(call, syntax.Call) and call.func is attribute
+            if not (is_called and isinstance(call, syntax.Call) and script.callee(call) is not None):
+                self._value(script, attribute, 1, runs=is_called)
+        elif script.name(attribute) is None:
+            self._reads(script, attribute)
+
+    def _call_in_code(self, script: Script, call: syntax.Call, function: syntax.Node) -> None:
+        name = script.name(call.func)
+        if name is not None and script.definition(call.func) is None:
+            if name.startswith(("torch.cuda.", "multiprocessing.", "threading.")):
+                raise Unproven(f"`{_short(script, call.func)}` in what reads the items belongs to one process")
+            self._library(script, call.func, name)
+            return
+        callee = script.callee(call)
+        if callee is not None and isinstance(callee.node, syntax.FunctionDef):
+            self._function(callee)
+            return
+        definition = script.definition(call.func)
+        if definition is not None and isinstance(definition.node, syntax.ClassDef):
+            self._instance(definition, 1)
+
+    def _is_fresh(self, script: Script, node: syntax.Node, depth: int = 0) -> bool:
+        """Whether an object was certainly made for the item that is read, and is no part of what the dataset holds."""
+        if depth > _DEEPEST:
+            return False
+        match node:
+            case syntax.Name():
+                function, scope = script.function(node), script.names.scope(node).lookup(node.value)
+                if function is None or scope is None or not self._is_within(script, scope, function):
+                    return False
+                bindings = [each for each in script.names.reaching(node) if each.kind is not Kind.AUGMENT]
+                return bool(bindings) and all(self._is_bound_fresh(script, each, depth + 1) for each in bindings)
+            case syntax.Attribute(value=value):
+                return not _is_name(value, "self") and self._is_fresh(script, value, depth + 1)
+            case syntax.Subscript(value=value):
+                return self._is_fresh(script, value, depth + 1)
+            case syntax.IfExp(body=body, orelse=orelse):
+                return self._is_fresh(script, body, depth + 1) and self._is_fresh(script, orelse, depth + 1)
+            case syntax.Call():
+                return self._is_made_fresh(script, node, depth + 1)
+        return isinstance(node, syntax.BaseExpression)
+
+    def _is_bound_fresh(self, script: Script, binding: Binding, depth: int) -> bool:
+        if binding.kind is Kind.PARAMETER and isinstance(binding.node, syntax.Param):
+            function = script.source.enclosing(binding.node, syntax.FunctionDef, syntax.Lambda)
+            if not isinstance(function, syntax.FunctionDef) or function.name.value in _ITEM_METHODS:
+                return False
+            passed = list(script.values.passed(function, binding.node))
+            return bool(passed) and all(value is not None and self._is_fresh(other, value, depth) for other, value in passed)
+        return (
+            binding.kind in (Kind.ASSIGN, Kind.FOR)
+            and binding.value is not None
+            and self._is_fresh(script, binding.value, depth)
+        )
+
+    def _is_made_fresh(self, script: Script, call: syntax.Call, depth: int) -> bool:
+        name, callee = script.name(call.func), script.callee(call)
+        if callee is not None and isinstance(callee.node, syntax.FunctionDef) and callee.node.name.value != "__init__":
+            results = list(returned(callee))
+            return bool(results) and all(self._is_fresh(callee.script, each, depth) for each in results)
+        if name is not None:
+            return name not in _SHARE or (bool(call.args) and self._is_fresh(script, call.args[0].value, depth))
+        given = [arg.value for arg in call.args]
+        if _is_on_self(call.func) and given and self._is_fresh(script, given[0], depth):
+            return True  # a transform that is held: its own code is looked at as well
+        if isinstance(call.func, syntax.Attribute):
+            return call.func.attr.value in _COPIES or self._is_fresh(script, call.func.value, depth)
+        return script.definition(call.func) is not None or (
+            isinstance(call.func, syntax.Name) and call.func.value in _BUILTINS and call.func.value not in _SHARE
+        )
+
+    @staticmethod
+    def _is_within(script: Script, scope: Scope, function: syntax.Node) -> bool:
+        return script.source.contains(function, scope.node)
+
+
+class _Sampled(_Proof):
+    """What draws the order of the items stays in the training process, but with workers it runs ahead."""
+
+    methods = _SAMPLED
+    is_in_training = True
+
+    def __init__(self, proof: _Proof) -> None:
+        super().__init__(proof.loader, are_sent=False)
+        self.read, self.classes, self.own = proof.read, proof.classes, proof.own
+
+    def look_at(self, script: Script, sampler: syntax.BaseExpression) -> None:
+        """Raises Unproven."""
+        self._value(script, sampler, 0, runs=True)
+
+
+def _taken_from(script: Script, value: syntax.BaseExpression) -> list[syntax.BaseExpression]:
+    """What the parts of a value are made of: those of ``zip(a, b)`` are none of the iterator's own."""
+    if isinstance(value, syntax.GeneratorExp):
+        return [value.elt]
+    if isinstance(value, syntax.Call) and (script.name(value.func) or last_name(value.func)) in _ITERATORS:
+        return [each for arg in value.args for each in _taken_from(script, arg.value)]
+    return [value]
+
+
+def _is_one_of_many(script: Script, node: syntax.Node, depth: int) -> bool:
+    """Whether an object may be one of many that live at once: made in a loop or comprehension that goes over more than a few
+    things written out, and not kept in a variable that the next turn sets anew."""
+    source, function = script.source, script.function(node)
+    statement = source.enclosing(node, syntax.Assign, syntax.Return)
+    is_variable = isinstance(statement, syntax.Assign) and all(isinstance(t.target, syntax.Name) for t in statement.targets)
+    for up in source.ancestors(node):
+        if up is function:
+            break
+        if isinstance(up, (syntax.ListComp, syntax.DictComp, syntax.SetComp, syntax.GeneratorExp)):
+            if not _is_few(up.for_in.iter):
+                return True
+        elif isinstance(up, syntax.For) and not is_variable and not _is_few(up.iter):
+            return True
+    if function is None or (is_variable and function.name.value != "__init__" and not _is_given_back(script, function)):
+        return False
+    return depth < _DEEPEST and any(_is_one_of_many(other, call, depth + 1) for other, call in script.call_sites(function))
+
+
+def _is_few(iterated: syntax.BaseExpression) -> bool:
+    return isinstance(iterated, (syntax.List, syntax.Tuple, syntax.Dict, syntax.Set)) and len(iterated.elements) <= _FEW
+
+
+def _is_given_back(script: Script, function: syntax.FunctionDef) -> bool:
+    return any(script.function(each) is function for each in script.source.inside(function, syntax.Return))
+
+
+def _parts(node: syntax.Node) -> Iterable[syntax.BaseExpression]:
+    """The expressions right below one, through what holds them."""
+    for child in node.children:
+        if isinstance(child, syntax.BaseExpression):
+            yield child
+        else:
+            yield from _parts(child)
+
+
+def _is_name(node: syntax.Node, name: str) -> bool:
+    return isinstance(node, syntax.Name) and node.value == name
+
+
+def _is_on_self(node: syntax.Node) -> bool:
+    while isinstance(node, (syntax.Attribute, syntax.Subscript)):
+        if isinstance(node, syntax.Attribute) and _is_name(node.value, "self"):
+            return True
+        node = node.value
+    return False
+
+
+def _is_number(script: Script, node: syntax.Node) -> bool:
+    """Whether it is a variable that holds a number, or what a dataset is asked for: ``+=`` binds it anew."""
+    if not isinstance(node, syntax.Name):
+        return False
+    function = script.function(node)
+    is_asked_for = function is not None and function.name.value in _ITEM_METHODS
+    bindings = script.names.reaching(node)
+    return script.role(node) in (Role.NUMBER, Role.STRING) or (
+        is_asked_for and all(each.kind in (Kind.PARAMETER, Kind.AUGMENT) for each in bindings)
+    )
+
+
+def _holder(node: syntax.BaseExpression) -> syntax.BaseExpression:
+    """The variable or attribute whose object an assignment changes: ``x`` of ``x[0].y``."""
+    while isinstance(node, (syntax.Attribute, syntax.Subscript)) and not _is_name(node.value, "self"):
+        node = node.value
+    return node
+
+
+def _short(script: Script, node: syntax.Node) -> str:
+    text = " ".join(script.text(node).split())
+    return text if len(text) <= 40 else f"{text[:37]}..."

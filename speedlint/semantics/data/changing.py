@@ -1,0 +1,213 @@
+"""What a program changes in place, and whether that may be something which is read while training runs.
+
+Told by names: an attribute stands for all attributes that are called so, a variable for itself; what is given to either
+(``b = a``, an argument, a turn of a loop) may be the same object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from speedlint.facts import syntax
+from speedlint.semantics.names import last_name
+from speedlint.semantics.terms import Frequency, Role
+
+if TYPE_CHECKING:
+    from speedlint.semantics.script import Script
+
+_CHANGES = frozenset(
+    "append add update setdefault extend insert pop popitem remove discard clear appendleft popleft sort reverse fill put "
+    "shuffle setflags itemset".split()
+)
+_CALLED_BY_PYTHON = frozenset(
+    "__call__ forward __enter__ __exit__ __iter__ __next__ __getitem__ __len__ __setattr__ __setitem__ __del__".split()
+)
+Held = tuple[str, int, str]
+"""What may hold an object: a variable, by its file, the row of its scope and its name; an attribute, by its name alone."""
+_OF_TRAINING = (Role.MODULE, Role.OPTIMIZER, Role.SCHEDULER, Role.SCALER)
+_IN_PLACE = ("torch.nn.init.", "random.shuffle", "numpy.random.shuffle", "numpy.put", "numpy.copyto", "setattr")
+
+
+def written(script: Script, body: syntax.Node) -> Iterator[tuple[syntax.BaseExpression, syntax.Node]]:
+    """What code changes in place, and the node that does: entries and attributes that are set, methods that change their
+    object, ``out=``. A variable that is only bound anew is not changed."""
+    source = script.source
+    for target in source.inside(body, syntax.AssignTarget):
+        yield from _set(target.target, target)
+    for annotated in source.inside(body, syntax.AnnAssign):
+        yield from _set(annotated.target, annotated)
+    for augmented in source.inside(body, syntax.AugAssign):
+        yield augmented.target, augmented
+    for loop in source.inside(body, syntax.For):
+        yield from _set(loop.target, loop)
+    for deleted in source.inside(body, syntax.Del):
+        yield from _set(deleted.target, deleted)
+    for call in source.inside(body, syntax.Call):
+        yield from _by_call(script, call)
+
+
+def _set(target: syntax.Node, node: syntax.Node) -> Iterator[tuple[syntax.BaseExpression, syntax.Node]]:
+    if isinstance(target, (syntax.Tuple, syntax.List)):
+        for element in target.elements:
+            yield from _set(element.value, node)
+    elif isinstance(target, (syntax.Attribute, syntax.Subscript)):
+        yield target, node
+
+
+def _by_call(script: Script, call: syntax.Call) -> Iterator[tuple[syntax.BaseExpression, syntax.Node]]:
+    func = call.func
+    name = script.name(func)
+    if (name is not None and name.startswith(_IN_PLACE)) or last_name(func) in ("setattr", "next"):
+        yield from ((arg.value, call) for arg in call.args[:1])
+    elif name is None and isinstance(func, syntax.Attribute):
+        method = func.attr.value
+        if method in _CHANGES or (method.endswith("_") and not method.endswith("__")):
+            yield func.value, call
+    yield from ((arg.value, call) for arg in call.args if arg.keyword is not None and arg.keyword.value == "out")
+
+
+def held(script: Script, node: syntax.Node) -> Held | None:
+    """What a name or attribute is; None for anything else."""
+    if isinstance(node, syntax.Attribute):
+        return "", -1, node.attr.value
+    if not isinstance(node, syntax.Name):
+        return None
+    scope = script.names.scope(node).lookup(node.value)
+    if scope is None:
+        return None
+    return ("", 0, node.value) if scope.parent is None else (str(script.key), scope.node.row, node.value)
+
+
+def changed(
+    script: Script, read: set[Held], classes: set[syntax.Node], own: set[syntax.Node], made: syntax.Node
+) -> str | None:
+    """The code that may change, while training runs, what is ``read``, or an attribute of an object of some classes;
+    ``made`` is where it is complete, ``own`` are functions that are looked at for themselves."""
+    same = _same(script, read)
+    for other in script.everywhere():
+        for base, node in written(other, other.source.module):
+            found = _changed_by(other, base, node, classes)
+            if (
+                found in same
+                and other.function(node) not in own
+                and not _is_bound_anew(other, base, node)
+                and _is_late(other, node, script, made)
+            ):
+                return " ".join(other.text(base).split())
+    return None
+
+
+def _changed_by(script: Script, base: syntax.BaseExpression, node: syntax.Node, classes: set[syntax.Node]) -> Held | None:
+    """What holds the object that is changed; None for a part of a network, of what trains it, or of an object of others."""
+    is_entry = isinstance(base, syntax.Subscript)
+    while isinstance(base, syntax.Subscript):
+        base = base.value
+    if isinstance(base, syntax.Attribute):
+        value = script.value(base.value)
+        is_of_tensor = base.attr.value in ("data", "grad") and value.definition is None
+        if value.role in _OF_TRAINING or is_of_tensor:
+            return None
+        is_set = isinstance(node, syntax.AssignTarget) and not is_entry
+        if is_set and value.definition is not None:
+            lineage = script.roles.calls.lineage(value.definition)
+            if not any(each.node in classes for each in lineage):
+                return None
+    elif script.role(base) in _OF_TRAINING:
+        return None
+    return held(script, base)
+
+
+def _is_bound_anew(script: Script, base: syntax.BaseExpression, node: syntax.Node) -> bool:
+    """Whether ``+=`` only binds a variable anew: it is a number or string."""
+    return (
+        isinstance(node, syntax.AugAssign)
+        and isinstance(base, syntax.Name)
+        and script.names.scope(base).lookup(base.value) is not script.names.module
+        and script.role(base) in (Role.NUMBER, Role.STRING)
+    )
+
+
+def _is_late(script: Script, node: syntax.Node, home: Script, made: syntax.Node) -> bool:
+    """Whether code may run after an object is complete."""
+    if script.frequency(node) >= Frequency.EPOCH:
+        return True
+    function = script.function(node)
+    if function is None:
+        return script is home and script.function(made) is None and script.order.may_run_before(made, node)
+    if script is home and function is script.function(made):
+        return script.order.may_run_before(made, node)
+    name = function.name.value
+    if name in ("__init__", "__post_init__", "__new__"):
+        return False
+    sites = script.call_sites(function)
+    if not sites:
+        return name in _CALLED_BY_PYTHON or _is_spoken_of(script, function)
+    return any(
+        other is home and other.function(call) is other.function(made) and other.order.may_run_before(made, call)
+        for other, call in sites
+    )
+
+
+def _is_spoken_of(script: Script, function: syntax.FunctionDef) -> bool:
+    """Whether anything in the programs has the name of a function that no call is seen of."""
+    name = function.name.value
+    return any(
+        True
+        for other in script.everywhere(name.encode())
+        for found in other.source.of(syntax.Name)
+        if found.value == name and not isinstance(other.source.parents[found], syntax.FunctionDef)
+    )
+
+
+def _same(script: Script, names: set[Held]) -> set[Held]:
+    """What is ``names``, and what may hold the same objects."""
+    near: dict[Held, set[Held]] = {}
+    parameters: dict[str, list[list[Held]]] = {}
+    for other in script.everywhere():
+        for function in other.source.of(syntax.FunctionDef):
+            owner = other.names.owner(function)
+            called = owner.name.value if owner is not None and function.name.value == "__init__" else function.name.value
+            own = [(str(other.key), function.row, each.name.value) for each in function.params.params]
+            parameters.setdefault(called, []).append(own[1:] if own and own[0][2] in ("self", "cls") else own)
+    for other in script.everywhere():
+        for one, two in (*_given(other), *_handed(other, parameters)):
+            near.setdefault(one, set()).add(two)
+            near.setdefault(two, set()).add(one)
+    found, todo = set(names), list(names)
+    while todo:
+        for name in near.get(todo.pop(), ()):
+            if name not in found:
+                found.add(name)
+                todo.append(name)
+    return found
+
+
+def _given(script: Script) -> Iterator[tuple[Held, Held]]:
+    """The variables and attributes of a file that are given what another one holds."""
+    for bindings in script.names.all_bindings():
+        for binding in bindings:
+            if binding.value is not None and isinstance(binding.node, syntax.Name):
+                yield from _pair(script, binding.node, binding.value)
+    for assign in script.source.of(syntax.Assign):
+        for target in assign.targets:
+            if isinstance(target.target, syntax.Attribute):
+                yield from _pair(script, target.target, assign.value)
+
+
+def _pair(script: Script, target: syntax.Node, value: syntax.Node) -> Iterator[tuple[Held, Held]]:
+    one, two = held(script, target), held(script, value)
+    if one is not None and two is not None:
+        yield one, two
+
+
+def _handed(script: Script, parameters: dict[str, list[list[Held]]]) -> Iterator[tuple[Held, Held]]:
+    """The parameters of functions that have the name which is called, and what is passed for them."""
+    for call in script.source.of(syntax.Call):
+        for params in parameters.get(last_name(call.func) or "", ()):
+            for position, arg in enumerate(call.args):
+                given = held(script, arg.value)
+                if given is not None and arg.keyword is not None:
+                    yield from ((param, given) for param in params if param[2] == arg.keyword.value)
+                elif given is not None and position < len(params):
+                    yield params[position], given

@@ -1,0 +1,244 @@
+"""Whether what a piece of code computes with networks is ever differentiated: a proof that it is not, or what it lacks.
+
+Every value that may carry a graph out of the code is followed: through variables, attributes, containers, arguments and
+returns, until it is turned into a number, detached, compared or dropped.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from speedlint.facts import syntax
+from speedlint.semantics import leads
+from speedlint.semantics.loops import Does
+from speedlint.semantics.reach import parameter_of
+from speedlint.semantics.terms import Definition, Role
+
+if TYPE_CHECKING:
+    from speedlint.semantics.script import Script
+
+_ENDS = frozenset(
+    "item tolist detach detach_ numpy argmax argmin argsort size dim numel nelement bool int long byte short eq ne lt le gt "
+    "ge isnan isinf isfinite equal allclose".split()
+)
+"""Methods whose result has no graph."""
+_PLAIN_ATTRIBUTES = frozenset("shape dtype device ndim data is_cuda layout itemsize nbytes names".split())
+_GRAPH = frozenset("backward grad_fn requires_grad_ register_hook retain_grad grad requires_grad".split())
+_DIFFERENTIATE = ("torch.autograd.", "torch.func.")
+_ENDING_CALLS = frozenset("print float int len str repr bool isinstance type id hash format abs round range hasattr".split())
+_HANDS_ON = frozenset("list tuple zip enumerate sum max min sorted reversed dict map filter iter next set".split())
+_FILLS = frozenset("append extend insert add appendleft".split())
+_MOST = 600
+"""Expressions that are followed."""
+
+
+class NotProven(Exception):  # noqa: N818 (no error: what is not known)
+    """What is not known, in a clause; ``is_certain`` where it is seen to be differentiated."""
+
+    def __init__(self, clause: str, *, is_certain: bool = False) -> None:
+        super().__init__(clause)
+        self.is_certain = is_certain
+
+
+def check_never(script: Script, region: syntax.Node) -> None:
+    """Raises NotProven unless nothing that networks compute in ``region`` reaches a backward pass."""
+    _Follow(script, region).check()
+
+
+class _Follow:
+    def __init__(self, script: Script, region: syntax.Node) -> None:
+        self.script, self.region = script, region
+        self._seen: set[syntax.Node] = set()
+
+    def check(self) -> None:
+        """Raises NotProven."""
+        source = self.script.source
+        if any(True for _ in source.inside(self.region, syntax.Await)):
+            raise NotProven("other code runs while it waits")
+        if any(True for _ in source.inside(self.region, syntax.Yield)):
+            raise NotProven("what it yields is used out of sight")
+        for call in source.inside(self.region, syntax.Call):
+            self._started(call)
+
+    def _started(self, call: syntax.Call) -> None:
+        script = self.script
+        if script.name(call.func) is not None:
+            return
+        callee = script.callee(call)
+        if callee is None and script.role(call.func) is not Role.MODULE:
+            self._check_unseen(script, call)
+            return
+        runs = script.role(call.func) is Role.MODULE or (
+            callee is not None
+            and isinstance(callee.node, syntax.FunctionDef)
+            and callee.script.loops.function_does(callee.node, Does.FORWARD)
+        )
+        if runs:
+            self._carry(script, call)
+
+    def _check_unseen(self, script: Script, call: syntax.Call) -> None:
+        """Raises NotProven for a call of what is not known, which may train."""
+        func = call.func
+        if isinstance(func, syntax.Name):
+            is_builtin = script.names.scope(func).lookup(func.value) is None
+            if not is_builtin and script.role(func) in (Role.UNKNOWN, Role.FUNCTION) and script.definition(func) is None:
+                raise NotProven(f"what `{func.value}` does is not known")
+        elif not isinstance(func, syntax.Attribute):
+            raise NotProven(f"what `{_short(script, func)}` does is not known")
+        else:
+            may = leads.around(script)
+            if not may.is_open and may.may(call) and script.role(func.value) not in (Role.TENSOR, Role.BATCH):
+                raise NotProven(f"`{_short(script, func)}` may train")
+
+    # Following
+
+    def _carry(self, script: Script, node: syntax.Node) -> None:
+        """Follows an expression whose value may carry a graph. Raises NotProven."""
+        if node in self._seen:
+            return
+        self._seen.add(node)
+        if len(self._seen) > _MOST:
+            raise NotProven("its results go to more places than are followed")
+        parent = script.source.parents[node]
+        match parent:
+            case syntax.Attribute(value=value) if value is node:
+                self._attribute(script, parent)
+            case syntax.Arg():
+                self._argument(script, parent)
+            case syntax.Assign(targets=targets, value=value) if value is node:
+                for target in targets:
+                    self._bound(script, target.target)
+            case syntax.AnnAssign(target=target) | syntax.AugAssign(target=target) if target is not node:
+                self._bound(script, target)
+            case syntax.NamedExpr(target=target, value=value) if value is node:
+                self._bound(script, target)
+                self._carry(script, parent)
+            case syntax.Return():
+                self._returned(script, parent)
+            case syntax.For(iter=iterated, target=target) | syntax.CompFor(iter=iterated, target=target):
+                if iterated is node:
+                    self._bound(script, target)
+            case syntax.Element() | syntax.StarredElement() | syntax.DictElement() | syntax.StarredDictElement():
+                self._carry(script, script.source.parents[parent])
+            case syntax.Subscript(value=value) if value is node:
+                self._carry(script, parent)
+            case syntax.IfExp(test=test) if test is not node:
+                self._carry(script, parent)
+            case (
+                syntax.BinaryOperation()
+                | syntax.BooleanOperation()
+                | syntax.ListComp()
+                | syntax.SetComp()
+                | syntax.GeneratorExp()
+                | syntax.DictComp()
+            ):
+                self._carry(script, parent)
+            case syntax.UnaryOperation(operator=operator):
+                if not isinstance(operator, syntax.Not):
+                    self._carry(script, parent)
+            case syntax.Yield() | syntax.Lambda() | syntax.Await() | syntax.WithItem() | syntax.From():
+                raise NotProven(f"where `{_short(script, node)}` goes is not followed")
+
+    def _attribute(self, script: Script, attribute: syntax.Attribute) -> None:
+        name = attribute.attr.value
+        if name in _GRAPH:
+            raise NotProven(f"`{_short(script, attribute)}` differentiates it", is_certain=name == "backward")
+        call = script.source.parents[attribute]
+        is_called = isinstance(call, syntax.Call) and call.func is attribute
+        if name not in (_ENDS if is_called else _PLAIN_ATTRIBUTES):
+            self._carry(script, call if is_called else attribute)
+
+    def _argument(self, script: Script, arg: syntax.Arg) -> None:
+        call = script.source.parents[arg]
+        if not isinstance(call, syntax.Call):
+            raise NotProven(f"where `{_short(script, arg.value)}` goes is not followed")
+        name, func = script.name(call.func), call.func
+        if name is None and isinstance(func, syntax.Name) and script.names.scope(func).lookup(func.value) is None:
+            name = func.value
+        callee = script.callee(call)
+        if callee is not None and isinstance(callee.node, syntax.FunctionDef):
+            self._given(callee, call, arg)
+            self._carry(script, call)
+        elif name is not None:
+            if name.startswith(_DIFFERENTIATE):
+                raise NotProven(f"`{name}` differentiates it", is_certain=True)
+            if (name.startswith("torch.") and name.rpartition(".")[2] not in _ENDS) or name in _HANDS_ON:
+                self._carry(script, call)
+        elif script.role(func) is Role.MODULE:
+            self._carry(script, call)
+        elif isinstance(func, syntax.Attribute):
+            self._method(script, func, call)
+        else:
+            raise NotProven(f"`{_short(script, func)}` may differentiate what it is given")
+
+    def _given(self, callee: Definition, call: syntax.Call, arg: syntax.Arg) -> None:
+        parameter = parameter_of(callee, call, arg)
+        if parameter is None:
+            raise NotProven(f"what `{callee.name}` does with `{_short(callee.script, callee.node.name)}` is not followed")
+        for use in callee.script.names.uses(parameter):
+            if any(each.node is parameter for each in callee.script.names.reaching(use)):
+                self._carry(callee.script, use)
+
+    def _method(self, script: Script, func: syntax.Attribute, call: syntax.Call) -> None:
+        """A method that no code is seen of takes it."""
+        holder, method = func.value, func.attr.value
+        if method in ("backward", "manual_backward", "scale"):
+            raise NotProven(f"`{_short(script, func)}` differentiates it", is_certain=True)
+        if method in _FILLS:
+            self._bound(script, holder)
+        elif script.role(holder) in (Role.TENSOR, Role.BATCH):
+            self._carry(script, call)
+        elif script.role(holder) in (Role.UNKNOWN, Role.INSTANCE) and not self._is_of_library(script, holder):
+            raise NotProven(f"what `{_short(script, func)}` does with it is not known")
+
+    def _is_of_library(self, script: Script, holder: syntax.BaseExpression) -> bool:
+        """Whether an object is one of a library's, which trains nothing of the project's."""
+        found = list(script.roles.origins(holder))
+        return bool(found) and all(
+            isinstance(made, syntax.Call) and other.name(made.func) is not None and other.definition(made.func) is None
+            for other, made in found
+        )
+
+    def _bound(self, script: Script, target: syntax.Node) -> None:
+        """Follows what is read from a variable, an attribute or a container that it is put into."""
+        while isinstance(target, syntax.Subscript):
+            target = target.value
+        if isinstance(target, (syntax.Tuple, syntax.List)):
+            for element in target.elements:
+                self._bound(script, element.value)
+        elif isinstance(target, syntax.Name):
+            for use in script.names.uses(target):
+                if use is not target and not _is_bound(script, use):
+                    self._carry(script, use)
+        elif isinstance(target, syntax.Attribute):
+            name = target.attr.value
+            for other in script.everywhere(name.encode()):
+                for attribute in other.source.of(syntax.Attribute):
+                    if attribute.attr.value == name and not _is_bound(other, attribute):
+                        self._carry(other, attribute)
+
+    def _returned(self, script: Script, statement: syntax.Return) -> None:
+        function = script.source.enclosing(statement, syntax.FunctionDef, syntax.Lambda)
+        sites = script.call_sites(function) if isinstance(function, syntax.FunctionDef) else []
+        if not sites:
+            raise NotProven("what its callers do with the result is not seen")
+        for other, call in sites:
+            self._carry(other, call)
+
+
+def _is_bound(script: Script, node: syntax.Node) -> bool:
+    """Whether a name or attribute is what an assignment sets, not read."""
+    for up in script.source.ancestors(node):
+        if isinstance(up, (syntax.AssignTarget, syntax.Del)):
+            return True
+        if isinstance(up, (syntax.AugAssign, syntax.AnnAssign, syntax.For)):
+            return up.target is node
+        if not isinstance(up, (syntax.Tuple, syntax.List, syntax.Element, syntax.StarredElement)):
+            return False
+        node = up
+    return False
+
+
+def _short(script: Script, node: syntax.Node) -> str:
+    text = " ".join(script.text(node).split())
+    return text if len(text) <= 40 else f"{text[:37]}..."
