@@ -88,10 +88,10 @@ def _edits(found: Loader, workers: Setting) -> tuple[Edit, ...]:
     return (*imports, edits.set_argument(found.script.source, found.call, "num_workers", text))
 
 
-def _number(script: Script, _: syntax.Node) -> tuple[str, tuple[Edit, ...]]:
+def _number(script: Script, at: syntax.Node) -> tuple[str, tuple[Edit, ...]]:
     """The number of workers, as it is written in a script."""
     spelled, imports = script.spell("os.cpu_count")
-    return f"min(8, {spelled}() or 1)", imports
+    return f"{script.builtin('min', at)}(8, {spelled}() or 1)", imports
 
 
 def _related(found: Loader, workers: Setting) -> tuple[Related, ...]:

@@ -96,7 +96,8 @@ def _finding(node: syntax.Call, owner: syntax.Node, message: str, script: Script
         return Finding(node, message, advice=advice + _READ)
     if script.role(owner) is Role.OPTIMIZER and script.value(owner).definition is not None:
         return Finding(node, message, advice=advice + _OWN)
-    risk = Risk.EXACT if optimizers.is_plain_sgd(made) else Risk.BEHAVIOR
+    is_scaled = script.program.mentions(script, b"GradScaler")  # it refuses to step where no gradient is there
+    risk = Risk.EXACT if optimizers.is_plain_sgd(made) and not is_scaled else Risk.BEHAVIOR
     return Finding(node, message, Fix((edit,), risk, _SINCE), advice)
 
 

@@ -48,6 +48,7 @@ bit for bit was run with torch 2.13 on a CPU.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from speedlint import edits
@@ -58,6 +59,7 @@ from speedlint.semantics.precision.amp_dtypes import BFLOAT16, FLOAT16, asks_for
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import reads
 
+_READS_STATE = re.compile(rb"get_scale\(|\._scale\b|\[\s*[\"'](?:scale|growth_factor|_growth_tracker)[\"']\s*\]")
 _WHEN_BOTH = "enable it only where it is needed: `enabled=dtype == torch.float16`"
 
 
@@ -82,6 +84,9 @@ def _finding(scaler: syntax.Call, script: Script, message: str) -> Finding:
     advice = "pass `enabled=False`, or take the scaler out"
     given = enabled(script, scaler)
     written = [arg for arg in scaler.args if arg.value is given]
+    if script.program.mentions(script, _READS_STATE):
+        why = "the program reads the scaler's state, which it has none of when it is not enabled"
+        return Finding(scaler, message, advice=f"{advice}; not written: {why}", level=Level.WARNING)
     if given is not None and not written:
         return Finding(scaler, message, advice=f"{advice}; not written: it is enabled elsewhere", level=Level.WARNING)
     if given is None:

@@ -153,6 +153,13 @@ class Script:
             raise CannotEdit(f"the name `{package}` is bound to something else in this file")
         return dotted, (imports_edit(self.source, f"import {package}"),)
 
+    def builtin(self, name: str, at: syntax.Node) -> str:
+        """A builtin function's name, for code that is written at a node. Raises CannotEdit where it means something else."""
+        taken = self.names.scope(at).lookup(name) is not None
+        if taken or any(self.program.module(self, star) is None for star in self.names.module.stars):
+            raise CannotEdit(f"`{name}` may mean something else in this file")
+        return name
+
     def is_call_to(self, node: syntax.Node, *names: str) -> bool:
         """Whether the node is a call of the library function with one of these full names."""
         return isinstance(node, syntax.Call) and self.name(node.func) in names

@@ -108,15 +108,27 @@ def is_undone(script: Script, call: syntax.Call, setters: tuple[str, ...] = SETT
 
 def is_caught(script: Script) -> bool:
     """Whether the program goes on after a RuntimeError that is raised in its training."""
-    return any(_goes_on(one) for one in script.everywhere(b"backward") if b"except" in one.source.data)
+    return any(_goes_on(one) for one in script.everywhere(b"except", b"suppress"))
 
 
 def _goes_on(script: Script) -> bool:
+    suppressed = (
+        each
+        for each in script.source.of(syntax.With)
+        if any(isinstance(item.item, syntax.Call) and _suppresses(script, item.item) for item in each.items)
+    )
+    if any(script.loops.does(each.body, Does.BACKWARD | Does.TRAINS) for each in suppressed):
+        return True
     return any(
         script.loops.does(each.body, Does.BACKWARD | Does.TRAINS)
         and any(_catches(script, handler) for handler in each.handlers)
         for each in script.source.of(syntax.Try)
     )
+
+
+def _suppresses(script: Script, manager: syntax.Call) -> bool:
+    name = script.name(manager.func) or script.text(manager.func)
+    return name.rpartition(".")[2] == "suppress" and any(script.text(arg.value) in _CAUGHT for arg in manager.args)
 
 
 def _catches(script: Script, handler: syntax.ExceptHandler) -> bool:

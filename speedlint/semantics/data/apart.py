@@ -471,6 +471,8 @@ class _Proof:
                 raise Unproven(f"`{_short(script, call.func)}` in what reads the items belongs to one process")
             self._library(script, call.func, name)
             return
+        if script.role(call.func) is Role.MODULE:
+            raise Unproven(f"`{_short(script, call.func)}`, a network, runs in what reads the items")
         callee = script.callee(call)
         if callee is not None and isinstance(callee.node, syntax.FunctionDef):
             self._function(callee)

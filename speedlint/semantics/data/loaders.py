@@ -13,6 +13,7 @@ from speedlint.semantics.data import apart, datasets, rows
 from speedlint.semantics.data.loader_settings import POSITIONS, TORCH_LOADER, Setting
 from speedlint.semantics.data.sending import is_stuck
 from speedlint.semantics.terms import Definition, Frequency
+from speedlint.semantics.values import returned
 
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
@@ -106,6 +107,18 @@ class Loader:
         """The collate function: first-party definitions, lambdas, and the arguments bound to it."""
         expression = self.parameter("collate_fn")
         return list(self._functions(expression)) if expression is not None else []
+
+    @property
+    def own_batch(self) -> str | None:
+        """The first-party class that its collate function gives batches of, without a ``pin_memory`` of its own."""
+        for script, node in self.collate:
+            for result in returned(Definition(script, node)) if isinstance(node, syntax.FunctionDef) else ():
+                for value in (result, *(each for _, each in script.roles.origins(result))):
+                    made = script.definition(value.func) if isinstance(value, syntax.Call) else None
+                    is_own = made is not None and isinstance(made.node, syntax.ClassDef)
+                    if made is not None and is_own and script.roles.calls.method(made, "pin_memory") is None:
+                        return made.name
+        return None
 
     def _functions(self, expression: syntax.BaseExpression) -> Iterator[tuple[Script, syntax.Node]]:
         for script, node in ((self.script, expression), *self.script.roles.origins(expression)):

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from speedlint.facts import syntax
 from speedlint.semantics import training
+from speedlint.semantics.gradients import told
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync.accumulators import is_target
@@ -206,6 +207,19 @@ def _stores(script: Script) -> Iterator[tuple[syntax.Node, syntax.BaseExpression
     for call in script.method_calls(*_FILLS):
         assert isinstance(call.func, syntax.Attribute)
         yield from ((call.func.value, arg.value) for arg in call.args)
+    for call in source.of(syntax.Call):
+        if isinstance(call.func, syntax.Attribute) and _is_in_place(call.func) and told(script, call) is not True:
+            holder: syntax.BaseExpression = call.func.value
+            while isinstance(holder, syntax.Call) and isinstance(holder.func, syntax.Attribute):
+                holder = holder.func.value
+            yield from ((holder, arg.value) for arg in call.args)
+
+
+def _is_in_place(method: syntax.Attribute) -> bool:
+    """Whether a method changes its tensor, as ``add_`` does, ``.data`` aside, which records no graph."""
+    name, of = method.attr.value, method.value
+    is_data = isinstance(of, syntax.Attribute) and of.attr.value in ("data", "grad")
+    return name.endswith("_") and not name.endswith("__") and name not in _FILLS and not is_data
 
 
 def _parts(

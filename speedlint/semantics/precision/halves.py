@@ -5,6 +5,7 @@ Everything here raises CannotEdit with the reason where a step cannot be rewritt
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from speedlint import edits
@@ -22,6 +23,7 @@ from speedlint.semantics.terms import Definition, Role
 from speedlint.semantics.training import model_placements
 
 _DOUBLES = ("torch.float64", "torch.double", "torch.DoubleTensor", "torch.cuda.DoubleTensor")
+_HOOKS = re.compile(rb"register_hook\(|_backward_hook\(|_grad_hook\(|register_comm_hook\(|post_accumulate_grad")
 _LOOPS = (syntax.For, syntax.While)
 _SUITES = (syntax.IndentedBlock, syntax.Module)
 _ALLOWED = (syntax.SimpleStatementLine, syntax.If, syntax.With, syntax.For)
@@ -110,6 +112,8 @@ def _told(script: Script, hazard: Hazard) -> str:
 def refuse_gradient_work(step: Step) -> None:
     """Raises where gradients are used by hand, several times, or by a closure: they would be scaled."""
     script = step.script
+    if script.program.mentions(script, _HOOKS):
+        raise CannotEdit("hooks on gradients would see them scaled")
     if len(step.backwards()) != 1:
         raise CannotEdit("the step has several backward passes")
     if step.backward.args:

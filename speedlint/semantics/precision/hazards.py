@@ -16,6 +16,11 @@ _HALF_MAX = 65504
 _HALF_MIN = 6e-8
 _HALF_NEAR_ONE = 0.9997
 _NUMBERS = (Role.NUMBER, Role.STRING, Role.NONE)
+_NO_HALF = frozenset(
+    "index_add index_add_ index_copy index_copy_ index_put_ scatter_add scatter_add_ scatter_reduce scatter_reduce_ inverse "
+    "cholesky lu solve lstsq pinverse slogdet logdet det svd eig symeig qr matrix_exp spmm hspmm addmv_ addr_".split()
+)
+"""Functions and methods that raise where autocast makes the dtypes of their tensors differ, or that float16 has none of."""
 _CLAMPS = ("clamp", "clamp_", "clamp_min", "clamp_max", "clip", "clip_")
 
 
@@ -70,9 +75,12 @@ def _of_call(script: Script, call: syntax.Call) -> list[Hazard]:
         why, half_only = f"`{script.text(call.args[-1].value)}` does not fit in float16, so `{method}` raises", True
     elif name is not None and (
         name.startswith(("torch.linalg.", "torch.fft.", "torch.sparse.", "torch.cholesky", "torch.svd"))
+        or name.rpartition(".")[2] in _NO_HALF
         or name in ("torch.inverse", "torch.det", "torch.logdet", "torch.spmm", "torch.stft", "torch.istft")
     ):
         why = f"`{script.text(call.func)}` is not made for float16"
+    elif name is None and method in _NO_HALF:
+        why = f"`{method}` takes tensors of one dtype, or none of float16"
     elif name == "torch.autograd.grad":
         why, half_only = "`torch.autograd.grad` differentiates the unscaled loss", True
     elif _is_gram(script, call, method):

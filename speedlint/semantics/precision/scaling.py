@@ -5,6 +5,7 @@ Everything here raises CannotEdit with the reason where a step cannot be rewritt
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -111,8 +112,10 @@ def _only_step(step: Step) -> syntax.Call:
 def _free_name(step: Step, optimizer: syntax.BaseExpression) -> str:
     """The name of the scaler beside an optimizer: another one for each optimizer of a scope or class."""
     script, home = step.script, _home(step.script, optimizer)
+    names = (*_NAMES, *(f"{_NAMES[0]}_{number}" for number in range(1, 100)))
     taken = {name.value for name in script.source.of(syntax.Name)}
-    free = (name for name in (*_NAMES, *(f"{_NAMES[0]}_{number}" for number in range(1, 100))) if name not in taken)
+    taken |= {name for name in names[: len(_NAMES)] if _is_spoken_of(script, name)}
+    free = (name for name in names if name not in taken)
     calls = [call for each in training_steps(script) for call in each.optimizer_steps()]
     stepped = [call.func.value for call in calls if isinstance(call.func, syntax.Attribute)]
     beside = [each for each in stepped if script.role(each) is Role.OPTIMIZER and _home(script, each) is home]
@@ -122,6 +125,15 @@ def _free_name(step: Step, optimizer: syntax.BaseExpression) -> str:
     if name is None:
         raise CannotEdit("the names for a scaler are taken")
     return f"self.{name}" if isinstance(optimizer, syntax.Attribute) else name
+
+
+def _is_spoken_of(script: Script, name: str) -> bool:
+    """Whether another file of the programs, or a string of this one, has a name: as an attribute or the key of a checkpoint
+    it may be another thing."""
+    word = re.compile(rb"\b" + name.encode() + rb"\b")
+    if any(string.evaluated_value == name for string in script.source.of(syntax.SimpleString)):
+        return True
+    return any(True for _ in script.program.others(script, word))
 
 
 def _home(script: Script, optimizer: syntax.BaseExpression) -> object:

@@ -11,11 +11,13 @@ from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Definition, Frequency, Role
 from speedlint.semantics.unpacking import written
+from speedlint.semantics.values import returned
 from speedlint.source import Source
 
 _SCOPES = (syntax.FunctionDef, syntax.Lambda, syntax.ClassDef)
 _VIEWS = frozenset("view reshape squeeze unsqueeze flatten detach expand contiguous to cuda float t".split())
 _GRAPHED = (b"reduce-overhead", b"max-autotune", b"cudagraph", b"CUDAGraph", b"make_graphed_callables")
+_DEEPEST = 4
 _OPERATORS = (syntax.Add, syntax.Subtract, syntax.Multiply, syntax.Divide)
 
 
@@ -99,6 +101,9 @@ def filled_list(script: Script, append: syntax.Call, base: syntax.Name) -> tuple
     bindings = scope.bindings.get(base.value, []) if base.value not in scope.outer else []
     if not bindings or not is_empty_list(script, bindings[0]):
         raise CannotEdit(f"`{base.value}` is not only a list that starts empty in this function")
+    statement = script.source.enclosing(bindings[0].node, syntax.Assign)
+    if isinstance(statement, syntax.Assign) and len(statement.targets) > 1:
+        raise CannotEdit(f"`{base.value}` has a second name")
     loop = loop_outside(script, append, bindings[0].node)
     for other in bindings[1:]:
         if other.kind is not Kind.ASSIGN or not script.order.runs_before(loop, other.node):
@@ -145,6 +150,8 @@ def check_alias(script: Script, read: syntax.Node, tensor: syntax.BaseExpression
     if is_graphed(script):
         raise CannotEdit("the outputs of a model compiled to CUDA graphs are overwritten by the next step")
     viewed = _viewed(tensor)
+    if (lasting := _lasting(script, viewed, read, 0)) is not None:
+        raise CannotEdit(f"`{lasting}` may be one tensor that every turn writes anew")
     if isinstance(viewed, syntax.Call):
         return
     if _is_trained(script, viewed):
@@ -165,6 +172,64 @@ def check_alias(script: Script, read: syntax.Node, tensor: syntax.BaseExpression
             case syntax.Attribute(value=syntax.Name(value=name), attr=syntax.Name(value=method)):
                 if name in names and re.search(r"[a-z]_$", method):
                     raise CannotEdit(f"`{script.text(call)}` changes the tensor in place")
+
+
+def _lasting(script: Script, tensor: syntax.BaseExpression, read: syntax.Node, depth: int) -> str | None:
+    """What an expression may give that outlives the turn of a loop: the state of an object, a tensor made before the loop or
+    handed in as ``out=``, what a method changes in place. None where it makes a tensor of its own."""
+    tensor = _viewed(tensor)
+    source = script.source
+    match tensor:
+        case syntax.Call(args=args) if any(arg.keyword is not None and arg.keyword.value == "out" for arg in args):
+            return _short(script, tensor)
+        case syntax.Call(func=syntax.Attribute(attr=syntax.Name(method))) if (
+            re.search(r"[a-z]_$", method) and script.name(tensor.func) is None
+        ):
+            return _short(script, tensor)
+        case syntax.Call():
+            callee = script.callee(tensor) if depth < _DEEPEST else None
+            if callee is None or not isinstance(callee.node, syntax.FunctionDef) or callee.node.name.value == "__init__":
+                return None
+            for result in returned(callee):
+                inner = _viewed(result)
+                if isinstance(inner, syntax.Attribute) and callee.script.role(inner.value) is not Role.TENSOR:
+                    return _short(callee.script, inner)
+                found = _lasting(callee.script, inner, result, depth + 1) if isinstance(inner, syntax.Call) else None
+                if found is not None:
+                    return found
+        case syntax.Name():
+            loop = source.enclosing(read, syntax.For, syntax.While, *_SCOPES)
+            for binding in script.names.reaching(tensor):
+                is_loop = isinstance(loop, syntax.For | syntax.While)
+                if loop is not None and is_loop and binding.kind is Kind.ASSIGN and not source.contains(loop, binding.node):
+                    return tensor.value
+                if binding.value is not None and binding.kind is Kind.ASSIGN and depth < _DEEPEST:
+                    found = _lasting(script, binding.value, read, depth + 1)
+                    if found is not None:
+                        return found
+            if _is_written(script, tensor):
+                return tensor.value
+    return None
+
+
+def _is_written(script: Script, name: syntax.Name) -> bool:
+    """Whether a variable's tensor is changed in place: by entries, as ``out=``, through ``.data`` or a view."""
+    for use in script.names.uses(name):
+        whole: syntax.Node = use
+        parents = script.source.parents
+        while isinstance(parent := parents[whole], syntax.Attribute | syntax.Subscript) and parent.value is whole:
+            whole = parent
+            if isinstance(whole, syntax.Attribute) and re.search(r"[a-z]_$", whole.attr.value):
+                return True
+        if isinstance(whole, syntax.Subscript) and isinstance(parent, syntax.AssignTarget | syntax.AugAssign):
+            return parent.target is whole
+        if isinstance(parent, syntax.Arg) and parent.keyword is not None and parent.keyword.value == "out":
+            return True
+    return False
+
+
+def _short(script: Script, node: syntax.Node) -> str:
+    return script.text(node).partition("\n")[0]
 
 
 def _viewed(tensor: syntax.BaseExpression) -> syntax.BaseExpression:

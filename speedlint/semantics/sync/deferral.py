@@ -6,6 +6,7 @@ where every place that reads the value is seen and none of them runs in each ste
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from speedlint import edits
@@ -32,6 +33,7 @@ from speedlint.semantics.unpacking import written
 _ARITHMETIC = (syntax.Add, syntax.Subtract, syntax.Multiply, syntax.Divide)
 _SEE_ALL = {("locals", False), ("vars", False), ("globals", False), ("eval", True), ("exec", True)}
 _SCOPES = (syntax.FunctionDef, syntax.Lambda, syntax.ClassDef)
+_COMPLEX = re.compile(rb"complex|cfloat|cdouble|\b\d+j\b")
 
 
 def keep_on_device(script: Script, read: syntax.Call, tensor: syntax.BaseExpression) -> tuple[Edit, ...]:
@@ -51,6 +53,8 @@ class _Deferral:
 
     def edits(self) -> tuple[Edit, ...]:
         """All edits of the change."""
+        if self.script.program.mentions(self.script, _COMPLEX):
+            raise CannotEdit("a sum may be complex, which is no float")
         self._flow(self.read)
         return tuple(dict.fromkeys([self._detached(), *self._edits]))
 
@@ -144,6 +148,7 @@ class _Deferral:
         added = [binding for binding in bindings if self.source.contains(statement, binding.node)]
         for binding in bindings:
             if binding not in added:
+                self._check_inference(binding, name)
                 self._other_binding(binding, name, is_sum=True)
         zeros = [binding for binding in bindings if is_zero(self.script, binding)]
         if not zeros:
@@ -187,6 +192,19 @@ class _Deferral:
             return
         raise CannotEdit(f"`{name}` is also set on line {self.source.line(binding.node)}")
 
+    def _check_inference(self, binding: Binding, name: str) -> None:
+        """Raises CannotEdit where a sum of inference tensors is added to outside of ``inference_mode``."""
+        for up in self.source.ancestors(self.read):
+            if isinstance(up, _SCOPES):
+                return
+            if (
+                isinstance(up, syntax.With)
+                and "inference_mode" in "".join(self.script.text(item.item) for item in up.items)
+                and binding.kind is Kind.AUGMENT
+                and not self.source.contains(up, binding.node)
+            ):
+                raise CannotEdit(f"`{name}` is added to outside of inference mode, which would not take its tensors")
+
     def _divide(self, statement: syntax.AugAssign, name: str) -> None:
         """``total /= n`` outside the steps becomes ``total = float(total) / n``."""
         value = self.script.text(statement.value)
@@ -194,7 +212,8 @@ class _Deferral:
             statement.value, syntax.Name | syntax.Attribute | syntax.Call | syntax.Subscript | syntax.Integer | syntax.Float
         ) and (not value.startswith("(")):
             value = f"({value})"
-        self._edits.append(edits.replace(self.source, statement, f"{name} = float({name}) / {value}"))
+        number = self.script.builtin("float", statement)
+        self._edits.append(edits.replace(self.source, statement, f"{name} = {number}({name}) / {value}"))
 
     def _read_of(self, use: syntax.Name, added: list[Binding], converted: str) -> None:
         """Turns a read of the sum into a number."""
@@ -223,7 +242,7 @@ class _Deferral:
             raise CannotEdit(f"`{text}=` in a string on line {self.source.line(use)} shows how it is written")
         if isinstance(parent, syntax.Del | syntax.NamedExpr):
             raise CannotEdit(f"`{text}` is used on line {self.source.line(use)} in a way that cannot be converted")
-        self._edits.append(edits.replace(self.source, use, f"{converted}({text})"))
+        self._edits.append(edits.replace(self.source, use, f"{self.script.builtin(converted, use)}({text})"))
 
     def _check_read(self, use: syntax.Name) -> None:
         line = self.source.line(use)

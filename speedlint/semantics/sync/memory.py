@@ -14,6 +14,10 @@ _DEVICES = "cuda cuda.memory xpu xpu.memory mps npu mlu musa accelerator acceler
 EMPTY_CACHE = tuple(f"torch.{device}.empty_cache" for device in _DEVICES)
 COLLECT = ("gc.collect",)
 _MEASURES = re.compile(r"^(?:max_)?memory_|mem_get_info|memory_stats|memory_summary|tracemalloc|rss|virtual_memory")
+_KNOWS_OBJECTS = re.compile(
+    rb"gc\.(?:disable|get_|freeze|set_)|__del__|weakref|tracemalloc|psutil|getrefcount|resource\.get"
+)
+"""What a program says that sees when an object is freed."""
 _LEAVES = re.compile(r"memory|\bmem\b|oom|vram|low_?vram|empty_?cache|clear_?cache|\bgc\b|gc_|_gc", re.IGNORECASE)
 
 
@@ -25,7 +29,7 @@ def has_other_reason(script: Script, call: syntax.Call) -> bool:
             return True
         if isinstance(up, syntax.FunctionDef):
             break
-    if script.is_call_to(call, *COLLECT) and any(True for _ in script.calls_everywhere("gc.disable")):
+    if script.is_call_to(call, *COLLECT) and script.program.mentions(script, _KNOWS_OBJECTS):
         return True
     loop = script.loops.driving_loop(call)
     return loop is not None and any(
