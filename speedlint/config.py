@@ -33,17 +33,20 @@ class Settings:
     ignore: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    risk: Risk = Risk.NUMERIC
+    risk: Risk = Risk.EXACT
     amp: str = "fp16"
     torch: tuple[int, int] | None = None
     torch_from: str = ""
     rule_paths: tuple[Path, ...] = ()
 
 
-def load(paths: Sequence[Path], config: Path | None = None, **command_line: Any) -> Settings:
-    """The settings for ``paths``; options of the command line that were given replace the file's. Raises UserError."""
+def load(paths: Sequence[Path], config: Path | None = None, by_default: Risk = Risk.EXACT, **command_line: Any) -> Settings:
+    """The settings for ``paths``; options of the command line that were given replace the file's. Raises UserError.
+
+    ``by_default`` is the risk of fixes where neither says one.
+    """
     file = config or _nearest(_common_folder(paths))
-    settings = _read(file) if file else Settings(root=_common_folder(paths))
+    settings = _read(file, by_default) if file else Settings(root=_common_folder(paths), risk=by_default)
     given = {name: value for name, value in command_line.items() if value not in (None, ())}
     if "torch" in given:
         given["torch_from"] = "--torch"
@@ -100,11 +103,11 @@ def toml(text: str) -> dict[str, Any]:
     return tomllib.loads(text)
 
 
-def _read(file: Path) -> Settings:
+def _read(file: Path, risk: Risk) -> Settings:
     table = read_toml(file)
     if file.name == "pyproject.toml":
         table = table.get("tool", {}).get("speedlint", {})
-    settings = Settings(root=file.absolute().parent)
+    settings = Settings(root=file.absolute().parent, risk=risk)
     for key, value in table.items():
         if key not in _KEYS:
             raise UserError(f"{file}: unknown key `{key}`{did_you_mean(key, _KEYS)}; the keys are {', '.join(_KEYS)}")

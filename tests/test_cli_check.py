@@ -39,10 +39,10 @@ def test_finding(project: Project) -> None:
         "  |            ^^^^^^^^^^^\n"
         "  = why:  The CPU waits for the GPU.\n"
         "  = do:   write something else\n"
-        "  = fix:  numeric, rounding or the random stream may differ (`speedlint fix --apply`)\n"
+        "  = fix:  numeric, rounding or the random stream may differ (`speedlint fix --apply --risk numeric`)\n"
         "  = more: speedlint explain TOY301\n"
         "\n"
-        "1 finding in 1 file: 1 fixable with `speedlint fix --apply`.\n"
+        "1 finding in 1 file: 1 fixable at a higher `--risk`.\n"
     )
 
 

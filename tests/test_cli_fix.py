@@ -14,7 +14,7 @@ MIXED = "risky()\nexactly()\nx.item()\n"
 
 def test_shows_a_diff_by_risk_and_writes_nothing(project: Project) -> None:
     path = project.write("a.py", MIXED)
-    result = project.run("fix", path)
+    result = project.run("fix", "--risk", "numeric", path)
     assert result.exit_code == 1
     assert result.stdout == (
         "exact: the same training, bit for bit\n"
@@ -40,9 +40,20 @@ def test_shows_a_diff_by_risk_and_writes_nothing(project: Project) -> None:
         "+x.detach()\n"
         "\n"
         "2 fixes in 1 file, not written; `--apply` writes.\n"
-        "1 finding not fixed at this risk; `speedlint check` says what to do.\n"
+        "1 more fix with `--risk behavior`: what is computed, logged or saved may change.\n"
     )
     assert (project.root / path).read_text() == MIXED
+
+
+def test_without_a_risk_only_exact_fixes_are_applied(project: Project) -> None:
+    path = project.write("a.py", MIXED)
+    result = project.run("fix", "--apply", path)
+    assert (project.root / path).read_text() == "risky()\nprint()\nx.item()\n"
+    assert result.stdout == (
+        "fixed a.py: 1 fix (TOY308)\n"
+        "1 more fix with `--risk numeric`: rounding or the random stream may differ.\n"
+        "1 more fix with `--risk behavior`: what is computed, logged or saved may change.\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -67,23 +78,24 @@ def test_apply_writes_up_to_the_risk(project: Project, risk: str, after: str) ->
 def test_apply_says_what_was_written(project: Project) -> None:
     project.write("sub/a.py", "def f(x, y):\n    return x.item(), y.item(), exactly()\n")
     project.write("b.py", "exactly()\n")
-    result = project.run("fix", "--apply", ".")
+    result = project.run("fix", "--risk", "numeric", "--apply", ".")
     assert result.stdout == "fixed b.py: 1 fix (TOY308)\nfixed sub/a.py: 3 fixes (TOY301, TOY308)\n"
 
 
 def test_risk_of_the_configuration(project: Project) -> None:
-    project.configure("select = ['TOY']\nrisk = 'exact'")
+    project.configure("select = ['TOY']\nrisk = 'numeric'")
     path = project.write("a.py", MIXED)
-    assert "x.detach" not in project.run("fix", path).stdout
-    assert "--apply --risk numeric`" in project.run("check", path).stdout
+    assert "x.detach" in project.run("fix", path).stdout
+    assert "repr" not in project.run("fix", path).stdout
+    assert "--apply --risk behavior`" in project.run("check", path).stdout
 
 
 def test_notes_and_newer_spellings_are_left(project: Project) -> None:
     text = "noted()\nnewer()\n"
     path = project.write("a.py", text)
-    assert project.run("fix", "--apply", "--torch", "2.0", path).stdout.startswith("Nothing to fix.\n")
+    assert project.run("fix", "--risk", "numeric", "--apply", "--torch", "2.0", path).stdout.startswith("Nothing to fix.\n")
     assert (project.root / path).read_text() == text
-    project.run("fix", "--apply", "--torch", "2.3", "--select", "TOY302,TOY303", path)
+    project.run("fix", "--risk", "numeric", "--apply", "--torch", "2.3", "--select", "TOY302,TOY303", path)
     assert (project.root / path).read_text() == "len()\nabs()\n"
 
 
@@ -99,7 +111,7 @@ def test_notes_and_newer_spellings_are_left(project: Project) -> None:
 )
 def test_nothing_but_the_edit_changes(project: Project, before: bytes, after: bytes | None) -> None:
     path = project.write("a.py", before)
-    result = project.run("fix", "--apply", path)
+    result = project.run("fix", "--risk", "numeric", "--apply", path)
     assert (project.root / path).read_bytes() == (after or before)
     assert result.exit_code == (0 if after else 2)
 
@@ -107,7 +119,7 @@ def test_nothing_but_the_edit_changes(project: Project, before: bytes, after: by
 def test_bad_files_do_not_stop_the_others(project: Project) -> None:
     project.write("bad.py", "x.item(\n")
     project.write("good.py", "x.item()\n")
-    result = project.run("fix", "--apply", ".", "missing.py")
+    result = project.run("fix", "--risk", "numeric", "--apply", ".", "missing.py")
     assert result.exit_code == 2
     assert result.stdout == "fixed good.py: 1 fix (TOY301)\n"
     assert len(result.stderr.splitlines()) == 2
@@ -116,7 +128,7 @@ def test_bad_files_do_not_stop_the_others(project: Project) -> None:
 def test_mode_is_kept(project: Project) -> None:
     path = project.root / project.write("a.py", "x.item()\n")
     path.chmod(0o751)
-    project.run("fix", "--apply", "a.py")
+    project.run("fix", "--risk", "numeric", "--apply", "a.py")
     assert path.stat().st_mode & 0o777 == 0o751
 
 
@@ -127,7 +139,7 @@ def test_full_disk_leaves_the_file(project: Project, monkeypatch: pytest.MonkeyP
 
     path = project.write("a.py", "x.item()\n")
     monkeypatch.setattr("os.fsync", full)
-    result = project.run("fix", "--apply", path)
+    result = project.run("fix", "--risk", "numeric", "--apply", path)
     assert result.exit_code == 2
     assert "No space left on device" in result.stderr
     assert (project.root / path).read_text() == "x.item()\n"
@@ -146,7 +158,7 @@ def test_ctrl_c_while_writing_leaves_whole_files(project: Project, monkeypatch: 
         replace(source, target)
 
     monkeypatch.setattr("os.replace", interrupted)
-    result = project.run("fix", "--apply", ".")
+    result = project.run("fix", "--risk", "numeric", "--apply", ".")
     assert result.exit_code == 130
     contents = [(project.root / name).read_text() for name in ("a.py", "b.py", "c.py")]
     assert set(contents) <= {"x.item()\n", "x.detach()\n"}

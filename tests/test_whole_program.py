@@ -233,7 +233,7 @@ def test_what_is_checked_is_not_imported_by_the_command(tmp_path: Path) -> None:
 def test_a_call_is_written_into_a_plain_main_guard_only(tmp_path: Path, guard: str, is_written: bool) -> None:
     text = textwrap.dedent(TRAINER).lstrip() + f"\n\n{guard}\n    train(torch.randn(8, 4, 512))\n"
     (tmp_path / "train.py").write_text(text)
-    settings = Settings(tmp_path, select=("SPD105",), torch=(2, 13))
+    settings = Settings(tmp_path, select=("SPD105",), torch=(2, 13), risk=Risk.NUMERIC)
     outcomes = stages.fix([tmp_path / "train.py"], settings, REGISTRY).outcomes
     in_guard = f'{guard}\n    torch.set_float32_matmul_precision("high")\n'
     assert any(in_guard in outcome.after.decode() for outcome in outcomes) is is_written

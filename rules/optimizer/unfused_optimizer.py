@@ -47,7 +47,7 @@ from collections.abc import Iterator
 from speedlint import edits
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import devices, eras, evaluation, probes, training
+from speedlint.semantics import devices, dtypes, eras, evaluation, probes, training
 from speedlint.semantics.optimizer import optimizers
 from speedlint.semantics.optimizer.optimizers import Where
 from speedlint.semantics.script import Script
@@ -123,6 +123,8 @@ def _value(call: syntax.Call, script: Script) -> tuple[str | None, str]:
         return None, "not written here, because the model is sharded"
     if training.is_apex_driven(script):
         return None, "not written here, because apex takes part in the optimizer's step"
+    if dtypes.may_be_complex(script):
+        return None, "not written here, because it raises for complex parameters"
     if optimizers.has_momentum(Made(script, call)) and optimizers.may_be_scaled(script):
         return None, _UNSET_MOMENTUM
     held = optimizers.parameters(script, call)

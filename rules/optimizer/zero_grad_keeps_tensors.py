@@ -48,6 +48,9 @@ from speedlint.semantics.terms import Frequency, Role
 _SINCE = (1, 7)
 """The release that brought ``set_to_none``."""
 _READ = "; not written here, because the program reads or keeps `.grad` elsewhere and may not expect None"
+_SCALED = (
+    "; not written here, because a `GradScaler` refuses to step an optimizer that has no gradient, as one of several may"
+)
 _OWN = "; not written here, because it is not seen whether the optimizer, the project's own, expects None"
 
 
@@ -96,9 +99,17 @@ def _finding(node: syntax.Call, owner: syntax.Node, message: str, script: Script
         return Finding(node, message, advice=advice + _READ)
     if script.role(owner) is Role.OPTIMIZER and script.value(owner).definition is not None:
         return Finding(node, message, advice=advice + _OWN)
-    is_scaled = script.program.mentions(script, b"GradScaler")  # it refuses to step where no gradient is there
-    risk = Risk.EXACT if optimizers.is_plain_sgd(made) and not is_scaled else Risk.BEHAVIOR
+    if script.program.mentions(script, b"GradScaler") and len({script.text(each) for each in _owners(script)}) > 1:
+        return Finding(node, message, advice=advice + _SCALED)
+    risk = Risk.EXACT if optimizers.is_plain_sgd(made) else Risk.BEHAVIOR
     return Finding(node, message, Fix((edit,), risk, _SINCE), advice)
+
+
+def _owners(script: Script) -> Iterator[syntax.BaseExpression]:
+    """What ``zero_grad`` is called on in a file."""
+    for call in script.method_calls("zero_grad"):
+        assert isinstance(call.func, syntax.Attribute)
+        yield call.func.value
 
 
 def _of_loop(call: syntax.Call, gradient: syntax.BaseExpression, script: Script) -> Iterator[Finding]:

@@ -16,7 +16,7 @@ from speedlint.errors import UserError
 from speedlint.output.problems import report_bounds, report_problems
 from speedlint.output.progress import tracked
 from speedlint.output.terminal import coloured
-from speedlint.output.text import count
+from speedlint.output.text import RISKS, count
 from speedlint.rule import Level, Risk
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _NOTHING = "Nothing to fix."
 
 @click.command()
 @shared
-@click.option("--risk", type=click.Choice(config.RISKS), help="The highest risk of the fixes to apply (default: numeric).")
+@click.option("--risk", type=click.Choice(config.RISKS), help="The highest risk of the fixes to apply (default: exact).")
 @click.option(
     "--only-paying", type=click.Path(path_type=Path), metavar="REPORT", help="Only what `verify --per-fix` found to pay."
 )
@@ -63,9 +63,16 @@ def fix(
         _say_written(staged, {failure.path for failure in failures})
     else:
         _show(staged)
-    left = sum(each.level is Level.WARNING and not stages.fixable(each, settings.risk) for each in report.diagnostics)
+    for higher in (each for each in Risk if each > settings.risk):
+        more = sum(
+            each.fix is not None and each.fix.risk is higher and stages.fixable(each, higher) for each in report.diagnostics
+        )
+        if more:
+            option = f"`--risk {higher.name.lower()}`"
+            click.echo(f"{count(more, 'more fix', 'more fixes')} with {option}: {RISKS[higher]}.")
+    left = sum(each.level is Level.WARNING and not stages.fixable(each, Risk.BEHAVIOR) for each in report.diagnostics)
     if left:
-        click.echo(f"{count(left, 'finding')} not fixed at this risk; `speedlint check` says what to do.")
+        click.echo(f"{count(left, 'finding')} without a fix that is written; `speedlint check` says what to do.")
     report_problems(problems)
     report_bounds(report.bounds)
     ctx.exit(2 if problems else 1 if staged.outcomes and not apply else 0)

@@ -87,6 +87,7 @@ def verify(
         ignore=options["ignore"],
         amp=options["amp"],
         risk=Risk[options["risk"].upper()] if options["risk"] else None,
+        by_default=Risk.NUMERIC,
     )
     for target in (options["json_file"], options["html_file"]):
         if target is not None and not target.absolute().parent.is_dir():

@@ -24,7 +24,7 @@ RISKS = {
 _COLOURS = {Level.WARNING: "red", Level.NOTE: "cyan"}
 _CURES = (
     "fixable with `speedlint fix --apply`",
-    "with a higher `--risk`",
+    "fixable at a higher `--risk`",
     "with a fix that is only shown",
     "to change by hand",
 )

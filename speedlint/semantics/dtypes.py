@@ -22,6 +22,7 @@ _FRACTIONS = frozenset(
 )
 _DEPTH = 4
 _NAMES_HALF = re.compile(rb"autocast|float16|\.half\(")
+_COMPLEX = re.compile(rb"complex(?:32|64|128)|cfloat|cdouble|_complex\(|torch\.complex\(|\b\d+j\b")
 _MAY_CHOOSE_HALF = re.compile(
     rb"mixed_precision|(?:import|from)\s+(?:apex|accelerate|lightning|pytorch_lightning|deepspeed)\b"
 )
@@ -161,6 +162,11 @@ def _is_differentiated(script: Script, name: syntax.Name) -> bool:
         if name.value in held and script.function(call) is script.function(name):
             return True
     return False
+
+
+def may_be_complex(script: Script) -> bool:
+    """Whether anything in the programs speaks of complex numbers."""
+    return script.program.mentions(script, _COMPLEX)
 
 
 def may_be_half(script: Script) -> bool:

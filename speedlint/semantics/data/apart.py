@@ -26,7 +26,7 @@ _PACKAGES = frozenset(
     "re string collections itertools functools operator copy glob albumentations imgaug librosa soundfile nibabel "
     "SimpleITK pydicom imageio tqdm time datetime typing warnings string struct io hashlib transformers tokenizers "
     "sentencepiece nltk spacy jieba monai einops pycocotools decord av torchtext sacrebleu Levenshtein xml logging "
-    "argparse torch_geometric rdkit h5py zipfile tarfile lmdb yaml".split()
+    "argparse torch_geometric rdkit h5py zipfile tarfile lmdb yaml threading".split()
 )
 """Packages whose functions keep nothing of a program's between two calls, but random streams."""
 _BUILTINS = frozenset(

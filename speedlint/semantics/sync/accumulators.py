@@ -150,9 +150,8 @@ def check_alias(script: Script, read: syntax.Node, tensor: syntax.BaseExpression
     if is_graphed(script):
         raise CannotEdit("the outputs of a model compiled to CUDA graphs are overwritten by the next step")
     viewed = _viewed(tensor)
-    if (lasting := _lasting(script, viewed, read, 0)) is not None:
-        raise CannotEdit(f"`{lasting}` may be one tensor that every turn writes anew")
     if isinstance(viewed, syntax.Call):
+        _check_own(script, viewed, read)
         return
     if _is_trained(script, viewed):
         raise CannotEdit(f"the optimizer may change `{script.text(viewed)}` in place")
@@ -172,6 +171,13 @@ def check_alias(script: Script, read: syntax.Node, tensor: syntax.BaseExpression
             case syntax.Attribute(value=syntax.Name(value=name), attr=syntax.Name(value=method)):
                 if name in names and re.search(r"[a-z]_$", method):
                     raise CannotEdit(f"`{script.text(call)}` changes the tensor in place")
+    _check_own(script, viewed, read)
+
+
+def _check_own(script: Script, tensor: syntax.BaseExpression, read: syntax.Node) -> None:
+    """Raises CannotEdit where each turn of a loop may give the same tensor."""
+    if (lasting := _lasting(script, tensor, read, 0)) is not None:
+        raise CannotEdit(f"`{lasting}` may be one tensor that every turn writes anew")
 
 
 def _lasting(script: Script, tensor: syntax.BaseExpression, read: syntax.Node, depth: int) -> str | None:

@@ -6,14 +6,13 @@ where every place that reads the value is seen and none of them runs in each ste
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from speedlint import edits
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit
-from speedlint.semantics.dtypes import is_floating, is_integral, is_scalar, may_be_half
+from speedlint.semantics.dtypes import is_floating, is_integral, is_scalar, may_be_complex, may_be_half
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import reads
@@ -33,7 +32,6 @@ from speedlint.semantics.unpacking import written
 _ARITHMETIC = (syntax.Add, syntax.Subtract, syntax.Multiply, syntax.Divide)
 _SEE_ALL = {("locals", False), ("vars", False), ("globals", False), ("eval", True), ("exec", True)}
 _SCOPES = (syntax.FunctionDef, syntax.Lambda, syntax.ClassDef)
-_COMPLEX = re.compile(rb"complex|cfloat|cdouble|\b\d+j\b")
 
 
 def keep_on_device(script: Script, read: syntax.Call, tensor: syntax.BaseExpression) -> tuple[Edit, ...]:
@@ -53,7 +51,7 @@ class _Deferral:
 
     def edits(self) -> tuple[Edit, ...]:
         """All edits of the change."""
-        if self.script.program.mentions(self.script, _COMPLEX):
+        if may_be_complex(self.script):
             raise CannotEdit("a sum may be complex, which is no float")
         self._flow(self.read)
         return tuple(dict.fromkeys([self._detached(), *self._edits]))

@@ -1,0 +1,226 @@
+"""What keeps worker processes from being proved to read the same items: SPD201 and SPD203 are written on a proof alone."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from speedlint.facts import syntax
+from speedlint.semantics.data import apart
+from speedlint.semantics.data.loaders import loader
+from speedlint.semantics.program import Program
+from speedlint.semantics.script import Options
+
+BEGIN = """
+import random
+import threading
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset, TensorDataset, WeightedRandomSampler, get_worker_info
+from torchvision import transforms
+
+SEEN = {"items": 0}
+LIMITS = [1, 2, 3]
+"""
+END = """
+
+def main(argv):
+    rows = [Path(name) for name in sorted(argv)]
+    weights = torch.ones(len(rows))
+    made = DataLoader(ITEMS(rows), batch_size=8, num_workers=2MORE)
+    model = torch.nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(3):
+        for x in made:
+            loss = model(x).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        AFTER
+
+
+if __name__ == "__main__":
+    main(["a", "b"])
+"""
+READS = """
+class Items(Dataset):
+    def __init__(self, rows, transform=None):
+        self.rows, self.transform = rows, transform
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, index):
+        image = np.load(self.rows[index])
+        image[image > 1] = 1
+        return self.transform(image) if self.transform else torch.from_numpy(image)
+"""
+
+
+def _items(init: str, item: str, before: str = "") -> str:
+    lines = textwrap.indent(textwrap.dedent(item).strip(), "        ")
+    return (
+        f"{before}\n\nclass Items(Dataset):\n    def __init__(self, rows):\n        self.rows = rows\n        {init}\n\n"
+        f"    def __len__(self):\n        return len(self.rows)\n\n    def __getitem__(self, index):\n{lines}\n"
+    )
+
+
+def _reason(
+    folder: Path, items: str, *, made: str = "Items", more: str = "", after: str = "pass", sent: bool = True
+) -> str | None:
+    end = END.replace("ITEMS", made, 1).replace("MORE", more).replace("AFTER", after)
+    (folder / "train.py").write_text(BEGIN + items + end)
+    script = Program(Options()).script(folder / "train.py")
+    found = next(each for call in script.source.of(syntax.Call) if (each := loader(script, call)) is not None)
+    return apart.unproven(found, are_sent=sent)
+
+
+PROVEN = {
+    "files and a change of what was just read": READS,
+    "a module's constant": _items("pass", "return torch.tensor(LIMITS[index])"),
+    "a method of its own": READS.replace("np.load(self.rows[index])", "self.read(index)")
+    + "\n    def read(self, index):\n        return np.load(self.rows[index])\n",
+    "a generator used at once": _items(
+        "self.x = torch.randn(9, 4, generator=torch.Generator().manual_seed(0))", "return self.x[index] + 1"
+    ),
+    "a copy that is changed": _items("self.x = torch.zeros(9, 4)", "x = self.x[index].clone()\nx += 1\nreturn x"),
+    "random numbers of the process": _items("pass", "return torch.rand(4) * random.random()"),
+}
+
+
+@pytest.mark.parametrize("items", PROVEN.values(), ids=PROVEN.keys())
+def test_what_is_read_the_same_in_workers(items: str, tmp_path: Path) -> None:
+    assert _reason(tmp_path, items) is None
+    assert _reason(tmp_path, items, sent=False) is None
+
+
+BUILD = """
+
+def build(rows):
+    return Items(rows, transforms.Compose([transforms.ToTensor(), Scaled(2)]))
+
+
+class Scaled:
+    def __init__(self, by):
+        self.by = by
+
+    def __call__(self, x):
+        return x * self.by
+"""
+
+
+def test_a_transform_is_looked_into(tmp_path: Path) -> None:
+    counting = BUILD.replace("return x *", "self.by += 1\n        return x *")
+    assert _reason(tmp_path, READS + BUILD, made="build") is None
+    assert "`self.by += 1` in what reads the items" in (_reason(tmp_path, READS + counting, made="build") or "")
+
+
+REFUSED = {
+    "a global counter": (_items("pass", 'SEEN["items"] += 1\nreturn np.load(self.rows[index])'), '`SEEN["items"] += 1`'),
+    "a list that grows": (
+        _items("self.read = []", "self.read.append(index)\nreturn torch.zeros(4)"),
+        "`self.read.append(index)`",
+    ),
+    "an entry that is changed": (_items("self.x = torch.zeros(9, 4)", "x = self.x[index]\nx += 1\nreturn x"), "`x += 1`"),
+    "an entry that is changed in a helper": (
+        _items("self.x = torch.zeros(9, 4)", "return scale(self.x[index])", "\n\ndef scale(x):\n    x *= 2\n    return x\n"),
+        "`x *= 2`",
+    ),
+    "a global name": (_items("pass", "global SEEN\nSEEN = {}\nreturn torch.zeros(4)"), "`global SEEN`"),
+    "a generator": (
+        _items("self.draw = random.Random(0)", "return torch.tensor(self.draw.random())"),
+        "would draw from a copy",
+    ),
+    "a generator of the module": (
+        _items("pass", "return torch.tensor(DRAW.random(4))", "\nDRAW = np.random.default_rng(0)\n"),
+        "would draw from a copy",
+    ),
+    "an exception of its own": (
+        _items("pass", "raise Broken(index)", "\n\nclass Broken(Exception):\n    pass\n"),
+        "`Broken` reaches the training",
+    ),
+    "the worker it runs in": (
+        _items("pass", "assert get_worker_info() is None\nreturn torch.zeros(4)"),
+        "asks for its process",
+    ),
+    "a network": (
+        _items("self.net = torch.nn.Linear(4, 4)", "return self.net(torch.zeros(4))"),
+        "a network, runs in what reads the items",
+    ),
+    "what is not seen": (
+        _items("pass", "return helper(self.rows[index])").replace(
+            "class Items", "from elsewhere import helper\n\n\nclass Items"
+        ),
+        "is not known",
+    ),
+}
+
+
+@pytest.mark.parametrize(("items", "why"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_workers_may_read_otherwise(items: str, why: str, tmp_path: Path) -> None:
+    assert why in (_reason(tmp_path, items, sent=False) or "")
+
+
+NOT_SENT = {
+    "a lambda": ("self.f = lambda x: x", "return self.f(torch.zeros(4))", "a lambda cannot be sent"),
+    "a lock": ("self.lock = threading.Lock()", "return torch.zeros(4)", "belongs to one process"),
+    "open files in a list": ("self.files = [open(row) for row in rows]", "return torch.zeros(4)", "belongs to one process"),
+    "a view of a dict": ("self.names = {'a': 1}.keys()", "return torch.zeros(4)", "cannot be sent"),
+    "an iterator": ("self.turns = zip(rows, rows)", "return torch.zeros(4)", "belongs to one process"),
+}
+
+
+@pytest.mark.parametrize(("init", "item", "why"), NOT_SENT.values(), ids=NOT_SENT.keys())
+def test_what_cannot_be_sent_matters_to_new_workers_only(init: str, item: str, why: str, tmp_path: Path) -> None:
+    assert why in (_reason(tmp_path, _items(init, item)) or "")
+    assert _reason(tmp_path, _items(init, item), sent=False) is None
+
+
+CHANGED = {
+    "an attribute": (READS, "made.dataset.rows = rows[epoch:]"),
+    "an entry under another name": (READS, "rows[0] = rows[epoch]"),
+    "a list that is shuffled": (READS, "random.shuffle(rows)"),
+    "an entry of the module's": (_items("pass", "return torch.tensor(LIMITS[index])"), "LIMITS[0] = epoch"),
+}
+
+
+@pytest.mark.parametrize(("items", "after"), CHANGED.values(), ids=CHANGED.keys())
+def test_what_changes_between_epochs(items: str, after: str, tmp_path: Path) -> None:
+    assert "may change while workers hold a copy" in (_reason(tmp_path, items, after=after, sent=False) or "")
+    assert _reason(tmp_path, items, after=f"other = {after.partition(' = ')[0].partition('(')[0]}", sent=False) is None
+
+
+def test_a_sampler_whose_weights_change_runs_ahead(tmp_path: Path) -> None:
+    more = ", sampler=WeightedRandomSampler(weights, 8)"
+    assert _reason(tmp_path, READS, more=more) is None
+    assert "`weights[0]` may change" in (_reason(tmp_path, READS, more=more, after="weights[0] = loss.item()") or "")
+
+
+def test_many_loaders_do_not_keep_their_workers(tmp_path: Path) -> None:
+    client = """
+
+class Client:
+    def __init__(self, rows):
+        self.loader = DataLoader(Items(rows), batch_size=4, num_workers=2)
+
+
+def clients(rows):
+    return [Client(each) for each in COUNT]
+"""
+    few = client.replace("COUNT", "(rows[:2], rows[2:])")
+    assert "each of many loaders" in (_reason(tmp_path, READS + client.replace("COUNT", "rows"), sent=False) or "")
+    assert _reason(tmp_path, READS + few, sent=False) is None
+
+
+@pytest.mark.parametrize(
+    "line", ["with ProcessPoolExecutor() as pool:\n    pool.map(main, [[]])", "torch.set_default_device('cuda')"]
+)
+def test_processes_and_defaults_of_the_program(line: str, tmp_path: Path) -> None:
+    start = f"from concurrent.futures import ProcessPoolExecutor\n\n\ndef start():\n{textwrap.indent(line, '    ')}\n"
+    if "Pool" not in line:
+        start = start.partition("\n")[2]
+    assert _reason(tmp_path, READS + "\n\n" + start) is not None

@@ -1,0 +1,107 @@
+"""Passes that are put under ``no_grad``: only where nothing that they compute is differentiated (SPD505)."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from speedlint.facts import syntax
+from speedlint.semantics.optimizer import differentiated
+from speedlint.semantics.program import Program
+from speedlint.semantics.script import Options, Script
+
+TEXT = """
+import torch
+from torch import nn
+
+
+class Meter:
+    def __init__(self):
+        self.sum = 0.0
+
+    def update(self, value):
+        self.sum += float(value)
+
+
+def evaluate(model, loader, criterion, hook=None):
+    meter, kept, total = Meter(), [], 0.0
+    for x, y in loader:
+        out = model(x)
+        BODY
+    return RESULT
+
+
+def main(loader):
+    model, criterion = nn.Linear(4, 2), nn.CrossEntropyLoss()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    result = evaluate(model, loader, criterion)
+    CALLER
+"""
+NEVER = {
+    "numbers": ("total += criterion(out, y).item()", "total / 3", "print(result)"),
+    "counts": ("total += (out.argmax(1) == y).sum()", "total", "print(result)"),
+    "a meter of numbers": ("meter.update(criterion(out, y))", "meter.sum", "print(result)"),
+    "detached": ("kept.append(out.detach())", "torch.cat(kept)", "result.sum().backward()"),
+    "a loss that is printed": ("total = total + criterion(out, y)", "total / 3", "print(f'{result:.3f}', result > 2)"),
+    "arrays": ("kept.append(out.cpu().numpy())", "kept", "print(len(result))"),
+}
+PERHAPS = {
+    "a function that is handed in": ("hook(criterion(out, y))", "0", "print(result)", False),
+    "an object that is handed in": ("hook.step(criterion(out, y), model)", "0", "print(result)", False),
+    "a loss that its caller differentiates": ("total = total + criterion(out, y)", "total / 3", "result.backward()", True),
+    "the same, scaled": ("total = total + criterion(out, y)", "total", "(2 * result / 3).backward()", True),
+    "outputs that its caller differentiates": (
+        "kept.append(out)",
+        "torch.cat(kept)",
+        "loss = result.sum(); loss.backward()",
+        True,
+    ),
+    "one of several results": (
+        "total = total + criterion(out, y)",
+        "(total, kept)",
+        "loss, _ = result; loss.backward()",
+        True,
+    ),
+    "an attribute": ("model.last = out", "0", "model.last.sum().backward()", True),
+    "gradients of inputs": (
+        "kept.append(out)",
+        "torch.stack(kept)",
+        "torch.autograd.grad(result.sum(), model.weight)",
+        True,
+    ),
+}
+
+
+def _script(folder: Path, body: str, result: str, caller: str) -> tuple[Script, syntax.For]:
+    (folder / "train.py").write_text(TEXT.replace("BODY", body).replace("RESULT", result).replace("CALLER", caller))
+    script = Program(Options()).script(folder / "train.py")
+    return script, script.source.of(syntax.For)[0]
+
+
+@pytest.mark.parametrize(("body", "result", "caller"), NEVER.values(), ids=NEVER.keys())
+def test_what_is_never_differentiated(body: str, result: str, caller: str, tmp_path: Path) -> None:
+    script, loop = _script(tmp_path, body, result, caller)
+    differentiated.check_never(script, loop)
+
+
+@pytest.mark.parametrize(("body", "result", "caller", "is_certain"), PERHAPS.values(), ids=PERHAPS.keys())
+def test_what_may_be(body: str, result: str, caller: str, is_certain: bool, tmp_path: Path) -> None:
+    script, loop = _script(tmp_path, body, result, caller)
+    with pytest.raises(differentiated.NotProven) as reason:
+        differentiated.check_never(script, loop)
+    assert reason.value.is_certain is is_certain
+
+
+def test_other_code_runs_while_a_coroutine_waits(tmp_path: Path) -> None:
+    text = textwrap.dedent(TEXT).replace("def evaluate", "async def evaluate")
+    (tmp_path / "train.py").write_text(text.replace("BODY", "await hook()").replace("RESULT", "0").replace("CALLER", "pass"))
+    script = Program(Options()).script(tmp_path / "train.py")
+    with pytest.raises(differentiated.NotProven, match="while it waits"):
+        differentiated.check_never(script, script.source.of(syntax.For)[0])

@@ -1,0 +1,190 @@
+"""Fixes that a script's own habits forbid: each is written for the plain training, and only shown with the habit."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from speedlint.config import Settings
+from speedlint.engine import Engine
+from speedlint.registry import Registry
+
+REGISTRY = Registry.load()
+STEP = """
+        optimizer.zero_grad()
+        loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+"""
+TRAIN = f"""
+import contextlib
+import gc
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+
+def main():
+    device = torch.device("cuda")
+    model, criterion = nn.Sequential(nn.Linear(512, 2048), nn.ReLU(), nn.Linear(2048, 512)).to(device), nn.MSELoss()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(TensorDataset(torch.rand(4096, 512), torch.rand(4096, 512)), batch_size=64, pin_memory=True)
+    total, kept = 0.0, []
+    for x, y in loader:
+        x, y = x.to(device), y.to(device){STEP}        total += loss.item()
+    print(total / len(loader), kept)
+
+
+if __name__ == "__main__":
+    main()
+"""
+LIST = ("total += loss.item()", "kept.append(loss.item())")
+COPY = """
+
+@torch.no_grad()
+def outputs(model, loader):
+    model.eval()
+    found = []
+    for x, _ in loader:
+        found.append(MADE.cpu())
+    return torch.cat(found)
+"""
+NET = """
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(512, 512)
+        self.state = torch.zeros(64, 512, device="cuda")
+
+    def forward(self, x):
+        return self.layer(x)
+"""
+CASES = {
+    "a sum": (
+        "SPD301",
+        (),
+        ("from torch import nn", "from torch import nn\nfrom torch import *"),
+        "may mean something else",
+    ),
+    "a complex sum": (
+        "SPD301",
+        (),
+        ("torch.rand(4096, 512)),", "torch.rand(4096, 512, dtype=torch.complex64)),"),
+        "complex",
+    ),
+    "a list": ("SPD301", LIST, ("total, kept = 0.0, []", "total = 0.0\n    main.kept = kept = []"), "second name"),
+    "copies of a module's state": (
+        "SPD302",
+        ("def main", f"{NET}{COPY}\n\ndef main".replace("MADE", "model(x.cuda())")),
+        ("return self.layer(x)", "self.state.copy_(self.layer(x))\n        return self.state"),
+        "one tensor that every turn writes anew",
+    ),
+    "copies of one buffer": (
+        "SPD302",
+        ("def main", f"{NET}{COPY}\n\ndef main".replace("MADE", "torch.matmul(x.cuda(), x.cuda().t())")),
+        ("x.cuda().t()).cpu", "x.cuda().t(), out=buffer).cpu"),
+        "one tensor that every turn writes anew",
+    ),
+    "collected garbage": (
+        "SPD307",
+        ("total += loss.item()", "gc.collect()"),
+        ("import gc\n", "import gc\nimport weakref\n"),
+        None,
+    ),
+    "anomaly detection": (
+        "SPD406",
+        ("    total, kept", "    torch.autograd.set_detect_anomaly(True)\n    total, kept"),
+        (
+            "    for x, y in loader:\n        x, y = x.to(device), y.to(device)",
+            "    for x, y in loader:\n      x, y = x.to(device), y.to(device)\n"
+            "      with contextlib.suppress(RuntimeError):",
+        ),
+        "goes on after an error",
+    ),
+    "gradients that a scaler counts": (
+        "SPD501",
+        ("zero_grad()", "zero_grad(set_to_none=False)"),
+        (
+            "        optimizer.step()",
+            "        other.zero_grad()\n        scaler = torch.amp.GradScaler()\n        optimizer.step()",
+        ),
+        "GradScaler",
+    ),
+    "a retained graph": (
+        "SPD508",
+        ("loss.backward()", "loss.backward(retain_graph=True)"),
+        ("loss = criterion(model(x), y)", "loss = criterion(model(x), y)\n        model.centre.add_(loss)"),
+        None,
+    ),
+    "pinned batches": (
+        "SPD202",
+        (", pin_memory=True", ", collate_fn=join"),
+        ("\n\ndef main", "\n\nclass Pair(tuple):\n    pass\n\n\ndef join(rows):\n    return Pair(rows)\n\n\ndef main"),
+        "pinning makes a batch that is a `Pair` anew",
+    ),
+    "autocast with hooks": (
+        "SPD101",
+        (),
+        ("    total, kept", "    model[0].weight.register_hook(lambda grad: grad.clamp(-1, 1))\n    total, kept"),
+        "hooks on gradients",
+    ),
+    "autocast and rows of one dtype": (
+        "SPD101",
+        (),
+        ("criterion(model(x), y)", "criterion(torch.zeros_like(y).index_add_(0, torch.arange(64), model(x)), y)"),
+        "`index_add_` takes tensors of one dtype",
+    ),
+    "fused steps of complex numbers": (
+        "SPD502",
+        ("SGD(model.parameters(), lr=0.1)", "Adam(model.parameters())"),
+        ("nn.Linear(512, 2048)", "nn.Linear(512, 2048, dtype=torch.complex64)"),
+        "complex",
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "change", "habit", "why"), CASES.values(), ids=CASES.keys())
+def test_a_habit_forbids_a_fix(
+    code: str, change: tuple[str, str] | tuple[()], habit: tuple[str, str], why: str | None, tmp_path: Path
+) -> None:
+    plain = TRAIN.replace(*change) if change else TRAIN
+    assert habit[0] in plain
+    written, _ = _found(tmp_path / "plain", plain, code)
+    assert written
+    written, advice = _found(tmp_path / "habit", plain.replace(*habit), code)
+    assert not written
+    assert why is None or why in advice
+
+
+def _in_epochs(text: str) -> str:
+    """The training with three epochs, and the outputs of another network after each."""
+    start, end = text.index("    for x, y in loader:\n        x, y ="), text.index("    print(total")
+    shown = "        print(outputs(Net().cuda(), loader).shape)\n"
+    return f"{text[:start]}    for epoch in range(3):\n{textwrap.indent(text[start:end], '    ')}{shown}{text[end:]}"
+
+
+def _found(folder: Path, text: str, code: str) -> tuple[bool, str]:
+    folder.mkdir()
+    text = _in_epochs(text) if code == "SPD302" else text
+    (folder / "train.py").write_text(text)
+    settings = Settings(folder, select=(code,), torch=(2, 13))
+    report = Engine(settings, REGISTRY).check(folder / "train.py")
+    assert not report.problems
+    return any(each.fix is not None and each.fix.applicable for each in report.diagnostics), "; ".join(
+        each.advice for each in report.diagnostics
+    )
+
+
+def test_a_scaler_is_called_what_nothing_else_is(tmp_path: Path) -> None:
+    for other, name in (("", "scaler"), ("saved = {'scaler': 1}\n", "grad_scaler")):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "train.py").write_text(TRAIN + other)
+        settings = Settings(folder, select=("SPD101",), torch=(2, 13))
+        (found,) = Engine(settings, REGISTRY).check(folder / "train.py").diagnostics
+        assert found.fix is not None
+        assert any(f"\n    {name} = torch.amp.GradScaler" in f"\n{edit.text}" for edit in found.fix.edits)
