@@ -107,6 +107,8 @@ def _finding(call: syntax.Call, name: str, script: Script) -> Finding:
         return Finding(call, message, advice=f"pass `fused=True` (torch {release}); {why}", level=Level.WARNING)
     try:
         imports: tuple[Edit, ...] = ()
+        if value.startswith("next("):
+            script.builtin("next", call)
         if value.startswith("torch."):
             spelled, imports = script.spell(value.removesuffix("()"))
             value = f"{spelled}()"

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
-from speedlint.semantics import reach
-from speedlint.semantics.data import changing
+from speedlint.semantics import changing, reach
 from speedlint.semantics.names import Binding, Kind, Scope, last_name
 from speedlint.semantics.terms import Definition, Role
 from speedlint.semantics.values import returned

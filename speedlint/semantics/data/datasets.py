@@ -438,8 +438,21 @@ def is_on_gpu(script: Script, expression: syntax.Node) -> bool:
     return False
 
 
+def _is_filled_on_gpu(script: Script, container: syntax.BaseExpression) -> bool:
+    """Whether entries of a variable are put on a GPU: ``tables[name] = table.to(device)``."""
+    if not isinstance(container, syntax.Name):
+        return False
+    for use in script.names.uses(container):
+        entry = script.source.parents[use]
+        statement = script.source.enclosing(use, syntax.Assign)
+        is_set = isinstance(entry, syntax.Subscript) and isinstance(script.source.parents[entry], syntax.AssignTarget)
+        if is_set and isinstance(statement, syntax.Assign) and touches_gpu(script, statement.value):
+            return True
+    return False
+
+
 def _holds_gpu_tensor(script: Script, expression: syntax.BaseExpression) -> bool:
-    if touches_gpu(script, expression):
+    if touches_gpu(script, expression) or _is_filled_on_gpu(script, expression):
         return True
     value = script.value(expression)
     parts = filter(None, (value, *value.items, value.element))

@@ -153,6 +153,8 @@ class Loader:
             return "`batch_size=None` sends each item alone from its worker"
         if is_unguarded(self.script, self.call):
             return 'without `if __name__ == "__main__":` worker processes run this script again where they are spawned'
+        if any(_keeps_batches(start) for start in self.starts):
+            return "the loop keeps its batches, each of which holds a file of shared memory that a worker has made"
         return apart.unproven(self, are_sent=True)
 
     def changes_between_reads(self) -> str | None:
@@ -343,6 +345,20 @@ def _changed_by(script: Script, node: syntax.Node, classes: list[Definition]) ->
             )
             return None if harmless else script.text(parent)
     return None
+
+
+def _keeps_batches(start: Start) -> bool:
+    """Whether the body of a loop puts the batches, as they come, into a list."""
+    script, loop = start.script, start.node
+    if not isinstance(loop, syntax.For):
+        return isinstance(loop, syntax.Call) and script.name(loop.func) in ("list", "tuple")
+    taken = {name.value for name in script.source.inside(loop.target, syntax.Name)}
+    for call in script.method_calls("append", "extend", "add"):
+        if script.source.contains(loop.body, call) and len(call.args) == 1:
+            kept = call.args[0].value
+            if isinstance(kept, syntax.Name) and kept.value in taken:
+                return any(script.source.contains(loop.target, each.node) for each in script.names.reaching(kept))
+    return False
 
 
 def _started_by(use: reach.Use) -> syntax.Node | None:

@@ -82,6 +82,8 @@ def _reads_gradients(script: Script, but: tuple[syntax.Node, ...]) -> bool:
             continue
         if not _expects_none(script, attribute) and not any(source.contains(each, attribute) for each in but):
             return True
+    if any(string.evaluated_value == "grad" for string in source.of(syntax.SimpleString)):
+        return True  # have: getattr(parameter, "grad")
     return any(True for _ in script.calls("torch.cuda.graph", "torch.cuda.make_graphed_callables"))
 
 

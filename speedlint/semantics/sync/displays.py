@@ -8,6 +8,7 @@ from speedlint import edits
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit
+from speedlint.semantics import changing
 from speedlint.semantics.loops import Loop
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
@@ -151,7 +152,25 @@ def throttled(script: Script, display: syntax.Call | syntax.Assign) -> tuple[Edi
     """Puts a display under ``if step % 50 == 0:``. Raises CannotEdit where no counter of the steps is at hand."""
     if isinstance(display, syntax.Call) and not isinstance(script.source.parents[display], syntax.Expr):
         raise CannotEdit("it is not a statement of its own")
+    _check_only_tells(script, display)
     return every_few_steps(script, display)
+
+
+def _check_only_tells(script: Script, display: syntax.Call | syntax.Assign) -> None:
+    """Raises CannotEdit where what a display is given does more than compute: it would be done less often too."""
+    for bound in script.source.inside(display, syntax.NamedExpr):
+        raise CannotEdit(f"`{script.text(bound)}` binds a name in it")
+    for call in script.source.inside(display, syntax.Call):
+        if call is display:
+            continue
+        callee = script.callee(call)
+        does_more = script.role(call.func) is Role.MODULE or script.text(call.func) == "next"
+        if callee is not None:
+            does_more = does_more or any(True for _ in changing.written(callee.script, callee.node))
+        elif isinstance(call.func, syntax.Attribute):
+            does_more = does_more or any(base is call.func.value for base, _ in changing.written(script, call))
+        if does_more:
+            raise CannotEdit(f"`{script.text(call)}` may do more than tell")
 
 
 def every_few_steps(script: Script, node: syntax.Node) -> tuple[Edit, ...]:
