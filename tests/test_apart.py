@@ -76,7 +76,7 @@ def _reason(
     (folder / "train.py").write_text(BEGIN + items + end)
     script = Program(Options()).script(folder / "train.py")
     found = next(each for call in script.source.of(syntax.Call) if (each := loader(script, call)) is not None)
-    return apart.unproven(found, are_sent=sent)
+    return apart.unproven(found.reading, are_sent=sent)
 
 
 PROVEN = {
@@ -88,6 +88,9 @@ PROVEN = {
         "self.x = torch.randn(9, 4, generator=torch.Generator().manual_seed(0))", "return self.x[index] + 1"
     ),
     "a copy that is changed": _items("self.x = torch.zeros(9, 4)", "x = self.x[index].clone()\nx += 1\nreturn x"),
+    "what a comprehension of two loops makes": _items(
+        "self.words = [word for row in rows for word in row.parts]", "return torch.tensor(len(self.words[index]))"
+    ),
     "random numbers of the process": _items("pass", "return torch.rand(4) * random.random()"),
 }
 

@@ -28,10 +28,12 @@ loader = DataLoader(dataset, batch_size=64, shuffle=True, num_workers=min(8, os.
 Numeric: the same items in the same order, but random transforms draw from each worker's own stream. Where a 0 is set as a
 default, that default is edited, for every loader that uses it. The number is a start: measure with half and twice as many.
 
-It is shown, not written, where the dataset is out of sight, changes itself as it reads, keeps an open file or a random
-generator, or is an iterable dataset that does not ask `get_worker_info()`; where a lambda or local function would have to be
-sent to the workers; and where the script has no `if __name__ == "__main__":`, which spawned workers need. A dataset that
-only takes items out of tensors in memory is a note: for it workers may cost more than they bring.
+It is written only where workers are proven to read the same: what the dataset, its transforms, its collate function and its
+sampler read is set before the training and not changed by it; their code writes nothing that outlives an item, draws from no
+generator of its own, runs no network and raises no exception of the project's; all of it can be sent to a spawned process;
+and the script has the `if __name__ == "__main__":` that spawned workers need. Else it is shown, with what is not known. So
+are iterable datasets. A dataset that only takes items out of tensors in memory is a note: for it workers may cost more than
+they bring.
 
 ## Sources
 PyTorch's data-loading tutorial measures 2.7 times the throughput. The Performance Tuning Guide asks for `num_workers > 0`.

@@ -159,7 +159,12 @@ class Calls:
             return self._of_builtin(call, dotted)
         if dotted in library.LOADERS:
             return Value(Role.LOADER, Place.HOST, made=Made(self.script, call))
-        if dotted in library.WRAPPERS_OF_ITERABLES or dotted in _SEEN_THROUGH or dotted in library.COMPILERS:
+        if (
+            dotted in library.WRAPPERS_OF_ITERABLES
+            or dotted in _SEEN_THROUGH
+            or dotted == "dataclasses.replace"
+            or dotted in library.COMPILERS
+        ):
             return self._first(call)
         if dotted in library.DISTRIBUTED_WRAPPERS:
             wrapped = self._first(call)

@@ -130,15 +130,18 @@ def _is_bound_anew(script: Script, base: syntax.BaseExpression, node: syntax.Nod
 
 def _is_late(script: Script, node: syntax.Node, home: Script, made: syntax.Node) -> bool:
     """Whether code may run after an object is complete."""
+    function = script.function(node)
+    is_making = function is not None and function.name.value in ("__init__", "__post_init__", "__new__")
+    if is_making and isinstance(node, syntax.AssignTarget) and _is_of_self(node.target):
+        return False
     if script.frequency(node) >= Frequency.EPOCH:
         return True
-    function = script.function(node)
     if function is None:
         return script is home and script.function(made) is None and script.order.may_run_before(made, node)
     if script is home and function is script.function(made):
         return script.order.may_run_before(made, node)
     name = function.name.value
-    if name in ("__init__", "__post_init__", "__new__"):
+    if is_making:
         return False
     sites = script.call_sites(function)
     if not sites:
@@ -147,6 +150,10 @@ def _is_late(script: Script, node: syntax.Node, home: Script, made: syntax.Node)
         other is home and other.function(call) is other.function(made) and other.order.may_run_before(made, call)
         for other, call in sites
     )
+
+
+def _is_of_self(target: syntax.BaseExpression) -> bool:
+    return isinstance(target, syntax.Attribute) and isinstance(target.value, syntax.Name) and target.value.value == "self"
 
 
 def _is_spoken_of(script: Script, function: syntax.FunctionDef) -> bool:

@@ -20,6 +20,7 @@ _BODY = {kind.kind: kind.fields.index("body") for kind in (syntax.FunctionDef, s
 """Which field of a scope is evaluated within it."""
 _FOR_IN = {kind.kind: kind.fields.index("for_in") for kind in _COMPREHENSIONS}
 _ITERATED = syntax.CompFor.fields.index("iter")
+_INNER = syntax.CompFor.fields.index("inner_for_in")
 _MAY_NOT_RUN = {kind.kind: kind.fields.index("body") for kind in _BRANCHING}
 _NO_USE = {
     syntax.Attribute.kind: syntax.Attribute.fields.index("attr"),
@@ -445,7 +446,7 @@ def _places(rows: Rows) -> tuple[list[int], list[int]]:
             clause = above + 1
             while slots[clause] != _FOR_IN[kind]:
                 clause = lasts[clause] + 1
-            owners[row] = clause
+            owners[row] = _innermost(rows, clause)
         if kind in _MAY_NOT_RUN and (slots[row] == _MAY_NOT_RUN[kind] or kind == kinds[row] == syntax.If.kind):
             regions[row] = row
         elif kind in _BRANCH:
@@ -453,6 +454,17 @@ def _places(rows: Rows) -> tuple[list[int], list[int]]:
         else:
             regions[row] = regions[above]
     return owners, regions
+
+
+def _innermost(rows: Rows, clause: int) -> int:
+    """The last ``for`` of a comprehension, which what it makes is evaluated in."""
+    kinds, slots, lasts = rows.kind, rows.slot, rows.last
+    child = clause + 1
+    while child <= lasts[clause]:
+        if kinds[child] == syntax.CompFor.kind and slots[child] == _INNER:
+            return _innermost(rows, child)
+        child = lasts[child] + 1
+    return clause
 
 
 def last_name(node: syntax.Node) -> str | None:

@@ -1,4 +1,4 @@
-"""Whether a loader's items come out the same in other processes, also in some that stay alive: a proof, or what it lacks.
+"""Whether a dataset's items come out the same in other processes, also in some that stay alive: a proof, or what it lacks.
 
 Worker processes hold copies. They read the same items where all that the code of the items reads is set before the training
 and never changed, where this code writes nothing that outlives it, and where what they hold can be sent to them.
@@ -7,7 +7,9 @@ and never changed, where this code writes nothing that outlives it, and where wh
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
@@ -17,17 +19,14 @@ from speedlint.semantics.terms import Definition, Role
 from speedlint.semantics.values import returned
 
 if TYPE_CHECKING:
-    from speedlint.semantics.data.loaders import Loader
     from speedlint.semantics.script import Script
 
-_PACKAGES = frozenset(
-    "torch torchvision torchaudio numpy pandas PIL cv2 skimage scipy sklearn math random os pathlib json pickle csv "
-    "re string collections itertools functools operator copy glob albumentations imgaug librosa soundfile nibabel "
-    "SimpleITK pydicom imageio tqdm time datetime typing warnings string struct io hashlib transformers tokenizers "
-    "sentencepiece nltk spacy jieba monai einops pycocotools decord av torchtext sacrebleu Levenshtein xml logging "
-    "argparse torch_geometric rdkit h5py zipfile tarfile lmdb yaml threading".split()
+_PACKAGES = sys.stdlib_module_names | frozenset(
+    "albumentations av cv2 decord einops h5py imageio imgaug jieba Levenshtein librosa lmdb monai nibabel nltk numpy "
+    "pandas PIL pycocotools pydicom rdkit sacrebleu scipy sentencepiece SimpleITK skimage sklearn soundfile spacy "
+    "tokenizers torch torch_geometric torchaudio torchtext torchvision tqdm transformers yaml".split()
 )
-"""Packages whose functions keep nothing of a program's between two calls, but random streams."""
+"""Packages whose functions keep nothing of a program's between two calls, but random streams and what is open."""
 _BUILTINS = frozenset(
     "abs all any bool bytes chr dict divmod enumerate filter float format frozenset getattr hasattr hash hex int "
     "isinstance issubclass iter len list map max min object open ord pow print range repr reversed round set slice "
@@ -44,7 +43,20 @@ _NOT_SENT = (
     "zipfile.",
     "tarfile.",
     "threading.",
+    "_thread.",
     "multiprocessing.",
+    "concurrent.",
+    "queue.",
+    "asyncio.",
+    "socket.",
+    "subprocess.",
+    "mmap.",
+    "tempfile.",
+    "gzip.open",
+    "bz2.open",
+    "lzma.open",
+    "weakref.",
+    "types.",
     "torch.multiprocessing.",
     "iter",
     "zip",
@@ -107,21 +119,39 @@ class Unproven(Exception):  # noqa: N818 (no error: what is not known)
     """What is not known, in a clause."""
 
 
-def unproven(loader: Loader, *, are_sent: bool) -> str | None:
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What reads a dataset in workers.
+
+    Attributes:
+        made: the call that makes it, in ``script``; the dataset is complete then.
+        dataset: what is read; None where it is out of sight.
+        runs: functions that run in the workers too.
+        draws: what draws the order of the items, in the training process.
+    """
+
+    script: Script
+    made: syntax.Call
+    dataset: syntax.BaseExpression | None
+    runs: tuple[syntax.BaseExpression, ...] = ()
+    draws: tuple[syntax.BaseExpression, ...] = ()
+
+
+def unproven(reading: Reading, *, are_sent: bool) -> str | None:
     """What keeps workers from being proved to read the same items, in a clause; None where it is proven.
 
     ``are_sent`` tells workers that a fix begins to use, to which all must be sent, from those of the author's own.
     """
     try:
-        _Proof(loader, are_sent=are_sent).prove()
+        _Proof(reading, are_sent=are_sent).prove()
     except Unproven as reason:
         return str(reason)
     return None
 
 
 class _Proof:
-    def __init__(self, loader: Loader, *, are_sent: bool) -> None:
-        self.loader, self.are_sent = loader, are_sent
+    def __init__(self, reading: Reading, *, are_sent: bool) -> None:
+        self.reading, self.are_sent = reading, are_sent
         self.read: set[changing.Held] = set()
         """What the code of the items reads, and what that is given."""
         self.classes: set[syntax.Node] = set()
@@ -135,21 +165,18 @@ class _Proof:
 
     def prove(self) -> None:
         """Raises Unproven."""
-        script = self.loader.script
+        reading = self.reading
+        script = reading.script
         self._processes(script)
-        dataset = self.loader.parameter("dataset")
-        if dataset is None:
+        if reading.dataset is None:
             raise Unproven("the dataset is out of sight")
-        self._value(script, dataset, 0, runs=True)
-        for name in ("collate_fn", "worker_init_fn"):
-            if (given := self.loader.parameter(name)) is not None:
-                self._value(script, given, 0, runs=True)
-        for name in ("sampler", "batch_sampler"):
-            if (given := self.loader.parameter(name)) is not None:
-                _Sampled(self).look_at(script, given)
-        if not self.are_sent and _is_one_of_many(script, self.loader.call, 0):
+        for given in (reading.dataset, *reading.runs):
+            self._value(script, given, 0, runs=True)
+        for given in reading.draws:
+            _Sampled(self).look_at(script, given)
+        if not self.are_sent and _is_one_of_many(script, reading.made, 0):
             raise Unproven("each of many loaders would keep its workers")
-        changed = changing.changed(script, self.read, self.classes, self.own, self.loader.call)
+        changed = changing.changed(script, self.read, self.classes, self.own, reading.made)
         if changed is not None:
             raise Unproven(f"`{changed}` may change while workers hold a copy of it")
 
@@ -158,7 +185,7 @@ class _Proof:
             raise Unproven("it may run in a process that must not start others")
         if self.are_sent and script.program.mentions(script, _DEFAULTS):
             raise Unproven("workers do not share torch's default device or dtype")
-        function = script.function(self.loader.call)
+        function = script.function(self.reading.made)
         owner = script.names.owner(function) if function is not None else None
         if owner is not None and any(
             script.roles.calls.method(Definition(script, owner), name) is not None for name in _ITEM_METHODS[:1]
@@ -313,6 +340,8 @@ class _Proof:
             raise Unproven(f"`{_short(script, call)}` cannot be sent to workers")
         elif script.role(call) not in _HELD and call.func.attr.value not in _READS:
             self._value(script, call.func.value, depth + 1, runs=runs)
+            for arg in call.args:
+                self._value(script, arg.value, depth + 1, runs=runs)
 
     def _made_by_library(self, script: Script, call: syntax.Call, name: str, depth: int) -> None:
         if self.are_sent and (name in _NOT_SENT or name.startswith(_NOT_SENT_PACKAGES)):
@@ -542,7 +571,7 @@ class _Sampled(_Proof):
     is_in_training = True
 
     def __init__(self, proof: _Proof) -> None:
-        super().__init__(proof.loader, are_sent=False)
+        super().__init__(proof.reading, are_sent=False)
         self.read, self.classes, self.own = proof.read, proof.classes, proof.own
 
     def look_at(self, script: Script, sampler: syntax.BaseExpression) -> None:
@@ -554,6 +583,9 @@ def _taken_from(script: Script, value: syntax.BaseExpression) -> list[syntax.Bas
     """What the parts of a value are made of: those of ``zip(a, b)`` are none of the iterator's own."""
     if isinstance(value, syntax.GeneratorExp):
         return [value.elt]
+    match value:
+        case syntax.Call(func=syntax.Attribute(value=holder, attr=syntax.Name("items" | "values" | "keys")), args=[]):
+            return [holder]
     if isinstance(value, syntax.Call) and (script.name(value.func) or last_name(value.func)) in _ITERATORS:
         return [each for arg in value.args for each in _taken_from(script, arg.value)]
     return [value]
@@ -564,7 +596,7 @@ def _is_one_of_many(script: Script, node: syntax.Node, depth: int) -> bool:
     things written out, and not kept in a variable that the next turn sets anew."""
     source, function = script.source, script.function(node)
     statement = source.enclosing(node, syntax.Assign, syntax.Return)
-    is_variable = isinstance(statement, syntax.Assign) and all(isinstance(t.target, syntax.Name) for t in statement.targets)
+    is_variable = isinstance(statement, syntax.Assign) and all(_is_variable(each.target) for each in statement.targets)
     for up in source.ancestors(node):
         if up is function:
             break
@@ -576,6 +608,12 @@ def _is_one_of_many(script: Script, node: syntax.Node, depth: int) -> bool:
     if function is None or (is_variable and function.name.value != "__init__" and not _is_given_back(script, function)):
         return False
     return depth < _DEEPEST and any(_is_one_of_many(other, call, depth + 1) for other, call in script.call_sites(function))
+
+
+def _is_variable(target: syntax.BaseExpression) -> bool:
+    if isinstance(target, (syntax.Tuple, syntax.List)):
+        return all(_is_variable(element.value) for element in target.elements)
+    return isinstance(target, syntax.Name)
 
 
 def _is_few(iterated: syntax.BaseExpression) -> bool:

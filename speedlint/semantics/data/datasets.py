@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.semantics import library
-from speedlint.semantics.data.sending import is_stuck
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.terms import Definition, Place, Role
 from speedlint.semantics.unpacking import part
@@ -32,26 +31,6 @@ _IN_MEMORY = frozenset(
 )
 _OPENS_FILES = frozenset({"torchvision.datasets.LSUN", "torchvision.datasets.LSUNClass"})
 _ITERABLE = ("torch.utils.data.IterableDataset", "torch.utils.data.dataset.IterableDataset")
-_HANDLES = frozenset(
-    {
-        "open",
-        "io.open",
-        "h5py.File",
-        "sqlite3.connect",
-        "lmdb.open",
-        "tables.open_file",
-        "zipfile.ZipFile",
-        "tarfile.open",
-        "netCDF4.Dataset",
-        "rasterio.open",
-        "cv2.VideoCapture",
-        "pyarrow.parquet.ParquetFile",
-        "decord.VideoReader",
-    }
-)
-_GENERATORS = frozenset(
-    {"numpy.random.RandomState", "numpy.random.default_rng", "numpy.random.Generator", "random.Random", "torch.Generator"}
-)
 _CHANGES = frozenset("append add update setdefault extend insert pop popitem remove clear appendleft popleft".split())
 _CHEAP = frozenset(
     "len torch.tensor torch.as_tensor torch.from_numpy torch.FloatTensor torch.LongTensor torch.Tensor int float "
@@ -157,6 +136,10 @@ def _origins(script: Script, node: syntax.Node, depth: int) -> Iterator[Origin]:
 
 def _held(script: Script, holder: syntax.BaseExpression, node: syntax.Node, depth: int) -> Iterator[Origin]:
     """What a subscript takes out of a dict of datasets, or of the parts of a split."""
+    for place, made in script.roles.origins(holder):
+        if isinstance(made, (syntax.ListComp, syntax.DictComp)):
+            yield from _origins(place, made.elt if isinstance(made, syntax.ListComp) else made.value, depth + 1)
+            return
     found = list(_origins(script, holder, depth + 1))
     in_memory = all(origin.is_in_memory and origin.definition is None for origin in found)
     yield from [Origin(script, node)] if in_memory else found
@@ -246,50 +229,6 @@ def is_iterable(origin: Origin) -> bool:
 def is_iterable_class(definition: Definition) -> bool:
     """Whether a first-party class is an IterableDataset."""
     return any(base in _ITERABLE for base in definition.script.roles.calls.foreign_bases(definition))
-
-
-def worker_hazard(origin: Origin) -> str | None:
-    """Why reading items in worker processes may not be the same, or None."""
-    if not origin.is_known:
-        return "the dataset is out of sight"
-    if origin.definition is None:
-        return None
-    name = origin.definition.name
-    if is_iterable(origin):
-        return f"each worker would yield all of the iterable dataset `{name}`; it must ask `get_worker_info()` for its part"
-    for owner in origin.definition.script.roles.calls.lineage(origin.definition):
-        if (found := _class_hazard(owner, name)) is not None:
-            return found
-    return None
-
-
-def _class_hazard(owner: Definition, name: str) -> str | None:
-    script = owner.script
-    if script.source.enclosing(owner.node, syntax.FunctionDef) is not None:
-        return f"`{name}` is defined in a function and cannot be sent to worker processes where they are spawned"
-    for call in script.source.inside(owner.node, syntax.Call):
-        made = script.name(call.func)
-        if made in _HANDLES and (kept := _kept_on_self(script, call)) is not None:
-            return f"`{name}` keeps an open file in `{kept}`, which worker processes must open for themselves"
-        if made in _GENERATORS and (kept := _kept_on_self(script, call)) is not None:
-            return f"each worker would draw the same numbers from the copy of `{kept}` that `{name}` keeps"
-    for assign in script.source.inside(owner.node, syntax.Assign):
-        if _is_on_self(assign.targets[0].target) and is_stuck(script, assign.value):
-            return f"`{name}` keeps a lambda, which cannot be sent to worker processes where they are spawned"
-    for function in item_functions(owner.script, owner.node):
-        kept = stored(script, function)
-        if kept is not None:
-            return f"`{name}` changes `{kept}` as it reads items, and each worker would change a copy of its own"
-    return None
-
-
-def _kept_on_self(script: Script, call: syntax.Call) -> str | None:
-    statement = script.source.parents[call]
-    if isinstance(statement, syntax.Assign):
-        for target in statement.targets:
-            if _is_on_self(target.target):
-                return script.text(target.target)
-    return None
 
 
 def _is_on_self(node: syntax.Node) -> bool:

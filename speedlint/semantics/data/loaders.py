@@ -11,7 +11,6 @@ from speedlint.facts import syntax
 from speedlint.semantics import evaluation, library, reach
 from speedlint.semantics.data import apart, datasets, rows
 from speedlint.semantics.data.loader_settings import POSITIONS, TORCH_LOADER, Setting
-from speedlint.semantics.data.sending import is_stuck
 from speedlint.semantics.terms import Definition, Frequency
 from speedlint.semantics.values import returned
 
@@ -137,17 +136,6 @@ class Loader:
 
     def worker_hazard(self) -> str | None:
         """Why worker processes cannot be proved to train the same, or None."""
-        if not self.origins:
-            return "the dataset is out of sight"
-        for origin in self.origins:
-            if (hazard := datasets.worker_hazard(origin)) is not None:
-                return hazard
-        for name in ("collate_fn", "worker_init_fn"):
-            if (given := self.parameter(name)) is not None and is_stuck(self.script, given):
-                return f"its `{name}` cannot be sent to worker processes where they are spawned"
-        made = ((origin.script, origin.node) for origin in self.origins if isinstance(origin.node, syntax.Call))
-        if any(is_stuck(script, arg.value) for script, call in made for arg in call.args):
-            return "a lambda within its dataset cannot be sent to worker processes where they are spawned"
         size = self.parameter("batch_size")
         if size is not None and (known := self.script.constant(size)) is not None and known.value is None:
             return "`batch_size=None` sends each item alone from its worker"
@@ -155,23 +143,20 @@ class Loader:
             return 'without `if __name__ == "__main__":` worker processes run this script again where they are spawned'
         if any(_keeps_batches(start) for start in self.starts):
             return "the loop keeps its batches, each of which holds a file of shared memory that a worker has made"
-        return apart.unproven(self, are_sent=True)
+        return apart.unproven(self.reading, are_sent=True)
 
     def changes_between_reads(self) -> str | None:
         """Why workers that stay alive would read another dataset than workers that are started anew, or None."""
-        held = [(use.script, use.script.source.parents[use.node]) for use in self.uses]
-        objects: list[tuple[Script, syntax.Node]] = [
-            (script, node) for script, node in held if isinstance(node, syntax.Attribute) and node.attr.value == "dataset"
-        ]
-        for origin in self.origins:
-            if isinstance(origin.node, syntax.Call):
-                objects += [(use.script, use.node) for use in reach.uses(origin.script, origin.node)]
-        classes = [origin.definition for origin in self.origins if origin.definition is not None]
-        for script, node in objects:
-            changed = _changed_by(script, node, classes)
-            if changed is not None and script.frequency(node) >= Frequency.EPOCH:
-                return f"`{changed}` may change the dataset between passes, and workers that stay alive would not see it"
-        return apart.unproven(self, are_sent=False)
+        return apart.unproven(self.reading, are_sent=False)
+
+    @property
+    def reading(self) -> apart.Reading:
+        """What its workers would read, and by what."""
+        runs, draws = (
+            tuple(given for name in names if (given := self.parameter(name)) is not None)
+            for names in (("collate_fn", "worker_init_fn"), ("sampler", "batch_sampler"))
+        )
+        return apart.Reading(self.script, self.call, self.parameter("dataset"), runs, draws)
 
     # How often it is read
 
@@ -323,28 +308,6 @@ def _stops_by_steps(script: Script) -> bool:
     """Whether a trainer is told the number of steps and not that of epochs, so that no second pass need begin."""
     given = {arg.keyword.value for arg in script.source.of(syntax.Arg) if arg.keyword is not None}
     return "max_steps" in given and "max_epochs" not in given
-
-
-def _changed_by(script: Script, node: syntax.Node, classes: list[Definition]) -> str | None:
-    """The code that may change the object an expression stands for: an assignment to it, or a method of it."""
-    source = script.source
-    while isinstance(outer := source.parents[node], (syntax.Attribute, syntax.Subscript)) and outer.value is node:
-        node = outer
-        parent = source.parents[node]
-        if isinstance(parent, (syntax.AssignTarget, syntax.AugAssign)) and parent.target is node:
-            return script.text(node)
-        if isinstance(parent, syntax.Call) and parent.func is node:
-            assert isinstance(node, (syntax.Attribute, syntax.Subscript))
-            name = node.attr.value if isinstance(node, syntax.Attribute) else ""
-            methods = [owner.script.roles.calls.method(owner, name) for owner in classes]
-            harmless = bool(methods) and all(
-                method is not None
-                and isinstance(method.node, syntax.FunctionDef)
-                and datasets.stored(method.script, method.node) is None
-                for method in methods
-            )
-            return None if harmless else script.text(parent)
-    return None
 
 
 def _keeps_batches(start: Start) -> bool:

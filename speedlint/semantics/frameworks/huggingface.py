@@ -10,9 +10,8 @@ from functools import cached_property
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.semantics import library
-from speedlint.semantics.data import datasets
+from speedlint.semantics.data import apart, datasets
 from speedlint.semantics.data.loaders import is_unguarded
-from speedlint.semantics.data.sending import is_stuck
 from speedlint.semantics.frameworks import releases
 from speedlint.semantics.model.networks import is_small_linear, network
 from speedlint.semantics.precision.halves import refuse_code_hazards, refuse_module_hazards
@@ -283,28 +282,19 @@ def reads_slowly(one: Training) -> bool | None:
 
 def worker_hazard(one: Training) -> str | None:
     """Why worker processes cannot be proved to read the same, or None."""
-    found = _datasets(one)
-    if not found or any(origin.definition is None for origin in found):
-        return "the dataset is out of sight"
-    for origin in found:
-        if (hazard := datasets.worker_hazard(origin)) is not None:
-            return hazard
-        if isinstance(origin.node, syntax.Call) and any(is_stuck(origin.script, arg.value) for arg in origin.node.args):
-            return "a lambda within its dataset cannot be sent to worker processes where they are spawned"
-    collate = one.part("data_collator")
-    if collate is not None and is_stuck(one.place, collate):
-        return "its `data_collator` cannot be sent to worker processes where they are spawned"
     if is_unguarded(one.place, one.trainer):
         return 'without `if __name__ == "__main__":` worker processes run this script again where they are spawned'
-    return None
+    return apart.unproven(_reading(one), are_sent=True)
 
 
 def changes_between_epochs(one: Training) -> str | None:
     """Why workers that stay alive may read another dataset than workers that are started anew, or None."""
-    for origin in _datasets(one):
-        if origin.definition is not None and "epoch" in origin.definition.script.text(origin.definition.node):
-            return f"`{origin.definition.name}` speaks of epochs, which workers that stay alive would not see change"
-    return None
+    return apart.unproven(_reading(one), are_sent=False)
+
+
+def _reading(one: Training) -> apart.Reading:
+    collate = one.part("data_collator")
+    return apart.Reading(one.place, one.trainer, one.part("train_dataset"), (collate,) if collate is not None else ())
 
 
 # Optimizer
