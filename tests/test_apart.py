@@ -89,7 +89,8 @@ PROVEN = {
     ),
     "a copy that is changed": _items("self.x = torch.zeros(9, 4)", "x = self.x[index].clone()\nx += 1\nreturn x"),
     "what a comprehension of two loops makes": _items(
-        "self.words = [word for row in rows for word in row.parts]", "return torch.tensor(len(self.words[index]))"
+        "self.words = [word for group in (['a', 'b'], ['c']) for word in group]",
+        "return torch.tensor(len(self.words[index]))",
     ),
     "random numbers of the process": _items("pass", "return torch.rand(4) * random.random()"),
 }
