@@ -67,6 +67,15 @@ def _by_call(script: Script, call: syntax.Call) -> Iterator[tuple[syntax.BaseExp
     yield from ((arg.value, call) for arg in call.args if arg.keyword is not None and arg.keyword.value == "out")
 
 
+def is_on_self(node: syntax.Node) -> bool:
+    """Whether an expression is an attribute of ``self``, or a part of one."""
+    while isinstance(node, (syntax.Attribute, syntax.Subscript)):
+        if isinstance(node, syntax.Attribute) and isinstance(node.value, syntax.Name) and node.value.value == "self":
+            return True
+        node = node.value
+    return False
+
+
 def held(script: Script, node: syntax.Node) -> Held | None:
     """What a name or attribute is; None for anything else."""
     if isinstance(node, syntax.Attribute):
@@ -132,7 +141,7 @@ def _is_late(script: Script, node: syntax.Node, home: Script, made: syntax.Node)
     """Whether code may run after an object is complete."""
     function = script.function(node)
     is_making = function is not None and function.name.value in ("__init__", "__post_init__", "__new__")
-    if is_making and isinstance(node, syntax.AssignTarget) and _is_of_self(node.target):
+    if is_making and isinstance(node, syntax.AssignTarget) and is_on_self(node.target):
         return False
     if script.frequency(node) >= Frequency.EPOCH:
         return True
@@ -150,10 +159,6 @@ def _is_late(script: Script, node: syntax.Node, home: Script, made: syntax.Node)
         other is home and other.function(call) is other.function(made) and other.order.may_run_before(made, call)
         for other, call in sites
     )
-
-
-def _is_of_self(target: syntax.BaseExpression) -> bool:
-    return isinstance(target, syntax.Attribute) and isinstance(target.value, syntax.Name) and target.value.value == "self"
 
 
 def _is_spoken_of(script: Script, function: syntax.FunctionDef) -> bool:

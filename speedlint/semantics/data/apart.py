@@ -422,7 +422,11 @@ class _Proof:
         script = owner.script
         for target in script.source.inside(owner.node, syntax.AssignTarget):
             attribute, assign = target.target, script.source.parents[target]
-            if _is_on_self(attribute) and isinstance(assign, syntax.Assign) and isinstance(attribute, syntax.Attribute):
+            if (
+                changing.is_on_self(attribute)
+                and isinstance(assign, syntax.Assign)
+                and isinstance(attribute, syntax.Attribute)
+            ):
                 self._value(script, assign.value, depth + 1)
         for call in script.source.inside(owner.node, syntax.Call):
             if isinstance(call.func, syntax.Attribute) and call.func.attr.value == "__init__":
@@ -551,7 +555,7 @@ class _Proof:
         if name is not None:
             return name not in _SHARE or (bool(call.args) and self._is_fresh(script, call.args[0].value, depth))
         given = [arg.value for arg in call.args]
-        if _is_on_self(call.func) and given and self._is_fresh(script, given[0], depth):
+        if changing.is_on_self(call.func) and given and self._is_fresh(script, given[0], depth):
             return True  # a transform that is held: its own code is looked at as well
         if isinstance(call.func, syntax.Attribute):
             return call.func.attr.value in _COPIES or self._is_fresh(script, call.func.value, depth)
@@ -635,14 +639,6 @@ def _parts(node: syntax.Node) -> Iterable[syntax.BaseExpression]:
 
 def _is_name(node: syntax.Node, name: str) -> bool:
     return isinstance(node, syntax.Name) and node.value == name
-
-
-def _is_on_self(node: syntax.Node) -> bool:
-    while isinstance(node, (syntax.Attribute, syntax.Subscript)):
-        if isinstance(node, syntax.Attribute) and _is_name(node.value, "self"):
-            return True
-        node = node.value
-    return False
 
 
 def _is_number(script: Script, node: syntax.Node) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
-from speedlint.semantics import library
+from speedlint.semantics import changing, library
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.terms import Definition, Place, Role
 from speedlint.semantics.unpacking import part
@@ -31,7 +31,6 @@ _IN_MEMORY = frozenset(
 )
 _OPENS_FILES = frozenset({"torchvision.datasets.LSUN", "torchvision.datasets.LSUNClass"})
 _ITERABLE = ("torch.utils.data.IterableDataset", "torch.utils.data.dataset.IterableDataset")
-_CHANGES = frozenset("append add update setdefault extend insert pop popitem remove clear appendleft popleft".split())
 _CHEAP = frozenset(
     "len torch.tensor torch.as_tensor torch.from_numpy torch.FloatTensor torch.LongTensor torch.Tensor int float "
     "numpy.array numpy.asarray torch.is_tensor isinstance dict tuple list max min slice range str torch.ones torch.zeros "
@@ -231,14 +230,6 @@ def is_iterable_class(definition: Definition) -> bool:
     return any(base in _ITERABLE for base in definition.script.roles.calls.foreign_bases(definition))
 
 
-def _is_on_self(node: syntax.Node) -> bool:
-    while isinstance(node, (syntax.Subscript, syntax.Attribute)):
-        if isinstance(node, syntax.Attribute) and isinstance(node.value, syntax.Name) and node.value.value == "self":
-            return True
-        node = node.value
-    return False
-
-
 def item_functions(script: Script, klass: syntax.Node) -> list[syntax.FunctionDef]:
     """``__getitem__`` of a class and the methods it calls on ``self``."""
     methods = {
@@ -259,22 +250,9 @@ def item_functions(script: Script, klass: syntax.Node) -> list[syntax.FunctionDe
     return found
 
 
-def stored(script: Script, function: syntax.FunctionDef) -> str | None:
-    """What a method keeps on ``self``."""
-    for target in script.source.inside(function, syntax.AssignTarget):
-        if _is_on_self(target.target):
-            return script.text(target.target)
-    for augmented in script.source.inside(function, syntax.AugAssign):
-        if _is_on_self(augmented.target):
-            return script.text(augmented.target)
-    for call in script.source.inside(function, syntax.Call):
-        match call.func:
-            case syntax.Attribute(value=syntax.Attribute() | syntax.Subscript() as holder, attr=syntax.Name(value=method)):
-                if method in _CHANGES and _is_on_self(holder):
-                    return script.text(holder)
-            case syntax.Name("next") if call.args and _is_on_self(call.args[0].value):
-                return script.text(call.args[0].value)
-    return None
+def stores(script: Script, function: syntax.FunctionDef) -> bool:
+    """Whether a method keeps something on ``self``."""
+    return any(changing.is_on_self(base) for base, _ in changing.written(script, function))
 
 
 def _only_indexes(definition: Definition) -> bool:

@@ -172,7 +172,7 @@ def runs(run: Run, chain: Chain = ()) -> Iterator[tuple[Run, Chain]]:
 def keeps(run: Run) -> bool:
     """Whether reading an item keeps anything for the next time: on the dataset, in a file, in a variable outside."""
     klass = run.script.names.owner(run.function)
-    if klass is not None and any(datasets.stored(run.script, each) for each in datasets.item_functions(run.script, klass)):
+    if klass is not None and any(datasets.stores(run.script, each) for each in datasets.item_functions(run.script, klass)):
         return True
     return any(
         _writes_outside(inner)
