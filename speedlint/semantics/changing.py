@@ -18,23 +18,55 @@ if TYPE_CHECKING:
 
 _CHANGES = frozenset(
     "append add update setdefault extend insert pop popitem remove discard clear appendleft popleft sort reverse fill put "
-    "shuffle setflags itemset".split()
+    "shuffle setflags itemset difference_update intersection_update symmetric_difference_update".split()
 )
+_OF_TRAINING = (Role.MODULE, Role.OPTIMIZER, Role.SCHEDULER, Role.SCALER)
+_IN_PLACE = (
+    "torch.nn.init.",
+    "torch.distributed.",
+    "random.shuffle",
+    "numpy.random.shuffle",
+    "numpy.put",
+    "numpy.copyto",
+    "numpy.place",
+    "numpy.fill_diagonal",
+    "heapq.heap",
+    "bisect.insort",
+    "cv2.rectangle",
+    "cv2.circle",
+    "cv2.line",
+    "cv2.fill",
+    "cv2.putText",
+    "cv2.polylines",
+    "cv2.ellipse",
+)
+"""Functions of libraries that change their first argument."""
+_PARTS = frozenset({"loc", "iloc", "at", "iat", "values", "flat", "T", "__dict__"})
+"""Attributes that stand for what they are an attribute of."""
+_HANDS_OUT = frozenset(
+    "enumerate zip items values keys reversed sorted list tuple iter next get getattr chain islice cycle asarray from_numpy "
+    "as_tensor view reshape numpy detach squeeze unsqueeze flatten transpose permute to copy dict".split()
+)
+"""Functions and methods that give their argument, a part of it or what holds its parts."""
 _CALLED_BY_PYTHON = frozenset(
     "__call__ forward __enter__ __exit__ __iter__ __next__ __getitem__ __len__ __setattr__ __setitem__ __del__".split()
 )
+_DEEPEST = 6
+_MODULE = ("", 0)
 Held = tuple[str, int, str]
 """What may hold an object: a variable, by its file, the row of its scope and its name; an attribute, by its name alone."""
-_OF_TRAINING = (Role.MODULE, Role.OPTIMIZER, Role.SCHEDULER, Role.SCALER)
-_IN_PLACE = ("torch.nn.init.", "random.shuffle", "numpy.random.shuffle", "numpy.put", "numpy.copyto", "setattr")
 
 
 def written(script: Script, body: syntax.Node) -> Iterator[tuple[syntax.BaseExpression, syntax.Node]]:
     """What code changes in place, and the node that does: entries and attributes that are set, methods that change their
     object, ``out=``. A variable that is only bound anew is not changed."""
     source = script.source
+    declared = {each.name.value for node in source.inside(body, syntax.Global) for each in node.names}
     for target in source.inside(body, syntax.AssignTarget):
         yield from _set(target.target, target)
+        if declared:
+            names = (name for name in source.inside(target, syntax.Name) if name.value in declared)
+            yield from ((name, target) for name in names if _is_global(script, name))
     for annotated in source.inside(body, syntax.AnnAssign):
         yield from _set(annotated.target, annotated)
     for augmented in source.inside(body, syntax.AugAssign):
@@ -55,15 +87,24 @@ def _set(target: syntax.Node, node: syntax.Node) -> Iterator[tuple[syntax.BaseEx
         yield target, node
 
 
+def _is_global(script: Script, name: syntax.Name) -> bool:
+    scope = script.names.scope(name)
+    return scope.parent is not None and scope.lookup(name.value) is script.names.module
+
+
 def _by_call(script: Script, call: syntax.Call) -> Iterator[tuple[syntax.BaseExpression, syntax.Node]]:
     func = call.func
     name = script.name(func)
-    if (name is not None and name.startswith(_IN_PLACE)) or last_name(func) in ("setattr", "next"):
+    last = last_name(func) or ""
+    changes_first = name is not None and (name.startswith(_IN_PLACE) or name.endswith((".at", "_")))
+    if changes_first or last in ("setattr", "next"):
         yield from ((arg.value, call) for arg in call.args[:1])
     elif name is None and isinstance(func, syntax.Attribute):
         method = func.attr.value
         if method in _CHANGES or (method.endswith("_") and not method.endswith("__")):
             yield func.value, call
+        if method == "shuffle":
+            yield from ((arg.value, call) for arg in call.args[:1])
     yield from ((arg.value, call) for arg in call.args if arg.keyword is not None and arg.keyword.value == "out")
 
 
@@ -89,20 +130,19 @@ def held(script: Script, node: syntax.Node) -> Held | None:
 
 
 def changed(
-    script: Script, read: set[Held], classes: set[syntax.Node], own: set[syntax.Node], made: syntax.Node
+    script: Script, read: set[Held], classes: set[syntax.Node], own: set[syntax.Node], made: syntax.Node, *, is_anew: bool
 ) -> str | None:
     """The code that may change, while training runs, what is ``read``, or an attribute of an object of some classes;
-    ``made`` is where it is complete, ``own`` are functions that are looked at for themselves."""
-    same = _same(script, read)
+    ``made`` is where it is complete, ``own`` are functions that are looked at for themselves. ``is_anew`` where modules may
+    be imported anew, as spawned workers do: they see nothing that functions have changed in them before."""
+    same, ways = _same(script, read), list(_ways_to(script, made))
     for other in script.everywhere():
         for base, node in written(other, other.source.module):
             found = _changed_by(other, base, node, classes)
-            if (
-                found in same
-                and other.function(node) not in own
-                and not _is_bound_anew(other, base, node)
-                and _is_late(other, node, script, made)
-            ):
+            if found is None or found not in same or other.function(node) in own or _is_bound_anew(other, base, node):
+                continue
+            is_lost = is_anew and found[:2] == _MODULE and not _is_at_the_top(other, node)
+            if is_lost or _is_late(other, node, ways, 0):
                 return " ".join(other.text(base).split())
     return None
 
@@ -110,11 +150,11 @@ def changed(
 def _changed_by(script: Script, base: syntax.BaseExpression, node: syntax.Node, classes: set[syntax.Node]) -> Held | None:
     """What holds the object that is changed; None for a part of a network, of what trains it, or of an object of others."""
     is_entry = isinstance(base, syntax.Subscript)
-    while isinstance(base, syntax.Subscript):
+    while isinstance(base, syntax.Subscript) or (isinstance(base, syntax.Attribute) and base.attr.value in _PARTS):
         base = base.value
     if isinstance(base, syntax.Attribute):
         value = script.value(base.value)
-        is_of_tensor = base.attr.value in ("data", "grad") and value.definition is None
+        is_of_tensor = base.attr.value in ("data", "grad") and value.definition is None and not is_entry
         if value.role in _OF_TRAINING or is_of_tensor:
             return None
         is_set = isinstance(node, syntax.AssignTarget) and not is_entry
@@ -137,28 +177,39 @@ def _is_bound_anew(script: Script, base: syntax.BaseExpression, node: syntax.Nod
     )
 
 
-def _is_late(script: Script, node: syntax.Node, home: Script, made: syntax.Node) -> bool:
-    """Whether code may run after an object is complete."""
+def _is_at_the_top(script: Script, node: syntax.Node) -> bool:
+    """Whether importing the file runs a node: no function stands around it, and no ``__main__`` guard."""
+    return script.function(node) is None and not any(
+        isinstance(up, syntax.If) and "__name__" in script.text(up.test) for up in script.source.ancestors(node)
+    )
+
+
+def _ways_to(script: Script, made: syntax.Node, depth: int = 0) -> Iterator[tuple[Script, syntax.Node]]:
+    """Where an object is made: its expression, the calls of the function that this stands in, and so on."""
+    yield script, made
+    function = script.function(made)
+    if function is not None and depth < _DEEPEST:
+        for other, call in script.call_sites(function):
+            yield from _ways_to(other, call, depth + 1)
+
+
+def _is_late(script: Script, node: syntax.Node, made: list[tuple[Script, syntax.Node]], depth: int) -> bool:
+    """Whether code may run after an object is complete, which is ``made`` in some places."""
     function = script.function(node)
     is_making = function is not None and function.name.value in ("__init__", "__post_init__", "__new__")
     if is_making and isinstance(node, syntax.AssignTarget) and is_on_self(node.target):
         return False
     if script.frequency(node) >= Frequency.EPOCH:
         return True
-    if function is None:
-        return script is home and script.function(made) is None and script.order.may_run_before(made, node)
-    if script is home and function is script.function(made):
-        return script.order.may_run_before(made, node)
-    name = function.name.value
-    if is_making:
+    beside = [each for other, each in made if other is script and script.function(each) is function]
+    if beside:
+        return any(script.order.may_run_before(each, node) for each in beside)
+    if function is None or is_making:
         return False
     sites = script.call_sites(function)
     if not sites:
-        return name in _CALLED_BY_PYTHON or _is_spoken_of(script, function)
-    return any(
-        other is home and other.function(call) is other.function(made) and other.order.may_run_before(made, call)
-        for other, call in sites
-    )
+        return function.name.value in _CALLED_BY_PYTHON or _is_spoken_of(script, function)
+    return depth > _DEEPEST or any(_is_late(other, call, made, depth + 1) for other, call in sites)
 
 
 def _is_spoken_of(script: Script, function: syntax.FunctionDef) -> bool:
@@ -182,8 +233,14 @@ def _same(script: Script, names: set[Held]) -> set[Held]:
             called = owner.name.value if owner is not None and function.name.value == "__init__" else function.name.value
             own = [(str(other.key), function.row, each.name.value) for each in function.params.params]
             parameters.setdefault(called, []).append(own[1:] if own and own[0][2] in ("self", "cls") else own)
+    results: dict[str, list[Held]] = {}
     for other in script.everywhere():
-        for one, two in (*_given(other), *_handed(other, parameters)):
+        for statement in other.source.of(syntax.Return):
+            returning = other.function(statement)
+            if statement.value is not None and returning is not None:
+                results.setdefault(returning.name.value, []).extend(_sources(other, statement.value, {}))
+    for other in script.everywhere():
+        for one, two in (*_given(other, results), *_handed(other, parameters)):
             near.setdefault(one, set()).add(two)
             near.setdefault(two, set()).add(one)
     found, todo = set(names), list(names)
@@ -195,22 +252,50 @@ def _same(script: Script, names: set[Held]) -> set[Held]:
     return found
 
 
-def _given(script: Script) -> Iterator[tuple[Held, Held]]:
-    """The variables and attributes of a file that are given what another one holds."""
+def _given(script: Script, results: dict[str, list[Held]]) -> Iterator[tuple[Held, Held]]:
+    """The variables and attributes of a file that are given what others hold."""
     for bindings in script.names.all_bindings():
         for binding in bindings:
             if binding.value is not None and isinstance(binding.node, syntax.Name):
-                yield from _pair(script, binding.node, binding.value)
+                yield from _pairs(script, binding.node, binding.value, results)
     for assign in script.source.of(syntax.Assign):
         for target in assign.targets:
             if isinstance(target.target, syntax.Attribute):
-                yield from _pair(script, target.target, assign.value)
+                yield from _pairs(script, target.target, assign.value, results)
 
 
-def _pair(script: Script, target: syntax.Node, value: syntax.Node) -> Iterator[tuple[Held, Held]]:
-    one, two = held(script, target), held(script, value)
-    if one is not None and two is not None:
-        yield one, two
+def _pairs(
+    script: Script, target: syntax.Node, value: syntax.Node, results: dict[str, list[Held]]
+) -> Iterator[tuple[Held, Held]]:
+    one = held(script, target)
+    if one is not None:
+        yield from ((one, two) for two in _sources(script, value, results))
+
+
+def _sources(script: Script, value: syntax.Node, results: dict[str, list[Held]]) -> Iterator[Held]:
+    """What may hold the object that an expression gives, or one that this is a part of."""
+    match value:
+        case syntax.Name() | syntax.Attribute():
+            found = held(script, value)
+            if found is not None:
+                yield found
+        case syntax.Subscript(value=inner) | syntax.NamedExpr(value=inner) | syntax.StarredElement(value=inner):
+            yield from _sources(script, inner, results)
+        case syntax.IfExp(body=body, orelse=orelse):
+            yield from (*_sources(script, body, results), *_sources(script, orelse, results))
+        case syntax.BooleanOperation(left=left, right=right):
+            yield from (*_sources(script, left, results), *_sources(script, right, results))
+        case syntax.Tuple(elements=elements) | syntax.List(elements=elements):
+            for element in elements:
+                yield from _sources(script, element.value, results)
+        case syntax.Call(func=func, args=args):
+            last = last_name(func) or ""
+            yield from results.get(last, ())
+            if last in _HANDS_OUT:
+                if isinstance(func, syntax.Attribute):
+                    yield from _sources(script, func.value, results)
+                for arg in args:
+                    yield from _sources(script, arg.value, results)
 
 
 def _handed(script: Script, parameters: dict[str, list[list[Held]]]) -> Iterator[tuple[Held, Held]]:

@@ -67,7 +67,6 @@ _NOT_SENT = (
     "itertools.",
     "numpy.memmap",
     "cv2.VideoCapture",
-    "logging.",
     "functools.lru_cache",
     "PIL.Image.open",
     "torch.cuda.",
@@ -90,6 +89,8 @@ _RUN = frozenset(
     "transforms target_transform collate_fn map filter".split()
 )
 """Functions and parameters of libraries that take what is run for each item."""
+_DRAWS = frozenset("rand randn randint randperm normal bernoulli multinomial rand_like randn_like random_split".split())
+"""Functions that draw from a generator at once."""
 _READS = frozenset("read readlines splitlines readline load loads safe_load full_load read_csv read_json read_excel".split())
 """What returns plain data, and keeps no hold of what it was read from."""
 _SHARE = frozenset(
@@ -98,11 +99,28 @@ _SHARE = frozenset(
     "numpy.flip numpy.ravel getattr iter zip enumerate reversed next max min".split()
 )
 """What may return its argument, a view or a part of it."""
+_NEW = (
+    syntax.BinaryOperation,
+    syntax.UnaryOperation,
+    syntax.Comparison,
+    syntax.FormattedString,
+    syntax.SimpleString,
+    syntax.Integer,
+    syntax.Float,
+    syntax.Dict,
+    syntax.Set,
+    syntax.ListComp,
+    syntax.DictComp,
+    syntax.SetComp,
+    syntax.GeneratorExp,
+)
+_PLAIN_RESULTS = frozenset("int float str len abs round bool range bytes repr format hash ord chr open".split())
 _COPIES = frozenset("copy clone astype convert resize crop rotate filter transpose_ split tolist format strip".split())
 """Methods that return a new object, whatever their own is."""
 _VIEWS = frozenset({"keys", "values", "items", "iterrows", "itertuples", "iterdir", "glob", "rglob", "open", "parameters"})
 """Methods that return what can be read once, or cannot be sent."""
 _HELD = (Role.NUMBER, Role.STRING, Role.NONE, Role.DTYPE, Role.TENSOR, Role.ARRAY)
+_OUT_OF_SIGHT = frozenset("getattr eval exec globals locals vars __import__ requires_grad requires_grad_ Parameter".split())
 _ITEM_METHODS = ("__getitem__", "__getitems__", "__len__")
 _CALLED = ("__call__", "forward")
 _SAMPLED = ("__iter__", "__len__")
@@ -176,9 +194,22 @@ class _Proof:
             _Sampled(self).look_at(script, given)
         if not self.are_sent and _is_one_of_many(script, reading.made, 0):
             raise Unproven("each of many loaders would keep its workers")
-        changed = changing.changed(script, self.read, self.classes, self.own, reading.made)
+        self._set_from_outside(script)
+        changed = changing.changed(script, self.read, self.classes, self.own, reading.made, is_anew=self.are_sent)
         if changed is not None:
             raise Unproven(f"`{changed}` may change while workers hold a copy of it")
+
+    def _set_from_outside(self, script: Script) -> None:
+        """What other code sets as attributes of the objects that workers hold: ``dataset.transform = ...``."""
+        for other in script.everywhere():
+            for target in other.source.of(syntax.AssignTarget):
+                attribute, assign = target.target, other.source.parents[target]
+                if not isinstance(attribute, syntax.Attribute) or _is_name(attribute.value, "self"):
+                    continue
+                owner = other.value(attribute.value).definition
+                is_held = owner is not None and any(each.node in self.classes for each in other.roles.calls.lineage(owner))
+                if is_held and isinstance(assign, syntax.Assign):
+                    self._value(other, assign.value, 1, runs=True)
 
     def _processes(self, script: Script) -> None:
         if self.are_sent and any(script.program.mentions(script, mark) for mark in (_OTHER_PROCESSES,)):
@@ -242,6 +273,8 @@ class _Proof:
         assert name is not None
         if isinstance(node, syntax.Name) and name in _BUILTINS:
             return
+        if isinstance(node, syntax.Attribute) and script.role(node.value) is Role.MODULE:
+            raise Unproven(f"`{_short(script, node)}` is part of a network")
         dotted = script.name(node)
         definition = script.definition(node)
         if definition is not None:
@@ -260,7 +293,8 @@ class _Proof:
 
     def _reads(self, script: Script, node: syntax.Node) -> None:
         read = changing.held(script, node)
-        if read is not None and script.role(node) not in (Role.NUMBER, Role.STRING):
+        is_variable = read is not None and isinstance(node, syntax.Name) and bool(read[0])
+        if read is not None and not (is_variable and script.role(node) in (Role.NUMBER, Role.STRING)):
             self.read.add(read)
 
     def _set_to(
@@ -336,6 +370,8 @@ class _Proof:
                 self._value(callee.script, result, depth + 1, runs=runs)
         elif not isinstance(call.func, syntax.Attribute):
             self._unknown(f"what `{_short(script, call)}` gives is not known", runs=runs)
+        elif script.role(call.func.value) is Role.MODULE:
+            raise Unproven(f"`{_short(script, call)}` is part of a network")
         elif self.are_sent and call.func.attr.value in _VIEWS:
             raise Unproven(f"`{_short(script, call)}` cannot be sent to workers")
         elif script.role(call) not in _HELD and call.func.attr.value not in _READS:
@@ -354,7 +390,7 @@ class _Proof:
             return
         for arg in call.args:
             # Have: `torch.randn(4, generator=...)` draws from it at once, and keeps nothing of it; a sampler keeps it.
-            if arg.keyword is None or arg.keyword.value != "generator" or name.endswith("Sampler"):
+            if arg.keyword is None or arg.keyword.value != "generator" or last not in _DRAWS:
                 runs = last in _RUN or (arg.keyword is not None and arg.keyword.value in _RUN)
                 for part in _taken_from(script, arg.value) if name in _TAKES_ALL else [arg.value]:
                     self._value(script, part, depth + 1, runs=runs)
@@ -458,13 +494,17 @@ class _Proof:
         self.own.add(function)
         for base, node in changing.written(script, body):
             is_index = isinstance(node, syntax.AugAssign) and _is_number(script, base)
-            if not is_index and not self.is_in_training and not self._is_fresh(script, _holder(base)):
+            if self.is_in_training:
+                self._check_unread(script, base, function)
+            elif not is_index and not self._is_fresh(script, _holder(base)):
                 raise Unproven(f"`{_short(script, node)}` in what reads the items changes a copy in each worker")
         for node in source.inside(body, syntax.Raise):
             raised = node.exc.func if isinstance(node.exc, syntax.Call) else node.exc
             if raised is not None and script.definition(raised) is not None:
                 raise Unproven(f"`{_short(script, raised)}` reaches the training from a worker in another form")
         for name in source.inside(body, syntax.Name):
+            if name.value in _OUT_OF_SIGHT:
+                raise Unproven(f"`{name.value}` in what reads the items is not followed")
             if name.value in ("get_worker_info", "current_process", "getpid"):
                 raise Unproven(f"what reads the items asks for its process (`{name.value}`)")
             self._name_in_code(script, name, function)
@@ -473,11 +513,25 @@ class _Proof:
         for call in source.inside(body, syntax.Call):
             self._call_in_code(script, call, function)
 
+    def _check_unread(self, script: Script, base: syntax.BaseExpression, function: syntax.Node) -> None:
+        """Raises Unproven where code other than a sampler's own reads what it sets: with workers it runs ahead."""
+        owner = script.names.owner(function) if isinstance(function, syntax.FunctionDef) else None
+        holder = _holder(base)
+        if not isinstance(holder, syntax.Attribute):
+            return
+        for other in script.everywhere(holder.attr.value.encode()):
+            for each in other.source.of(syntax.Attribute):
+                is_own = owner is not None and other is script and script.source.contains(owner, each)
+                if each.attr.value == holder.attr.value and not is_own:
+                    raise Unproven(f"a sampler sets `{_short(script, holder)}`, which other code reads: it would run ahead")
+
     def _name_in_code(self, script: Script, name: syntax.Name, function: syntax.Node) -> None:
         parent = script.source.parents[name]
         if isinstance(parent, syntax.Attribute) and parent.attr is name:
             return
         if isinstance(parent, syntax.Arg) and parent.keyword is name:
+            return
+        if isinstance(parent, syntax.Attribute) and script.names.dotted(parent) is not None:
             return
         scope = script.names.scope(name).lookup(name.value)
         if scope is None:
@@ -493,8 +547,17 @@ class _Proof:
             is_called = isinstance(call, syntax.Call) and call.func is attribute
             if not (is_called and isinstance(call, syntax.Call) and script.callee(call) is not None):
                 self._value(script, attribute, 1, runs=is_called)
-        elif script.name(attribute) is None:
+        elif (dotted := script.names.dotted(attribute)) is not None:
+            if script.imported_binding(dotted)[0] is not None:
+                call = script.source.parents[attribute]
+                self._value(script, attribute, 1, runs=isinstance(call, syntax.Call) and call.func is attribute)
+        else:
             self._reads(script, attribute)
+            owner = script.value(base).definition
+            if owner is not None and isinstance(owner.node, syntax.ClassDef):
+                method = owner.script.roles.calls.method(owner, attribute.attr.value)
+                if method is not None and isinstance(method.node, syntax.FunctionDef):
+                    self._function(method)
 
     def _call_in_code(self, script: Script, call: syntax.Call, function: syntax.Node) -> None:
         name = script.name(call.func)
@@ -512,6 +575,10 @@ class _Proof:
         definition = script.definition(call.func)
         if definition is not None and isinstance(definition.node, syntax.ClassDef):
             self._instance(definition, 1)
+        elif isinstance(call.func, syntax.Name) and script.names.reaching(call.func):
+            self._value(script, call.func, 1, runs=True)
+        elif not isinstance(call.func, (syntax.Name, syntax.Attribute)):
+            raise Unproven(f"what `{_short(script, call.func)}` does is not known")
 
     def _is_fresh(self, script: Script, node: syntax.Node, depth: int = 0) -> bool:
         """Whether an object was certainly made for the item that is read, and is no part of what the dataset holds."""
@@ -528,11 +595,15 @@ class _Proof:
                 return not _is_name(value, "self") and self._is_fresh(script, value, depth + 1)
             case syntax.Subscript(value=value):
                 return self._is_fresh(script, value, depth + 1)
-            case syntax.IfExp(body=body, orelse=orelse):
-                return self._is_fresh(script, body, depth + 1) and self._is_fresh(script, orelse, depth + 1)
+            case syntax.IfExp(body=one, orelse=two) | syntax.BooleanOperation(left=one, right=two):
+                return self._is_fresh(script, one, depth + 1) and self._is_fresh(script, two, depth + 1)
+            case syntax.NamedExpr(value=value):
+                return self._is_fresh(script, value, depth + 1)
+            case syntax.Tuple(elements=elements) | syntax.List(elements=elements):
+                return all(self._is_fresh(script, element.value, depth + 1) for element in elements)
             case syntax.Call():
                 return self._is_made_fresh(script, node, depth + 1)
-        return isinstance(node, syntax.BaseExpression)
+        return isinstance(node, _NEW)
 
     def _is_bound_fresh(self, script: Script, binding: Binding, depth: int) -> bool:
         if binding.kind is Kind.PARAMETER and isinstance(binding.node, syntax.Param):
@@ -552,16 +623,17 @@ class _Proof:
         if callee is not None and isinstance(callee.node, syntax.FunctionDef) and callee.node.name.value != "__init__":
             results = list(returned(callee))
             return bool(results) and all(self._is_fresh(callee.script, each, depth) for each in results)
-        if name is not None:
+        if name is not None and "." in name:
             return name not in _SHARE or (bool(call.args) and self._is_fresh(script, call.args[0].value, depth))
         given = [arg.value for arg in call.args]
         if changing.is_on_self(call.func) and given and self._is_fresh(script, given[0], depth):
             return True  # a transform that is held: its own code is looked at as well
         if isinstance(call.func, syntax.Attribute):
             return call.func.attr.value in _COPIES or self._is_fresh(script, call.func.value, depth)
-        return script.definition(call.func) is not None or (
-            isinstance(call.func, syntax.Name) and call.func.value in _BUILTINS and call.func.value not in _SHARE
-        )
+        is_builtin = isinstance(call.func, syntax.Name) and call.func.value in _BUILTINS
+        if is_builtin and script.text(call.func) not in _PLAIN_RESULTS:
+            return bool(given) and all(self._is_fresh(script, each, depth) for each in given)
+        return is_builtin or script.definition(call.func) is not None
 
     @staticmethod
     def _is_within(script: Script, scope: Scope, function: syntax.Node) -> bool:
@@ -588,8 +660,10 @@ def _taken_from(script: Script, value: syntax.BaseExpression) -> list[syntax.Bas
     if isinstance(value, syntax.GeneratorExp):
         return [value.elt]
     match value:
-        case syntax.Call(func=syntax.Attribute(value=holder, attr=syntax.Name("items" | "values" | "keys")), args=[]):
-            return [holder]
+        case syntax.Call(func=syntax.Attribute(value=holder, attr=syntax.Name(method)), args=args) if (
+            method in _VIEWS and method != "open"
+        ):
+            return [holder, *(arg.value for arg in args)]
     if isinstance(value, syntax.Call) and (script.name(value.func) or last_name(value.func)) in _ITERATORS:
         return [each for arg in value.args for each in _taken_from(script, arg.value)]
     return [value]
