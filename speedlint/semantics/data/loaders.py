@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
-from speedlint.semantics import evaluation, library, reach
+from speedlint.semantics import changing, evaluation, library, reach
 from speedlint.semantics.data import apart, datasets, rows
 from speedlint.semantics.data.loader_settings import POSITIONS, TORCH_LOADER, Setting
 from speedlint.semantics.terms import Definition, Frequency
@@ -143,11 +143,21 @@ class Loader:
             return 'without `if __name__ == "__main__":` worker processes run this script again where they are spawned'
         if any(_keeps_batches(start) for start in self.starts):
             return "the loop keeps its batches, each of which holds a file of shared memory that a worker has made"
-        return apart.unproven(self.reading, are_sent=True)
+        return self._changed_by_loop or apart.unproven(self.reading, are_sent=True)
 
     def changes_between_reads(self) -> str | None:
         """Why workers that stay alive would read another dataset than workers that are started anew, or None."""
-        return apart.unproven(self.reading, are_sent=False)
+        return self._changed_by_loop or apart.unproven(self.reading, are_sent=False)
+
+    @property
+    def _changed_by_loop(self) -> str | None:
+        """What loops change in batches that a function of the project makes: these may hold the dataset's own objects, of which
+        workers send copies."""
+        if not self.collate and all(origin.is_in_memory or origin.definition is not None for origin in self.origins):
+            return None
+        changes = (text for start in self.starts for text in _changes_of_batch(start))
+        text = next(changes, None)
+        return f"`{text}` may change what the dataset holds" if text is not None else None
 
     @property
     def reading(self) -> apart.Reading:
@@ -308,6 +318,23 @@ def _stops_by_steps(script: Script) -> bool:
     """Whether a trainer is told the number of steps and not that of epochs, so that no second pass need begin."""
     given = {arg.keyword.value for arg in script.source.of(syntax.Arg) if arg.keyword is not None}
     return "max_steps" in given and "max_epochs" not in given
+
+
+def _changes_of_batch(start: Start) -> Iterator[str]:
+    """The code in the body of a loop that changes its batches, or what they hold, in place."""
+    script, loop = start.script, start.node
+    if not isinstance(loop, syntax.For):
+        return
+    taken = {name.value for name in script.source.inside(loop.target, syntax.Name)}
+    for inner in script.source.inside(loop.body, syntax.For):
+        if any(name.value in taken for name in script.source.inside(inner.iter, syntax.Name)):
+            taken |= {name.value for name in script.source.inside(inner.target, syntax.Name)}
+    for base, node in changing.written(script, loop.body):
+        holder: syntax.Node = base
+        while isinstance(holder, (syntax.Attribute, syntax.Subscript)):
+            holder = holder.value
+        if isinstance(holder, syntax.Name) and holder.value in taken and not isinstance(base, syntax.Name):
+            yield " ".join(script.text(node).split())
 
 
 def _keeps_batches(start: Start) -> bool:

@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
-from speedlint.semantics import leads
+from speedlint.semantics import changing, leads
 from speedlint.semantics.loops import Does
+from speedlint.semantics.names import Kind
 from speedlint.semantics.reach import parameter_of
 from speedlint.semantics.terms import Definition, Role
+from speedlint.semantics.unpacking import part
 
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
@@ -26,7 +28,12 @@ _PLAIN_ATTRIBUTES = frozenset("shape dtype device ndim data is_cuda layout items
 _GRAPH = frozenset("backward grad_fn requires_grad_ register_hook retain_grad grad requires_grad".split())
 _DIFFERENTIATE = ("torch.autograd.", "torch.func.")
 _ENDING_CALLS = frozenset("print float int len str repr bool isinstance type id hash format abs round range hasattr".split())
-_HANDS_ON = frozenset("list tuple zip enumerate sum max min sorted reversed dict map filter iter next set".split())
+_PARAMETERS = frozenset({"parameters", "named_parameters", "state_dict", "get_parameter", "buffers"})
+_SHOWS = (
+    "numpy.", "sklearn.", "scipy.", "pandas.", "matplotlib.", "json.", "logging.", "wandb.", "mlflow.", "math.", "PIL.",
+    "cv2.", "tqdm.", "time.", "os.", "csv.", "pickle.", "torchvision.utils.", "torch.save", "skimage.", "seaborn.",
+)  # fmt: skip
+"""Libraries that turn what they are given into numbers, pictures or files."""
 _FILLS = frozenset("append extend insert add appendleft".split())
 _MOST = 600
 """Expressions that are followed."""
@@ -53,18 +60,41 @@ class _Follow:
     def check(self) -> None:
         """Raises NotProven."""
         source = self.script.source
+        if self.script.program.mentions(self.script, b"is_grad_enabled"):
+            raise NotProven("the program asks whether gradients are on")
         if any(True for _ in source.inside(self.region, syntax.Await)):
             raise NotProven("other code runs while it waits")
         if any(True for _ in source.inside(self.region, syntax.Yield)):
             raise NotProven("what it yields is used out of sight")
         for call in source.inside(self.region, syntax.Call):
             self._started(call)
+        for attribute in source.inside(self.region, syntax.Attribute):
+            is_called = isinstance(up := source.parents[attribute], syntax.Call) and up.func is attribute
+            if not is_called and self.script.role(attribute.value) is Role.MODULE:
+                self._carry(self.script, attribute)
+
+    def _kept_by(self, callee: Definition) -> None:
+        """Follows what the code of a network keeps on its object."""
+        if callee.node in self._seen:
+            return
+        self._seen.add(callee.node)
+        script = callee.script
+        for base, _ in changing.written(script, callee.node):
+            if changing.is_on_self(base):
+                self._bound(script, base)
+        for call in script.source.inside(callee.node, syntax.Call):
+            inner = script.callee(call)
+            if inner is not None and isinstance(inner.node, syntax.FunctionDef):
+                self._kept_by(inner)
 
     def _started(self, call: syntax.Call) -> None:
         script = self.script
         if script.name(call.func) is not None:
             return
         callee = script.callee(call)
+        if callee is None and isinstance(call.func, syntax.Attribute) and call.func.attr.value in _PARAMETERS:
+            self._carry(script, call)
+            return
         if callee is None and script.role(call.func) is not Role.MODULE:
             self._check_unseen(script, call)
             return
@@ -75,6 +105,8 @@ class _Follow:
         )
         if runs:
             self._carry(script, call)
+        if runs and callee is not None:
+            self._kept_by(callee)
 
     def _check_unseen(self, script: Script, call: syntax.Call) -> None:
         """Raises NotProven for a call of what is not known, which may train."""
@@ -162,7 +194,8 @@ class _Follow:
         elif name is not None:
             if name.startswith(_DIFFERENTIATE):
                 raise NotProven(f"`{name}` differentiates it", is_certain=True)
-            if (name.startswith("torch.") and name.rpartition(".")[2] not in _ENDS) or name in _HANDS_ON:
+            ends = name in _ENDING_CALLS or name.startswith(_SHOWS) or name.rpartition(".")[2] in _ENDS
+            if not ends:
                 self._carry(script, call)
         elif script.role(func) is Role.MODULE:
             self._carry(script, call)
@@ -184,8 +217,8 @@ class _Follow:
         holder, method = func.value, func.attr.value
         if method in ("backward", "manual_backward", "scale"):
             raise NotProven(f"`{_short(script, func)}` differentiates it", is_certain=True)
-        if method in _FILLS:
-            self._bound(script, holder)
+        if method in _FILLS or script.role(holder) in (Role.MAPPING, Role.SEQUENCE):
+            self._bound(script, holder, fills=True)
         elif script.role(holder) in (Role.TENSOR, Role.BATCH):
             self._carry(script, call)
         elif script.role(holder) in (Role.UNKNOWN, Role.INSTANCE) and not self._is_of_library(script, holder):
@@ -199,10 +232,26 @@ class _Follow:
             for other, made in found
         )
 
-    def _bound(self, script: Script, target: syntax.Node) -> None:
+    def _check_own(self, script: Script, container: syntax.Name) -> None:
+        """Raises NotProven where a container is not made by the function that fills it: others hold it too."""
+        scope = script.names.scope(container).lookup(container.value)
+        bindings = scope.bindings.get(container.value, []) if scope is not None else []
+        is_here = scope is not None and scope is script.names.scope(container)
+        made = (syntax.List, syntax.Dict, syntax.ListComp, syntax.DictComp, syntax.Call, syntax.Integer, syntax.Float)
+        values = (
+            part(each.value, each.path)[0] for each in bindings if each.kind is not Kind.AUGMENT and each.value is not None
+        )
+        is_known = all(each.value is not None for each in bindings)
+        if not is_here or not is_known or not all(isinstance(value, made) for value in values):
+            raise NotProven(f"what others do with `{container.value}` is not followed")
+
+    def _bound(self, script: Script, target: syntax.Node, *, fills: bool = False) -> None:
         """Follows what is read from a variable, an attribute or a container that it is put into."""
+        is_entry = not isinstance(target, (syntax.Name, syntax.Tuple, syntax.List))
         while isinstance(target, syntax.Subscript):
             target = target.value
+        if isinstance(target, syntax.Name) and (is_entry or fills):
+            self._check_own(script, target)
         if isinstance(target, (syntax.Tuple, syntax.List)):
             for element in target.elements:
                 self._bound(script, element.value)
@@ -210,7 +259,9 @@ class _Follow:
             for use in script.names.uses(target):
                 if use is not target and not _is_bound(script, use):
                     self._carry(script, use)
-        elif isinstance(target, syntax.Attribute):
+        elif not isinstance(target, syntax.Attribute):
+            raise NotProven(f"where `{_short(script, target)}` goes is not followed")
+        if isinstance(target, syntax.Attribute):
             name = target.attr.value
             for other in script.everywhere(name.encode()):
                 for attribute in other.source.of(syntax.Attribute):

@@ -6,8 +6,10 @@ import re
 
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
+from speedlint.semantics import changing
 from speedlint.semantics.loops import Loop
-from speedlint.semantics.names import Binding, Kind
+from speedlint.semantics.names import Binding, Kind, last_name
+from speedlint.semantics.reach import parameter_of
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Definition, Frequency, Role
 from speedlint.semantics.unpacking import written
@@ -18,6 +20,10 @@ _SCOPES = (syntax.FunctionDef, syntax.Lambda, syntax.ClassDef)
 _VIEWS = frozenset("view reshape squeeze unsqueeze flatten detach expand contiguous to cuda float t".split())
 _GRAPHED = (b"reduce-overhead", b"max-autotune", b"cudagraph", b"CUDAGraph", b"make_graphed_callables")
 _DEEPEST = 4
+_INPLACE = re.compile(rb"inplace\s{0,3}(?::\s{0,3}bool\s{0,3})?=\s{0,3}True")
+_GIVES_STATE = frozenset(
+    "parameters named_parameters state_dict buffers named_buffers get_parameter get_buffer next".split()
+)
 _OPERATORS = (syntax.Add, syntax.Subtract, syntax.Multiply, syntax.Divide)
 
 
@@ -192,6 +198,10 @@ def _lasting(script: Script, tensor: syntax.BaseExpression, read: syntax.Node, d
             re.search(r"[a-z]_$", method) and script.name(tensor.func) is None
         ):
             return _short(script, tensor)
+        case syntax.Call(func=func) if last_name(func) in _GIVES_STATE:
+            return _short(script, tensor)
+        case syntax.Call(func=syntax.Name("next" | "iter" | "list" | "getattr"), args=[syntax.Arg(value=given), *_]):
+            return _lasting(script, given, read, depth + 1)
         case syntax.Call():
             callee = script.callee(tensor) if depth < _DEEPEST else None
             if callee is None or not isinstance(callee.node, syntax.FunctionDef) or callee.node.name.value == "__init__":
@@ -208,6 +218,8 @@ def _lasting(script: Script, tensor: syntax.BaseExpression, read: syntax.Node, d
             for binding in script.names.reaching(tensor):
                 is_loop = isinstance(loop, syntax.For | syntax.While)
                 if loop is not None and is_loop and binding.kind is Kind.ASSIGN and not source.contains(loop, binding.node):
+                    return tensor.value
+                if binding.kind is Kind.FOR and script.role(tensor) is not Role.BATCH:
                     return tensor.value
                 if binding.value is not None and binding.kind is Kind.ASSIGN and depth < _DEEPEST:
                     found = _lasting(script, binding.value, read, depth + 1)
@@ -228,10 +240,30 @@ def _is_written(script: Script, name: syntax.Name) -> bool:
             if isinstance(whole, syntax.Attribute) and re.search(r"[a-z]_$", whole.attr.value):
                 return True
         if isinstance(whole, syntax.Subscript) and isinstance(parent, syntax.AssignTarget | syntax.AugAssign):
-            return parent.target is whole
-        if isinstance(parent, syntax.Arg) and parent.keyword is not None and parent.keyword.value == "out":
+            if parent.target is whole:
+                return True
+        elif isinstance(parent, syntax.Arg) and _changes_argument(script, parent):
             return True
     return False
+
+
+def _changes_argument(script: Script, arg: syntax.Arg) -> bool:
+    """Whether a call may change a tensor that it is given in place."""
+    call = script.source.parents[arg]
+    if not isinstance(call, syntax.Call):
+        return False
+    if arg.keyword is not None and arg.keyword.value == "out":
+        return True
+    inplace = (each.keyword.value for each in call.args if each.keyword is not None)
+    name = script.name(call.func) or ""
+    if "inplace" in inplace or name.startswith("torch.distributed.") or re.search(r"[a-z]_$", name):
+        return True
+    callee = script.callee(call)
+    if callee is not None and (parameter := parameter_of(callee, call, arg)) is not None:
+        for base, _ in changing.written(callee.script, callee.node):
+            if isinstance(base, syntax.Name) and base.value == parameter.name.value:
+                return True
+    return script.role(call.func) is Role.MODULE and script.program.mentions(script, _INPLACE)
 
 
 def _short(script: Script, node: syntax.Node) -> str:

@@ -120,6 +120,26 @@ class _Deferral:
             raise CannotEdit(f"`{self.script.text(other)}` may be no number")
         if isinstance(operation.operator, syntax.Divide):
             self.integral, self.divided = False, True
+        elif self.integral and not self._is_whole(other):
+            known = self.script.constant(other)
+            if known is None or not isinstance(known.value, float):
+                raise CannotEdit(f"whether `{self.script.text(other)}` is a whole number is not known")
+            self.integral, self.divided = False, True
+
+    def _is_whole(self, node: syntax.BaseExpression) -> bool:
+        """Whether an operand is certainly a whole number: written so, a length, a size."""
+        known = self.script.constant(node)
+        if known is not None:
+            return isinstance(known.value, int)
+        match node:
+            case (
+                syntax.Call(func=syntax.Name("len" | "int"))
+                | syntax.Call(func=syntax.Attribute(attr=syntax.Name("size" | "numel")))
+            ):
+                return True
+            case syntax.Subscript(value=syntax.Attribute(attr=syntax.Name("shape"))):
+                return True
+        return is_integral(self.script, node)
 
     def _passed(self, arg: syntax.Arg, *, fresh: bool) -> None:
         call = self.source.parents[arg]
