@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
-from speedlint.semantics.names import last_name
+from speedlint.semantics import library
+from speedlint.semantics.names import Binding, Kind, last_name
 from speedlint.semantics.terms import Frequency, Role
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ _IN_PLACE = (
 """Functions of libraries that change their first argument."""
 _PARTS = frozenset({"loc", "iloc", "at", "iat", "values", "flat", "T", "__dict__"})
 """Attributes that stand for what they are an attribute of."""
+_OF_TENSORS = library.NUMBER_ATTRIBUTES | {"shape", "dtype", "device", "ndim", "size"}
 _HANDS_OUT = frozenset(
     "enumerate zip items values keys reversed sorted list tuple iter next get getattr chain islice cycle asarray from_numpy "
     "as_tensor view reshape numpy detach squeeze unsqueeze flatten transpose permute to copy dict".split()
@@ -120,8 +122,8 @@ def is_on_self(node: syntax.Node) -> bool:
 def held(script: Script, node: syntax.Node) -> Held | None:
     """What a name or attribute is; None for anything else."""
     if isinstance(node, syntax.Attribute):
-        return "", -1, node.attr.value
-    if not isinstance(node, syntax.Name):
+        return None if node.attr.value in _OF_TENSORS else ("", -1, node.attr.value)
+    if not isinstance(node, syntax.Name) or node.value == "_":
         return None
     scope = script.names.scope(node).lookup(node.value)
     if scope is None:
@@ -130,12 +132,20 @@ def held(script: Script, node: syntax.Node) -> Held | None:
 
 
 def changed(
-    script: Script, read: set[Held], classes: set[syntax.Node], own: set[syntax.Node], made: syntax.Node, *, is_anew: bool
+    script: Script,
+    read: set[Held],
+    plain: set[Held],
+    classes: set[syntax.Node],
+    own: set[syntax.Node],
+    made: syntax.Node,
+    *,
+    is_anew: bool,
 ) -> str | None:
     """The code that may change, while training runs, what is ``read``, or an attribute of an object of some classes;
-    ``made`` is where it is complete, ``own`` are functions that are looked at for themselves. ``is_anew`` where modules may
-    be imported anew, as spawned workers do: they see nothing that functions have changed in them before."""
-    same, ways = _same(script, read), list(_ways_to(script, made))
+    ``made`` is where it is complete. ``plain`` is what holds numbers, ``own`` are functions that are looked at for
+    themselves. ``is_anew`` where modules may be imported anew, as spawned workers do: they see nothing that functions have
+    changed in them before."""
+    same, ways = _same(script, read) | plain, list(_ways_to(script, made))
     for other in script.everywhere():
         for base, node in written(other, other.source.module):
             found = _changed_by(other, base, node, classes)
@@ -254,14 +264,20 @@ def _same(script: Script, names: set[Held]) -> set[Held]:
 
 def _given(script: Script, results: dict[str, list[Held]]) -> Iterator[tuple[Held, Held]]:
     """The variables and attributes of a file that are given what others hold."""
-    for bindings in script.names.all_bindings():
+    for bindings in list(script.names.all_bindings()):
         for binding in bindings:
-            if binding.value is not None and isinstance(binding.node, syntax.Name):
+            if binding.value is not None and isinstance(binding.node, syntax.Name) and not _is_of_batch(script, binding):
                 yield from _pairs(script, binding.node, binding.value, results)
     for assign in script.source.of(syntax.Assign):
         for target in assign.targets:
             if isinstance(target.target, syntax.Attribute):
                 yield from _pairs(script, target.target, assign.value, results)
+
+
+def _is_of_batch(script: Script, binding: Binding) -> bool:
+    """Whether a loop takes a variable out of a loader, whose batches are copies."""
+    loop = script.source.enclosing(binding.node, syntax.For) if binding.kind is Kind.FOR else None
+    return isinstance(loop, syntax.For) and loop.iter is binding.value and script.loops.iterates_loader(loop)
 
 
 def _pairs(

@@ -121,6 +121,7 @@ _VIEWS = frozenset({"keys", "values", "items", "iterrows", "itertuples", "iterdi
 """Methods that return what can be read once, or cannot be sent."""
 _HELD = (Role.NUMBER, Role.STRING, Role.NONE, Role.DTYPE, Role.TENSOR, Role.ARRAY)
 _OUT_OF_SIGHT = frozenset("getattr eval exec globals locals vars __import__ requires_grad requires_grad_ Parameter".split())
+_PLAIN = (Role.NUMBER, Role.STRING, Role.NONE, Role.DTYPE)
 _ITEM_METHODS = ("__getitem__", "__getitems__", "__len__")
 _CALLED = ("__call__", "forward")
 _SAMPLED = ("__iter__", "__len__")
@@ -172,6 +173,8 @@ class _Proof:
         self.reading, self.are_sent = reading, are_sent
         self.read: set[changing.Held] = set()
         """What the code of the items reads, and what that is given."""
+        self.plain: set[changing.Held] = set()
+        """What of that is a number or a string: it only changes where its name is bound anew."""
         self.classes: set[syntax.Node] = set()
         """The classes of the objects that workers hold."""
         self._made_here: set[syntax.Node] = set()
@@ -195,7 +198,9 @@ class _Proof:
         if not self.are_sent and _is_one_of_many(script, reading.made, 0):
             raise Unproven("each of many loaders would keep its workers")
         self._set_from_outside(script)
-        changed = changing.changed(script, self.read, self.classes, self.own, reading.made, is_anew=self.are_sent)
+        changed = changing.changed(
+            script, self.read, self.plain, self.classes, self.own, reading.made, is_anew=self.are_sent
+        )
         if changed is not None:
             raise Unproven(f"`{changed}` may change while workers hold a copy of it")
 
@@ -293,9 +298,12 @@ class _Proof:
 
     def _reads(self, script: Script, node: syntax.Node) -> None:
         read = changing.held(script, node)
-        is_variable = read is not None and isinstance(node, syntax.Name) and bool(read[0])
-        if read is not None and not (is_variable and script.role(node) in (Role.NUMBER, Role.STRING)):
+        if read is None:
+            return
+        if script.role(node) not in _PLAIN:
             self.read.add(read)
+        elif not (isinstance(node, syntax.Name) and read[0]):
+            self.plain.add(read)
 
     def _set_to(
         self, script: Script, node: syntax.Name | syntax.Attribute
@@ -648,7 +656,7 @@ class _Sampled(_Proof):
 
     def __init__(self, proof: _Proof) -> None:
         super().__init__(proof.reading, are_sent=False)
-        self.read, self.classes, self.own = proof.read, proof.classes, proof.own
+        self.read, self.plain, self.classes, self.own = proof.read, proof.plain, proof.classes, proof.own
 
     def look_at(self, script: Script, sampler: syntax.BaseExpression) -> None:
         """Raises Unproven."""

@@ -151,8 +151,8 @@ class Loader:
 
     @property
     def _changed_by_loop(self) -> str | None:
-        """What loops change in batches that a function of the project makes: these may hold the dataset's own objects, of which
-        workers send copies."""
+        """What loops change in batches that a function of the project makes: they may hold the dataset's own objects, of
+        which workers send copies."""
         if not self.collate and all(origin.is_in_memory or origin.definition is not None for origin in self.origins):
             return None
         changes = (text for start in self.starts for text in _changes_of_batch(start))
