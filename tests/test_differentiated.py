@@ -13,6 +13,8 @@ from speedlint.semantics.program import Program
 from speedlint.semantics.script import Options, Script
 
 TEXT = """
+import types
+
 import torch
 from torch import nn
 
@@ -70,6 +72,15 @@ PERHAPS = {
         True,
     ),
     "an attribute": ("model.last = out", "0", "model.last.sum().backward()", True),
+    "an entry of what is handed in": ("hook['loss'] = criterion(out, y)", "0", "print(result)", False),
+    "a weight": ("total = total + (model.weight ** 2).sum()", "total", "result.backward()", True),
+    "an object of a library": (
+        "total = total + criterion(out, y)",
+        "types.SimpleNamespace(loss=total)",
+        "result.loss.backward()",
+        True,
+    ),
+    "a method of a dict": ("kept = {}; kept.setdefault('a', []).append(out)", "kept", "print(result)", False),
     "gradients of inputs": (
         "kept.append(out)",
         "torch.stack(kept)",

@@ -76,6 +76,24 @@ CASES = {
         ("torch.rand(4096, 512)),", "torch.rand(4096, 512, dtype=torch.complex64)),"),
         "complex",
     ),
+    "a sum of counts": (
+        "SPD301",
+        ("total += loss.item()", "total += (y > 0).sum().item() * 2"),
+        ("* 2", "* device.index"),
+        "`device.index` may be no number",
+    ),
+    "a list of a tensor that is changed": (
+        "SPD301",
+        ("total += loss.item()", "shown = loss.detach() * 2\n        kept.append(shown.item())"),
+        ("kept.append(shown.item())", "kept.append(shown.item())\n        torch.distributed.all_reduce(shown)"),
+        "may be one tensor",
+    ),
+    "a list of weights": (
+        "SPD301",
+        ("total += loss.item()", "kept.append(loss.item())"),
+        ("loss.item()", "next(model.parameters())[0, 0].item()"),
+        "may be one tensor",
+    ),
     "a list": ("SPD301", LIST, ("total, kept = 0.0, []", "total = 0.0\n    main.kept = kept = []"), "second name"),
     "copies of a module's state": (
         "SPD302",
