@@ -206,3 +206,46 @@ def test_a_scaler_is_called_what_nothing_else_is(tmp_path: Path) -> None:
         (found,) = Engine(settings, REGISTRY).check(folder / "train.py").diagnostics
         assert found.fix is not None
         assert any(f"\n    {name} = torch.amp.GradScaler" in f"\n{edit.text}" for edit in found.fix.edits)
+
+
+SHARED = """
+import argparse
+
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+
+class Rows(Dataset):
+    def __len__(self):
+        return 64
+
+    def __getitem__(self, index):
+        return torch.stack([torch.rand(4).cumsum(0) for _ in range(9)])
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--workers", type=int, default=0)
+    args = parser.parse_args()
+    model = torch.nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(Rows(), batch_size=8, num_workers=args.workers)
+    for epoch in range(3):
+        for x in loader:
+            loss = model(x).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    print(args.workers > 0)
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_an_option_that_says_more_than_workers_keeps_its_default(tmp_path: Path) -> None:
+    assert _found(tmp_path / "alone", SHARED, "SPD201")[0]
+    written, advice = _found(tmp_path / "shared", SHARED.replace("range(3)", "range(args.workers + 1)"), "SPD201")
+    assert not written
+    assert "`workers` is also read on line 24" in advice

@@ -48,6 +48,7 @@ from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Related, Risk, Rule
 from speedlint.semantics.data.loader_settings import Setting, places, set_where_set
 from speedlint.semantics.data.loaders import Loader, loader
+from speedlint.semantics.names import last_name
 from speedlint.semantics.script import Script
 
 _WRITE = "pass `num_workers=min(8, os.cpu_count() or 1)`"
@@ -85,9 +86,52 @@ def _finding(found: Loader, workers: Setting, matters: bool) -> Finding:
 
 def _edits(found: Loader, workers: Setting) -> tuple[Edit, ...]:
     if workers.expression is not None:
+        _check_readers(found.script, workers.expression)
         return set_where_set(found.script, workers, _number)
     text, imports = _number(found.script, found.call)
     return (*imports, edits.set_argument(found.script.source, found.call, "num_workers", text))
+
+
+def _check_readers(script: Script, expression: syntax.BaseExpression) -> None:
+    """Raises CannotEdit where a setting that is changed where it is set is more than a number of workers."""
+    name, known = last_name(expression), script.constant(expression)
+    if name is None or known is None:
+        return
+    for other in script.everywhere(name.encode()):
+        for reader in other.source.of(type(expression)):
+            if not isinstance(reader, (syntax.Name, syntax.Attribute)):
+                continue
+            if last_name(reader) != name or _is_of_workers(other, reader):
+                continue
+            same = other.constant(reader)
+            if same is not None and same.node is known.node:
+                raise edits.CannotEdit(f"`{name}` is also read on line {other.source.line(reader)} of {other.path.name}")
+
+
+def _is_of_workers(script: Script, reader: syntax.Name | syntax.Attribute) -> bool:
+    """Whether a setting is read to make a loader, is handed on under the same name, compared or shown; or is not read."""
+    node: syntax.Node = reader
+    for up in script.source.ancestors(reader):
+        match up:
+            case syntax.Arg():
+                if up.keyword is node or (up.keyword is not None and "workers" in up.keyword.value):
+                    return True
+                call = script.source.parents[up]
+                is_handed_on = isinstance(call, syntax.Call) and script.callee(call) is not None
+                return is_handed_on or (isinstance(call, syntax.Call) and loader(script, call) is not None)
+            case syntax.Comparison() | syntax.FormattedString() | syntax.Param() | syntax.Parameters():
+                return True
+            case syntax.AssignTarget() | syntax.AnnAssign() | syntax.ImportAlias() | syntax.FunctionDef() | syntax.Expr():
+                return True
+            case syntax.Attribute() if up.attr is node:
+                return True
+            case syntax.Attribute() | syntax.BooleanOperation() | syntax.IfExp() | syntax.DictElement():
+                node = up
+            case syntax.Assign():
+                return any("workers" in (last_name(target.target) or "") for target in up.targets)
+            case _:
+                return False
+    return True
 
 
 def _number(script: Script, at: syntax.Node) -> tuple[str, tuple[Edit, ...]]:
