@@ -248,4 +248,4 @@ def test_an_option_that_says_more_than_workers_keeps_its_default(tmp_path: Path)
     assert _found(tmp_path / "alone", SHARED, "SPD201")[0]
     written, advice = _found(tmp_path / "shared", SHARED.replace("range(3)", "range(args.workers + 1)"), "SPD201")
     assert not written
-    assert "`workers` is also read on line 24" in advice
+    assert "`workers` is also read on line 23" in advice
