@@ -72,7 +72,7 @@ CASES = {
     ),
     "a complex sum": (
         "SPD301",
-        (),
+        ("total += loss.item()", "total += (model(x) - y).mean().item()"),
         ("torch.rand(4096, 512)),", "torch.rand(4096, 512, dtype=torch.complex64)),"),
         "complex",
     ),

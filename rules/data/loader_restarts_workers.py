@@ -48,6 +48,7 @@ from collections.abc import Iterator
 from speedlint import edits
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
+from speedlint.semantics import eras
 from speedlint.semantics.data.loader_settings import Setting, is_surely_positive
 from speedlint.semantics.data.loaders import Loader, loader
 from speedlint.semantics.script import Script
@@ -67,6 +68,8 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if found is None or found.hides_arguments:
         return
     workers = found.setting("num_workers")
+    if not eras.can_run_on(script, _SINCE):
+        return
     if not workers.is_off and found.setting("persistent_workers").is_off and found.is_read_again and found.matters:
         yield _finding(found, workers)
 

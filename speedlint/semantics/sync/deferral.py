@@ -14,6 +14,7 @@ from speedlint.facts import syntax
 from speedlint.rule import Edit
 from speedlint.semantics.dtypes import is_floating, is_integral, is_scalar, may_be_complex, may_be_half
 from speedlint.semantics.names import Binding, Kind
+from speedlint.semantics.optimizer.retention import is_differentiated
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import reads
 from speedlint.semantics.sync.accumulators import (
@@ -51,10 +52,14 @@ class _Deferral:
 
     def edits(self) -> tuple[Edit, ...]:
         """All edits of the change."""
-        if may_be_complex(self.script):
-            raise CannotEdit("a sum may be complex, which is no float")
         self._flow(self.read)
+        if may_be_complex(self.script) and not self._is_differentiated():
+            raise CannotEdit("it may be complex, which is no float")
         return tuple(dict.fromkeys([self._detached(), *self._edits]))
+
+    def _is_differentiated(self) -> bool:
+        """Whether a backward pass starts at the tensor, which only real numbers allow."""
+        return isinstance(self.tensor, syntax.Name) and is_differentiated(self.script, self.tensor)
 
     # The read itself
 
