@@ -42,6 +42,8 @@ SCRIPT = """
                 times.flush()
 """
 LIMITS = Limits(steps=20, seconds=0.4, warmup=5, timeout=60.0)
+MOST_TIMES = 100
+"""How many times ``steps`` a window takes at most, where a machine is so quick that these do not fill ``seconds``."""
 
 
 def plan_of(root: Path, before: str = "", workers: int = 0) -> Plan:
@@ -65,7 +67,8 @@ def test_only_one_runs_at_a_time_and_the_others_turns_are_not_measured(tmp_path:
     for sample in samples:
         assert sample.ended == "steps", sample.note
         assert sample.window is not None
-        assert LIMITS.seconds <= sample.window < took
+        is_long = LIMITS.seconds <= sample.window or len(sample.steps) >= MOST_TIMES * LIMITS.steps
+        assert is_long and sample.window < took
         assert sum(sample.steps) <= sample.window
         times = [float(line) for line in (tmp_path / "kept" / sample.version / "times.txt").read_text().split()]
         events += [(at, sample.version) for at in times[-len(sample.steps) :]]
