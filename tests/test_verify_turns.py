@@ -74,7 +74,8 @@ def test_only_one_runs_at_a_time_and_the_others_turns_are_not_measured(tmp_path:
         events += [(at, sample.version) for at in times[-len(sample.steps) :]]
     longest = max(samples, key=lambda sample: len(sample.steps))
     assert longest.window is not None
-    assert LIMITS.seconds <= longest.window or len(longest.steps) >= MOST_TIMES * LIMITS.steps
+    # A few steps at the borders of turns are taken and not measured.
+    assert LIMITS.seconds <= longest.window or len(longest.steps) >= 0.95 * MOST_TIMES * LIMITS.steps
     events.sort()
     switches = sum(one[1] != other[1] for one, other in itertools.pairwise(events))
     assert 2 <= switches < len(events) / 4
