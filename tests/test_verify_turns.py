@@ -38,12 +38,11 @@ SCRIPT = """
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
+                time.sleep(0.0005)  # a window ends after 2,000 steps, which must take longer than it asks for
                 times.write(f"{time.monotonic()}\\n")
                 times.flush()
 """
 LIMITS = Limits(steps=20, seconds=0.4, warmup=5, timeout=60.0)
-MOST_TIMES = 100
-"""How many times ``steps`` a window takes at most, where a machine is so quick that these do not fill ``seconds``."""
 
 
 def plan_of(root: Path, before: str = "", workers: int = 0) -> Plan:
@@ -67,15 +66,10 @@ def test_only_one_runs_at_a_time_and_the_others_turns_are_not_measured(tmp_path:
     for sample in samples:
         assert sample.ended == "steps", sample.note
         assert sample.window is not None
-        assert len(sample.steps) >= LIMITS.steps
-        assert sample.window < took
+        assert LIMITS.seconds <= sample.window < took
         assert sum(sample.steps) <= sample.window
         times = [float(line) for line in (tmp_path / "kept" / sample.version / "times.txt").read_text().split()]
         events += [(at, sample.version) for at in times[-len(sample.steps) :]]
-    longest = max(samples, key=lambda sample: len(sample.steps))
-    assert longest.window is not None
-    # A few steps at the borders of turns are taken and not measured.
-    assert LIMITS.seconds <= longest.window or len(longest.steps) >= 0.95 * MOST_TIMES * LIMITS.steps
     events.sort()
     switches = sum(one[1] != other[1] for one, other in itertools.pairwise(events))
     assert 2 <= switches < len(events) / 4

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from speedlint.facts import syntax
 from speedlint.semantics import changing, reach
 from speedlint.semantics.names import Binding, Kind, Scope, last_name
+from speedlint.semantics.sync.reads import shown
 from speedlint.semantics.terms import Definition, Role
 from speedlint.semantics.values import returned
 
@@ -115,7 +116,7 @@ _NEW = (
     syntax.GeneratorExp,
 )
 _PLAIN_RESULTS = frozenset("int float str len abs round bool range bytes repr format hash ord chr open".split())
-_COPIES = frozenset("copy clone astype convert resize crop rotate filter transpose_ split tolist format strip".split())
+_COPIES = frozenset("copy clone astype convert resize crop rotate filter split tolist format strip".split())
 """Methods that return a new object, whatever their own is."""
 _VIEWS = frozenset({"keys", "values", "items", "iterrows", "itertuples", "iterdir", "glob", "rglob", "open", "parameters"})
 """Methods that return what can be read once, or cannot be sent."""
@@ -127,7 +128,9 @@ _CALLED = ("__call__", "forward")
 _SAMPLED = ("__iter__", "__len__")
 _PICKLES = frozenset({"__getstate__", "__reduce__", "__reduce_ex__", "__setstate__", "__getattr__", "__getattribute__"})
 _PLAIN_DECORATORS = frozenset({"staticmethod", "classmethod", "property", "abstractmethod", "overload", "override"})
-_OTHER_PROCESSES = re.compile(rb"\bPool\(|PoolExecutor|daemon\s{0,9}=\s{0,9}True|\bjoblib\b|^\s*(?:import|from) ray\b", re.M)
+_OTHER_PROCESSES = re.compile(
+    rb"\bPool\(|ProcessPoolExecutor|daemon\s{0,9}=\s{0,9}True|\bjoblib\b|^\s*(?:import|from) ray\b", re.M
+)
 _DEFAULTS = re.compile(rb"set_default_device|set_default_tensor_type|set_default_dtype|with torch\.device")
 _DEEPEST = 24
 _FEW = 4
@@ -217,7 +220,7 @@ class _Proof:
                     self._value(other, assign.value, 1, runs=True)
 
     def _processes(self, script: Script) -> None:
-        if self.are_sent and any(script.program.mentions(script, mark) for mark in (_OTHER_PROCESSES,)):
+        if self.are_sent and script.program.mentions(script, _OTHER_PROCESSES):
             raise Unproven("it may run in a process that must not start others")
         if self.are_sent and script.program.mentions(script, _DEFAULTS):
             raise Unproven("workers do not share torch's default device or dtype")
@@ -246,7 +249,7 @@ class _Proof:
             case syntax.Lambda():
                 self._lambda(script, node)
             case syntax.GeneratorExp() if self.are_sent:
-                raise Unproven(f"`{_short(script, node)}` cannot be sent to workers")
+                raise Unproven(f"`{shown(script, node)}` cannot be sent to workers")
             case syntax.FormattedString() | syntax.Comparison():
                 pass
             case syntax.Subscript(value=value):
@@ -279,7 +282,7 @@ class _Proof:
         if isinstance(node, syntax.Name) and name in _BUILTINS:
             return
         if isinstance(node, syntax.Attribute) and script.role(node.value) is Role.MODULE:
-            raise Unproven(f"`{_short(script, node)}` is part of a network")
+            raise Unproven(f"`{shown(script, node)}` is part of a network")
         dotted = script.name(node)
         definition = script.definition(node)
         if definition is not None:
@@ -294,7 +297,7 @@ class _Proof:
             for other, value in found:
                 self._value(other, value, depth + 1, runs=runs)
         elif not self._is_plain(script, node):
-            self._unknown(f"what `{_short(script, node)}` is, is not known", runs=runs)
+            self._unknown(f"what `{shown(script, node)}` is, is not known", runs=runs)
 
     def _reads(self, script: Script, node: syntax.Node) -> None:
         read = changing.held(script, node)
@@ -359,7 +362,7 @@ class _Proof:
 
     def _library(self, script: Script, node: syntax.Node, dotted: str) -> None:
         if dotted.partition(".")[0] not in _PACKAGES and dotted not in _BUILTINS:
-            raise Unproven(f"what `{_short(script, node)}` keeps is not known")
+            raise Unproven(f"what `{shown(script, node)}` keeps is not known")
 
     def _made(self, script: Script, call: syntax.Call, depth: int, *, runs: bool) -> None:
         name = script.name(call.func)
@@ -373,15 +376,15 @@ class _Proof:
         elif callee is not None and isinstance(callee.node, syntax.FunctionDef):
             results = list(returned(callee))
             if not results:
-                self._unknown(f"what `{_short(script, call)}` gives is not known", runs=runs)
+                self._unknown(f"what `{shown(script, call)}` gives is not known", runs=runs)
             for result in results:
                 self._value(callee.script, result, depth + 1, runs=runs)
         elif not isinstance(call.func, syntax.Attribute):
-            self._unknown(f"what `{_short(script, call)}` gives is not known", runs=runs)
+            self._unknown(f"what `{shown(script, call)}` gives is not known", runs=runs)
         elif script.role(call.func.value) is Role.MODULE:
-            raise Unproven(f"`{_short(script, call)}` is part of a network")
+            raise Unproven(f"`{shown(script, call)}` is part of a network")
         elif self.are_sent and call.func.attr.value in _VIEWS:
-            raise Unproven(f"`{_short(script, call)}` cannot be sent to workers")
+            raise Unproven(f"`{shown(script, call)}` cannot be sent to workers")
         elif script.role(call) not in _HELD and call.func.attr.value not in _READS:
             self._value(script, call.func.value, depth + 1, runs=runs)
             for arg in call.args:
@@ -389,9 +392,9 @@ class _Proof:
 
     def _made_by_library(self, script: Script, call: syntax.Call, name: str, depth: int) -> None:
         if self.are_sent and (name in _NOT_SENT or name.startswith(_NOT_SENT_PACKAGES)):
-            raise Unproven(f"`{_short(script, call)}` cannot be sent to workers, or belongs to one process")
+            raise Unproven(f"`{shown(script, call)}` cannot be sent to workers, or belongs to one process")
         if name in _GENERATORS:
-            raise Unproven(f"each worker would draw from a copy of `{_short(script, call)}`")
+            raise Unproven(f"each worker would draw from a copy of `{shown(script, call)}`")
         self._library(script, call.func, name)
         last = name.rpartition(".")[2]
         if last in _READS:
@@ -451,7 +454,7 @@ class _Proof:
             assert isinstance(owner.node, syntax.ClassDef)
             for given in owner.node.bases:
                 if owner.script.name(given.value) is None and owner.script.definition(given.value) is None:
-                    raise Unproven(f"the base `{_short(owner.script, given.value)}` of `{definition.name}` is out of sight")
+                    raise Unproven(f"the base `{shown(owner.script, given.value)}` of `{definition.name}` is out of sight")
             self._attributes(owner, depth)
             for function in owner.node.body.body:
                 if isinstance(function, syntax.FunctionDef) and function.name.value in _PICKLES:
@@ -490,7 +493,7 @@ class _Proof:
             func = expression.func if isinstance(expression, syntax.Call) else expression
             name = definition.script.name(func)
             if last_name(func) not in _PLAIN_DECORATORS and (name is None or name.partition(".")[0] not in _PACKAGES):
-                raise Unproven(f"what `{_short(definition.script, func)}` does with `{definition.name}` is not known")
+                raise Unproven(f"what `{shown(definition.script, func)}` does with `{definition.name}` is not known")
         self._code(definition.script, definition.node)
 
     def _code(self, script: Script, function: syntax.FunctionDef | syntax.Lambda) -> None:
@@ -498,18 +501,18 @@ class _Proof:
         source, body = script.source, function.body
         declared: list[syntax.Node] = [*source.inside(body, syntax.Global), *source.inside(body, syntax.Nonlocal)]
         if declared:
-            raise Unproven(f"`{_short(script, declared[0])}` in what reads the items changes a copy in each worker")
+            raise Unproven(f"`{shown(script, declared[0])}` in what reads the items changes a copy in each worker")
         self.own.add(function)
         for base, node in changing.written(script, body):
             is_index = isinstance(node, syntax.AugAssign) and _is_number(script, base)
             if self.is_in_training:
                 self._check_unread(script, base, function)
             elif not is_index and not self._is_fresh(script, _holder(base)):
-                raise Unproven(f"`{_short(script, node)}` in what reads the items changes a copy in each worker")
+                raise Unproven(f"`{shown(script, node)}` in what reads the items changes a copy in each worker")
         for node in source.inside(body, syntax.Raise):
             raised = node.exc.func if isinstance(node.exc, syntax.Call) else node.exc
             if raised is not None and script.definition(raised) is not None:
-                raise Unproven(f"`{_short(script, raised)}` reaches the training from a worker in another form")
+                raise Unproven(f"`{shown(script, raised)}` reaches the training from a worker in another form")
         for name in source.inside(body, syntax.Name):
             if name.value in _OUT_OF_SIGHT:
                 raise Unproven(f"`{name.value}` in what reads the items is not followed")
@@ -531,7 +534,7 @@ class _Proof:
             for each in other.source.of(syntax.Attribute):
                 is_own = owner is not None and other is script and script.source.contains(owner, each)
                 if each.attr.value == holder.attr.value and not is_own:
-                    raise Unproven(f"a sampler sets `{_short(script, holder)}`, which other code reads: it would run ahead")
+                    raise Unproven(f"a sampler sets `{shown(script, holder)}`, which other code reads: it would run ahead")
 
     def _name_in_code(self, script: Script, name: syntax.Name, function: syntax.Node) -> None:
         parent = script.source.parents[name]
@@ -571,11 +574,11 @@ class _Proof:
         name = script.name(call.func)
         if name is not None and script.definition(call.func) is None:
             if name.startswith(("torch.cuda.", "multiprocessing.", "threading.")):
-                raise Unproven(f"`{_short(script, call.func)}` in what reads the items belongs to one process")
+                raise Unproven(f"`{shown(script, call.func)}` in what reads the items belongs to one process")
             self._library(script, call.func, name)
             return
         if script.role(call.func) is Role.MODULE:
-            raise Unproven(f"`{_short(script, call.func)}`, a network, runs in what reads the items")
+            raise Unproven(f"`{shown(script, call.func)}`, a network, runs in what reads the items")
         callee = script.callee(call)
         if callee is not None and isinstance(callee.node, syntax.FunctionDef):
             self._function(callee)
@@ -586,7 +589,7 @@ class _Proof:
         elif isinstance(call.func, syntax.Name) and script.names.reaching(call.func):
             self._value(script, call.func, 1, runs=True)
         elif not isinstance(call.func, (syntax.Name, syntax.Attribute)):
-            raise Unproven(f"what `{_short(script, call.func)}` does is not known")
+            raise Unproven(f"what `{shown(script, call.func)}` does is not known")
 
     def _is_fresh(self, script: Script, node: syntax.Node, depth: int = 0) -> bool:
         """Whether an object was certainly made for the item that is read, and is no part of what the dataset holds."""
@@ -740,8 +743,3 @@ def _holder(node: syntax.BaseExpression) -> syntax.BaseExpression:
     while isinstance(node, (syntax.Attribute, syntax.Subscript)) and not _is_name(node.value, "self"):
         node = node.value
     return node
-
-
-def _short(script: Script, node: syntax.Node) -> str:
-    text = " ".join(script.text(node).split())
-    return text if len(text) <= 40 else f"{text[:37]}..."

@@ -13,6 +13,7 @@ from speedlint.semantics import changing, leads
 from speedlint.semantics.loops import Does
 from speedlint.semantics.names import Kind
 from speedlint.semantics.reach import parameter_of
+from speedlint.semantics.sync.reads import shown
 from speedlint.semantics.terms import Definition, Role
 from speedlint.semantics.unpacking import part
 
@@ -116,11 +117,11 @@ class _Follow:
             if not is_builtin and script.role(func) in (Role.UNKNOWN, Role.FUNCTION) and script.definition(func) is None:
                 raise NotProven(f"what `{func.value}` does is not known")
         elif not isinstance(func, syntax.Attribute):
-            raise NotProven(f"what `{_short(script, func)}` does is not known")
+            raise NotProven(f"what `{shown(script, func)}` does is not known")
         else:
             may = leads.around(script)
             if not may.is_open and may.may(call) and script.role(func.value) not in (Role.TENSOR, Role.BATCH):
-                raise NotProven(f"`{_short(script, func)}` may train")
+                raise NotProven(f"`{shown(script, func)}` may train")
 
     # Following
 
@@ -169,12 +170,12 @@ class _Follow:
                 if not isinstance(operator, syntax.Not):
                     self._carry(script, parent)
             case syntax.Yield() | syntax.Lambda() | syntax.Await() | syntax.WithItem() | syntax.From():
-                raise NotProven(f"where `{_short(script, node)}` goes is not followed")
+                raise NotProven(f"where `{shown(script, node)}` goes is not followed")
 
     def _attribute(self, script: Script, attribute: syntax.Attribute) -> None:
         name = attribute.attr.value
         if name in _GRAPH:
-            raise NotProven(f"`{_short(script, attribute)}` differentiates it", is_certain=name == "backward")
+            raise NotProven(f"`{shown(script, attribute)}` differentiates it", is_certain=name == "backward")
         call = script.source.parents[attribute]
         is_called = isinstance(call, syntax.Call) and call.func is attribute
         if name not in (_ENDS if is_called else _PLAIN_ATTRIBUTES):
@@ -183,13 +184,13 @@ class _Follow:
     def _argument(self, script: Script, arg: syntax.Arg) -> None:
         call = script.source.parents[arg]
         if not isinstance(call, syntax.Call):
-            raise NotProven(f"where `{_short(script, arg.value)}` goes is not followed")
+            raise NotProven(f"where `{shown(script, arg.value)}` goes is not followed")
         name, func = script.name(call.func), call.func
         if name is None and isinstance(func, syntax.Name) and script.names.scope(func).lookup(func.value) is None:
             name = func.value
         callee = script.callee(call)
         if callee is not None and isinstance(callee.node, syntax.FunctionDef):
-            self._given(callee, call, arg)
+            self._given(script, callee, call, arg)
             self._carry(script, call)
         elif name is not None:
             if name.startswith(_DIFFERENTIATE):
@@ -202,12 +203,12 @@ class _Follow:
         elif isinstance(func, syntax.Attribute):
             self._method(script, func, call)
         else:
-            raise NotProven(f"`{_short(script, func)}` may differentiate what it is given")
+            raise NotProven(f"`{shown(script, func)}` may differentiate what it is given")
 
-    def _given(self, callee: Definition, call: syntax.Call, arg: syntax.Arg) -> None:
+    def _given(self, script: Script, callee: Definition, call: syntax.Call, arg: syntax.Arg) -> None:
         parameter = parameter_of(callee, call, arg)
         if parameter is None:
-            raise NotProven(f"what `{callee.name}` does with `{_short(callee.script, callee.node.name)}` is not followed")
+            raise NotProven(f"what `{callee.name}` does with `{shown(script, arg.value)}` is not followed")
         for use in callee.script.names.uses(parameter):
             if any(each.node is parameter for each in callee.script.names.reaching(use)):
                 self._carry(callee.script, use)
@@ -216,13 +217,13 @@ class _Follow:
         """A method that no code is seen of takes it."""
         holder, method = func.value, func.attr.value
         if method in ("backward", "manual_backward", "scale"):
-            raise NotProven(f"`{_short(script, func)}` differentiates it", is_certain=True)
+            raise NotProven(f"`{shown(script, func)}` differentiates it", is_certain=True)
         if method in _FILLS or script.role(holder) in (Role.MAPPING, Role.SEQUENCE):
             self._bound(script, holder, fills=True)
         elif script.role(holder) in (Role.TENSOR, Role.BATCH):
             self._carry(script, call)
         elif script.role(holder) in (Role.UNKNOWN, Role.INSTANCE) and not self._is_of_library(script, holder):
-            raise NotProven(f"what `{_short(script, func)}` does with it is not known")
+            raise NotProven(f"what `{shown(script, func)}` does with it is not known")
 
     def _is_of_library(self, script: Script, holder: syntax.BaseExpression) -> bool:
         """Whether an object is one of a library's, which trains nothing of the project's."""
@@ -252,21 +253,21 @@ class _Follow:
             target = target.value
         if isinstance(target, syntax.Name) and (is_entry or fills):
             self._check_own(script, target)
-        if isinstance(target, (syntax.Tuple, syntax.List)):
-            for element in target.elements:
-                self._bound(script, element.value)
-        elif isinstance(target, syntax.Name):
-            for use in script.names.uses(target):
-                if use is not target and not _is_bound(script, use):
-                    self._carry(script, use)
-        elif not isinstance(target, syntax.Attribute):
-            raise NotProven(f"where `{_short(script, target)}` goes is not followed")
-        if isinstance(target, syntax.Attribute):
-            name = target.attr.value
-            for other in script.everywhere(name.encode()):
-                for attribute in other.source.of(syntax.Attribute):
-                    if attribute.attr.value == name and not _is_bound(other, attribute):
-                        self._carry(other, attribute)
+        match target:
+            case syntax.Tuple(elements=elements) | syntax.List(elements=elements):
+                for element in elements:
+                    self._bound(script, element.value)
+            case syntax.Name():
+                for use in script.names.uses(target):
+                    if use is not target and not _is_bound(script, use):
+                        self._carry(script, use)
+            case syntax.Attribute(attr=syntax.Name(name)):
+                for other in script.everywhere(name.encode()):
+                    for attribute in other.source.of(syntax.Attribute):
+                        if attribute.attr.value == name and not _is_bound(other, attribute):
+                            self._carry(other, attribute)
+            case _:
+                raise NotProven(f"where `{shown(script, target)}` goes is not followed")
 
     def _returned(self, script: Script, statement: syntax.Return) -> None:
         function = script.source.enclosing(statement, syntax.FunctionDef, syntax.Lambda)
@@ -288,8 +289,3 @@ def _is_bound(script: Script, node: syntax.Node) -> bool:
             return False
         node = up
     return False
-
-
-def _short(script: Script, node: syntax.Node) -> str:
-    text = " ".join(script.text(node).split())
-    return text if len(text) <= 40 else f"{text[:37]}..."

@@ -21,9 +21,7 @@ _VIEWS = frozenset("view reshape squeeze unsqueeze flatten detach expand contigu
 _GRAPHED = (b"reduce-overhead", b"max-autotune", b"cudagraph", b"CUDAGraph", b"make_graphed_callables")
 _DEEPEST = 4
 _INPLACE = re.compile(rb"inplace\s{0,3}(?::\s{0,3}bool\s{0,3})?=\s{0,3}True")
-_GIVES_STATE = frozenset(
-    "parameters named_parameters state_dict buffers named_buffers get_parameter get_buffer next".split()
-)
+_GIVES_STATE = frozenset("parameters named_parameters state_dict buffers named_buffers get_parameter get_buffer".split())
 _OPERATORS = (syntax.Add, syntax.Subtract, syntax.Multiply, syntax.Divide)
 
 

@@ -222,11 +222,15 @@ class _Deferral:
                 return
             if (
                 isinstance(up, syntax.With)
-                and "inference_mode" in "".join(self.script.text(item.item) for item in up.items)
+                and any(self._is_inference(item.item) for item in up.items)
                 and binding.kind is Kind.AUGMENT
                 and not self.source.contains(up, binding.node)
             ):
                 raise CannotEdit(f"`{name}` is added to outside of inference mode, which would not take its tensors")
+
+    def _is_inference(self, manager: syntax.BaseExpression) -> bool:
+        called = manager.func if isinstance(manager, syntax.Call) else manager
+        return self.script.name(called) in ("torch.inference_mode", "torch.autograd.inference_mode")
 
     def _divide(self, statement: syntax.AugAssign, name: str) -> None:
         """``total /= n`` outside the steps becomes ``total = float(total) / n``."""
