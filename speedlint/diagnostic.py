@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from speedlint.files import Problem
-from speedlint.rule import Edit, Level, Risk
+from speedlint.rule import Edit, Estimate, Level, Risk
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,8 @@ class Proposal:
 class Diagnostic:
     """A finding without its syntax tree. Lines and columns count from 1; the end column is the one after the last character.
 
-    ``excerpt`` holds the first lines of the node, as far as they are short enough to be shown.
+    ``excerpt`` holds the first lines of the node, as far as they are short enough to be shown. Findings in one file with the
+    same ``cause``, which is not empty, are one.
     """
 
     path: Path
@@ -49,6 +50,8 @@ class Diagnostic:
     message: str
     advice: str
     level: Level
+    worth: Estimate
+    cause: str
     frequency: str
     related: tuple[Place, ...]
     fix: Proposal | None

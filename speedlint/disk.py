@@ -232,13 +232,22 @@ def _listing(root: str) -> Listing:
             continue
         for entry in entries:
             name = entry.name
-            if name.endswith(".py") and entry.is_file():
+            size = _size(entry) if name.endswith(".py") else None
+            if size is not None:
                 files.add(entry.path)
-                readable += [entry.path] if entry.stat().st_size <= MAX_BYTES else []
+                readable += [entry.path] if size <= MAX_BYTES else []
             elif not name.startswith(".") and name not in _SKIPPED and entry.is_dir(follow_symlinks=False):
                 todo.append(entry.path)
             else:
-                has_links = has_links or (entry.is_symlink() and entry.is_dir())
+                has_links = has_links or (entry.is_symlink() and os.path.isdir(entry.path))  # noqa: PTH112
         if len(files) > _MOST_LISTED:
             return Listing(frozenset(), (), frozenset(), has_links, is_whole=False)
     return Listing(frozenset(files), tuple(sorted(readable)), frozenset(folders), has_links, is_whole=True)
+
+
+def _size(entry: os.DirEntry[str]) -> int | None:
+    """The bytes of a file, or of the one that a link leads to; None for anything else, such as a link to itself."""
+    try:
+        return entry.stat().st_size if entry.is_file() else None
+    except OSError:
+        return None

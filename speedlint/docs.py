@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from speedlint.rule import Rule
 
 HEADINGS = ("What it does", "Why it is slow", "Example", "Use instead", "Fix safety", "Sources")
 _SHORT = 240
@@ -33,3 +37,9 @@ def first_sentence(docs: str) -> str:
     """The first sentence of a docstring, on one line, with its code quoted as Markdown does."""
     paragraph = " ".join(docs.partition("\n\n")[0].split()).replace("``", "`")
     return _SENTENCE.split(paragraph)[0]
+
+
+def page(rule: Rule) -> str:
+    """All that is said of a rule: its documentation, and what its findings are worth where nothing more is known."""
+    share = rule.worth
+    return f"{rule.docs}\n\n## Worth\n{share.worth.value}: {share.because}." if share.because else rule.docs

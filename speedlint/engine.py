@@ -16,8 +16,8 @@ from speedlint.facts.store import Store
 from speedlint.files import Problem
 from speedlint.fixer import Read
 from speedlint.registry import Registry, covers
-from speedlint.rule import Finding, Fix, Level, Related, Rule
-from speedlint.semantics import entry, eras
+from speedlint.rule import Estimate, Finding, Fix, Level, Related, Rule
+from speedlint.semantics import entry, eras, worth
 from speedlint.semantics.program import Cache, Program
 from speedlint.semantics.script import Options, Script
 from speedlint.semantics.terms import FREQUENT, Frequency
@@ -101,16 +101,17 @@ class Engine:
         suppressions = Suppressions(script.source)
         found: dict[tuple[object, ...], Diagnostic] = {}
         problems = []
-        for rule in rules:
+        for known in rules:
             try:
-                for finding in look(self._registry.loaded(rule), script):
+                rule = self._registry.loaded(known)
+                for finding in look(rule, script):
                     if _is_out_of_reach(finding, script):
                         continue
                     diagnostic = self._diagnostic(path, rule, finding, script)
                     if not suppressions.silence(diagnostic.line, rule.code, rule.name):
                         found.setdefault(diagnostic.key, diagnostic)
             except Exception as error:
-                problems.append(_fault(rule.code, path, error))
+                problems.append(_fault(known.code, path, error))
         return Report(tuple(found[key] for key in sorted(found)), tuple(problems), self._program(path).bounds)
 
     def _program(self, path: Path) -> Program:
@@ -135,8 +136,11 @@ class Engine:
         end_line, end_column = source.position(end)
         frequency = script.frequency(finding.node)
         level = finding.level or (Level.WARNING if frequency in FREQUENT else Level.NOTE)
+        estimate = finding.worth or worth.at(rule.worth, frequency)
         if level is Level.WARNING and entry.is_never_called(script, finding.node):
             level = Level.NOTE
+        if level is Level.WARNING and (lower := _worth_nothing(finding, script, frequency)) is not None:
+            level, estimate = Level.NOTE, lower
         excerpt = [source.line_text(each) for each in range(line, min(end_line + 1, line + _EXCERPT_LINES))]
         return Diagnostic(
             path=path,
@@ -149,6 +153,8 @@ class Engine:
             message=_one_line(finding.message),
             advice=_one_line(finding.advice),
             level=level,
+            worth=estimate,
+            cause=rule.cause(script, finding.node) if rule.cause is not None else "",
             frequency=frequency.name.lower(),
             related=tuple(_place(related) for related in finding.related or _callers(script, finding.node, frequency)),
             fix=self._proposal(rule, finding.fix, level, script.options.torch),
@@ -171,6 +177,14 @@ class Engine:
 def _is_out_of_reach(finding: Finding, script: Script) -> bool:
     """Whether the script's code runs on no release that has the cure."""
     return finding.fix is not None and finding.fix.since is not None and not eras.can_run_on(script, finding.fix.since)
+
+
+def _worth_nothing(finding: Finding, script: Script, frequency: Frequency) -> Estimate | None:
+    """Why a finding gains nothing in the runs that are made, or None."""
+    since, torch = finding.fix.since if finding.fix is not None else None, script.options.torch
+    if since is not None and torch is not None and torch < since:
+        return worth.TOO_NEW
+    return worth.OFF if frequency in FREQUENT and worth.is_off(script, finding.node) else None
 
 
 def look(rule: Rule, script: Script) -> Iterator[Finding]:

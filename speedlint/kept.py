@@ -17,7 +17,7 @@ from speedlint.disk import CONTENTS, OF_CONTENTS, Disk, Note
 from speedlint.facts.store import Store
 from speedlint.files import Problem
 from speedlint.registry import own_rules, stamp
-from speedlint.rule import Edit, Level, Risk
+from speedlint.rule import Edit, Estimate, Level, Risk, Worth
 
 _KIND = "reports"
 
@@ -111,6 +111,7 @@ def _plain_diagnostic(found: Diagnostic) -> tuple[Any, ...]:
     return (
         (found.line, found.column, found.end_line, found.end_column, found.code, found.rule, found.message, found.advice),
         (str(found.path), found.level.value, found.frequency, found.excerpt),
+        (found.worth.worth.value, found.worth.because, found.cause),
         [(str(each.path), each.line, each.message) for each in found.related],
         (int(fix.risk), edits, fix.withheld) if fix is not None else None,
     )
@@ -123,7 +124,8 @@ def _report(held: tuple[Any, ...]) -> Report:
 
 
 def _diagnostic(held: tuple[Any, ...]) -> Diagnostic:
-    (line, column, end_line, end_column, code, rule, message, advice), (path, level, frequency, excerpt), related, fix = held
+    (line, column, end_line, end_column, code, rule, message, advice), of_file, (worth, because, cause), related, fix = held
+    path, level, frequency, excerpt = of_file
     return Diagnostic(
         path=Path(path),
         line=line,
@@ -135,6 +137,8 @@ def _diagnostic(held: tuple[Any, ...]) -> Diagnostic:
         message=message,
         advice=advice,
         level=Level(level),
+        worth=Estimate(Worth(worth), because),
+        cause=cause,
         frequency=frequency,
         related=tuple(Place(Path(place), at, what) for place, at, what in related),
         fix=_proposal(*fix) if fix is not None else None,

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from speedlint import __version__
 from speedlint.errors import UserError, did_you_mean
-from speedlint.rule import Rule
+from speedlint.rule import Estimate, Rule, Worth
 
 if TYPE_CHECKING:
     from speedlint.facts.store import Store
@@ -43,16 +43,15 @@ class Registry:
         held = store.value("rules", version) if store is not None else None
         if held is not None:
             known = [
-                (Rule(code, (), _unknown, triggers, off=off, name=name, docs=docs), path)
-                for code, triggers, off, name, docs, path in held
+                (Rule(code, (), _unknown, triggers, Estimate(Worth(worth), because), off=off, name=name, docs=docs), path)
+                for code, triggers, worth, because, off, name, docs, path in held
             ]
             return cls(tuple(rule for rule, _ in known), {rule.code: Path(path) for rule, path in known})
         found = sorted(((_load(path), path) for path in paths), key=lambda entry: entry[0].code)
         rules = tuple(rule for rule, _ in found)
         _refuse_duplicates(rules)
         if store is not None:
-            told = [(each.code, each.triggers, each.off, each.name, each.docs, str(path)) for each, path in found]
-            store.keep("rules", version, told)
+            store.keep("rules", version, [_plain(each, path) for each, path in found])
         return cls(rules)
 
     def loaded(self, rule: Rule) -> Rule:
@@ -96,6 +95,12 @@ def stamp(path: Path) -> str:
     """A file and what tells one version of it from another."""
     status = path.stat()
     return f"{path}:{status.st_size}:{status.st_mtime_ns}"
+
+
+def _plain(rule: Rule, path: Path) -> tuple[Any, ...]:
+    """What is kept of a rule, and its file."""
+    share = rule.worth
+    return rule.code, rule.triggers, share.worth.value, share.because, rule.off, rule.name, rule.docs, str(path)
 
 
 def _unknown(*_: object) -> NoReturn:

@@ -32,6 +32,27 @@ class Level(enum.Enum):
     NOTE = "note"
 
 
+class Worth(enum.Enum):
+    """A finding's share of the time of its step or, for what runs once an epoch, of its epoch."""
+
+    HIGH = "high"
+    """A tenth or more."""
+    MEDIUM = "medium"
+    """Between a fiftieth and a tenth."""
+    LOW = "low"
+    """Between half a percent and a fiftieth. What is less is a note."""
+    UNKNOWN = "unknown"
+    """It may be any of these: what decides is not in the script."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a finding is worth, and what that rests on, in one clause; the clause may be empty where nothing is known."""
+
+    worth: Worth
+    because: str
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Edit:
     """Replace the bytes ``start:end`` of one file by ``text`` (line breaks as ``\\n``; the writer uses the file's own)."""
@@ -69,7 +90,8 @@ class Finding:
     """One slow place.
 
     ``level`` None means: derive it from how often the node runs. ``advice`` says what to write instead; a finding without
-    a fix must have it, together with the reason why speedlint did not write it.
+    a fix must have it, together with the reason why speedlint did not write it. ``worth`` None means: what the rule's
+    findings are worth.
     """
 
     node: syntax.Node
@@ -78,6 +100,10 @@ class Finding:
     advice: str = ""
     level: Level | None = None
     related: tuple[Related, ...] = field(default=())
+    worth: Estimate | None = None
+
+
+_NOT_KNOWN = Estimate(Worth.UNKNOWN, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +112,9 @@ class Rule:
 
     ``check`` is called once for each node of type ``on`` (a whole-file rule says ``syntax.Module``). A file that holds none
     of the ``triggers`` is not looked at; with ``often``, lines that training does not run again and again are not either.
-    ``off`` rules run only when selected. The file's name is the rule's name and its docstring its documentation; the
+    ``worth`` is what its findings are worth in a training step where nothing more is known. Findings of any rule in one
+    file for whose nodes ``cause`` gives the same text are one finding with several places. ``off`` rules run only when
+    selected. The file's name is the rule's name and its docstring its documentation; the
     registry fills in both.
     """
 
@@ -94,6 +122,8 @@ class Rule:
     on: type[syntax.Node] | tuple[type[syntax.Node], ...]
     check: Callable[[Any, Script], Iterator[Finding]]
     triggers: tuple[bytes, ...]
+    worth: Estimate = _NOT_KNOWN
+    cause: Callable[[Script, syntax.Node], str] | None = None
     often: bool = False
     off: bool = False
     name: str = ""

@@ -41,7 +41,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Rule
+from speedlint.rule import Estimate, Finding, Rule, Worth
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Frequency
 
@@ -54,7 +54,13 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
                 yield Finding(call, message, advice="TODO: what to write instead, and why it is not written")
 
 
-RULE = Rule("@CODE@", on=syntax.Call, check=check, triggers=(b".slow_call(",))
+RULE = Rule(
+    "@CODE@",
+    on=syntax.Call,
+    check=check,
+    triggers=(b".slow_call(",),
+    worth=Estimate(Worth.MEDIUM, "TODO: one clause that says what this share of a step rests on"),
+)
 '''
 _FIXTURE = '''"""What @CODE@ finds, and below it what only looks like that."""
 

@@ -62,6 +62,9 @@ def test_json_has_the_agreed_keys(project: Project) -> None:
                 "end_line": 3,
                 "end_column": 23,
                 "level": "warning",
+                "worth": "unknown",
+                "because": "",
+                "cause": "TOY301:3:12",
                 "frequency": "once",
                 "related": [],
                 "fix": {
@@ -108,10 +111,11 @@ def test_fix_of_a_note_is_applicable_when_its_code_is_selected(project: Project)
 @pytest.mark.parametrize(("release", "applicable"), [("1.13", False), ("2.2", False), ("2.3", True), ("2.10", True)])
 def test_fix_for_a_newer_release_is_shown_only(project: Project, release: str, applicable: bool) -> None:
     path = project.write("a.py", "newer()\n")
-    (found,) = project.findings(path, "--torch", release)
+    (found,) = project.findings(path, "--notes", "--torch", release)
     assert found["fix"]["applicable"] is applicable
+    assert found["level"] == ("warning" if applicable else "note")
     if not applicable:
-        shown = _flat(project.run("check", path, "--torch", release).stdout)
+        shown = _flat(project.run("check", path, "--notes", "--torch", release).stdout)
         assert f"not written: needs torch 2.3 or newer, and the target is {release}" in shown
 
 

@@ -181,6 +181,15 @@ def test_a_helper_asked_for_alone_says_what_it_says_within_its_folder(project: P
     assert (alone["numbers_of.py", "SPD301"].line, alone["numbers_of.py", "SPD301"].message) == (within.line, within.message)
 
 
+def test_links_that_lead_nowhere_beside_a_script_are_left_alone(project: Path) -> None:
+    before = found(project, "numbers_of.py", "train.py")
+    (project / "deep").mkdir()
+    (project / "deep" / "loop.py").symlink_to("loop.py")
+    (project / "deep" / "round").symlink_to("round")
+    (project / "deep" / "broken.py").symlink_to("gone.py")
+    assert found(project, "numbers_of.py", "train.py") == before
+
+
 def test_a_pipe_a_device_or_a_huge_file_beside_a_script_is_left_alone(project: Path) -> None:
     os.mkfifo(project / "pipe.py")
     (project / "zero.py").symlink_to("/dev/zero")

@@ -37,7 +37,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Level, Rule
+from speedlint.rule import Estimate, Finding, Level, Rule, Worth
 from speedlint.semantics import eras, evaluation
 from speedlint.semantics.backend import environment, intent
 from speedlint.semantics.backend.intent import Intent
@@ -76,5 +76,6 @@ RULE = Rule(
     on=syntax.Module,
     check=check,
     triggers=(b"ALLOC_CONF", b"pad_sequence"),
+    worth=Estimate(Worth.LOW, "it costs time only where memory is nearly full"),
     off=True,
 )

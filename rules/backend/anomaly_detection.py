@@ -37,7 +37,7 @@ from collections.abc import Iterator
 
 from speedlint import edits
 from speedlint.facts import syntax
-from speedlint.rule import Edit, Finding, Fix, Level, Related, Risk, Rule
+from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
 from speedlint.semantics import evaluation
 from speedlint.semantics.backend import debugging, intent
 from speedlint.semantics.backend.intent import Intent
@@ -96,4 +96,10 @@ def _edits(call: syntax.Call, around: syntax.With | None, script: Script) -> tup
     return edits.delete_statement(script.source, streams.whole_branch(script, statement))
 
 
-RULE = Rule("SPD406", on=syntax.Call, check=check, triggers=(b"detect_anomaly",))
+RULE = Rule(
+    "SPD406",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"detect_anomaly",),
+    worth=Estimate(Worth.HIGH, "each operation keeps a stack trace, and each gradient is searched for NaN"),
+)

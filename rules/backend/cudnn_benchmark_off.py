@@ -39,7 +39,7 @@ from collections.abc import Iterator
 from speedlint import edits
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import evaluation, training
+from speedlint.semantics import evaluation, training, worth
 from speedlint.semantics.backend import cudnn
 from speedlint.semantics.frameworks import accelerated
 from speedlint.semantics.script import Script
@@ -95,4 +95,10 @@ def _missing(placement: training.Placement, script: Script) -> Finding:
     return Finding(placement.call, message, Fix((line, *imports), Risk.NUMERIC), advice, level)
 
 
-RULE = Rule("SPD402", on=syntax.Module, check=check, triggers=(b".to(", b".cuda(", b"benchmark", b".setup", b".prepare"))
+RULE = Rule(
+    "SPD402",
+    on=syntax.Module,
+    check=check,
+    triggers=(b".to(", b".cuda(", b"benchmark", b".setup", b".prepare"),
+    worth=worth.CONVOLUTIONS,
+)

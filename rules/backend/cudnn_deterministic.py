@@ -37,7 +37,7 @@ from collections.abc import Iterator
 
 from speedlint import edits
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Fix, Level, Related, Risk, Rule
+from speedlint.rule import Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
 from speedlint.semantics import evaluation
 from speedlint.semantics.backend import cudnn
 from speedlint.semantics.script import Script
@@ -96,4 +96,10 @@ def _contradicts(assign: syntax.Assign, script: Script) -> bool:
     return beside and not cudnn.is_named_for_reproducibility(script, assign)
 
 
-RULE = Rule("SPD401", on=syntax.Assign, check=check, triggers=(b"deterministic",))
+RULE = Rule(
+    "SPD401",
+    on=syntax.Assign,
+    check=check,
+    triggers=(b"deterministic",),
+    worth=Estimate(Worth.MEDIUM, "cuDNN leaves out its fastest convolutions"),
+)

@@ -38,7 +38,7 @@ from collections.abc import Iterator
 
 from speedlint import edits
 from speedlint.facts import syntax
-from speedlint.rule import Edit, Finding, Fix, Level, Related, Risk, Rule
+from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
 from speedlint.semantics import evaluation
 from speedlint.semantics.backend import cudnn, debugging, intent
 from speedlint.semantics.backend.intent import Intent
@@ -110,4 +110,10 @@ def _finding(
         yield Finding(node, message, Fix((edit,), Risk.NUMERIC), _ADVICE, level)
 
 
-RULE = Rule("SPD403", on=syntax.Module, check=check, triggers=(b"cudnn",))
+RULE = Rule(
+    "SPD403",
+    on=syntax.Module,
+    check=check,
+    triggers=(b"cudnn",),
+    worth=Estimate(Worth.HIGH, "convolutions run without cuDNN"),
+)

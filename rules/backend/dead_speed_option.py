@@ -47,7 +47,7 @@ import re
 from collections.abc import Iterator
 
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Level, Rule
+from speedlint.rule import Estimate, Finding, Level, Rule, Worth
 from speedlint.semantics import options
 from speedlint.semantics.script import Script
 
@@ -66,4 +66,10 @@ def check(module: syntax.Module, script: Script) -> Iterator[Finding]:
             yield Finding(call, message, advice=advice, level=Level.WARNING)
 
 
-RULE = Rule("SPD411", on=syntax.Module, check=check, triggers=(b"add_argument",))
+RULE = Rule(
+    "SPD411",
+    on=syntax.Module,
+    check=check,
+    triggers=(b"add_argument",),
+    worth=Estimate(Worth.UNKNOWN, "the option does nothing, whatever it is set to"),
+)

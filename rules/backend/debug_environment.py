@@ -38,7 +38,7 @@ from typing import NamedTuple
 
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.semantics import eras, evaluation
 from speedlint.semantics.backend import environment
 from speedlint.semantics.backend.intent import Intent
@@ -99,4 +99,10 @@ def _finding(setting: environment.Setting, switch: _Switch, script: Script) -> I
             yield Finding(setting.node, message, advice=f"{advice}; not rewritten, since {reason}", level=switch.level)
 
 
-RULE = Rule("SPD408", on=syntax.Module, check=check, triggers=tuple(name.encode() for name in _SWITCHES))
+RULE = Rule(
+    "SPD408",
+    on=syntax.Module,
+    check=check,
+    triggers=tuple(name.encode() for name in _SWITCHES),
+    worth=Estimate(Worth.HIGH, "it makes each operation slower"),
+)

@@ -36,7 +36,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Level, Related, Rule
+from speedlint.rule import Estimate, Finding, Level, Related, Rule, Worth
 from speedlint.semantics import evaluation
 from speedlint.semantics.backend import cudnn, debugging, intent
 from speedlint.semantics.backend.intent import Intent
@@ -64,5 +64,9 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
 
 
 RULE = Rule(
-    "SPD404", on=syntax.Call, check=check, triggers=(b"use_deterministic_algorithms", b"set_deterministic_debug_mode")
+    "SPD404",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"use_deterministic_algorithms", b"set_deterministic_debug_mode"),
+    worth=Estimate(Worth.MEDIUM, "operations without a fast repeatable form run in a slow one"),
 )

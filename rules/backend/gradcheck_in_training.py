@@ -41,7 +41,7 @@ from collections.abc import Iterator
 
 from speedlint.edits import CannotEdit, delete_statement
 from speedlint.facts import syntax
-from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
+from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.semantics.backend import intent
 from speedlint.semantics.backend.intent import Intent
 from speedlint.semantics.script import Script
@@ -80,4 +80,10 @@ def _dropped(call: syntax.Call, script: Script) -> tuple[Edit, ...]:
     return delete_statement(script.source, statement)
 
 
-RULE = Rule("SPD409", on=syntax.Call, check=check, triggers=(b"gradcheck", b"gradgradcheck"))
+RULE = Rule(
+    "SPD409",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"gradcheck", b"gradgradcheck"),
+    worth=Estimate(Worth.HIGH, "each gradient is computed again by differences, number by number"),
+)

@@ -35,7 +35,7 @@ from collections.abc import Iterator
 
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.semantics import evaluation
 from speedlint.semantics.backend import environment
 from speedlint.semantics.backend.intent import Intent
@@ -67,4 +67,10 @@ def _finding(setting: environment.Setting, script: Script, level: Level) -> Find
         return Finding(setting.node, message, advice=f"{_ADVICE}; not rewritten, since {reason}", level=level)
 
 
-RULE = Rule("SPD405", on=syntax.Module, check=check, triggers=(b"CUDA_LAUNCH_BLOCKING",))
+RULE = Rule(
+    "SPD405",
+    on=syntax.Module,
+    check=check,
+    triggers=(b"CUDA_LAUNCH_BLOCKING",),
+    worth=Estimate(Worth.HIGH, "the host waits for each kernel"),
+)

@@ -42,7 +42,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Level, Rule
+from speedlint.rule import Estimate, Finding, Level, Rule, Worth
 from speedlint.semantics import evaluation
 from speedlint.semantics.backend import debugging, intent
 from speedlint.semantics.backend.intent import Intent
@@ -69,4 +69,10 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     )
 
 
-RULE = Rule("SPD407", on=syntax.Call, check=check, triggers=(b"profile", b"emit_nvtx", b"emit_itt"))
+RULE = Rule(
+    "SPD407",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"profile", b"emit_nvtx", b"emit_itt"),
+    worth=Estimate(Worth.HIGH, "each operation is recorded"),
+)

@@ -39,7 +39,8 @@ from collections.abc import Iterator
 
 from speedlint import edits
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Fix, Level, Related, Risk, Rule
+from speedlint.rule import Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
+from speedlint.semantics import worth
 from speedlint.semantics.data.batches import are_few, blocks, hazard, is_awaited, is_on_gpu_already, moved, source_loader
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Frequency
@@ -78,4 +79,12 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     yield Finding(call, message, fix, advice, level, related)
 
 
-RULE = Rule("SPD205", on=syntax.Call, check=check, triggers=(b".to(", b".cuda(", b".type("), often=True)
+RULE = Rule(
+    "SPD205",
+    on=syntax.Call,
+    check=check,
+    triggers=(b".to(", b".cuda(", b".type("),
+    worth=Estimate(Worth.LOW, "the host waits for the copy of each batch"),
+    cause=worth.one_batch,
+    often=True,
+)

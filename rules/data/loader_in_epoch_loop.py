@@ -46,6 +46,7 @@ from collections.abc import Iterator
 
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Related, Rule
+from speedlint.semantics import worth
 from speedlint.semantics.data import remade
 from speedlint.semantics.data.loaders import Loader, loader
 from speedlint.semantics.script import Script
@@ -99,4 +100,10 @@ def _line(script: Script, node: syntax.Node) -> str:
     return script.text(node).split("\n")[0].rstrip()
 
 
-RULE = Rule("SPD211", on=syntax.Call, check=check, triggers=(b"Loader",))
+RULE = Rule(
+    "SPD211",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"Loader",),
+    worth=worth.WORKERS_START,
+)

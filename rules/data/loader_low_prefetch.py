@@ -41,7 +41,7 @@ from collections.abc import Iterator
 
 from speedlint import edits
 from speedlint.facts import syntax
-from speedlint.rule import Edit, Finding, Fix, Level, Related, Risk, Rule
+from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
 from speedlint.semantics.data.ahead import changes_nothing
 from speedlint.semantics.data.loader_settings import Setting, places, set_where_set
 from speedlint.semantics.data.loaders import Loader, loader
@@ -88,4 +88,10 @@ def _four(_: Script, __: syntax.Node) -> tuple[str, tuple[Edit, ...]]:
     return "4", ()
 
 
-RULE = Rule("SPD204", on=syntax.Call, check=check, triggers=(b"Loader",))
+RULE = Rule(
+    "SPD204",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"Loader",),
+    worth=Estimate(Worth.LOW, "the GPU waits only where a batch takes longer than a step"),
+)

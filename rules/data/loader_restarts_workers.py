@@ -48,7 +48,7 @@ from collections.abc import Iterator
 from speedlint import edits
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import eras
+from speedlint.semantics import eras, worth
 from speedlint.semantics.data.loader_settings import Setting, is_surely_positive
 from speedlint.semantics.data.loaders import Loader, loader
 from speedlint.semantics.script import Script
@@ -120,4 +120,10 @@ def _condition(script: Script, workers: Setting) -> str:
     return f"{text} > 0" if isinstance(workers.expression, _PLAIN) else f"({text}) > 0"
 
 
-RULE = Rule("SPD203", on=syntax.Call, check=check, triggers=(b"Loader",))
+RULE = Rule(
+    "SPD203",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"Loader",),
+    worth=worth.WORKERS_START,
+)

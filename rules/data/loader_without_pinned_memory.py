@@ -41,7 +41,7 @@ from collections.abc import Iterator
 
 from speedlint import edits
 from speedlint.facts import syntax
-from speedlint.rule import Edit, Finding, Fix, Level, Related, Risk, Rule
+from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
 from speedlint.semantics.data.batches import is_copied
 from speedlint.semantics.data.loader_settings import Setting, places, set_where_set
 from speedlint.semantics.data.loaders import Loader, loader
@@ -99,4 +99,10 @@ def _condition(script: Script, node: syntax.Node) -> tuple[str, tuple[Edit, ...]
     return f"{spelled}()", imports
 
 
-RULE = Rule("SPD202", on=syntax.Call, check=check, triggers=(b"Loader",))
+RULE = Rule(
+    "SPD202",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"Loader",),
+    worth=Estimate(Worth.LOW, "each batch is copied to pinned memory first, while the host waits"),
+)

@@ -45,7 +45,7 @@ from collections.abc import Iterator
 
 from speedlint import edits
 from speedlint.facts import syntax
-from speedlint.rule import Edit, Finding, Fix, Level, Related, Risk, Rule
+from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
 from speedlint.semantics.data.loader_settings import Setting, places, set_where_set
 from speedlint.semantics.data.loaders import Loader, loader
 from speedlint.semantics.names import last_name
@@ -148,4 +148,10 @@ def _related(found: Loader, workers: Setting) -> tuple[Related, ...]:
     )
 
 
-RULE = Rule("SPD201", on=syntax.Call, check=check, triggers=(b"Loader",))
+RULE = Rule(
+    "SPD201",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"Loader",),
+    worth=Estimate(Worth.MEDIUM, "each step waits until its batch is put together"),
+)

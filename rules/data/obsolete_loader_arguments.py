@@ -35,7 +35,7 @@ from collections.abc import Iterator
 
 from speedlint import edits
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.semantics.data.loaders import loader
 from speedlint.semantics.script import Script
 
@@ -67,4 +67,10 @@ def _does_something(script: Script, value: syntax.BaseExpression) -> bool:
     return any(True for _ in script.source.inside(value, syntax.Call))
 
 
-RULE = Rule("SPD212", on=syntax.Call, check=check, triggers=(b"pin_memory_device",))
+RULE = Rule(
+    "SPD212",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"pin_memory_device",),
+    worth=Estimate(Worth.LOW, "it costs no time"),
+)

@@ -41,7 +41,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Level, Related, Rule
+from speedlint.rule import Estimate, Finding, Level, Related, Rule, Worth
 from speedlint.semantics.data.batches import source_loader
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import reads
@@ -72,4 +72,11 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         yield Finding(call, message, advice=advice, level=Level.NOTE)
 
 
-RULE = Rule("SPD207", on=syntax.Call, check=check, triggers=(b".pin_memory()",), often=True)
+RULE = Rule(
+    "SPD207",
+    on=syntax.Call,
+    check=check,
+    triggers=(b".pin_memory()",),
+    worth=Estimate(Worth.LOW, "the host makes one more copy of each batch"),
+    often=True,
+)

@@ -48,7 +48,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Level, Related, Rule
+from speedlint.rule import Estimate, Finding, Level, Related, Rule, Worth
 from speedlint.semantics.data import sharing
 from speedlint.semantics.data.loaders import Loader, loader
 from speedlint.semantics.script import Script
@@ -82,4 +82,10 @@ def _sampled(found: Loader, script: Script, made: syntax.Call) -> Iterator[Findi
         yield Finding(found.call, message, advice=_TELL, level=Level.WARNING, related=related)
 
 
-RULE = Rule("SPD214", on=syntax.Call, check=check, triggers=(b"Loader",))
+RULE = Rule(
+    "SPD214",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"Loader",),
+    worth=Estimate(Worth.UNKNOWN, "it changes what is learned, not its speed"),
+)

@@ -70,7 +70,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Level, Related, Rule
+from speedlint.rule import Estimate, Finding, Level, Related, Rule, Worth
 from speedlint.semantics.data import item_work
 from speedlint.semantics.data.item_work import HEAVY, Kind, Work
 from speedlint.semantics.script import Script
@@ -126,4 +126,10 @@ def _text(work: Work) -> str:
     return text.removesuffix(":")
 
 
-RULE = Rule("SPD209", on=syntax.FunctionDef, check=check, triggers=(b"__getitem__",))
+RULE = Rule(
+    "SPD209",
+    on=syntax.FunctionDef,
+    check=check,
+    triggers=(b"__getitem__",),
+    worth=Estimate(Worth.HIGH, "the same work is done again for each item in each epoch"),
+)

@@ -45,7 +45,7 @@ from collections.abc import Iterator
 
 from speedlint import edits
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.semantics.data.arrays import ArrayList, array_list, numbers_of
 from speedlint.semantics.data.per_item import is_per_item
 from speedlint.semantics.script import Script
@@ -99,4 +99,10 @@ def _shown(script: Script, call: syntax.Call) -> str:
     return text if len(text) <= 60 else f"{script.text(call.func)}(...)"
 
 
-RULE = Rule("SPD208", on=syntax.Call, check=check, triggers=(b"tensor(", b"Tensor("))
+RULE = Rule(
+    "SPD208",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"tensor(", b"Tensor("),
+    worth=Estimate(Worth.MEDIUM, "each number goes through a Python object"),
+)

@@ -64,7 +64,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Level, Related, Rule
+from speedlint.rule import Estimate, Finding, Level, Related, Rule, Worth
 from speedlint.semantics.data import item_work, tokenizing
 from speedlint.semantics.data.item_work import Chain
 from speedlint.semantics.data.loaders import Loader, loader
@@ -149,4 +149,5 @@ RULE = Rule(
     on=(syntax.FunctionDef, syntax.Call),
     check=check,
     triggers=(b"okeniz", b"encode", b"jieba", b"tiktoken"),
+    worth=Estimate(Worth.MEDIUM, "each text is tokenised again in each epoch"),
 )

@@ -38,7 +38,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Level, Related, Rule
+from speedlint.rule import Estimate, Finding, Level, Related, Rule, Worth
 from speedlint.semantics.data.loader_settings import Setting, places
 from speedlint.semantics.data.loaders import Loader, loader
 from speedlint.semantics.script import Script
@@ -67,4 +67,10 @@ def _finding(found: Loader, workers: Setting, count: int) -> Finding:
     return Finding(found.call, message, advice=f"{advice} that is is not in the script", level=Level.NOTE, related=related)
 
 
-RULE = Rule("SPD213", on=syntax.Call, check=check, triggers=(b"Loader",))
+RULE = Rule(
+    "SPD213",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"Loader",),
+    worth=Estimate(Worth.UNKNOWN, "it depends on the machine's cores"),
+)

@@ -40,7 +40,7 @@ from collections.abc import Iterator
 
 from speedlint.edits import remove_argument
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Fix, Level, Related, Risk, Rule
+from speedlint.rule import Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
 from speedlint.semantics.data.unawaited import copied_to_host, first_read
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import reads
@@ -60,4 +60,10 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     yield Finding(call, message, fix, _ADVICE, Level.WARNING, related)
 
 
-RULE = Rule("SPD206", on=syntax.Call, check=check, triggers=(b"non_blocking",))
+RULE = Rule(
+    "SPD206",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"non_blocking",),
+    worth=Estimate(Worth.UNKNOWN, "it changes what is read, not how fast"),
+)

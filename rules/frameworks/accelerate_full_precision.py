@@ -53,7 +53,7 @@ from speedlint import edits
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import library
+from speedlint.semantics import library, worth
 from speedlint.semantics.frameworks import accelerated, launch
 from speedlint.semantics.script import Script
 
@@ -93,4 +93,10 @@ def _edits(call: syntax.Call, script: Script, half: str) -> tuple[Edit, ...]:
     return (*imports, edits.set_argument(script.source, call, "mixed_precision", value))
 
 
-RULE = Rule("SPD821", on=syntax.Call, check=check, triggers=(b"Accelerator(",))
+RULE = Rule(
+    "SPD821",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"Accelerator(",),
+    worth=worth.HALF_PRECISION,
+)

@@ -48,7 +48,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Level, Rule
+from speedlint.rule import Estimate, Finding, Level, Rule, Worth
 from speedlint.semantics import library
 from speedlint.semantics.frameworks import accelerated
 from speedlint.semantics.script import Script
@@ -66,4 +66,10 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
             yield Finding(backward, message, advice=advice, level=Level.NOTE)
 
 
-RULE = Rule("SPD822", on=syntax.Call, check=check, triggers=(b"Accelerator(",))
+RULE = Rule(
+    "SPD822",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"Accelerator(",),
+    worth=Estimate(Worth.UNKNOWN, "it changes the training, not its speed"),
+)

@@ -52,6 +52,7 @@ from speedlint import edits
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
+from speedlint.semantics import worth
 from speedlint.semantics.devices import gpu_is_certain
 from speedlint.semantics.frameworks import huggingface, launch
 from speedlint.semantics.frameworks.huggingface import Training
@@ -93,4 +94,10 @@ def _edits(one: Training, half: str) -> tuple[Edit, ...]:
     return (*imports, edits.add_argument(one.script.source, one.arguments, f"{half}={value}"))
 
 
-RULE = Rule("SPD801", on=syntax.Call, check=check, triggers=(b"TrainingArguments(",))
+RULE = Rule(
+    "SPD801",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"TrainingArguments(",),
+    worth=worth.HALF_PRECISION,
+)

@@ -53,7 +53,7 @@ from collections.abc import Iterator
 from speedlint import edits
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
-from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
+from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.semantics.frameworks import huggingface, releases
 from speedlint.semantics.frameworks.huggingface import Training
 from speedlint.semantics.script import Script
@@ -114,4 +114,10 @@ def _restarted(one: Training, level: Level) -> Finding:
         return Finding(one.arguments, message, advice=f"{advice}; not written: {reason}", level=level)
 
 
-RULE = Rule("SPD802", on=syntax.Call, check=check, triggers=(b"TrainingArguments(", b"Config("))
+RULE = Rule(
+    "SPD802",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"TrainingArguments(", b"Config("),
+    worth=Estimate(Worth.LOW, "each step waits for its batch only where that takes longer than the step"),
+)

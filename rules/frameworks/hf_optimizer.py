@@ -42,7 +42,7 @@ from speedlint import edits
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import eras
+from speedlint.semantics import eras, worth
 from speedlint.semantics.frameworks import huggingface, releases
 from speedlint.semantics.frameworks.huggingface import Training
 from speedlint.semantics.script import Script
@@ -99,4 +99,10 @@ def _edits(one: Training) -> tuple[Edit, ...]:
     return (*imports, edits.set_argument(script.source, one.arguments, "optim", value))
 
 
-RULE = Rule("SPD803", on=syntax.Call, check=check, triggers=(b"TrainingArguments(", b"Config("))
+RULE = Rule(
+    "SPD803",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"TrainingArguments(", b"Config("),
+    worth=worth.UPDATE,
+)

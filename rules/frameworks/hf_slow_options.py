@@ -42,7 +42,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Level, Rule
+from speedlint.rule import Estimate, Finding, Level, Rule, Worth
 from speedlint.semantics.frameworks import huggingface
 from speedlint.semantics.frameworks.huggingface import Training
 from speedlint.semantics.script import Script
@@ -101,4 +101,10 @@ def _finding(one: Training, name: str, what: str, instead: str, level: Level = L
     return Finding(arg or one.arguments, f"`{name}={told}` {what}", advice=advice, level=level)
 
 
-RULE = Rule("SPD804", on=syntax.Call, check=check, triggers=(b"TrainingArguments(", b"Config("))
+RULE = Rule(
+    "SPD804",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"TrainingArguments(", b"Config("),
+    worth=Estimate(Worth.MEDIUM, "it is done in each step"),
+)

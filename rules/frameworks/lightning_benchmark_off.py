@@ -42,7 +42,7 @@ from collections.abc import Iterator
 from speedlint import edits
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import training
+from speedlint.semantics import training, worth
 from speedlint.semantics.backend import cudnn
 from speedlint.semantics.frameworks import lightning
 from speedlint.semantics.script import Script
@@ -70,4 +70,10 @@ def _matters(script: Script) -> bool:
     return cudnn.is_planar(script) and cudnn.shapes_are_fixed(script)
 
 
-RULE = Rule("SPD813", on=syntax.Call, check=check, triggers=(b"Trainer(",))
+RULE = Rule(
+    "SPD813",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"Trainer(",),
+    worth=worth.CONVOLUTIONS,
+)

@@ -43,7 +43,7 @@ from collections.abc import Iterator
 
 from speedlint import edits
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.semantics.frameworks import lightning
 from speedlint.semantics.script import Script
 
@@ -113,4 +113,10 @@ def _shown(call: syntax.Call, name: str, what: str, instead: str, script: Script
     return Finding(arg or call, f"`{name}={told}` {what}", advice=f"{instead}; {_NOT_KNOWN}", level=level)
 
 
-RULE = Rule("SPD812", on=syntax.Call, check=check, triggers=(b"Trainer(",))
+RULE = Rule(
+    "SPD812",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"Trainer(",),
+    worth=Estimate(Worth.HIGH, "each operation is checked or recorded"),
+)

@@ -42,7 +42,7 @@ from speedlint import edits
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import library
+from speedlint.semantics import library, worth
 from speedlint.semantics.frameworks import lightning
 from speedlint.semantics.model.networks import is_small_linear, network
 from speedlint.semantics.precision.halves import refuse_module_hazards
@@ -101,4 +101,10 @@ def _finding(call: syntax.Call, script: Script, fits: list[tuple[Script, syntax.
     return Finding(call, message, fix, advice, Level.WARNING)
 
 
-RULE = Rule("SPD811", on=syntax.Call, check=check, triggers=(b"Trainer(", b"Fabric("))
+RULE = Rule(
+    "SPD811",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"Trainer(", b"Fabric("),
+    worth=worth.HALF_PRECISION,
+)

@@ -53,6 +53,7 @@ from collections.abc import Iterator
 
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Rule
+from speedlint.semantics import worth
 from speedlint.semantics.frameworks import lightning
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import reads
@@ -69,4 +70,11 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     yield Finding(call, message, advice=advice, level=Level.NOTE if is_shown else None)
 
 
-RULE = Rule("SPD814", on=syntax.Call, check=check, triggers=(b"self.log",))
+RULE = Rule(
+    "SPD814",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"self.log",),
+    worth=worth.WAIT,
+    cause=worth.one_wait,
+)

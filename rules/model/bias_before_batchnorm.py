@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Level, Rule
+from speedlint.rule import Estimate, Finding, Level, Rule, Worth
 from speedlint.semantics.model import layers
 from speedlint.semantics.script import Script
 
@@ -55,4 +55,11 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     )
 
 
-RULE = Rule("SPD609", on=syntax.Call, check=check, triggers=(b"BatchNorm",), off=True)
+RULE = Rule(
+    "SPD609",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"BatchNorm",),
+    worth=Estimate(Worth.LOW, "one more small kernel for each such layer"),
+    off=True,
+)

@@ -46,7 +46,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Level, Related, Rule
+from speedlint.rule import Estimate, Finding, Level, Related, Rule, Worth
 from speedlint.semantics import evaluation
 from speedlint.semantics.model import recompilation, wrapping
 from speedlint.semantics.script import Script
@@ -90,4 +90,10 @@ def _is_dynamic(script: Script, call: syntax.Call) -> bool:
     return dynamic is not None and not (isinstance(dynamic, syntax.Name) and dynamic.value in ("None", "False"))
 
 
-RULE = Rule("SPD602", on=syntax.Call, check=check, triggers=(b"compile(",))
+RULE = Rule(
+    "SPD602",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"compile(",),
+    worth=Estimate(Worth.HIGH, "each compilation takes seconds to minutes"),
+)

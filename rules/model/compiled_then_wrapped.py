@@ -48,7 +48,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Level, Related, Rule
+from speedlint.rule import Estimate, Finding, Level, Related, Rule, Worth
 from speedlint.semantics import evaluation
 from speedlint.semantics.model import wrapping
 from speedlint.semantics.script import Script
@@ -78,4 +78,10 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         yield Finding(call, f"`{script.text(call)}` {why}", advice=_ADVICE, level=Level.WARNING, related=related)
 
 
-RULE = Rule("SPD610", on=syntax.Call, check=check, triggers=(b"compile(", b"DataParallel"))
+RULE = Rule(
+    "SPD610",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"compile(", b"DataParallel"),
+    worth=Estimate(Worth.UNKNOWN, "it depends on what the compiler can take together"),
+)

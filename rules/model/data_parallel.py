@@ -42,7 +42,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Level, Rule
+from speedlint.rule import Estimate, Finding, Level, Rule, Worth
 from speedlint.semantics import evaluation
 from speedlint.semantics.script import Script
 
@@ -61,4 +61,10 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     )
 
 
-RULE = Rule("SPD603", on=syntax.Call, check=check, triggers=(b"DataParallel",))
+RULE = Rule(
+    "SPD603",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"DataParallel",),
+    worth=Estimate(Worth.HIGH, "the model is copied to each GPU in each step, by one process"),
+)

@@ -36,7 +36,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Level, Rule
+from speedlint.rule import Estimate, Finding, Level, Rule, Worth
 from speedlint.semantics import evaluation
 from speedlint.semantics.model import wrapping
 from speedlint.semantics.script import Script
@@ -61,4 +61,11 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     )
 
 
-RULE = Rule("SPD608", on=syntax.Call, check=check, triggers=(b"DistributedDataParallel",), off=True)
+RULE = Rule(
+    "SPD608",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"DistributedDataParallel",),
+    worth=Estimate(Worth.LOW, "each step copies all gradients once"),
+    off=True,
+)

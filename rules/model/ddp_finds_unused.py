@@ -36,7 +36,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Level, Rule
+from speedlint.rule import Estimate, Finding, Level, Rule, Worth
 from speedlint.semantics import evaluation
 from speedlint.semantics.script import Script
 
@@ -67,4 +67,10 @@ def _is_on(script: Script, call: syntax.Call, name: str) -> bool:
     return constant is not None and constant.value is True
 
 
-RULE = Rule("SPD607", on=syntax.Call, check=check, triggers=(b"find_unused_parameters",))
+RULE = Rule(
+    "SPD607",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"find_unused_parameters",),
+    worth=Estimate(Worth.LOW, "the graph is searched once more in each step"),
+)

@@ -38,7 +38,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Level, Rule
+from speedlint.rule import Estimate, Finding, Level, Rule, Worth
 from speedlint.semantics import eras, evaluation
 from speedlint.semantics.model import attention
 from speedlint.semantics.script import Script
@@ -66,4 +66,10 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     )
 
 
-RULE = Rule("SPD605", on=syntax.Call, check=check, triggers=(b"oftmax(",))
+RULE = Rule(
+    "SPD605",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"oftmax(",),
+    worth=Estimate(Worth.MEDIUM, "the matrix of scores is written to memory and read again"),
+)

@@ -42,7 +42,7 @@ from collections.abc import Iterator
 
 from speedlint import edits
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.semantics import evaluation, training
 from speedlint.semantics.model import compilation
 from speedlint.semantics.optimizer import optimizers
@@ -83,4 +83,10 @@ def _lines(script: Script, placement: training.Placement, target: str) -> list[s
     return [f"if {guard}:", f"{script.source.default_indent}{target}.compile()"]
 
 
-RULE = Rule("SPD601", on=syntax.Module, check=check, triggers=(b".to(", b".cuda("))
+RULE = Rule(
+    "SPD601",
+    on=syntax.Module,
+    check=check,
+    triggers=(b".to(", b".cuda("),
+    worth=Estimate(Worth.HIGH, "compiled kernels read and write memory less often"),
+)

@@ -44,7 +44,7 @@ from collections.abc import Iterator
 
 from speedlint import edits
 from speedlint.facts import syntax
-from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
+from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.semantics import evaluation, steps, training
 from speedlint.semantics.model import layout
 from speedlint.semantics.script import Script
@@ -97,4 +97,10 @@ def _edits(placement: training.Placement, script: Script) -> tuple[Edit, ...]:
     return (edits.insert_after(script.source, call, [f"{target}.to(memory_format={name})"]), *imports)
 
 
-RULE = Rule("SPD604", on=syntax.Module, check=check, triggers=(b".to(", b".cuda("))
+RULE = Rule(
+    "SPD604",
+    on=syntax.Module,
+    check=check,
+    triggers=(b".to(", b".cuda("),
+    worth=Estimate(Worth.MEDIUM, "half-precision convolutions turn their inputs around"),
+)

@@ -38,7 +38,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Level, Rule
+from speedlint.rule import Estimate, Finding, Level, Rule, Worth
 from speedlint.semantics import eras
 from speedlint.semantics.script import Script
 
@@ -64,4 +64,11 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         )
 
 
-RULE = Rule("SPD611", on=syntax.Call, check=check, triggers=(b"checkpoint(", b"checkpoint_sequential("), off=True)
+RULE = Rule(
+    "SPD611",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"checkpoint(", b"checkpoint_sequential("),
+    worth=Estimate(Worth.LOW, "each block saves more than it needs"),
+    off=True,
+)

@@ -38,7 +38,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Level, Rule
+from speedlint.rule import Estimate, Finding, Level, Rule, Worth
 from speedlint.semantics import eras, evaluation
 from speedlint.semantics.model import wrapping
 from speedlint.semantics.script import Script
@@ -62,4 +62,10 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         )
 
 
-RULE = Rule("SPD612", on=syntax.Call, check=check, triggers=(b"jit.script(", b"jit.trace(", b"torch.jit import"))
+RULE = Rule(
+    "SPD612",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"jit.script(", b"jit.trace(", b"torch.jit import"),
+    worth=Estimate(Worth.UNKNOWN, "it depends on the model"),
+)

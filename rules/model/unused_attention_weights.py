@@ -42,7 +42,7 @@ from collections.abc import Iterator
 
 from speedlint import edits
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.semantics import eras, evaluation
 from speedlint.semantics.model import attention
 from speedlint.semantics.script import Script
@@ -75,4 +75,10 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     yield Finding(call, message, Fix((edit,), Risk.NUMERIC), level=level)
 
 
-RULE = Rule("SPD606", on=syntax.Call, check=check, triggers=(b"MultiheadAttention",))
+RULE = Rule(
+    "SPD606",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"MultiheadAttention",),
+    worth=Estimate(Worth.MEDIUM, "the matrix of weights is written to memory, and the fast kernels are not taken"),
+)

@@ -54,7 +54,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Level, Rule
+from speedlint.rule import Estimate, Finding, Level, Rule, Worth
 from speedlint.semantics.optimizer import exchanges
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import reads
@@ -83,4 +83,10 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     yield Finding(call, message, advice=_ADVICE, level=level)
 
 
-RULE = Rule("SPD509", on=syntax.Call, check=check, triggers=(b"backward", b"update_grad", b"% "))
+RULE = Rule(
+    "SPD509",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"backward", b"update_grad", b"% "),
+    worth=Estimate(Worth.MEDIUM, "each micro-step waits for all GPUs"),
+)

@@ -40,7 +40,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Level, Rule
+from speedlint.rule import Estimate, Finding, Level, Rule, Worth
 from speedlint.semantics import entry, evaluation
 from speedlint.semantics.optimizer import recomputation
 from speedlint.semantics.script import Script
@@ -72,4 +72,10 @@ def _shown(call: syntax.Call, script: Script) -> str:
     return text if "\n" not in text and len(text) < 60 else f"{script.text(call.func)}(...)"
 
 
-RULE = Rule("SPD507", on=syntax.Call, check=check, triggers=(b"checkpoint", b"with_cp"))
+RULE = Rule(
+    "SPD507",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"checkpoint", b"with_cp"),
+    worth=Estimate(Worth.HIGH, "the forward pass is run a second time"),
+)

@@ -41,7 +41,7 @@ from collections.abc import Iterator
 
 from speedlint import edits
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.semantics import eras, evaluation
 from speedlint.semantics.optimizer import optimizers
 from speedlint.semantics.script import Script
@@ -76,4 +76,10 @@ def _matters(call: syntax.Call, script: Script) -> bool:
     return eras.can_run_on(script, _SINCE) and not optimizers.is_sharded(script)
 
 
-RULE = Rule("SPD503", on=syntax.Call, check=check, triggers=(b"foreach",))
+RULE = Rule(
+    "SPD503",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"foreach",),
+    worth=Estimate(Worth.MEDIUM, "the update takes a kernel or more for each parameter"),
+)

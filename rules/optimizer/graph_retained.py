@@ -44,7 +44,7 @@ from collections.abc import Iterator
 
 from speedlint import edits
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Fix, Risk, Rule
+from speedlint.rule import Estimate, Finding, Fix, Risk, Rule, Worth
 from speedlint.semantics.optimizer import regraph
 from speedlint.semantics.script import Script
 
@@ -60,4 +60,10 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
             yield Finding(call, message, Fix((edit,), Risk.EXACT), "drop `retain_graph=True`")
 
 
-RULE = Rule("SPD508", on=syntax.Call, check=check, triggers=(b"retain_graph",))
+RULE = Rule(
+    "SPD508",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"retain_graph",),
+    worth=Estimate(Worth.LOW, "the graph's memory is held until the next step"),
+)

@@ -53,7 +53,7 @@ from collections.abc import Iterator
 
 from speedlint import edits
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Fix, Risk, Rule
+from speedlint.rule import Estimate, Finding, Fix, Risk, Rule, Worth
 from speedlint.semantics.optimizer import retention
 from speedlint.semantics.script import Script
 
@@ -70,5 +70,9 @@ def check(node: syntax.AugAssign | syntax.Assign | syntax.Call, script: Script) 
 
 
 RULE = Rule(
-    "SPD504", on=(syntax.AugAssign, syntax.Assign, syntax.Call), check=check, triggers=(b"+", b".append(", b".update(")
+    "SPD504",
+    on=(syntax.AugAssign, syntax.Assign, syntax.Call),
+    check=check,
+    triggers=(b"+", b".append(", b".update("),
+    worth=Estimate(Worth.UNKNOWN, "memory grows with every step"),
 )

@@ -51,7 +51,7 @@ from collections.abc import Iterator
 
 from speedlint import edits
 from speedlint.facts import syntax
-from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
+from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.semantics import evaluation
 from speedlint.semantics.gradients import gradients_off
 from speedlint.semantics.optimizer import differentiated
@@ -133,4 +133,10 @@ def _of_decision(call: syntax.Call, script: Script) -> Iterator[Finding]:
         yield Finding(call, message, advice=f"{advice}; not written here, because {error}", level=Level.WARNING)
 
 
-RULE = Rule("SPD505", on=(syntax.For, syntax.Call), check=check, triggers=(b"torch",))
+RULE = Rule(
+    "SPD505",
+    on=(syntax.For, syntax.Call),
+    check=check,
+    triggers=(b"torch",),
+    worth=Estimate(Worth.MEDIUM, "the pass keeps all activations for gradients that nobody asks for"),
+)

@@ -50,7 +50,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Level, Related, Rule
+from speedlint.rule import Estimate, Finding, Level, Related, Rule, Worth
 from speedlint.semantics import probes
 from speedlint.semantics.data.loaders import loader
 from speedlint.semantics.optimizer import batch_sizes
@@ -79,4 +79,11 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     yield Finding(call, message, advice=_ADVICE, level=Level.NOTE if size.value == 1 else Level.WARNING, related=related)
 
 
-RULE = Rule("SPD506", on=syntax.Call, check=check, triggers=(b"batch_size", b"DataLoader"), off=True)
+RULE = Rule(
+    "SPD506",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"batch_size", b"DataLoader"),
+    worth=Estimate(Worth.UNKNOWN, "it depends on how full the GPU is"),
+    off=True,
+)

@@ -47,7 +47,7 @@ from collections.abc import Iterator
 from speedlint import edits
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import devices, dtypes, eras, evaluation, probes, training
+from speedlint.semantics import devices, dtypes, eras, evaluation, probes, training, worth
 from speedlint.semantics.optimizer import optimizers
 from speedlint.semantics.optimizer.optimizers import Where
 from speedlint.semantics.script import Script
@@ -102,9 +102,10 @@ def _finding(call: syntax.Call, name: str, script: Script) -> Finding:
     last = name.rpartition(".")[2]
     message = f"`{script.text(call.func)}` updates the parameters in several kernels a step; its fused form takes one or two"
     value, why = _value(call, script)
+    level = Level.WARNING if eras.is_for(script, _FUSED[name]) else Level.NOTE
     if value is None:
         release = ".".join(map(str, _FUSED[name]))
-        return Finding(call, message, advice=f"pass `fused=True` (torch {release}); {why}", level=Level.WARNING)
+        return Finding(call, message, advice=f"pass `fused=True` (torch {release}); {why}", level=level)
     try:
         imports: tuple[Edit, ...] = ()
         if value.startswith("next("):
@@ -114,9 +115,9 @@ def _finding(call: syntax.Call, name: str, script: Script) -> Finding:
             value = f"{spelled}()"
         edit = edits.set_argument(script.source, call, "fused", value)
     except edits.CannotEdit as error:
-        return Finding(call, message, advice=f"pass `fused=True`; not written here, because {error}", level=Level.WARNING)
+        return Finding(call, message, advice=f"pass `fused=True`; not written here, because {error}", level=level)
     advice = f"pass `fused={value}`: one pass over the parameters of this {last}"
-    return Finding(call, message, Fix((edit, *imports), Risk.NUMERIC, _FUSED[name]), advice, Level.WARNING)
+    return Finding(call, message, Fix((edit, *imports), Risk.NUMERIC, _FUSED[name]), advice, level)
 
 
 def _value(call: syntax.Call, script: Script) -> tuple[str | None, str]:
@@ -154,4 +155,10 @@ def _asked(call: syntax.Call, script: Script, held: list[optimizers.Parameters])
     return None, "not written here, because it is not seen whether the parameters are on the GPU when it is made"
 
 
-RULE = Rule("SPD502", on=syntax.Call, check=check, triggers=(b"Adam", b"SGD", b"Adagrad"))
+RULE = Rule(
+    "SPD502",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"Adam", b"SGD", b"Adagrad"),
+    worth=worth.UPDATE,
+)

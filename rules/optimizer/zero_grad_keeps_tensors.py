@@ -40,7 +40,7 @@ from collections.abc import Iterator
 
 from speedlint import edits
 from speedlint.facts import syntax
-from speedlint.rule import Edit, Finding, Fix, Risk, Rule
+from speedlint.rule import Edit, Estimate, Finding, Fix, Risk, Rule, Worth
 from speedlint.semantics.optimizer import optimizers
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Frequency, Role
@@ -139,4 +139,10 @@ def _is_last(call: syntax.Call, loop: syntax.For, script: Script) -> bool:
     return script.source.last(loop.body) == script.source.last(call)
 
 
-RULE = Rule("SPD501", on=syntax.Call, check=check, triggers=(b"zero_grad", b".zero_("))
+RULE = Rule(
+    "SPD501",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"zero_grad", b".zero_("),
+    worth=Estimate(Worth.LOW, "each step fills all gradients with zeros and adds to them"),
+)

@@ -51,6 +51,7 @@ from collections.abc import Iterator
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Related, Risk, Rule
+from speedlint.semantics import worth
 from speedlint.semantics.precision import switches
 from speedlint.semantics.precision.halves import refuse_known_hazards
 from speedlint.semantics.script import Script
@@ -77,4 +78,10 @@ def _finding(switch: switches.Switch) -> Finding:
     return Finding(setting.node, message, fix, advice, Level.WARNING, related)
 
 
-RULE = Rule("SPD108", on=syntax.Module, check=check, triggers=(b"False", b"store_true", b"0"))
+RULE = Rule(
+    "SPD108",
+    on=syntax.Module,
+    check=check,
+    triggers=(b"False", b"store_true", b"0"),
+    worth=worth.HALF_PRECISION,
+)

@@ -39,7 +39,7 @@ from collections.abc import Iterator
 
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.semantics.precision.scaling import scaled_clips, unscale_edits
 from speedlint.semantics.script import Script
 
@@ -64,4 +64,10 @@ def check(backward: syntax.Call, script: Script) -> Iterator[Finding]:
     yield Finding(clip, message, fix=Fix(edits, Risk.BEHAVIOR), advice=_ADVICE, level=Level.WARNING)
 
 
-RULE = Rule("SPD103", on=syntax.Call, check=check, triggers=(b"clip_grad",))
+RULE = Rule(
+    "SPD103",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"clip_grad",),
+    worth=Estimate(Worth.UNKNOWN, "it changes the training, not its speed"),
+)

@@ -5,8 +5,8 @@ Finds calls of `autocast`, `GradScaler`, `custom_fwd` and `custom_bwd` of the tw
 for old releases, beside a branch that uses the new name or asks for the release, is left alone.
 
 ## Why it is slow
-It is not slow itself: the spelling is going away, and each `autocast()` in the training step passes through the warning
-machinery. Scripts that name their device can also be moved to another one.
+It is not, so this is a note: the spelling is going away, and each `autocast()` in the training step passes through the
+warning machinery. Scripts that name their device can also be moved to another one.
 
 ## Example
 ```python
@@ -39,7 +39,7 @@ from collections.abc import Iterator
 
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.semantics.precision.amp_names import deprecated_name, is_fallback, modern_edits, modern_text
 from speedlint.semantics.script import Script
 
@@ -62,9 +62,9 @@ def check(node: syntax.Call | syntax.Decorator, script: Script) -> Iterator[Find
     try:
         edits, since = modern_edits(script, node, name)
     except CannotEdit as why:
-        yield Finding(node, message, advice=f"{advice}; not written because {why}", level=Level.WARNING)
+        yield Finding(node, message, advice=f"{advice}; not written because {why}", level=Level.NOTE)
         return
-    yield Finding(node, message, fix=Fix(edits, Risk.EXACT, since), advice=advice, level=Level.WARNING)
+    yield Finding(node, message, fix=Fix(edits, Risk.EXACT, since), advice=advice, level=Level.NOTE)
 
 
 RULE = Rule(
@@ -72,4 +72,5 @@ RULE = Rule(
     on=(syntax.Call, syntax.Decorator),
     check=check,
     triggers=(b"cuda.amp", b"cuda import amp", b"cpu.amp", b"cpu import amp"),
+    worth=Estimate(Worth.LOW, "it costs no time"),
 )

@@ -37,7 +37,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Level, Rule
+from speedlint.rule import Estimate, Finding, Level, Rule, Worth
 from speedlint.semantics.precision.doubles import makes_default_double, makes_module_double, may_be_needed
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import reads
@@ -62,4 +62,10 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         yield Finding(call, message, advice=_ADVICE, level=Level.NOTE)
 
 
-RULE = Rule("SPD109", on=syntax.Call, check=check, triggers=(b"double", b"float64", b"DoubleTensor"))
+RULE = Rule(
+    "SPD109",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"double", b"float64", b"DoubleTensor"),
+    worth=Estimate(Worth.HIGH, "most GPUs compute float64 at a thirtieth of the speed or less"),
+)

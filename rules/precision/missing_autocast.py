@@ -52,7 +52,7 @@ from collections.abc import Iterator
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import eras
+from speedlint.semantics import eras, worth
 from speedlint.semantics.precision.autocast import is_sharded_in_half, uses_autocast
 from speedlint.semantics.precision.halves import autocast_edits, gpu_condition, refuse_hazards
 from speedlint.semantics.precision.scaling import scaling, spelled_constructor
@@ -131,4 +131,10 @@ def _bfloat(step: Step) -> tuple[Edit, ...]:
     return (*imports, *autocast_edits(step, header))
 
 
-RULE = Rule("SPD101", on=syntax.Call, check=check, triggers=(b".backward(",))
+RULE = Rule(
+    "SPD101",
+    on=syntax.Call,
+    check=check,
+    triggers=(b".backward(",),
+    worth=worth.HALF_PRECISION,
+)

@@ -39,7 +39,7 @@ from collections.abc import Iterator
 
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Fix, Risk, Rule
+from speedlint.rule import Estimate, Finding, Fix, Risk, Rule, Worth
 from speedlint.semantics.precision.autocast import half_autocast, uses_scaler
 from speedlint.semantics.precision.scaling import scaling, spelled_constructor
 from speedlint.semantics.script import Script
@@ -70,4 +70,10 @@ def check(backward: syntax.Call, script: Script) -> Iterator[Finding]:
     yield Finding(backward, message, fix=fix, advice=advice)
 
 
-RULE = Rule("SPD102", on=syntax.Call, check=check, triggers=(b"autocast",))
+RULE = Rule(
+    "SPD102",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"autocast",),
+    worth=Estimate(Worth.UNKNOWN, "it costs accuracy, not time"),
+)

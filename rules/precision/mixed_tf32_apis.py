@@ -41,7 +41,7 @@ from collections.abc import Iterator
 
 from speedlint.edits import CannotEdit, delete_statement
 from speedlint.facts import syntax
-from speedlint.rule import Edit, Finding, Fix, Level, Related, Risk, Rule
+from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
 from speedlint.semantics.precision.tf32 import Setting, is_beside, may_exclude, new_setting, old_reads, old_settings
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import reads
@@ -95,4 +95,10 @@ def _without(new: Setting, old: Setting) -> tuple[Edit, ...]:
     return delete_statement(new.script.source, new.node)
 
 
-RULE = Rule("SPD106", on=syntax.Assign, check=check, triggers=(b"fp32_precision",))
+RULE = Rule(
+    "SPD106",
+    on=syntax.Assign,
+    check=check,
+    triggers=(b"fp32_precision",),
+    worth=Estimate(Worth.UNKNOWN, "it ends in an error, or in the precision of the other spelling"),
+)

@@ -53,7 +53,7 @@ from collections.abc import Iterator
 
 from speedlint import edits
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.semantics import library
 from speedlint.semantics.precision.amp_dtypes import BFLOAT16, FLOAT16, asks_for_dtype, enabled, may_be_on, of_program
 from speedlint.semantics.script import Script
@@ -96,4 +96,10 @@ def _finding(scaler: syntax.Call, script: Script, message: str) -> Finding:
     return Finding(scaler, message, Fix((edit,), Risk.BEHAVIOR), advice, Level.WARNING)
 
 
-RULE = Rule("SPD107", on=syntax.Call, check=check, triggers=(b"GradScaler",))
+RULE = Rule(
+    "SPD107",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"GradScaler",),
+    worth=Estimate(Worth.LOW, "each step reads all gradients once more"),
+)

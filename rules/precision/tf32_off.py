@@ -37,7 +37,7 @@ from collections.abc import Iterator
 
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.semantics import eras
 from speedlint.semantics.entry import first_edit, starts
 from speedlint.semantics.frameworks import accelerated
@@ -81,4 +81,10 @@ def _first_heavy(script: Script) -> Placement | None:
     return next((found for found in placed if is_matmul_heavy(script, found.module)), None)
 
 
-RULE = Rule("SPD105", on=syntax.Module, check=check, triggers=(b".to(", b".cuda(", b".setup", b".prepare"))
+RULE = Rule(
+    "SPD105",
+    on=syntax.Module,
+    check=check,
+    triggers=(b".to(", b".cuda(", b".setup", b".prepare"),
+    worth=Estimate(Worth.MEDIUM, "the network's matrix products take up to twice the time"),
+)

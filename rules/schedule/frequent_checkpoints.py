@@ -47,7 +47,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Level, Related, Rule
+from speedlint.rule import Estimate, Finding, Level, Related, Rule, Worth
 from speedlint.semantics.schedule import costs, periods
 from speedlint.semantics.schedule.costs import Kind
 from speedlint.semantics.script import Script
@@ -95,4 +95,10 @@ def _often(call: syntax.Call, script: Script, one: periods.Scheduled) -> str:
     return f"every {steps.value} steps"
 
 
-RULE = Rule("SPD703", on=syntax.Call, check=check, triggers=(b"save",))
+RULE = Rule(
+    "SPD703",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"save",),
+    worth=Estimate(Worth.MEDIUM, "the GPU waits while the model is written"),
+)

@@ -45,7 +45,7 @@ from collections.abc import Iterator
 
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
-from speedlint.rule import Edit, Finding, Fix, Level, Related, Risk, Rule
+from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
 from speedlint.semantics.schedule import costs, periods
 from speedlint.semantics.schedule.costs import Kind
 from speedlint.semantics.script import Script
@@ -110,4 +110,10 @@ def _throttled(call: syntax.Call, script: Script, drawn: costs.Cost) -> tuple[Ed
     return displays.every_few_steps(script, loop)
 
 
-RULE = Rule("SPD704", on=syntax.Call, check=check, triggers=(b"for ", b"while "))
+RULE = Rule(
+    "SPD704",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"for ", b"while "),
+    worth=Estimate(Worth.MEDIUM, "the GPU waits while the figure is drawn"),
+)

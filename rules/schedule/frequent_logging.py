@@ -41,7 +41,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Related, Rule
+from speedlint.rule import Estimate, Finding, Related, Rule, Worth
 from speedlint.semantics.schedule import telling
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import displays, reads
@@ -65,4 +65,11 @@ def _finding(call: syntax.Call, script: Script, place: Script, inner: syntax.Cal
     return Finding(call, message, advice=advice, related=related)
 
 
-RULE = Rule("SPD705", on=(syntax.For, syntax.While), check=check, triggers=(b"for ", b"while "), off=True)
+RULE = Rule(
+    "SPD705",
+    on=(syntax.For, syntax.While),
+    check=check,
+    triggers=(b"for ", b"while "),
+    worth=Estimate(Worth.LOW, "the line is printed while the GPU works"),
+    off=True,
+)

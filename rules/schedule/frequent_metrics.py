@@ -54,7 +54,7 @@ from collections.abc import Iterator
 
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Fix, Level, Related, Risk, Rule
+from speedlint.rule import Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
 from speedlint.semantics.schedule import costs, periods
 from speedlint.semantics.schedule.costs import Kind
 from speedlint.semantics.script import Script
@@ -95,4 +95,10 @@ def _finding(call: syntax.Call, script: Script, one: periods.Scheduled, cost: co
     return Finding(call, message, Fix(edits, Risk.BEHAVIOR), advice, Level.WARNING, related)
 
 
-RULE = Rule("SPD702", on=syntax.Call, check=check, triggers=(b"for ", b"while "))
+RULE = Rule(
+    "SPD702",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"for ", b"while "),
+    worth=Estimate(Worth.MEDIUM, "the GPU waits while the host computes"),
+)

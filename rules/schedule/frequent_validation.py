@@ -43,7 +43,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Level, Related, Rule
+from speedlint.rule import Estimate, Finding, Level, Related, Rule, Worth
 from speedlint.semantics.schedule import periods
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Frequency
@@ -95,4 +95,10 @@ def _each_epoch(found: periods.Validation, script: Script) -> Iterator[Finding]:
         yield Finding(found.call, message, advice=advice, level=Level.WARNING, related=related)
 
 
-RULE = Rule("SPD701", on=syntax.Call, check=check, triggers=(b"torch",))
+RULE = Rule(
+    "SPD701",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"torch",),
+    worth=Estimate(Worth.HIGH, "the share of the epoch that evaluation takes"),
+)

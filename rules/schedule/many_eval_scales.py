@@ -63,7 +63,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Level, Related, Rule
+from speedlint.rule import Estimate, Finding, Level, Related, Rule, Worth
 from speedlint.semantics.schedule import periods
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Definition, Frequency
@@ -94,4 +94,11 @@ def _count(loop: syntax.For, script: Script) -> str:
     return "several"
 
 
-RULE = Rule("SPD706", on=syntax.For, check=check, triggers=(b"scale",), off=True)
+RULE = Rule(
+    "SPD706",
+    on=syntax.For,
+    check=check,
+    triggers=(b"scale",),
+    worth=Estimate(Worth.MEDIUM, "each scale is one more pass over the data"),
+    off=True,
+)

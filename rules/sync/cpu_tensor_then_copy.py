@@ -38,7 +38,7 @@ from collections.abc import Iterator
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Related, Risk, Rule
-from speedlint.semantics import evaluation, probes
+from speedlint.semantics import evaluation, probes, worth
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import conditions, creation, reads
 from speedlint.semantics.terms import FREQUENT
@@ -69,4 +69,12 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         yield Finding(call, message, fix, advice, level)
 
 
-RULE = Rule("SPD308", on=syntax.Call, check=check, triggers=(b".to(", b".cuda("), often=True)
+RULE = Rule(
+    "SPD308",
+    on=syntax.Call,
+    check=check,
+    triggers=(b".to(", b".cuda("),
+    worth=worth.COPY,
+    cause=worth.one_copy,
+    often=True,
+)

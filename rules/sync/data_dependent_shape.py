@@ -59,6 +59,7 @@ from collections.abc import Iterator
 
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Rule
+from speedlint.semantics import worth
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import reads, shapes
 from speedlint.semantics.terms import Frequency
@@ -83,5 +84,7 @@ RULE = Rule(
     on=(syntax.Call, syntax.Subscript),
     check=check,
     triggers=(b"[", b"nonzero", b"masked_select", b"unique", b"argwhere", b"where("),
+    worth=worth.WAIT,
+    cause=worth.one_wait,
     often=True,
 )

@@ -45,7 +45,7 @@ from collections.abc import Iterator
 
 from speedlint.edits import CannotEdit, delete_statement
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.semantics import evaluation, probes
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import clocks, memory, reads, streams
@@ -80,4 +80,10 @@ def _finding(call: syntax.Call, statement: syntax.Expr, script: Script, message:
     return Finding(call, message, fix, _ADVICE, level)
 
 
-RULE = Rule("SPD307", on=syntax.Call, check=check, triggers=(b"empty_cache", b"gc.collect", b"import gc", b"from gc"))
+RULE = Rule(
+    "SPD307",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"empty_cache", b"gc.collect", b"import gc", b"from gc"),
+    worth=Estimate(Worth.HIGH, "all freed memory is handed back to the driver and asked for again"),
+)

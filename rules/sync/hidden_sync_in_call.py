@@ -4,7 +4,8 @@
 Follows the calls of the training or evaluation step into the functions, methods and modules of the project, through files,
 and reports those in which the host waits for the GPU: numbers read, copies to the host, tensors printed, conditions on
 tensors, sizes that depend on values. Where the numbers of turns of the loops between are known, they are multiplied: a loss
-that reads one number for each of 10 classes, called for 15 outputs, waits 150 times in a step. A wait in a file that is
+that reads one number for each of 10 classes, called for 15 outputs, waits 150 times in a step. Several calls of one
+function in the same step are one finding, at the first. A wait in a file that is
 checked too is reported at its own line; at the call only if calls multiply it.
 
 ## Why it is slow
@@ -72,7 +73,7 @@ from collections.abc import Iterator
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Related, Risk, Rule
-from speedlint.semantics import counts
+from speedlint.semantics import counts, worth
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import hidden, reads, waits
 from speedlint.semantics.sync.companions import check_gain
@@ -83,14 +84,41 @@ from speedlint.semantics.terms import FREQUENT, Frequency
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
-    if reads.frequency(script, call) not in FREQUENT or reads.often(script, call) is None:
+    told = _told(call, script)
+    if not told:
         return
-    behind = hidden.behind(script, call, waits.within)
+    loop = script.loops.driving_loop(call)
+    if loop is None:
+        yield _finding(call, script, told, [], 1)
+        return
+    others = [other for other in _alike(call, script, loop) if _told(other, script)]
+    if all(script.source.order[call] < script.source.order[other] for other in others):
+        times = [counts.times(script, each, loop.body) for each in (call, *others)]
+        yield _finding(call, script, told, others, None if None in times else sum(filter(None, times)))
+
+
+def _told(call: syntax.Call, script: Script) -> list[Hidden[Wait]]:
+    """The waits behind a call that are told of at the call."""
+    return script.once(("hidden waits", call), lambda: _find(call, script), [])
+
+
+def _find(call: syntax.Call, script: Script) -> list[Hidden[Wait]]:
+    if reads.frequency(script, call) not in FREQUENT or reads.often(script, call) is None:
+        return []
     loop = script.loops.driving_loop(call)
     is_multiplied = loop is not None and counts.is_in_loop(script, call, loop.body)
-    told = [each for each in behind if _waits(each) and (is_multiplied or hidden.is_told_at_call(script, each))]
-    if told:
-        yield _finding(call, script, told, counts.times(script, call, loop.body) if loop is not None else 1)
+    behind = hidden.behind(script, call, waits.within)
+    return [each for each in behind if _waits(each) and (is_multiplied or hidden.is_told_at_call(script, each))]
+
+
+def _alike(call: syntax.Call, script: Script, loop: syntax.For | syntax.While) -> list[syntax.Call]:
+    """The other calls of the same function in the same step."""
+    callee = script.callee(call)
+    return [
+        other
+        for other in script.source.inside(loop.body, syntax.Call)
+        if other is not call and script.callee(other) == callee and script.loops.driving_loop(other) is loop
+    ]
 
 
 def _waits(each: Hidden[Wait]) -> bool:
@@ -101,25 +129,33 @@ def _waits(each: Hidden[Wait]) -> bool:
     return each.count != 0 and mode in (None, in_training) and not each.what.is_of_host(script, call)
 
 
-def _finding(call: syntax.Call, script: Script, behind: list[Hidden[Wait]], times: int | None) -> Finding:
+def _finding(
+    call: syntax.Call, script: Script, behind: list[Hidden[Wait]], others: list[syntax.Call], times: int | None
+) -> Finding:
+    """The finding at the first call of a function in a step, which the ``others`` follow; all run ``times`` times."""
     first = behind[0]
-    total = sum(each.count or 0 for each in behind) * (times or 0)
     is_known = times is not None and all(each.count is not None for each in behind)
-    often = f"{total} times " if is_known and total > 1 else ""
+    total = sum(each.count or 0 for each in behind) * (times or 0) if is_known else None
+    often = f"{total} times " if total is not None and total > 1 else ""
+    called = f", called at {len(others) + 1} places," if others else ""
     more = f" and {len(behind) - 1} more" if len(behind) > 1 else ""
     message = (
-        f"`{reads.shown(script, call.func)}(...)` waits for the GPU {often}{reads.often(script, call)}: "
+        f"`{reads.shown(script, call.func)}(...)`{called} waits for the GPU {often}{reads.often(script, call)}: "
         f"`{reads.shown(first.what.script, first.what.node)}` ({hidden.place(script, first.what)}){more}"
     )
-    related = tuple(_related(behind))
+    again = (Related(script.source, other, "called again in the same step") for other in others)
+    related = (*_related(behind), *again)
+    share = worth.at(worth.waits(total), script.frequency(call))
     try:
         fix = Fix(_kept_on_device(script, behind), Risk.NUMERIC)
     except CannotEdit as reason:
         function = first.what.script.function(first.what.node)
         name = f"`{function.name.value}`" if function is not None else "the function"
         advice = f"let {name} keep its values on the GPU, and read them now and then; not rewritten, since {reason}"
-        return Finding(call, message, advice=advice, related=related)
-    return Finding(call, message, fix, "keep the values on the GPU with `.detach()` in the function", related=related)
+        return Finding(call, message, advice=advice, related=related, worth=share)
+    return Finding(
+        call, message, fix, "keep the values on the GPU with `.detach()` in the function", related=related, worth=share
+    )
 
 
 def _related(behind: list[Hidden[Wait]]) -> Iterator[Related]:
@@ -144,4 +180,11 @@ def _kept_on_device(script: Script, behind: list[Hidden[Wait]]) -> tuple[Edit, .
     return tuple(found)
 
 
-RULE = Rule("SPD311", on=syntax.Call, check=check, triggers=(b"import", b"def "), often=True)
+RULE = Rule(
+    "SPD311",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"import", b"def "),
+    worth=worth.WAIT,
+    often=True,
+)

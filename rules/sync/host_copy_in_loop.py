@@ -52,10 +52,11 @@ from collections.abc import Iterator
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.semantics import worth
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import reads
 from speedlint.semantics.sync.accumulators import may_be_overwritten
-from speedlint.semantics.sync.companions import check_gain
+from speedlint.semantics.sync.companions import awaited_anyway, check_gain
 from speedlint.semantics.sync.gathering import copy_once
 from speedlint.semantics.terms import Frequency
 
@@ -77,6 +78,8 @@ def _finding(
     if may_be_overwritten(script, tensor):
         advice = "a CUDA graph overwrites its outputs at the next step: `.clone()` what is kept on the GPU, and measure"
         return Finding(whole, message, advice=advice, level=Level.NOTE)
+    if (in_vain := awaited_anyway(script, whole)) is not None:
+        return Finding(whole, message, advice=in_vain, level=Level.NOTE, worth=worth.NOTHING)
     try:
         fix = Fix(copy_once(script, call, tensor), Risk.EXACT)
         check_gain(script, call, tensor)
@@ -96,4 +99,12 @@ def _is_of_each_part(call: syntax.Call, script: Script) -> bool:
     return isinstance(within, syntax.DictComp | syntax.Dict) and script.frequency(call) is Frequency.EVAL_STEP
 
 
-RULE = Rule("SPD302", on=syntax.Call, check=check, triggers=(b".cpu", b".tolist", b".to("), often=True)
+RULE = Rule(
+    "SPD302",
+    on=syntax.Call,
+    check=check,
+    triggers=(b".cpu", b".tolist", b".to("),
+    worth=worth.WAIT,
+    cause=worth.one_wait,
+    often=True,
+)

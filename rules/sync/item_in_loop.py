@@ -61,10 +61,11 @@ from collections.abc import Iterator
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.semantics import worth
 from speedlint.semantics.frameworks import lightning
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import displays, reads
-from speedlint.semantics.sync.companions import check_gain, check_gain_of_display
+from speedlint.semantics.sync.companions import awaited_anyway, check_gain, check_gain_of_display
 from speedlint.semantics.sync.deferral import keep_on_device
 from speedlint.semantics.terms import Frequency
 
@@ -80,6 +81,8 @@ def _finding(call: syntax.Call, script: Script, tensor: syntax.BaseExpression, m
     if reads.frequency(script, call) is Frequency.THROTTLED:
         advice = "read it less often if it shows in a profile; there is nothing to rewrite"
         return Finding(call, message, advice=advice, level=Level.NOTE)
+    if (in_vain := awaited_anyway(script, call)) is not None:
+        return Finding(call, message, advice=in_vain, level=Level.NOTE, worth=worth.NOTHING)
     try:
         edits = keep_on_device(script, call, tensor)
         check_gain(script, call, tensor)
@@ -111,4 +114,12 @@ def _undetached(tensor: syntax.BaseExpression) -> syntax.BaseExpression:
     return tensor
 
 
-RULE = Rule("SPD301", on=syntax.Call, check=check, triggers=(b".item", b"float(", b"int(", b"bool("), often=True)
+RULE = Rule(
+    "SPD301",
+    on=syntax.Call,
+    check=check,
+    triggers=(b".item", b"float(", b"int(", b"bool("),
+    worth=worth.WAIT,
+    cause=worth.one_wait,
+    often=True,
+)

@@ -51,10 +51,11 @@ from collections.abc import Iterator
 
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Fix, Risk, Rule
+from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.semantics import worth
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import displays, reads
-from speedlint.semantics.sync.companions import check_gain_of_display
+from speedlint.semantics.sync.companions import awaited_anyway, check_gain_of_display
 from speedlint.semantics.terms import Frequency
 
 _ADVICE = f"show it every {displays.PERIOD} steps"
@@ -81,6 +82,8 @@ def check(node: syntax.Call | syntax.FormattedString | syntax.BinaryOperation, s
 
 
 def _finding(tensor: syntax.BaseExpression, display: syntax.Call | syntax.Assign, script: Script, message: str) -> Finding:
+    if (in_vain := awaited_anyway(script, tensor)) is not None:
+        return Finding(tensor, message, advice=in_vain, level=Level.NOTE, worth=worth.NOTHING)
     try:
         check_gain_of_display(script, display, tensor)
         return Finding(tensor, message, Fix(displays.throttled(script, display), Risk.BEHAVIOR), _ADVICE)
@@ -104,5 +107,7 @@ RULE = Rule(
         b'f"',
         b"f'",
     ),
+    worth=worth.WAIT,
+    cause=worth.one_wait,
     often=True,
 )

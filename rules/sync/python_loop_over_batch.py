@@ -48,7 +48,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Level, Related, Rule
+from speedlint.rule import Estimate, Finding, Level, Related, Rule, Worth
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import batchwise, hidden, reads
 from speedlint.semantics.terms import Frequency
@@ -101,4 +101,11 @@ def _hidden(call: syntax.Call, script: Script) -> Iterator[Finding]:
             return
 
 
-RULE = Rule("SPD310", on=(syntax.For, syntax.Call), check=check, triggers=(b"torch", b"import"), often=True)
+RULE = Rule(
+    "SPD310",
+    on=(syntax.For, syntax.Call),
+    check=check,
+    triggers=(b"torch", b"import"),
+    worth=Estimate(Worth.HIGH, "the GPU runs many small kernels in place of few large ones"),
+    often=True,
+)

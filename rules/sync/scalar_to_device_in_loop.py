@@ -37,7 +37,7 @@ from collections.abc import Iterator
 
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Rule
-from speedlint.semantics import evaluation
+from speedlint.semantics import evaluation, worth
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import conditions, creation, reads, uploads
 from speedlint.semantics.terms import FREQUENT
@@ -60,4 +60,12 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     yield Finding(call, message, advice=f"{cure}; not rewritten, since its place is for the author to say", level=level)
 
 
-RULE = Rule("SPD309", on=syntax.Call, check=check, triggers=(b"ensor(",), often=True)
+RULE = Rule(
+    "SPD309",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"ensor(",),
+    worth=worth.COPY,
+    cause=worth.one_copy,
+    often=True,
+)

@@ -54,6 +54,7 @@ from collections.abc import Iterator
 from speedlint.edits import CannotEdit, delete_statement
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.semantics import worth
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import clocks, reads, streams
 from speedlint.semantics.terms import Frequency
@@ -92,4 +93,10 @@ def _finding(call: syntax.Call, statement: syntax.Expr, script: Script, message:
         return Finding(call, message, advice=f"{_ADVICE}; not rewritten, since {reason}")
 
 
-RULE = Rule("SPD306", on=syntax.Call, check=check, triggers=(b"synchronize",))
+RULE = Rule(
+    "SPD306",
+    on=syntax.Call,
+    check=check,
+    triggers=(b"synchronize",),
+    worth=worth.WAIT,
+)

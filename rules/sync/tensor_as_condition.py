@@ -63,6 +63,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint.rule import Finding, Level, Rule
+from speedlint.semantics import worth
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import conditions, displays, reads
 from speedlint.semantics.terms import Frequency
@@ -88,5 +89,7 @@ RULE = Rule(
     on=conditions.CONDITIONAL,
     check=check,
     triggers=(b"if ", b"if(", b"while ", b"while(", b"assert", b"equal(", b"allclose(", b"is_nonzero(", b"isfinite("),
+    worth=worth.WAIT,
+    cause=worth.one_wait,
     often=True,
 )

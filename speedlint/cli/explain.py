@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from speedlint import config
+from speedlint import config, docs
 from speedlint.output.terminal import coloured
 from speedlint.registry import Registry
 
@@ -17,7 +17,7 @@ from speedlint.registry import Registry
 def explain(rule: str) -> None:
     """Prints the documentation of RULE: a code such as SPD301, or a name."""
     found = Registry.load(config.load((Path(),)).rule_paths).find(rule)
-    text = f"# {found.code} {found.name}\n\n{found.docs}\n"
+    text = f"# {found.code} {found.name}\n\n{docs.page(found)}\n"
     if not coloured(sys.stdout):
         click.echo(text, nl=False)
         return

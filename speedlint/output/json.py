@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from speedlint.causes import together
 from speedlint.diagnostic import Diagnostic, Proposal
 from speedlint.files import Problem
 from speedlint.output.terminal import shown
@@ -14,16 +15,19 @@ VERSION = 1
 
 
 def render(diagnostics: Iterable[Diagnostic], problems: Iterable[Problem]) -> str:
-    """The report as the text of a JSON object."""
+    """The report as the text of a JSON object. Findings of one file with the same ``cause`` are one, at several places."""
+    found = list(diagnostics)
+    causes = together(found)
+    names = {(each.path, each.key): cause.name for cause in causes for each in (cause.first, *cause.others)}
     report = {
         "version": VERSION,
-        "findings": [_finding(diagnostic) for diagnostic in diagnostics],
+        "findings": [_finding(each, names[each.path, each.key]) for each in found],
         "errors": [{"path": shown(each.path), "line": each.line, "message": each.what} for each in problems],
     }
     return json.dumps(report, indent=2)
 
 
-def _finding(diagnostic: Diagnostic) -> dict[str, Any]:
+def _finding(diagnostic: Diagnostic, cause: str) -> dict[str, Any]:
     return {
         "code": diagnostic.code,
         "rule": diagnostic.rule,
@@ -34,6 +38,9 @@ def _finding(diagnostic: Diagnostic) -> dict[str, Any]:
         "end_line": diagnostic.end_line,
         "end_column": diagnostic.end_column,
         "level": diagnostic.level.value,
+        "worth": diagnostic.worth.worth.value,
+        "because": diagnostic.worth.because,
+        "cause": cause,
         "frequency": diagnostic.frequency,
         "related": [{"path": shown(each.path), "line": each.line, "message": each.message} for each in diagnostic.related],
         "fix": diagnostic.fix and _fix(diagnostic.fix),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from speedlint.docs import summary
+from speedlint.docs import page, summary
 from speedlint.families import FAMILIES
 from speedlint.rule import Rule
 
@@ -14,7 +14,9 @@ _TITLES = dict(FAMILIES.values())
 _HEAD = """# The rules
 
 Written by `speedlint rules --format markdown`, from the rules' own documentation. The gains quoted are those of the sources
-named; `speedlint verify` measures yours."""
+named; `speedlint verify` measures yours. What a finding is worth is its share of a training step's time, or of an epoch's
+for what runs once in it: `high` is a tenth or more, `medium` a fiftieth or more, `low` half a percent or more; what is less
+is a note. These are estimates for a recent GPU, from the sources named, where nothing more is known of the script."""
 
 
 def render(rules: Sequence[Rule]) -> str:
@@ -44,5 +46,5 @@ def _anchor(rule: Rule) -> str:
 
 
 def _rule(rule: Rule) -> str:
-    docs = re.sub(r"(?m)^## ", "#### ", rule.docs)
+    docs = re.sub(r"(?m)^## ", "#### ", page(rule))
     return f"### {rule.code} {rule.name}\n\n{docs}"

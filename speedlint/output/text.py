@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 import click
 
 from speedlint import docs
+from speedlint.causes import Cause, by_worth, together
 from speedlint.diagnostic import Diagnostic, Proposal
 from speedlint.output.terminal import shown, visible, width
 from speedlint.registry import Registry
@@ -32,13 +33,15 @@ _WIDEST = 110
 
 
 def render(diagnostics: Sequence[Diagnostic], hidden: int, files: int, registry: Registry, risk: Risk) -> Iterator[str]:
-    """The report, block by block. The reason why a rule's pattern is slow is told once."""
+    """The report, block by block, what is worth most first. The reason why a rule's pattern is slow is told once."""
     told: set[str] = set()
-    for diagnostic in diagnostics:
-        why = "" if diagnostic.code in told else docs.why(registry.by_code[diagnostic.code].docs)
-        told.add(diagnostic.code)
-        yield "\n".join((_head(diagnostic), *_frame(diagnostic), *_remarks(diagnostic, why, risk), ""))
-    yield _summary(diagnostics, hidden, files, risk)
+    causes = by_worth(together(diagnostics))
+    for cause in causes:
+        found = cause.first
+        why = "" if found.code in told else docs.why(registry.by_code[found.code].docs)
+        told.add(found.code)
+        yield "\n".join((_head(found), *_frame(found), *_remarks(cause, why, risk), ""))
+    yield _summary(causes, hidden, files, risk)
 
 
 def _head(found: Diagnostic) -> str:
@@ -63,8 +66,16 @@ def _frame(found: Diagnostic) -> Iterator[str]:
         yield f"{click.style(f'{chr(32):{gutter}} |', fg='blue')} {'':{start}}{carets}"
 
 
-def _remarks(found: Diagnostic, why: str, risk: Risk) -> Iterator[str]:
-    remarks = [("why", why), ("do", found.advice), ("fix", _fix(found.fix, risk) if found.fix else "")]
+def _remarks(cause: Cause, why: str, risk: Risk) -> Iterator[str]:
+    found = cause.first
+    share = found.worth
+    remarks = [
+        ("cost", f"{share.worth.value}: {share.because}" if share.because else ""),
+        ("why", why),
+        ("do", found.advice),
+    ]
+    remarks += [("fix", _fix(found.fix, risk) if found.fix else "")]
+    remarks += [("also", _place(found, each)) for each in cause.others]
     remarks += [("see", f"{shown(each.path)}:{each.line}: {each.message}") for each in found.related]
     remarks += [("more", f"speedlint explain {found.code}")] if why else []
     margin = " " * _gutter(found)
@@ -73,6 +84,14 @@ def _remarks(found: Diagnostic, why: str, risk: Risk) -> Iterator[str]:
         head = click.style(f"{label + ':':<5}", bold=True)
         for count, line in enumerate(_wrapped(text, len(margin))):
             yield f"{margin} {' ' * 7 if count else f'{equals} {head}'} {line}"
+
+
+def _place(first: Diagnostic, other: Diagnostic) -> str:
+    """Another place of a finding, and what is to be done there where it is not the same."""
+    code = f"{other.code} " if other.code != first.code else ""
+    mine, its = (each.fix is not None and each.fix.applicable for each in (first, other))
+    cure = "" if mine == its else " (with a fix)" if its else f" ({other.advice})"
+    return f"{shown(other.path)}:{other.line}: {code}{other.message}{cure}"
 
 
 def _wrapped(text: str, margin: int) -> list[str]:
@@ -88,13 +107,15 @@ def _fix(fix: Proposal, risk: Risk) -> str:
     return f"{name}, {RISKS[fix.risk]} (`speedlint fix --apply{higher}`)"
 
 
-def _summary(diagnostics: Sequence[Diagnostic], hidden: int, files: int, risk: Risk) -> str:
+def _summary(causes: Sequence[Cause], hidden: int, files: int, risk: Risk) -> str:
     notes = f" {count(hidden, 'note')} hidden; `--notes` shows {'it' if hidden == 1 else 'them'}." if hidden else ""
-    if not diagnostics:
+    if not causes:
         return click.style(f"Nothing slow found in {count(files, 'file')}.", fg="green") + notes
-    cures = collections.Counter(_cure(each.fix, risk) for each in diagnostics)
+    cures = collections.Counter(_cure(each.first.fix, risk) for each in causes)
     parts = [f"{cures[cure]} {cure}" for cure in _CURES if cures[cure]]
-    found = f"{count(len(diagnostics), 'finding')} in {count(len({each.path for each in diagnostics}), 'file')}"
+    places = len(causes) + sum(len(each.others) for each in causes)
+    at = f" at {places} places" if places > len(causes) else ""
+    found = f"{count(len(causes), 'finding')}{at} in {count(len({each.first.path for each in causes}), 'file')}"
     return f"{click.style(found, bold=True)}: {', '.join(parts)}.{notes}"
 
 

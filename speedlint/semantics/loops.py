@@ -249,7 +249,7 @@ class Loops:
 
     def _kind(self, loop: Loop) -> Frequency | None:
         if self._steps_itself(loop):
-            return Frequency.STEP
+            return Frequency.EPOCH if self._steps_within_pass(loop) else Frequency.STEP
         does = self.does(loop.body, Does.STEPS)
         if does & Does.OPTIMIZER_STEP or (does & Does.BACKWARD and not does & Does.TRAINS):
             return Frequency.STEP
@@ -269,6 +269,15 @@ class Loops:
             and not self._loops_between(call, loop.body)
             for call in self.script.method_calls("step")
             if self.script.source.contains(loop.body, call)
+        )
+
+    def _steps_within_pass(self, loop: Loop) -> bool:
+        """Whether a loop within goes over a loader and takes steps, and the loop's own step is for what that leaves."""
+        return any(
+            self._own(Does.STEPS)[call] is Does.OPTIMIZER_STEP
+            and any(self.iterates_loader(inner) for inner in self._loops_between(call, loop.body))
+            for call in self.script.method_calls("step")
+            if call in self._own(Does.STEPS) and self.script.source.contains(loop.body, call)
         )
 
     def _is_evaluation(self, loop: Loop) -> bool:

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
+from speedlint.semantics import worth
 from speedlint.semantics.loops import Loop
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import conditions, displays, reads
+from speedlint.semantics.sync.accumulators import may_be_overwritten
 from speedlint.semantics.sync.deferral import keep_on_device
 from speedlint.semantics.sync.gathering import copy_once
 
@@ -40,6 +42,34 @@ def check_gain_of_display(script: Script, display: syntax.Call | syntax.Assign, 
         other = reads.scalar(script, call)
         if other is not None:
             check_gain(script, display, other, throttling=True)
+
+
+def awaited_anyway(script: Script, read: syntax.Node) -> str | None:
+    """Why taking a read away gains nothing, whoever does it: another one in the same stretch of the step needs its number at
+    once, so that the host waits there as long. None where there is none."""
+    loop = script.loops.driving_loop(read)
+    if loop is None:
+        return None
+    stretch = worth.stretch(script, read)
+    for other, _ in _reads_of_loop(script, loop):
+        beside = not script.source.contains(read, other) and not script.source.contains(other, read)
+        if not beside or worth.stretch(script, other) != stretch or not _runs_with(script, other, read):
+            continue
+        if _must_stay(script, other):
+            line = script.source.line(other)
+            return f"nothing to gain alone: `{reads.shown(script, other)}` on line {line} waits in any case"
+    return None
+
+
+def _must_stay(script: Script, other: syntax.BaseExpression) -> bool:
+    """Whether a read's value is needed at once, or is overwritten by the next step."""
+    if not isinstance(other, syntax.Call):
+        return False
+    copied = reads.copied(script, other)
+    if copied is not None and may_be_overwritten(script, copied):
+        return True
+    whole = reads.chain(script, other) if copied is not None else other
+    return next(reads.needs(script, whole), None) is not None
 
 
 def _reads_of_loop(script: Script, loop: Loop) -> Iterator[tuple[syntax.BaseExpression, syntax.BaseExpression]]:

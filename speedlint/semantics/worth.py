@@ -1,0 +1,94 @@
+"""What findings are worth: estimates that several rules share, and which findings are one wait, and so one cause.
+
+No estimate is a measurement of the script: ``speedlint verify`` makes those. The shares are those of a training step, or of
+an epoch, on a recent GPU, from the sources that the rules name.
+"""
+
+from __future__ import annotations
+
+from speedlint.facts import syntax
+from speedlint.rule import Estimate, Worth
+from speedlint.semantics.loops import Does
+from speedlint.semantics.script import Script
+from speedlint.semantics.terms import Frequency
+
+WAIT = Estimate(Worth.MEDIUM, "one wait, after which the GPU idles until its queue is filled again")
+MANY_WAITS = 10
+"""Waits a step from which on they are a tenth of it or more: a step of 10 to 100 ms, a wait of 0.1 to 1 ms."""
+HALF_PRECISION = Estimate(
+    Worth.HIGH, "most of a step is convolutions and matrix products, twice as fast in half precision or more"
+)
+WORKERS_START = Estimate(Worth.LOW, "starting workers takes some tenths of a second each time")
+COPY = Estimate(Worth.LOW, "one copy that the host waits for")
+CONVOLUTIONS = Estimate(Worth.MEDIUM, "cuDNN guesses its convolutions in place of timing them once")
+UPDATE = Estimate(Worth.LOW, "the update is a small part of a step")
+
+NOTHING = Estimate(Worth.LOW, "the step waits there all the same")
+
+TOO_NEW = Estimate(Worth.LOW, "the target release does not have the cure")
+OFF = Estimate(Worth.LOW, "it runs only where an option that is off by default asks for it")
+
+_LOWER = {Worth.HIGH: Worth.MEDIUM, Worth.MEDIUM: Worth.LOW}
+_SELDOM = {Frequency.EVAL_STEP: "in evaluation only", Frequency.THROTTLED: "now and then"}
+
+
+def at(estimate: Estimate, frequency: Frequency) -> Estimate:
+    """What a finding in each training step is worth where the line runs less often: a class less."""
+    if frequency not in _SELDOM or estimate.worth not in _LOWER:
+        return estimate
+    return Estimate(_LOWER[estimate.worth], f"{estimate.because}; {_SELDOM[frequency]}")
+
+
+def is_off(script: Script, node: syntax.Node) -> bool:
+    """Whether a line of a step runs only under a condition that is false, or false until an option is set."""
+    around, child = script.loops.driving_loop(node) or script.function(node), node
+    for up in script.source.ancestors(node):
+        if up is around:
+            break
+        if isinstance(up, syntax.If) and child is not up.test:
+            known = script.constant(up.test)
+            if known is not None and bool(known.value) is not (child is up.body):
+                return True
+        child = up
+    return False
+
+
+def waits(count: int | None) -> Estimate:
+    """What it is worth to take away ``count`` waits a step, None where their number is not known."""
+    if count is None or count < MANY_WAITS:
+        return WAIT
+    return Estimate(Worth.HIGH, f"{count} waits, after each of which the GPU idles until its queue is filled again")
+
+
+def one_wait(script: Script, node: syntax.Node) -> str:
+    """The cause of a wait: after the first one in a stretch the GPU's queue is empty, so that all in it are one."""
+    return f"wait {stretch(script, node)}"
+
+
+def one_copy(script: Script, node: syntax.Node) -> str:
+    """The cause of copies to the GPU side by side: those of what was made on the host in one stretch."""
+    return f"copy {stretch(script, node)}"
+
+
+def one_batch(script: Script, node: syntax.Node) -> str:
+    """The cause of copies of a batch's parts: those side by side are one."""
+    return f"batch {stretch(script, node)}"
+
+
+def stretch(script: Script, node: syntax.Node) -> str:
+    """The stretch of a step, or of a function that it calls, between two pieces of work for the GPU, that a node is in."""
+    around = script.loops.driving_loop(node) or script.function(node)
+    if around is None or not isinstance(around.body, syntax.IndentedBlock):
+        return f"at {script.source.span(node)[0]}"
+    start = 0
+    for statement in around.body.body:
+        if script.source.contains(statement, node):
+            break
+        if _works(script, statement):
+            start = script.source.span(statement)[1]
+    return f"{script.source.span(around)[0]}:{start}"
+
+
+def _works(script: Script, statement: syntax.Node) -> bool:
+    """Whether a statement gives the GPU a step's work: a forward or backward pass, or an update."""
+    return bool(script.loops.does(statement, Does.FORWARD | Does.STEPS | Does.EVALUATES))

@@ -1,0 +1,170 @@
+"""What a finding is worth, which findings are one, and which are notes because nothing is gained."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+import pytest
+
+from speedlint.registry import Registry
+from speedlint.rule import Rule
+from tests.conftest import Project
+
+TRAIN = """
+import argparse
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+
+def train(model, data, epochs, args):
+    device = torch.device("cuda")
+    model.to(device)
+    loader = DataLoader(data, batch_size=32)
+    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+    for epoch in range(epochs):
+        for images, labels in loader:
+            images = images.to(device)
+            labels = labels.to(device)
+            out = model(images)
+            loss = nn.functional.cross_entropy(out, labels)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+{body}
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--look", action="store_true")
+train(nn.Sequential(nn.Linear(784, 10)), torch.randn(1000, 784), 10, parser.parse_args())
+"""
+
+
+def _found(project: Project, body: str, *options: str) -> list[dict[str, Any]]:
+    project.configure("select = ['SPD3', 'SPD205']")
+    path = project.write("train.py", TRAIN.format(body=textwrap.indent(textwrap.dedent(body).strip("\n"), " " * 12)))
+    return project.findings(path, *options)
+
+
+def _line(text: str) -> int:
+    """The number of the line that holds a text, in what ``TRAIN`` begins with."""
+    return next(number for number, line in enumerate(TRAIN.splitlines(), 1) if text in line)
+
+
+BODY = _line("{body}")
+
+
+def _causes(found: list[dict[str, Any]], code: str) -> list[list[int]]:
+    """The lines of each cause among the findings of a rule and those that it shares one with."""
+    causes: dict[str, list[int]] = {}
+    for each in found:
+        causes.setdefault(each["cause"], []).append(each["line"])
+    return [lines for name, lines in causes.items() if name.startswith(code)]
+
+
+def test_reads_without_work_between_are_one_wait(project: Project) -> None:
+    found = _found(
+        project,
+        """
+        correct = (out.argmax(1) == labels).sum()
+        log = {"loss": loss.item()}
+        log["accuracy"] = correct.item()
+        print(log, loss)
+        out = model(images)
+        log["again"] = out.mean().item()
+        """,
+    )
+    assert _causes(found, "SPD301") == [[BODY + 1, BODY + 2, BODY + 3], [BODY + 5]]
+
+
+def test_parts_of_a_batch_copied_side_by_side_are_one(project: Project) -> None:
+    found = _found(project, "pass")
+    first = _line("images = images.to(device)")
+    assert _causes(found, "SPD205") == [[first, first + 1]]
+
+
+def test_a_report_in_text_tells_a_cause_once_with_its_places(project: Project) -> None:
+    _found(project, "print(loss.item(), out.max().item())\nprint(out.min().item())")
+    text = " ".join(project.run("check", "train.py", "--select", "SPD301").stdout.split())
+    assert "1 finding at 3 places in 1 file" in text
+    assert text.count("SPD301 item-in-loop") == 1
+    assert f"= also: train.py:{BODY + 1}: `out.min().item()` waits for the GPU" in text
+    assert "= cost: medium: one wait" in text
+
+
+def test_what_is_worth_most_comes_first(project: Project) -> None:
+    _found(project, "print(loss.item())\nfor i in range(12):\n    for j in range(12):\n        print(out[i, j].item())")
+    text = project.run("check", "train.py", "--select", "SPD205,SPD301").stdout
+    assert text.index("SPD301") < text.index("SPD205")
+
+
+@pytest.mark.parametrize(
+    ("body", "level"),
+    [
+        ("print(loss.item())", "warning"),
+        ("if args.look:\n    print(loss.item())", "note"),
+        ("if not args.look:\n    print(loss.item())", "warning"),
+        ("if epochs > 3:\n    print(loss.item())", "warning"),
+        ("if loss.item() < 0.1:\n    return\nprint(loss.item() / 2)", "note"),
+        ("if loss.item() < 0.1:\n    return\nout = model(images)\nprint(out.mean().item())", "warning"),
+    ],
+)
+def test_a_read_from_which_nothing_is_gained_is_a_note(project: Project, body: str, level: str) -> None:
+    found = _found(project, body, "--notes")
+    assert [each["level"] for each in found if each["code"] == "SPD301"] == [level]
+    if level == "note":
+        assert {each["worth"] for each in found if each["code"] == "SPD301"} == {"low"}
+
+
+def test_calls_of_one_helper_in_a_step_are_one_finding(project: Project) -> None:
+    project.configure("select = ['SPD311']")
+    project.write(
+        "losses.py",
+        """
+def dice(score, target):
+    parts = []
+    loss = 0.0
+    for i in range(4):
+        part = (score[:, i] * target).mean()
+        parts.append(1.0 - part.item())
+        loss = loss + part
+    return loss
+""",
+    )
+    text = "from losses import dice\n" + TRAIN.format(body="            pass").replace(
+        "            optimizer.zero_grad()\n",
+        "            for other in (out, 2 * out, 3 * out):\n"
+        "                loss = loss + dice(other, labels)\n"
+        "            loss = loss + dice(out, images)\n"
+        "            optimizer.zero_grad()\n",
+    )
+    (found,) = project.findings(project.write("train.py", text))
+    assert "`dice(...)`, called at 2 places, waits for the GPU 16 times in every training step" in found["message"]
+    assert found["worth"] == "high"
+    assert "called again in the same step" in [each["message"] for each in found["related"]]
+
+
+def test_a_step_for_what_is_left_at_the_end_of_an_epoch_is_no_training_step(project: Project) -> None:
+    project.configure("select = ['SPD501', 'SPD301']")
+    text = TRAIN.format(body="            pass").replace("optimizer.step()\n", "optimizer.step()\n", 1)
+    text = text.replace(
+        "            optimizer.zero_grad()\n            loss.backward()\n            optimizer.step()\n            pass",
+        "            loss.backward()\n"
+        "            if len(labels) > 2:\n"
+        "                optimizer.step()\n"
+        "                optimizer.zero_grad(set_to_none=False)\n"
+        "        optimizer.step()\n"
+        "        optimizer.zero_grad(set_to_none=False)\n"
+        "        print(loss.item())",
+    )
+    found = project.findings(project.write("train.py", text), "--notes")
+    often = {text.splitlines()[each["line"] - 1].strip(): each["frequency"] for each in found}
+    assert "print(loss.item())" not in often
+    assert [each["frequency"] for each in found] == ["step"]
+
+
+@pytest.mark.parametrize("rule", Registry.load().rules, ids=lambda rule: rule.code)
+def test_each_rule_says_what_its_findings_are_worth(rule: Rule) -> None:
+    assert rule.worth.because
+    assert "\n" not in rule.worth.because and not rule.worth.because.endswith(".")
