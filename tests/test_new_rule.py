@@ -108,7 +108,7 @@ def test_it_needs_a_clone(clone: Project) -> None:
 
 def test_a_family_that_is_full(clone: Project) -> None:
     rule = (clone.root / "rules/sync/item_in_loop.py").read_text()
-    clone.write("rules/sync/last.py", rule.replace('Rule("SPD301"', 'Rule("SPD399"'))
+    clone.write("rules/sync/last.py", rule.replace('"SPD301"', '"SPD399"'))
     result = clone.run("new-rule", "slow-thing", "--family", "sync")
     assert result.stderr == "error: the family `sync` has no code left after SPD399; begin a new family\n"
 
