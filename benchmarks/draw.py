@@ -3,9 +3,10 @@
     python benchmarks/draw.py ROOT --list repos.json --commit HASH [--count 60] [--codes SPD301,..] > findings.json
     python benchmarks/draw.py ROOT --list repos.json --commit HASH --files [--count 40] > files.json
 
-The draw is seeded with the commit hash, so that nobody chooses what is judged. It prints one object a finding: repository,
-path, line, code, message, and an empty ``verdict`` (``right`` or ``wrong``) and ``reason`` to fill in; or one a file:
-repository, path and an empty list of what was ``missed``. Messages quote the script; leave them out of what is committed.
+The draw is seeded with the commit hash, so that nobody chooses what is judged. Findings with one cause are one. It prints
+one object a finding: repository, path, line, code, what it is said to be worth, message, its other places, and an empty
+``verdict`` (``right``, ``worthless`` or ``wrong``) and ``reason`` to fill in; or one a file: repository, path and an empty
+list of what was ``missed``. Messages quote the script; leave them out of what is committed.
 """
 
 from __future__ import annotations
@@ -20,11 +21,14 @@ from typing import Any
 
 
 def findings(repository: Path, files: list[str]) -> list[dict[str, Any]]:
-    """The warnings of ``speedlint check`` over one repository's training files."""
+    """The warnings of ``speedlint check`` over one repository's training files, one a cause, with its other places."""
     command = [sys.executable, "-m", "speedlint", "check", "--format", "json", *files]
     done = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False)
-    found: list[dict[str, Any]] = json.loads(done.stdout)["findings"]
-    return found
+    causes: dict[tuple[str, str], dict[str, Any]] = {}
+    for found in json.loads(done.stdout)["findings"]:
+        first = causes.setdefault((found["path"], found["cause"]), {**found, "places": []})
+        first["places"].append(f"{found['line']} {found['code']}")
+    return list(causes.values())
 
 
 def main() -> None:
@@ -46,7 +50,8 @@ def main() -> None:
         for found in findings(repository, entry["training_files"]):
             if options.codes is None or found["code"] in options.codes.split(","):
                 place = {"repo": entry["repo"], "path": found["path"], "line": found["line"], "code": found["code"]}
-                everything.append({**place, "message": found["message"], "verdict": "", "reason": ""})
+                told = {"worth": found["worth"], "message": found["message"], "places": found["places"][1:]}
+                everything.append({**place, **told, "verdict": "", "reason": ""})
     drawn = random.Random(options.commit).sample(everything, min(options.count, len(everything)))
     kind = "files" if options.files else "findings"
     json.dump({"commit": options.commit, "of": len(everything), kind: drawn}, sys.stdout, indent=1)

@@ -42,6 +42,7 @@ from collections.abc import Iterator
 from speedlint import edits
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
+from speedlint.semantics import worth
 from speedlint.semantics.data.ahead import changes_nothing
 from speedlint.semantics.data.loader_settings import Setting, places, set_where_set
 from speedlint.semantics.data.loaders import Loader, loader
@@ -94,4 +95,5 @@ RULE = Rule(
     check=check,
     triggers=(b"Loader",),
     worth=Estimate(Worth.LOW, "the GPU waits only where a batch takes longer than a step"),
+    cause=worth.one_setup("SPD204"),
 )

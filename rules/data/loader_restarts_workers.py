@@ -126,4 +126,5 @@ RULE = Rule(
     check=check,
     triggers=(b"Loader",),
     worth=worth.WORKERS_START,
+    cause=worth.one_setup("SPD203"),
 )

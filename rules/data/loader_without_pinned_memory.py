@@ -42,6 +42,7 @@ from collections.abc import Iterator
 from speedlint import edits
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
+from speedlint.semantics import worth
 from speedlint.semantics.data.batches import is_copied
 from speedlint.semantics.data.loader_settings import Setting, places, set_where_set
 from speedlint.semantics.data.loaders import Loader, loader
@@ -105,4 +106,5 @@ RULE = Rule(
     check=check,
     triggers=(b"Loader",),
     worth=Estimate(Worth.LOW, "each batch is copied to pinned memory first, while the host waits"),
+    cause=worth.one_setup("SPD202"),
 )

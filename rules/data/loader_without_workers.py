@@ -46,6 +46,7 @@ from collections.abc import Iterator
 from speedlint import edits
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
+from speedlint.semantics import worth
 from speedlint.semantics.data.loader_settings import Setting, places, set_where_set
 from speedlint.semantics.data.loaders import Loader, loader
 from speedlint.semantics.names import last_name
@@ -154,4 +155,5 @@ RULE = Rule(
     check=check,
     triggers=(b"Loader",),
     worth=Estimate(Worth.MEDIUM, "each step waits until its batch is put together"),
+    cause=worth.one_setup("SPD201"),
 )

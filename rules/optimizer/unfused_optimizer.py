@@ -161,4 +161,5 @@ RULE = Rule(
     check=check,
     triggers=(b"Adam", b"SGD", b"Adagrad"),
     worth=worth.UPDATE,
+    cause=worth.one_setup("SPD502"),
 )

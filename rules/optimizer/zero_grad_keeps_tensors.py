@@ -41,6 +41,7 @@ from collections.abc import Iterator
 from speedlint import edits
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Risk, Rule, Worth
+from speedlint.semantics import worth
 from speedlint.semantics.optimizer import optimizers
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Frequency, Role
@@ -145,4 +146,5 @@ RULE = Rule(
     check=check,
     triggers=(b"zero_grad", b".zero_("),
     worth=Estimate(Worth.LOW, "each step fills all gradients with zeros and adds to them"),
+    cause=worth.one_step("SPD501"),
 )

@@ -6,6 +6,8 @@ an epoch, on a recent GPU, from the sources that the rules name.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Worth
 from speedlint.semantics.loops import Does
@@ -73,6 +75,26 @@ def one_copy(script: Script, node: syntax.Node) -> str:
 def one_batch(script: Script, node: syntax.Node) -> str:
     """The cause of copies of a batch's parts: those side by side are one."""
     return f"batch {stretch(script, node)}"
+
+
+def one_setup(code: str) -> Callable[[Script, syntax.Node], str]:
+    """The cause of what a rule finds of things made side by side: the loaders, or the optimizers, of one function."""
+
+    def cause(script: Script, node: syntax.Node) -> str:
+        function = script.function(node)
+        return f"{code} {script.source.span(function)[0] if function is not None else 'module'}"
+
+    return cause
+
+
+def one_step(code: str) -> Callable[[Script, syntax.Node], str]:
+    """The cause of what a rule finds several times in one step: for each of two optimizers, as in a GAN."""
+
+    def cause(script: Script, node: syntax.Node) -> str:
+        loop = script.loops.driving_loop(node)
+        return f"{code} {script.source.span(loop if loop is not None else node)[0]}"
+
+    return cause
 
 
 def stretch(script: Script, node: syntax.Node) -> str:
