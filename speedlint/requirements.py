@@ -16,6 +16,8 @@ from speedlint.disk import Disk
 Release = tuple[int, int]
 
 _PROJECT_ROOTS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
+_OF_WHOLE_PROJECTS = ("README*", "LICENSE*", "LICENCE*", ".gitignore", ".github")
+"""What a copy without ``.git`` still holds at its top."""
 _BOUND = re.compile(r"(?:===?|>=?|~=)\s*v?(\d+)(?:\.(\d+))?")
 _UPPER = re.compile(r"(===?|<=?|~=)\s*v?(\d+)(?:\.(\d+))?(?:\.(\d+))?")
 _NAMES = {"torch": r"(?:py)?torch"}
@@ -43,13 +45,21 @@ def _spelled(package: str) -> str:
 
 
 def _project_folders(start: Path, root: Path, disk: Disk) -> list[Path]:
-    """``start`` and the folders above it up to the project's own; to ``root`` or the current one where none is seen."""
+    """``start`` and the folders above it up to the project's own; where none is seen, to ``root``, to the current one, or to
+    one that says what it requires beside a README or a licence."""
     folders = [start, *start.parents]
     for depth, folder in enumerate(folders):
         if any(disk.exists(str(folder / name)) for name in _PROJECT_ROOTS):
             return folders[: depth + 1]
-    known = (folders.index(folder) for folder in (start, root, Path.cwd()) if folder in folders)
-    return folders[: max(known) + 1]
+    known = [folders.index(folder) for folder in (start, root, Path.cwd()) if folder in folders]
+    whole = (depth for depth, folder in enumerate(folders) if _is_whole(folder, disk))
+    return folders[: max(*known, next(whole, 0)) + 1]
+
+
+def _is_whole(folder: Path, disk: Disk) -> bool:
+    names = disk.names(str(folder))
+    is_top = any(fnmatch.fnmatchcase(name, mark) for mark in _OF_WHOLE_PROJECTS for name in names)
+    return is_top and any(fnmatch.fnmatchcase(name, pattern) for pattern in _READERS for name in names)
 
 
 def _read(file: Path, read: Callable[[str, str], Iterator[str]], package: str, disk: Disk) -> list[str]:

@@ -81,6 +81,19 @@ def test_project_around_a_subfolder(tmp_path: Path) -> None:
     assert target.find(inner).release == (2, 5)
 
 
+@pytest.mark.parametrize("mark", ["README.md", "LICENSE", ".gitignore"])
+def test_pin_above_in_a_copy_without_git(tmp_path: Path, mark: str) -> None:
+    inner = tmp_path / "home" / "project" / "code" / "tools"
+    inner.mkdir(parents=True)
+    (tmp_path / "home" / "requirements.txt").write_text("torch==1.4")
+    (tmp_path / "home" / "project" / "requirements.txt").write_text("torch==1.11.0")
+    assert target.find(Settings(inner)).release is None
+    (tmp_path / "home" / "project" / mark).write_text("")
+    assert target.find(Settings(inner)).release == (1, 11)
+    (tmp_path / "home" / "project" / "requirements.txt").write_text("numpy")
+    assert target.find(Settings(inner)).release is None
+
+
 @pytest.mark.parametrize("metadata", ["torch-2.13.0+cpu.dist-info", "torch-2.13.0-py3.11.egg-info"])
 def test_installed_release(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, metadata: str) -> None:
     monkeypatch.undo()
