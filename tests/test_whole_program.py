@@ -492,3 +492,115 @@ def test_a_test_that_tries_each_way_to_make_an_object_is_no_training_of_it(
     path = tmp_path / "strategy.py"
     found = Engine(Settings(tmp_path, select=("SPD301",)), REGISTRY, asked=(path,)).check(path)
     assert len([each for each in found.diagnostics if each.level is Level.WARNING]) == count
+
+
+MODEL_FILE = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Conv2d(3, 64, 3)
+
+    def forward(self, images):
+        {forward}
+
+    def tiles(self, images):
+        {tiles}
+
+
+def predict(net, images):
+    {predict}
+"""
+STEP_FILE = """
+import torch
+from model import Net, predict
+
+
+def run(net, images):
+    {run}
+
+
+def train(loader):
+    net = Net().cuda()
+    optimizer = torch.optim.Adam(net.parameters())
+    for images in loader:
+        {step}
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    {after}
+
+
+train(torch.randn(8, 4, 3, 32, 32))
+"""
+PLAIN = {
+    "forward": "return self.body(images)",
+    "tiles": "return self(images[:, :, ::2])",
+    "predict": "return net(images)",
+    "run": "return net(images).mean()",
+    "step": "loss = run(net, images.cuda())",
+    "after": "print(predict(net, images.cuda()))",
+}
+CAST = "with torch.autocast('cuda'): "
+
+
+@pytest.mark.parametrize(
+    ("changed", "count"),
+    [
+        ({}, 1),
+        ({"predict": f"{CAST}return net(images)"}, 1),
+        ({"tiles": f"{CAST}return self(images[:, :, ::2])"}, 1),
+        ({"after": f"{CAST}print(predict(net, images.cuda()))"}, 1),
+        ({"step": f"{CAST.replace(')', ', enabled=False)')}loss = run(net, images.cuda())"}, 1),
+        ({"forward": f"{CAST}return self.body(images)"}, 0),
+        ({"run": f"{CAST}return net(images).mean()"}, 0),
+        ({"step": f"{CAST}loss = run(net, images.cuda())"}, 0),
+        ({"predict": f"{CAST}return net(images)", "run": "return predict(net, images).mean()"}, 0),
+        ({"tiles": f"{CAST}return self.body(images)", "run": "return net.tiles(images).mean()"}, 0),
+        ({"predict": "return torch.autocast('cuda')", "after": "torch.set_autocast_enabled = predict(net, images)"}, 0),
+    ],
+)
+def test_half_precision_holds_for_the_step_only_where_it_reaches_it(
+    tmp_path: Path, changed: dict[str, str], count: int
+) -> None:
+    written(tmp_path, train=STEP_FILE.format(**{**PLAIN, **changed}), model=MODEL_FILE.format(**{**PLAIN, **changed}))
+    settings = Settings(tmp_path, select=("SPD101",), torch=(2, 13))
+    assert len(run.merge(run.check([tmp_path / "train.py"], settings, REGISTRY)).diagnostics) == count
+
+
+RENAMED = """
+import torch
+import model
+
+
+def load(path):
+    global model
+    model = torch.load(path)
+
+
+model = model.Net()
+model = model.cuda()
+optimizer = torch.optim.Adam(model.parameters())
+
+
+def train(loader):
+    for images in loader:
+        loss = model(images.cuda()).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+train(torch.randn(8, 4, 3, 32, 32))
+load("best.pt")
+"""
+
+
+def test_a_model_that_takes_the_name_of_its_module(tmp_path: Path) -> None:
+    written(tmp_path, train=RENAMED, model=MODEL_FILE.format(**PLAIN))
+    settings = Settings(tmp_path, select=("SPD101", "SPD402"), torch=(2, 13))
+    found = run.merge(run.check([tmp_path / "train.py"], settings, REGISTRY)).diagnostics
+    assert [each.code for each in found] == ["SPD101"]

@@ -27,6 +27,7 @@ from speedlint.semantics.terms import (
     join,
     join_places,
 )
+from speedlint.semantics.unpacking import written
 from speedlint.semantics.values import returned
 
 if TYPE_CHECKING:
@@ -79,7 +80,40 @@ class Calls:
         if function.role is Role.INSTANCE and function.definition is not None:
             method = self.method(function.definition, "__call__")
             return method.script.roles.calls.result(method) if method else UNKNOWN
+        if function.role in (Role.FUNCTION, Role.CLASS) or function.differs:
+            return self._of_choices(call)
         return UNKNOWN
+
+    def _of_choices(self, call: syntax.Call) -> Value | None:
+        choices = self.choices(call.func)
+        found = join(script.roles.calls._of_choice(call, choice) for script, choice in choices) if choices else UNKNOWN
+        return replace(found, made=None) if found is not None else None
+
+    def _of_choice(self, call: syntax.Call, choice: syntax.BaseExpression) -> Value | None:
+        if isinstance(choice, syntax.Lambda):
+            return self.roles.evaluate(choice.body)
+        dotted = self.script.name(choice)
+        if dotted is not None and self.script.imported(dotted) is None:
+            return self._of_library(call, dotted)
+        function = self.roles.evaluate(choice)
+        if function is None or function.definition is None or function.role not in (Role.FUNCTION, Role.CLASS):
+            return function and UNKNOWN
+        return self._of_definition(call, function)
+
+    def choices(self, function: syntax.BaseExpression) -> list[tuple[Script, syntax.BaseExpression]]:
+        """The functions, classes and lambdas that branches or a dict choose what is called from; none where not all of them
+        are in sight."""
+        match function:
+            case syntax.IfExp(body=body, orelse=orelse):
+                return [(self.script, body), (self.script, orelse)]
+            case syntax.Name():
+                bound = [written(binding) for binding in self.script.names.reaching(function)]
+                return [(self.script, each) for each in bound if each is not None] if None not in bound else []
+            case syntax.Subscript(value=held):
+                tables = list(self.roles.origins(held))
+                entries = [(script, each) for script, table in tables for each in _entries(table)]
+                return entries if all(_entries(table) for _, table in tables) else []
+        return []
 
     def _of_definition(self, call: syntax.Call, function: Value) -> Value | None:
         definition = function.definition
@@ -543,6 +577,13 @@ class Calls:
                 if binding.name != last:
                     found.setdefault(last, []).extend(found.get(binding.name, []))
         return found
+
+
+def _entries(table: syntax.BaseExpression) -> list[syntax.BaseExpression]:
+    """The values of a dict that is written out, or what a list holds."""
+    held = table.elements if isinstance(table, (syntax.Dict, syntax.List, syntax.Tuple)) else ()
+    plain = all(isinstance(each, (syntax.DictElement, syntax.Element)) for each in held)
+    return [each.value for each in held] if plain else []
 
 
 def _is_tried_out(script: Script, call: syntax.Call) -> bool:

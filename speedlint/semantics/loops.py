@@ -143,9 +143,14 @@ class Loops:
         return any(isinstance(each, (syntax.Tuple, syntax.List, syntax.Dict)) for each in written)
 
     def _repeats_trainings(self, loop: Loop) -> bool:
-        """Whether each turn makes its optimizer and trains with it."""
-        begins = Does.TRAINS | Does.MAKES_OPTIMIZER
-        return self.does(loop.body, begins) == begins
+        """Whether each turn makes its optimizer and trains with it, and does not only change it when it has trained."""
+        begins, order = Does.TRAINS | Does.MAKES_OPTIMIZER, self.script.source.order
+        if self.does(loop.body, begins) != begins:
+            return False
+        calls = [call for call in self.script.source.inside(loop.body, syntax.Call) if self._runs_here(call, loop.body)]
+        made = (order[call] for call in calls if self._call_does(call, Does.MAKES_OPTIMIZER))
+        trained = (order[call] for call in calls if self._call_does(call, Does.STEPS))
+        return min(made, default=0) <= max(trained, default=0)
 
     @property
     def trains(self) -> bool:
@@ -248,6 +253,8 @@ class Loops:
         return self.script.program.flow.ask(("kind", loop), lambda: self._kind(loop), None)
 
     def _kind(self, loop: Loop) -> Frequency | None:
+        if self._is_over_optimizers(loop):
+            return None
         if self._steps_itself(loop):
             return Frequency.EPOCH if self._steps_within_pass(loop) else Frequency.STEP
         does = self.does(loop.body, Does.STEPS)
@@ -365,9 +372,29 @@ class Loops:
         for up in self.script.source.ancestors(node):
             if up is block:
                 break
-            if isinstance(up, (syntax.For, syntax.While)):
+            if isinstance(up, (syntax.For, syntax.While)) and not self._is_over_optimizers(up):
                 found.append(up)
         return found
+
+    def _is_over_optimizers(self, loop: Loop) -> bool:
+        """Whether a loop only steps each of several optimizers, as in ``for each in (first, second): each.step()``."""
+        steps = [call for call in self.script.method_calls("step") if self.script.source.contains(loop.body, call)]
+        if not steps or not isinstance(loop, syntax.For):
+            return False
+        targets = {name.value for name in self.script.source.inside(loop.target, syntax.Name)}
+        return self.script.once(("over optimizers", loop), lambda: self._only_steps(loop, steps, targets), False)
+
+    def _only_steps(self, loop: syntax.For, steps: list[syntax.Call], targets: set[str]) -> bool:
+        source = self.script.source
+        if any(source.contains(loop.body, call) for call in self.script.method_calls("backward", "manual_backward")):
+            return False
+        if any(True for kind in (syntax.For, syntax.While) for _ in source.inside(loop.body, kind)):
+            return False
+        stepped = [call.func.value for call in steps if isinstance(call.func, syntax.Attribute)]
+        return all(
+            isinstance(each, syntax.Name) and each.value in targets and self.script.role(each) is Role.OPTIMIZER
+            for each in stepped
+        )
 
     def _call_does(self, call: syntax.Call, wanted: Does) -> Does:
         for part in _OWN:

@@ -277,9 +277,36 @@ class Names:
         around: Scope | None = scope
         while around is not None and around is not owner and isinstance(around.node, syntax.CompFor):
             around = around.parent
-        if isinstance(owner.node, syntax.CompFor) or owner is not around:
+        if isinstance(owner.node, syntax.CompFor):
             return list(reversed(bindings))
-        return self._reaching_at(name, bindings)
+        if owner is not around:
+            return self._reaching_inside(name, owner, bindings)
+        return self._reaching_at(name, [each for each in bindings if not self._is_set_later(each, name, owner)])
+
+    def _is_set_later(self, binding: Binding, use: syntax.Name, owner: Scope) -> bool:
+        """Whether a function sets a name by ``global``, and nothing speaks of that function before the use."""
+        if self.scope(binding.node) is owner:
+            return False
+        function = self.source.enclosing(binding.node, syntax.FunctionDef)
+        if not isinstance(function, syntax.FunctionDef) or self.scope(function) is not owner:
+            return False
+        if self.source.enclosing(use, syntax.For, syntax.While) is not None:
+            return False
+        at, order = self.source.order[use], self.source.order
+        return all(order[each] > at or self.source.contains(function, each) for each in self.uses(function.name))
+
+    def _reaching_inside(self, name: syntax.Name, owner: Scope, bindings: list[Binding]) -> list[Binding]:
+        """The bindings of an outer scope's name that code of an inner function may meet: those that reach the place where
+        the function is defined, and all that come later."""
+        if len(bindings) == 1:
+            return [*bindings]
+        definitions = (syntax.FunctionDef, syntax.Lambda, syntax.ClassDef)
+        inner = [up for up in self.source.ancestors(name) if isinstance(up, definitions) and self.scope(up) is owner]
+        if not inner:
+            return list(reversed(bindings))
+        at, own = self.source.order[inner[-1]], [each for each in bindings if self.scope(each.node) is owner]
+        met = self._reaching_at(inner[-1], own)
+        return [each for each in reversed(bindings) if each in met or each not in own or each.effect >= at]
 
     def _reaching_at(self, use: syntax.Node, bindings: list[Binding]) -> list[Binding]:
         source, at = self.source, self.source.order[use]

@@ -50,6 +50,7 @@ _ANNOTATED = {
     "numpy.ndarray": ARRAY,
 }
 _MODULE_USES = frozenset({"parameters", "named_parameters", "modules", "named_modules", "children"})
+_HOLDERS = ("torch.nn.ModuleList", "torch.nn.Sequential")
 _MODULE_HINTS = frozenset({"train", "eval"})
 _MOST_ORIGINS = 100
 
@@ -304,6 +305,8 @@ class Roles:
                 return value
             case Role.SEQUENCE | Role.DATASET:
                 return value.element or join(value.items)
+            case Role.MODULE if value.made is not None and value.made.script.name(value.made.call.func) in _HOLDERS:
+                return Value(Role.MODULE, value.place)
             case Role.INSTANCE if value.definition is not None:
                 return self.calls.iterated(value.definition)
             case Role.STRING | Role.MAPPING:
@@ -483,7 +486,7 @@ class Roles:
             return Value(Role.MODULE)
         if called & _MODULE_USES or called >= _MODULE_HINTS or (called & _MODULE_HINTS and "zero_grad" in called):
             return Value(Role.MODULE)
-        if ("train" in called and not methods["train"].args) or ("eval" in called and not methods["eval"].args):
+        if ("train" in called and _sets_mode(methods["train"])) or ("eval" in called and not methods["eval"].args):
             return Value(Role.MODULE)
         if "zero_grad" in called or "param_groups" in called:
             return Value(Role.OPTIMIZER)
@@ -676,6 +679,10 @@ class Roles:
             if base.items and isinstance(index, syntax.Index) and isinstance(index.value, syntax.Integer):
                 return self._part(base, int(index.value.value, 0))
             return self._element(base)
+        if base.role is Role.MODULE and (
+            base.definition is None or self.calls.method(base.definition, "__getitem__") is None
+        ):
+            return Value(Role.MODULE, base.place)
         if base.role is Role.MAPPING:
             if isinstance(index, syntax.Index) and isinstance(index.value, syntax.SimpleString):
                 key = str(index.value.evaluated_value)
@@ -807,6 +814,14 @@ def _any_of(given: Iterable[Value | None]) -> Value | None:
 def _holds_one_kind(value: Value) -> bool:
     """Whether all entries of a dict that are written out are tensors, or none is: which one a name takes is not followed."""
     return len({entry.role in (Role.TENSOR, Role.BATCH) for _, entry in value.keys if entry is not None}) < 2
+
+
+def _sets_mode(train: syntax.Call) -> bool:
+    """Whether it is ``train()``, ``train(True)`` or ``train(False)``."""
+    match train.args:
+        case [] | [syntax.Arg(value=syntax.Name("True" | "False"))]:
+            return True
+    return False
 
 
 def _is_property(decorator: syntax.Decorator) -> bool:

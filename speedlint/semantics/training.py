@@ -324,8 +324,21 @@ def _sources(script: Script, node: syntax.Node) -> Iterator[tuple[Script, syntax
             definition = script.definition(node.func) or script.value(node.func).definition
             if definition is not None and isinstance(definition.node, syntax.FunctionDef):
                 yield from ((definition.script, value) for value in returned(definition))
+            elif definition is None and script.name(node.func) is None:
+                for place, choice in script.roles.calls.choices(node.func):
+                    yield from _chosen(place, choice)
         case syntax.IfExp(body=body, orelse=orelse):
             yield from ((script, body), (script, orelse))
+
+
+def _chosen(script: Script, choice: syntax.BaseExpression) -> Iterator[tuple[Script, syntax.Node]]:
+    """What a call of one of several functions and lambdas gives: what they return."""
+    if isinstance(choice, syntax.Lambda):
+        yield script, choice.body
+        return
+    definition = script.definition(choice) or script.value(choice).definition
+    if definition is not None and isinstance(definition.node, syntax.FunctionDef):
+        yield from ((definition.script, value) for value in returned(definition))
 
 
 def _binding_sources(script: Script, binding: Binding) -> Iterator[tuple[Script, syntax.Node]]:

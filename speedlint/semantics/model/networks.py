@@ -193,15 +193,24 @@ def root_network(script: Script, node: syntax.Node) -> Network:
     """What a module that is made by this expression is made of."""
     definition = root_definition(script, node)
     if definition is not None:
-        return _of_definition(definition)
+        return reduce(Network.__or__, _handed(script, node), _of_definition(definition))
     if not isinstance(node, syntax.Call):
         return _UNKNOWN
     name = script.name(node.func) or _indexed_library(script, node.func)
     if name is None:
-        return _UNKNOWN
+        chosen = (place.definition(each) for place, each in script.roles.calls.choices(node.func))
+        classes = [each for each in chosen if each is not None and isinstance(each.node, syntax.ClassDef)]
+        return reduce(Network.__or__, map(_of_definition, classes)) if classes else _UNKNOWN
     if name.startswith(_PLAIN_MODULES):
         return code_network(script, node)
     return _of_library(script, node, name)
+
+
+def _handed(script: Script, made: syntax.Node) -> Iterator[Network]:
+    """The modules that a module is made of elsewhere and handed: ``Translator(encoder, decoder)``."""
+    for arg in made.args if isinstance(made, syntax.Call) else ():
+        if isinstance(arg.value, (syntax.Name, syntax.Attribute)) and script.role(arg.value) is Role.MODULE:
+            yield network(script, arg.value)
 
 
 def root_definition(script: Script, node: syntax.Node) -> Definition | None:

@@ -2,23 +2,149 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+
 from speedlint.facts import syntax
 from speedlint.semantics import library
+from speedlint.semantics.calls import CALLED_AS
 from speedlint.semantics.script import Script
 from speedlint.semantics.steps import Step, modules_of
+from speedlint.semantics.training import Root
 
 _DEPTH = 5
+_MOST_FUNCTIONS = 60
+"""Functions through which one may be called from the step: where there are more, it is taken to be."""
+_MOST_READ = 16
+"""Files that speak of a function: where there are more, its name is too common to tell."""
 _AUTOCAST_MARKS = (b"autocast", b"NativeScaler", b"use_amp")
 _PRECISIONS = ("allow_tf32", "fp32_precision", "set_float32_matmul_precision")
 
 
 def uses_autocast(step: Step) -> bool:
     """Whether autocast, or another precision library, may reach the step: from its function, its callers, what it calls, or
-    any other script of the program."""
-    script = step.script
-    if any(names_autocast(other) for other in script.program.others(script, *_AUTOCAST_MARKS)):
+    another script of the program."""
+    return any(
+        _may_reach(step, place, node) for place in step.script.everywhere(*_AUTOCAST_MARKS) for node in halvings(place)
+    )
+
+
+def _may_reach(step: Step, place: Script, node: syntax.Node) -> bool:
+    """Whether half precision that is named at a node may hold for the step. A ``with`` holds for what stands in it, and for
+    what that calls; all else for whatever it is handed to."""
+    if _is_switched_off(place, node):
+        return False
+    function = _innermost(place, node)
+    block = _block_of(place, node, function)
+    if block is None:
+        if place is step.script:
+            return _is_in_reach(step, [node])
+        return function is None or function in _upward(step) or _is_spoken_of(step, place, function, as_block=False)
+    chain = _chain(step)
+    if any(other is place and place.source.contains(block, call) for other, call in chain):
         return True
-    return _is_in_reach(step, halvings(script))
+    if place is step.script and place.source.contains(step.turn, node):
+        return True
+    return function is not None and _is_spoken_of(step, place, function, as_block=True)
+
+
+def _is_switched_off(script: Script, node: syntax.Node) -> bool:
+    """Whether it is ``autocast(enabled=False)``."""
+    call = script.source.enclosing(node, syntax.Call)
+    if not isinstance(call, syntax.Call) or not script.source.contains(call.func, node):
+        return False
+    enabled = script.argument(call, "enabled")
+    return isinstance(enabled, syntax.Name) and enabled.value == "False"
+
+
+def _block_of(script: Script, node: syntax.Node, function: syntax.FunctionDef | None) -> syntax.With | None:
+    """The ``with`` that a node is an item of; None in a function that hands the context on."""
+    item = script.source.enclosing(node, syntax.WithItem, syntax.With, syntax.FunctionDef)
+    block = script.source.enclosing(item, syntax.With) if isinstance(item, syntax.WithItem) else None
+    if function is not None and (function.decorators or any(True for _ in script.source.inside(function, syntax.Yield))):
+        return None
+    return block if isinstance(block, syntax.With) else None
+
+
+def _innermost(script: Script, node: syntax.Node) -> syntax.FunctionDef | None:
+    """The function or method around a node, those that stand in it left out."""
+    functions = [up for up in script.source.ancestors(node) if isinstance(up, syntax.FunctionDef)]
+    return functions[-1] if functions else None
+
+
+def _chain(step: Step) -> list[Root]:
+    """The step's backward pass, and the calls that lead to it, through several functions too."""
+    nothing: list[Root] = []
+    return step.script.once(("leads to", step.backward), lambda: _find_chain(step), nothing)
+
+
+def _find_chain(step: Step) -> list[Root]:
+    found: dict[syntax.Node, Script] = {}
+    todo: list[Root] = [(step.script, step.backward), (step.script, step.forward)]
+    while todo:
+        script, node = todo.pop()
+        if node not in found:
+            found[node] = script
+            function = script.function(node)
+            todo += script.call_sites(function) if function is not None else []
+    return [(script, node) for node, script in found.items()]
+
+
+def _upward(step: Step) -> set[syntax.FunctionDef | None]:
+    """The functions that the step runs in."""
+    return {_innermost(script, node) for script, node in _chain(step)} - {None}
+
+
+def _is_spoken_of(step: Step, place: Script, function: syntax.FunctionDef, *, as_block: bool) -> bool:
+    """Whether the step may run a function, by names alone: a function that is spoken of may be called there, also by what is
+    spoken of there in turn. What is no ``as_block`` also counts where the step's callers speak of it."""
+    upward = _upward(step)
+    seen = {function}
+    todo = [(place, function)]
+    while todo:
+        owner_script, each = todo.pop()
+        names = _called_as(owner_script, each)
+        if names is None or len(seen) > _MOST_FUNCTIONS:
+            return True
+        spoken = re.compile(rb"\b(?:" + b"|".join(map(str.encode, names)) + rb")\b")
+        if step.script.program.number_of_others(step.script, spoken) > _MOST_READ:
+            return True
+        for script in step.script.everywhere(spoken):
+            for name in _mentions(script, names, each):
+                if script is step.script and script.source.contains(step.turn, name):
+                    return True
+                around = _innermost(script, name)
+                is_apart = around is None or around in upward
+                if is_apart and (not as_block or names != {each.name.value}):
+                    return True
+                if around is not None and around not in upward and around not in seen:
+                    seen.add(around)
+                    todo.append((script, around))
+    return False
+
+
+def _called_as(script: Script, function: syntax.FunctionDef) -> set[str] | None:
+    """The names that speak of a function: of a method that calls of an object run, those of its class and its heirs; None
+    where it may be called by other means."""
+    owner, name = script.names.owner(function), function.name.value
+    if owner is None:
+        return {name} if not function.decorators else None
+    if name not in CALLED_AS and not name.startswith("__"):
+        return {name} if not function.decorators else None
+    return {*script.roles.calls.heirs(owner)} if not owner.decorators else None
+
+
+def _mentions(script: Script, names: set[str], function: syntax.FunctionDef) -> Iterator[syntax.Node]:
+    """Where a script speaks of one of some names, imports and definitions left out; also in a string."""
+    for name in script.source.of(syntax.Name):
+        if name.value in names and not script.source.contains(function, name):
+            up = script.source.parents[name]
+            is_defined = isinstance(up, (syntax.FunctionDef, syntax.ClassDef)) and up.name is name
+            if not is_defined and script.source.enclosing(name, syntax.Import, syntax.ImportFrom) is None:
+                yield name
+    for string in script.source.of(syntax.SimpleString):
+        if string.evaluated_value in names:
+            yield string
 
 
 def _is_in_reach(step: Step, nodes: list[syntax.Node]) -> bool:
