@@ -3,7 +3,8 @@
 ## What it does
 Finds `torch.zeros(...).to(device)` and the like in training and evaluation steps: `zeros`, `ones`, `full`, `eye`, `arange`,
 `linspace`, `rand`, `randn` and others that make a tensor of sizes and numbers alone, also with a few operations between,
-and where a variable that nothing else uses holds it before the copy. What is made once, as in `__init__`, or kept for the
+and where a variable that nothing else uses holds it before the copy; and `x[range(n), labels]`, whose index is made on the
+host. What is made once, as in `__init__`, or kept for the
 next step, and what is filled on the host first, is left alone. In programs that never train it is a note.
 
 ## Why it is slow
@@ -44,17 +45,42 @@ from speedlint.semantics.sync import conditions, creation, reads
 from speedlint.semantics.terms import FREQUENT
 
 
-def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
-    found = creation.created(script, call)
-    if found is None or script.frequency(call) not in FREQUENT or not script.on_gpu or script.is_test:
+def check(node: syntax.Call | syntax.Subscript, script: Script) -> Iterator[Finding]:
+    if isinstance(node, syntax.Subscript):
+        yield from _of_index(node, script)
+    else:
+        yield from _of_copy(node, script)
+
+
+def _often(script: Script, node: syntax.Node) -> str | None:
+    """How often it is made, in words; None where that does not matter."""
+    if script.frequency(node) not in FREQUENT or not script.on_gpu or script.is_test:
+        return None
+    often = reads.often(script, node)
+    if often is None or conditions.depends_on_data(script, node) or probes.is_in_benchmark(script, node):
+        return None
+    return often
+
+
+def _of_index(subscript: syntax.Subscript, script: Script) -> Iterator[Finding]:
+    """An index that counts, made on the host: ``x[range(n), labels]``."""
+    index = creation.ranged_index(script, subscript)
+    if index is None or (often := _often(script, subscript)) is None:
         return
-    often = reads.often(script, call)
-    if (
-        often is None
-        or conditions.depends_on_data(script, call)
-        or creation.is_kept(script, call)
-        or probes.is_in_benchmark(script, call)
-    ):
+    message = f"`{reads.shown(script, subscript)}` makes the index `{script.text(index)}` on the host and copies it {often}"
+    advice = "count with `torch.arange(..., device=...)`, or take the entries with `gather`"
+    level = None if evaluation.trains(script) else Level.NOTE
+    try:
+        fix = Fix(creation.ranged_on_device(script, subscript, index), Risk.EXACT)
+    except CannotEdit as reason:
+        yield Finding(subscript, message, advice=f"{advice}; not rewritten, since {reason}", level=level)
+    else:
+        yield Finding(subscript, message, fix, advice, level)
+
+
+def _of_copy(call: syntax.Call, script: Script) -> Iterator[Finding]:
+    found = creation.created(script, call)
+    if found is None or (often := _often(script, call)) is None or creation.is_kept(script, call):
         return
     made = reads.shown(script, found.factory.func)
     message = f"`{made}(...)` is made on the host and copied to the GPU {often}"
@@ -71,9 +97,9 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
 
 RULE = Rule(
     "SPD308",
-    on=syntax.Call,
+    on=(syntax.Call, syntax.Subscript),
     check=check,
-    triggers=(b".to(", b".cuda("),
+    triggers=(b".to(", b".cuda(", b"[range(", b"[list(range(", b"arange("),
     worth=worth.COPY,
     cause=worth.one_copy,
     often=True,

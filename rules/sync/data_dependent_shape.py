@@ -4,8 +4,8 @@
 Finds operations whose result is as large as the values on the GPU say, `x[mask]` with a boolean mask, `nonzero`,
 `masked_select`, `argwhere`, `unique` and `torch.where` of one argument, in loops of training steps and in the functions they
 call. A warning where the selection is only averaged, summed up or compared by a loss, since a mask as weight gives the same;
-a note where the selected elements themselves are needed, as for boxes and points, and in evaluation. Writing to `x[mask]` is
-left alone.
+a note where the selected elements themselves are needed, as for boxes and points, and in evaluation. `x[mask] += 1` takes
+the elements out and puts them back; `x[mask] = 0` fills without counting, and is left alone.
 
 ## Why it is slow
 Memory for the result can only be taken when its size is known. Python stops until the GPU has done all that was queued
@@ -65,6 +65,7 @@ from speedlint.semantics.sync import reads, shapes
 from speedlint.semantics.terms import Frequency
 
 _WEIGHT = "weigh with the mask: `(x * mask).sum() / mask.sum()`, or let the loss ignore what is masked"
+_CHANGED = "change all of it: `x = torch.where(mask, x + 1, x)`, or add the mask itself, which keeps the shape"
 _NEEDED = "keep it if the elements themselves are needed; `torch.where(mask, x, other)` keeps the shape where they are not"
 
 
@@ -73,9 +74,11 @@ def check(node: syntax.Call | syntax.Subscript, script: Script) -> Iterator[Find
     if tensor is None or (often := reads.often(script, node)) is None:
         return
     message = f"the size of `{reads.shown(script, node)}` depends on values: it waits for the GPU {often}"
-    is_weighed = shapes.is_only_reduced(script, node)
-    is_avoidable = is_weighed and reads.frequency(script, node) is Frequency.STEP
-    advice = f"{_WEIGHT if is_weighed else _NEEDED}; not rewritten, since values that the selection leaves out may be `nan`"
+    is_changed = shapes.is_changed(script, node)
+    is_weighed = not is_changed and shapes.is_only_reduced(script, node)
+    is_avoidable = (is_changed or is_weighed) and reads.frequency(script, node) is Frequency.STEP
+    cure = _CHANGED if is_changed else _WEIGHT if is_weighed else _NEEDED
+    advice = f"{cure}; not rewritten, since values that the selection leaves out may be `nan`"
     yield Finding(node, message, advice=advice, level=None if is_avoidable else Level.NOTE)
 
 

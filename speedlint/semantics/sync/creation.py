@@ -10,6 +10,7 @@ from speedlint.facts import syntax
 from speedlint.rule import Edit
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
+from speedlint.semantics.sync.accumulators import is_target
 from speedlint.semantics.terms import Place, Role
 from speedlint.source import is_none
 
@@ -75,11 +76,48 @@ def target(script: Script, move: syntax.Call) -> str | None:
     if script.roles.calls.is_dtype(device) or script.roles.calls.device_of(device) is Place.HOST:
         return None
     known = script.constant(device)
+    if _is_like_tensor(script, device):
+        return f"{script.text(device)}.device"
     if script.role(device) in (Role.TENSOR, Role.BATCH, Role.MODULE, Role.ARRAY):
         return None
     is_named = bool(_NAMED.search(script.text(device).rpartition(".")[2]))
     is_device = script.role(device) is Role.DEVICE or is_named or (known is not None and isinstance(known.value, (str, int)))
     return script.text(device) if is_device else None
+
+
+def _is_like_tensor(script: Script, device: syntax.BaseExpression) -> bool:
+    """Whether ``.to(other)`` takes a tensor's device, and its dtype: one that is on the GPU, or may be."""
+    return isinstance(device, (syntax.Name, syntax.Attribute)) and script.is_device_tensor(device)
+
+
+def ranged_index(script: Script, subscript: syntax.Subscript) -> syntax.Call | None:
+    """The ``range(n)``, as it is or as a list or array, by which a tensor on the GPU is indexed: made on the host."""
+    if not script.is_device_tensor(subscript.value) or script.value(subscript.value).assumed:
+        return None
+    for element in subscript.slice:
+        index = element.slice.value if isinstance(element.slice, syntax.Index) else None
+        if isinstance(index, syntax.Call) and (name := script.name(index.func)) in ("range", "list", "numpy.arange"):
+            inner = index.args[0].value if name == "list" and len(index.args) == 1 else index
+            is_range = isinstance(inner, syntax.Call) and script.name(inner.func) in ("range", "numpy.arange")
+            if is_range and not any(arg.keyword or arg.star for arg in inner.args):
+                return index
+    return None
+
+
+def ranged_on_device(script: Script, subscript: syntax.Subscript, index: syntax.Call) -> tuple[Edit, ...]:
+    """The edits that count the range on the device of the tensor. Raises CannotEdit."""
+    source = script.source
+    if not isinstance(subscript.value, syntax.Name):
+        raise CannotEdit("the tensor is no plain variable")
+    if is_target(source, subscript):
+        raise CannotEdit("it is written to")
+    counted = index.args[0].value if script.name(index.func) == "list" else index
+    assert isinstance(counted, syntax.Call)
+    name, imports = script.spell("torch.arange")
+    arguments = ", ".join(source.text(arg.value) for arg in counted.args)
+    made = f"{name}({arguments}, device={subscript.value.value}.device)"
+    start, end = source.code_span(index)
+    return (Edit(source.path, start, end, made), *imports)
 
 
 def _bound(script: Script, name: syntax.Name) -> syntax.BaseExpression | None:
@@ -225,6 +263,8 @@ def on_device(script: Script, found: Created) -> tuple[Edit, ...]:
     if any(arg.star for arg in move.args) or any(_is_option(arg, "copy", "memory_format") for arg in move.args):
         raise CannotEdit("the copy is asked for in more ways than one")
     given = script.argument(move, "device", 0)
+    if given is not None and _is_like_tensor(script, given):
+        raise CannotEdit("the copy takes the dtype of the other tensor as well")
     if move.func.attr.value == "cuda" and given is not None and not _is_surely_device(script, given):
         raise CannotEdit("the device may be None")
     rest = [arg for arg in move.args if arg.value is not given and not _is_option(arg, "non_blocking")]

@@ -35,8 +35,10 @@ def sized_by_values(script: Script, node: syntax.Call | syntax.Subscript) -> syn
 
 
 def _masked(script: Script, node: syntax.Subscript) -> syntax.BaseExpression | None:
-    """The mask of ``x[mask]`` that is read, not written to."""
-    if is_target(script.source, node) or isinstance(script.source.parents[node], syntax.AugAssign | syntax.Del):
+    """The mask of ``x[mask]`` that is read, also to be changed in place; not only written to."""
+    if (is_target(script.source, node) and not is_changed(script, node)) or isinstance(
+        script.source.parents[node], syntax.Del
+    ):
         return None
     for element in node.slice:
         if isinstance(element.slice, syntax.Index):
@@ -45,6 +47,12 @@ def _masked(script: Script, node: syntax.Subscript) -> syntax.BaseExpression | N
             if indexed and is_mask(script, mask) and _is_on_gpu(script, mask):
                 return mask
     return None
+
+
+def is_changed(script: Script, node: syntax.Node) -> bool:
+    """Whether what a mask selects is changed in place: ``x[mask] += 1`` takes it out and puts it back."""
+    parent = script.source.parents[node]
+    return isinstance(node, syntax.Subscript) and isinstance(parent, syntax.AugAssign) and parent.target is node
 
 
 def _is_on_gpu(script: Script, tensor: syntax.BaseExpression) -> bool:
