@@ -137,6 +137,8 @@ MODULE_FACTORIES = (
     "resnest.",
     "pretrainedmodels.",
 )
+LOADS = frozenset({"torch.load", "pickle.load", "pickle.loads", "joblib.load", "dill.load", "cloudpickle.load"})
+"""What reads an object of any kind from a file."""
 TAKES_LENGTHS_ON_HOST = frozenset({"torch.nn.utils.rnn.pack_padded_sequence"})
 TRANSFORMERS_MODEL_MARKS = ("Model", "For", "LMHead")
 LEGACY_OPTIMIZERS = frozenset(

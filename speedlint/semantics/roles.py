@@ -32,6 +32,7 @@ from speedlint.semantics.terms import (
     join_places,
 )
 from speedlint.semantics.unpacking import written
+from speedlint.semantics.values import returned
 
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
@@ -173,8 +174,14 @@ class Roles:
         bindings = self.script.names.reaching(name)
         if not bindings:
             return self._star_imported(name)
-        before = [binding for binding in bindings if not self._is_of_itself(binding, name)]
-        return join([self._binding(binding) for binding in before or bindings])
+        before = [binding for binding in bindings if not self._is_of_itself(binding, name)] or bindings
+        made = [each for each in before if not self._is_loaded(each)] if len(before) > 1 else before
+        return join([self._binding(binding) for binding in made or before])
+
+    def _is_loaded(self, binding: Binding) -> bool:
+        """Whether a binding reads from a file what others make: then it is what these make."""
+        value = written(binding) if binding.kind is Kind.ASSIGN else None
+        return value is not None and is_loaded(self.script, value)
 
     def _is_of_itself(self, binding: Binding, name: syntax.Name) -> bool:
         """Whether a binding is ``name += ...`` itself, in the turn before: what is there before all turns decides."""
@@ -814,6 +821,19 @@ def _any_of(given: Iterable[Value | None]) -> Value | None:
 def _holds_one_kind(value: Value) -> bool:
     """Whether all entries of a dict that are written out are tensors, or none is: which one a name takes is not followed."""
     return len({entry.role in (Role.TENSOR, Role.BATCH) for _, entry in value.keys if entry is not None}) < 2
+
+
+def is_loaded(script: Script, value: syntax.Node, depth: int = 2) -> bool:
+    """Whether a value is an object that is read from a file, here or by a first-party function that does nothing else."""
+    if not isinstance(value, syntax.Call):
+        return False
+    if script.name(value.func) in library.LOADS:
+        return True
+    made_by = script.definition(value.func) if depth else None
+    if made_by is None or not isinstance(made_by.node, syntax.FunctionDef):
+        return False
+    given = list(returned(made_by))
+    return bool(given) and all(is_loaded(made_by.script, each, depth - 1) for each in given)
 
 
 def _sets_mode(train: syntax.Call) -> bool:

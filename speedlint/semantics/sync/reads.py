@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from speedlint.facts import syntax
 from speedlint.semantics import library
+from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync.conditions import is_sanity_check
 from speedlint.semantics.terms import FREQUENT, Frequency, Place, Role
@@ -62,6 +63,7 @@ class Need(enum.Enum):
     END = "it decides whether the loop goes on"
     SIZE = "it decides a size or a position"
     FILE = "it is drawn, decoded or written out"
+    DRAW = "it decides what is drawn next"
 
 
 def scalar(script: Script, call: syntax.Call) -> syntax.BaseExpression | None:
@@ -181,7 +183,28 @@ def _need_of_call(script: Script, call: syntax.Call) -> Need | None:
         return Need.SIZE
     if method in _WRITERS or name.startswith(_LIBRARY_WRITERS):
         return Need.FILE
-    return None
+    return Need.DRAW if _goes_back(script, call) else None
+
+
+def _goes_back(script: Script, call: syntax.Call) -> bool:
+    """Whether an object is told of what it gave: ``memory.update(rows, errors)`` after ``rows, batch = memory.sample()``."""
+    if not isinstance(call.func, syntax.Attribute) or len(call.args) < 2 or script.name(call.func) is not None:
+        return False
+    owner = script.text(call.func.value)
+    named = (name for arg in call.args for name in script.source.inside(arg.value, syntax.Name))
+    given = (binding.value for name in named for binding in script.names.reaching(name) if binding.kind is Kind.ASSIGN)
+    return any(
+        isinstance(each, syntax.Call) and isinstance(each.func, syntax.Attribute) and script.text(each.func.value) == owner
+        for value in given
+        for each in (value.value if isinstance(value, syntax.Subscript) else value, *_behind(script, value))
+    )
+
+
+def _behind(script: Script, value: syntax.BaseExpression | None) -> Iterator[syntax.BaseExpression]:
+    """What a variable was given whose part a value is: ``memory.sample()`` for ``batch["rows"]`` or ``batch.rows``."""
+    if isinstance(value, (syntax.Subscript, syntax.Attribute)) and isinstance(value.value, syntax.Name):
+        bindings = script.names.reaching(value.value)
+        yield from (each.value for each in bindings if each.kind is Kind.ASSIGN and each.value is not None)
 
 
 class _Flow:
