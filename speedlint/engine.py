@@ -184,7 +184,7 @@ def _worth_nothing(finding: Finding, script: Script, frequency: Frequency) -> Es
     since, torch = finding.fix.since if finding.fix is not None else None, script.options.torch
     if since is not None and torch is not None and torch < since:
         return worth.TOO_NEW
-    return worth.OFF if frequency in FREQUENT and worth.is_off(script, finding.node) else None
+    return worth.OFF if frequency in FREQUENT and script.loops.guards.is_off(finding.node) else None
 
 
 def look(rule: Rule, script: Script) -> Iterator[Finding]:

@@ -77,6 +77,8 @@ def _finding(found: Loader, pinned: Setting, level: Level) -> Finding:
     if not is_framework_driven(found.script):
         advice += ", and copy with `non_blocking=True`"
     try:
+        if found.own_class is not None:
+            raise edits.CannotEdit(found.own_class)
         if (own := found.own_batch) is not None:
             raise edits.CannotEdit(f"pinning makes a batch that is a `{own}` anew")
         return Finding(found.call, message, Fix(_edits(found, pinned), Risk.EXACT), advice, level, related)

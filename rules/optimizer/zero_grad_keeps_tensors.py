@@ -67,7 +67,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
 def _of_call(call: syntax.Call, script: Script) -> Iterator[Finding]:
     assert isinstance(call.func, syntax.Attribute)
     given = script.argument(call, "set_to_none", 0)
-    old = script.options.torch is not None and script.options.torch < (2, 0)
+    old = script.options.torch is not None and _SINCE <= script.options.torch < (2, 0)
     if given is None:
         kept = old and not script.hides_arguments(call) and script.role(call.func.value) in (Role.OPTIMIZER, Role.MODULE)
     else:

@@ -2,8 +2,9 @@
 
 ## What it does
 Finds `torch.cuda.synchronize()` and its like for other devices in loops of training or evaluation steps and in the
-functions they call. In a loop that reads the clock it is there for the measurement, and a note. Beside other streams, or
-after a copy to the host that does not block, it may be needed, and is left alone.
+functions they call. In a loop that reads the host's clock it is there for the measurement, and a note; CUDA events are
+recorded in the queue itself, and need no wait in the step. Beside other streams, or after a copy to the host that does not
+block, it may be needed, and is left alone.
 
 ## Why it is slow
 The GPU works through a queue while Python runs ahead and fills it. After `synchronize` the queue is empty, and the GPU

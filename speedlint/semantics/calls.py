@@ -368,9 +368,18 @@ class Calls:
                 return at(TENSOR, self._device_argument(call, Place.EITHER))
             case Role.UNKNOWN if name in ("prepare", "setup_dataloaders", "prepare_data_loader"):
                 return self._prepared(call)
+            case Role.UNKNOWN if name in library.GATHERS and self._is_accelerator(call):
+                gathered = self._first(call)
+                return at(gathered if gathered and gathered.role is Role.TENSOR else TENSOR, Place.GPU)
             case Role.UNKNOWN if name in ("log_every",):
                 return self._generated(call)
         return None
+
+    def _is_accelerator(self, method: syntax.Call) -> bool:
+        """Whether a method is one of Accelerate's ``Accelerator``."""
+        assert isinstance(method.func, syntax.Attribute)
+        origins = self.roles.origins(method.func.value)
+        return bool(method.args) and any(script.is_call_to(made, *library.ACCELERATORS) for script, made in origins)
 
     def _prepared(self, call: syntax.Call) -> Value | None:
         """Accelerate's ``prepare`` hands back its arguments, on the device."""

@@ -20,6 +20,20 @@ _ASK_FOR_GPU = ("torch.cuda.is_available", "torch.accelerator.is_available")
 _CLOCKS = frozenset({"time.time", "time.monotonic", "time.perf_counter"})
 
 
+def _asks(script: Script, value: syntax.Node) -> bool | None:
+    """Whether a value is ``torch.cuda.is_available()``, or compares a device's type to ``"cuda"``; False for ``"cpu"``."""
+    match value:
+        case syntax.Call():
+            return True if script.is_call_to(value, *_ASK_FOR_GPU) else None
+        case syntax.Comparison(
+            left=syntax.Attribute(value=device, attr=syntax.Name("type")),
+            comparisons=[syntax.ComparisonTarget(operator=operator, comparator=syntax.SimpleString() as kind)],
+        ) if script.role(device) in (Role.DEVICE, Role.UNKNOWN) and kind.evaluated_value in ("cuda", "cpu"):
+            if isinstance(operator, syntax.Equal | syntax.NotEqual):
+                return (kind.evaluated_value == "cuda") is isinstance(operator, syntax.Equal)
+    return None
+
+
 class Guards:
     """Answers for one script. STEP means: not guarded; THROTTLED: every so many turns; EPOCH: once or so in a whole loop."""
 
@@ -187,7 +201,22 @@ class Guards:
             asked = self.asks_for_gpu(test.expression)
             return None if asked is None else not asked
         asked_of = list(self.script.roles.origins(test))
-        return True if asked_of and all(script.is_call_to(value, *_ASK_FOR_GPU) for script, value in asked_of) else None
+        said = {_asks(script, value) for script, value in asked_of}
+        return said.pop() if len(said) == 1 else None
+
+    def is_off(self, node: syntax.Node) -> bool:
+        """Whether a line runs, of the steps or calls of its function, only in those under a condition that is false, or
+        false until an option is set: ``if args.debug:``."""
+        around, child = self.script.loops.driving_loop(node) or self.script.function(node), node
+        for up in self.script.source.ancestors(node):
+            if up is around:
+                break
+            if isinstance(up, syntax.If) and child is not up.test:
+                known = self.script.constant(up.test)
+                if known is not None and bool(known.value) is not (child is up.body):
+                    return True
+            child = up
+        return False
 
     def runs_on_gpu(self, node: syntax.Node) -> bool:
         """Whether a line surely runs once its function does, where there is a GPU: no other condition and no loop is around

@@ -215,6 +215,8 @@ FABRICS = frozenset(
 FABRIC_PARAMETERS = ("accelerator", "strategy", "devices", "num_nodes", "precision")
 """What ``Fabric`` takes by position; ``Trainer`` takes everything by keyword."""
 ACCELERATORS = frozenset({"accelerate.Accelerator", "accelerate.accelerator.Accelerator"})
+GATHERS = frozenset({"gather", "gather_for_metrics", "reduce"})
+"""Methods of an ``Accelerator`` that bring tensors of all processes together, on the device."""
 HUGGING_FACE_TRAINERS = frozenset(
     {
         "transformers.Trainer",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from speedlint.facts import syntax
 from speedlint.semantics import library
+from speedlint.semantics.calls import CALLED_AS
 from speedlint.semantics.model.networks import (
     Network,
     is_convolutional,
@@ -46,6 +47,7 @@ _OPTIMIZER = (
 """What names of optimizers, and of what makes them, hold. To ignore case would take four times as long."""
 _NAMES_OPTIMIZER = re.compile(_OPTIMIZER)
 _MAKES_OPTIMIZER = re.compile(rb"(?:" + _OPTIMIZER.encode() + rb")\w{0,40}\s{0,9}(?:\(|=[^=])")
+_PARAMETERS = frozenset({"parameters", "named_parameters"})
 _SAME = frozenset("to cuda cpu train eval half float double bfloat16 requires_grad_ apply share_memory to_empty".split())
 _FRAMEWORKS = (
     "pytorch_lightning",
@@ -207,10 +209,25 @@ def _modules_within(script: Script, expression: syntax.BaseExpression, depth: in
 
 
 def parameters_within(script: Script, node: syntax.Node) -> Iterator[syntax.BaseExpression]:
-    """The modules whose ``parameters()`` or ``named_parameters()`` are called within a node."""
+    """The modules whose ``parameters()``, ``named_parameters()``, or own method that goes over these, are called within a
+    node."""
     for call in script.source.inside(node, syntax.Call):
-        if isinstance(call.func, syntax.Attribute) and call.func.attr.value in ("parameters", "named_parameters"):
+        if isinstance(call.func, syntax.Attribute) and (
+            call.func.attr.value in _PARAMETERS or _gives_parameters(script, call)
+        ):
             yield call.func.value
+
+
+def _gives_parameters(script: Script, call: syntax.Call) -> bool:
+    """Whether a call is of a module's own method that speaks of its parameters: ``model.groups(lr)``."""
+    assert isinstance(call.func, syntax.Attribute)
+    if script.name(call.func) is not None or script.role(call.func.value) is not Role.MODULE:
+        return False
+    method = script.callee(call)
+    if method is None or method.name in CALLED_AS:
+        return False
+    named = method.script.source.inside(method.node, syntax.Attribute)
+    return any(each.attr.value in _PARAMETERS for each in named)
 
 
 def goes_over_parameters(script: Script, loop: syntax.For) -> bool:

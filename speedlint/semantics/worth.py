@@ -41,20 +41,6 @@ def at(estimate: Estimate, frequency: Frequency) -> Estimate:
     return Estimate(_LOWER[estimate.worth], f"{estimate.because}; {_SELDOM[frequency]}")
 
 
-def is_off(script: Script, node: syntax.Node) -> bool:
-    """Whether a line of a step runs only under a condition that is false, or false until an option is set."""
-    around, child = script.loops.driving_loop(node) or script.function(node), node
-    for up in script.source.ancestors(node):
-        if up is around:
-            break
-        if isinstance(up, syntax.If) and child is not up.test:
-            known = script.constant(up.test)
-            if known is not None and bool(known.value) is not (child is up.body):
-                return True
-        child = up
-    return False
-
-
 def waits(count: int | None) -> Estimate:
     """What it is worth to take away ``count`` waits a step, None where their number is not known."""
     if count is None or count < MANY_WAITS:

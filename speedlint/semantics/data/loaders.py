@@ -21,6 +21,7 @@ _FOREIGN = library.LOADERS - {"timm.data.create_loader"}
 _RUN_EACH_EPOCH = frozenset({"train_dataloader", "val_dataloader"})
 _RUN_ONCE = frozenset({"test_dataloader", "predict_dataloader"})
 _LOOKS_AT = frozenset({"len", "enumerate", "zip", "list", "tuple", "next", "print", "isinstance", "type"})
+_OF_LOADING = frozenset({"num_workers", "pin_memory", "persistent_workers", "prefetch_factor", "worker_init_fn"})
 _A_HANDFUL = 50
 _ENDLESS = 10_000_000
 
@@ -134,8 +135,19 @@ class Loader:
                 if made is not None:
                     yield made.script, made.node
 
+    @property
+    def own_class(self) -> str | None:
+        """What is not known of a loader that the project's own class collates or samples for."""
+        definition = self.script.definition(self.call.func)
+        init = definition.script.roles.calls.method(definition, "__init__") if definition is not None else None
+        if init is None or not isinstance(init.node, syntax.FunctionDef) or len(init.node.params.params) <= 2:
+            return None
+        return f"what `{self.script.text(self.call.func)}` makes of its arguments is not known"
+
     def worker_hazard(self) -> str | None:
         """Why worker processes cannot be proved to train the same, or None."""
+        if (own := self.own_class) is not None:
+            return own
         if self.script.is_test:
             return "a test says how it wants its loaders"
         size = self.parameter("batch_size")
@@ -149,7 +161,7 @@ class Loader:
 
     def changes_between_reads(self) -> str | None:
         """Why workers that stay alive would read another dataset than workers that are started anew, or None."""
-        return self._changed_by_loop or apart.unproven(self.reading, are_sent=False)
+        return self.own_class or self._changed_by_loop or apart.unproven(self.reading, are_sent=False)
 
     @property
     def _changed_by_loop(self) -> str | None:
@@ -424,19 +436,21 @@ def _makes_loader(script: Script, call: syntax.Call) -> bool:
     if not any(base in _FOREIGN for base in calls.foreign_bases(definition)):
         return False
     init = calls.method(definition, "__init__")
-    return init is None or _hands_all_on(init)
+    return init is None or _hands_on(init)
 
 
-def _hands_all_on(init: Definition) -> bool:
-    """Whether a subclass's ``__init__`` gives ``*args, **kwargs`` to the library's as they are."""
+def _hands_on(init: Definition) -> bool:
+    """Whether a subclass's ``__init__`` gives its ``**kwargs`` to the library's as they are, and says nothing of how batches
+    are loaded itself."""
     assert isinstance(init.node, syntax.FunctionDef)
-    star = init.node.params.star_kwarg
-    if star is None or len(init.node.params.params) > 2:
+    star, names = init.node.params.star_kwarg, {param.name.value for param in init.node.params.params}
+    if star is None or names & _OF_LOADING:
         return False
     for call in init.script.source.inside(init.node, syntax.Call):
         if isinstance(call.func, syntax.Attribute) and call.func.attr.value == "__init__":
             given = [arg for arg in call.args if arg.star == "**" and isinstance(arg.value, syntax.Name)]
-            return any(arg.value.value == star.name.value for arg in given)
+            said = {arg.keyword.value for arg in call.args if arg.keyword is not None}
+            return any(arg.value.value == star.name.value for arg in given) and not said & _OF_LOADING
     return False
 
 

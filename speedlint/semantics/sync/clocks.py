@@ -28,8 +28,9 @@ _DEPTH = 3
 
 
 def reads_clock(script: Script, block: syntax.Node) -> bool:
-    """Whether a piece of code itself reads the clock or a CUDA event."""
-    return any(_is_clock(script, call) for call in script.source.inside(block, syntax.Call))
+    """Whether a piece of code itself reads the host's clock where there is a GPU: events tell the GPU's own time."""
+    calls = (call for call in script.source.inside(block, syntax.Call) if script.name(call.func) in _CLOCKS)
+    return any(not script.loops.guards.is_without_gpu(call) for call in calls)
 
 
 def may_read_clock(script: Script, block: syntax.Node, depth: int = _DEPTH) -> bool:
