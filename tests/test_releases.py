@@ -26,6 +26,8 @@ RELEASES: tuple[Release | None, ...] = (None, (1, 13), (2, 0), (2, 3), (2, 13))
 """The unknown one, each that lacks what the next one has, and the last: at a later one nothing is too new."""
 ALL_RELEASES: tuple[Release | None, ...] = (*RELEASES, (2, 4), (2, 9))
 UNKNOWN: Release = (1, 13)
+CURRENT = {"torch.amp.GradScaler"}
+"""What is written at an unknown target, too: the older spelling is one that `check` reports."""
 CAME: dict[str, Release] = {
     "torch.compile": (2, 0),
     "torch.amp.GradScaler": (2, 3),
@@ -64,6 +66,7 @@ def test_a_rule_writes_what_the_target_release_has(rule: Rule, releases: tuple[R
             after = next((outcome.after.decode() for outcome in staged.outcomes), text)
             known[fixable] = _spelled(path, after) - before
         too_new = {name for name in known[fixable] if CAME[name] > (release or UNKNOWN)}
+        too_new -= CURRENT if release is None else set()
         assert not too_new, f"written for {release}"
 
 

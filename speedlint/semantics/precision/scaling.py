@@ -14,7 +14,7 @@ from speedlint import edits
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit
-from speedlint.semantics import library
+from speedlint.semantics import eras, library
 from speedlint.semantics.names import Kind
 from speedlint.semantics.optimizer.optimizers import has_momentum
 from speedlint.semantics.precision.halves import (
@@ -31,6 +31,8 @@ from speedlint.semantics.terms import Definition, Role
 from speedlint.semantics.training import roots
 
 _NAMES = ("scaler", "grad_scaler", "amp_scaler")
+_SPELLED_SINCE = (2, 3)
+"""The release that brought ``torch.amp.GradScaler``; the older spelling is deprecated since the next one."""
 _LOOPS = (syntax.For, syntax.While)
 _SUITES = (syntax.IndentedBlock, syntax.Module)
 
@@ -83,13 +85,12 @@ def scaling(step: Step, autocast: syntax.Call | None = None) -> Scaling:
 
 def spelled_constructor(script: Script) -> str:
     """How a scaler is made in the release that the script targets, for a message."""
-    is_new = (script.options.torch or (0, 0)) >= (2, 3)
-    return 'torch.amp.GradScaler("cuda")' if is_new else "torch.cuda.amp.GradScaler()"
+    return 'torch.amp.GradScaler("cuda")' if eras.is_for(script, _SPELLED_SINCE) else "torch.cuda.amp.GradScaler()"
 
 
 def _constructor(script: Script, condition: str) -> tuple[str, tuple[Edit, ...]]:
     enabled = f"enabled={condition}" if condition else ""
-    if (script.options.torch or (0, 0)) >= (2, 3):
+    if eras.is_for(script, _SPELLED_SINCE):
         name, imports = script.spell("torch.amp.GradScaler")
         return f'{name}("cuda"{", " if enabled else ""}{enabled})', imports
     name, imports = script.spell("torch.cuda.amp.GradScaler")
