@@ -1,8 +1,8 @@
 """`total += loss` keeps the graph of every step: memory grows until the sum is dropped.
 
 ## What it does
-Finds losses that are added up over the training steps, put into a list or handed to a meter of the project's own without
-`.detach()`, where a backward pass of the same step starts at them. Sums of the parts of one loss, sums that are themselves
+Finds losses that are added up or averaged over the training steps, put into a list or handed to a meter of the project's own
+without `.detach()`, where a backward pass of the same step starts at them. Sums of the parts of one loss, sums that are themselves
 differentiated, and what is gathered under `no_grad` are left alone.
 
 ## Why it is slow

@@ -58,12 +58,22 @@ def _gathered(script: Script, node: syntax.Node) -> tuple[syntax.BaseExpression,
             targets=[syntax.AssignTarget(target=target)],
             value=syntax.BinaryOperation(left=left, operator=syntax.Add(), right=right),
         ):
-            if script.text(left) == script.text(target):
+            if _is_weighed(script, left, target):
                 return target, right
-            return (target, left) if script.text(right) == script.text(target) else None
+            return (target, left) if _is_weighed(script, right, target) else None
         case syntax.Call(func=syntax.Attribute(value=store), args=[syntax.Arg(keyword=None, star="", value=value), *_]):
             return (store, value) if isinstance(script.source.parents[node], syntax.Expr) else None
     return None
+
+
+def _is_weighed(script: Script, expression: syntax.BaseExpression, target: syntax.BaseExpression) -> bool:
+    """Whether an expression is the target itself, also scaled, as in ``mean = 0.9 * mean + 0.1 * loss``."""
+    match expression:
+        case syntax.BinaryOperation(left=left, operator=syntax.Multiply(), right=right):
+            if _is_weighed(script, left, target):
+                return _is_number(script, right)
+            return _is_weighed(script, right, target) and _is_number(script, left)
+    return script.text(expression) == script.text(target)
 
 
 def _is_append(call: syntax.Call) -> bool:
