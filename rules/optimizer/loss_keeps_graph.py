@@ -2,8 +2,8 @@
 
 ## What it does
 Finds losses that are added up or averaged over the training steps, put into a list or handed to a meter of the project's own
-without `.detach()`, where a backward pass of the same step starts at them. Sums of the parts of one loss, sums that are themselves
-differentiated, and what is gathered under `no_grad` are left alone.
+without `.detach()`, where a backward pass of the same step starts at them. Sums of the parts of one loss, sums that are
+themselves differentiated, and what is gathered under `no_grad` are left alone.
 
 ## Why it is slow
 A loss holds on to the graph of operations that made it. The backward pass frees the activations, but the nodes stay: a

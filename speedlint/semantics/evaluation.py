@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from speedlint.facts import syntax
 from speedlint.semantics import library, passes
 from speedlint.semantics.entry import is_entry
+from speedlint.semantics.gradients import told
 from speedlint.semantics.loops import Does
 from speedlint.semantics.model.networks import is_loss
 from speedlint.semantics.terms import Definition, Frequency, Role
@@ -82,18 +83,33 @@ def needs_grad(script: Script, node: syntax.Node, depth: int = 0) -> bool:
 
 
 def forward_of_pass(script: Script, loop: syntax.For) -> syntax.Call | None:
-    """The first call of a network in the body of an evaluation loop, not of a loss; None where there is none."""
+    """The first call of a network in the body of an evaluation loop, not of a loss, or of a function that runs one; None
+    where there is none."""
+    function = script.function(loop)
     for call in script.source.inside(loop.body, syntax.Call):
-        if is_network(script, call) and script.source.enclosing(call, syntax.FunctionDef) is script.source.enclosing(
-            loop, syntax.FunctionDef
-        ):
+        if script.function(call) is function and (is_network(script, call) or _runs_network(script, call, _DEPTH)):
             return call
     return None
 
 
 def is_network(script: Script, call: syntax.Call) -> bool:
     """Whether a call runs a module that is no loss."""
+    match call.func:
+        case syntax.Attribute(value=module, attr=syntax.Name("forward")) if script.role(module) is Role.MODULE:
+            return True
     return script.role(call.func) is Role.MODULE and not is_loss(script, call)
+
+
+def _runs_network(script: Script, call: syntax.Call, depth: int) -> bool:
+    """Whether a call is of a function that runs a network and does not switch gradients off around it."""
+    callee = script.callee(call)
+    if callee is None or not depth or not isinstance(callee.node, syntax.FunctionDef) or callee.name == "__init__":
+        return False
+    other, node = callee.script, callee.node
+    inner = (each for each in other.source.inside(node.body, syntax.Call) if other.function(each) is node)
+    return any(
+        (is_network(other, each) or _runs_network(other, each, depth - 1)) and told(other, each) is False for each in inner
+    )
 
 
 def is_in_pass(script: Script, node: syntax.Node) -> bool:
