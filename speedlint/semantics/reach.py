@@ -126,7 +126,7 @@ class _Flow:
                 if path[0] in (None, index):
                     self._bind(script, element.value, repeated, path[1:])
         elif isinstance(target, syntax.Subscript) and isinstance(target.value, syntax.Name):
-            self._name(script, target.value, repeated, (_key(target), *path))
+            self._name(script, target.value, repeated, (key_of(target), *path))
         else:
             self.is_lost = True
 
@@ -196,7 +196,7 @@ class _Flow:
     # Containers
 
     def _taken(self, script: Script, taken: syntax.Subscript, repeated: bool, path: tuple[object, ...]) -> None:
-        key = _key(taken)
+        key = key_of(taken)
         if _is_target(script, taken):
             return
         if key is None or path[0] is None or key == path[0]:
@@ -294,7 +294,8 @@ def parameter_of(callee: Definition, call: syntax.Call, arg: syntax.Arg) -> synt
     return params[position] if position < len(params) else None
 
 
-def _key(subscript: syntax.Subscript) -> object:
+def key_of(subscript: syntax.Subscript) -> object:
+    """The string or whole number by which an entry is taken, where it is written out; None where it is not."""
     match subscript.slice:
         case [syntax.SubscriptElement(slice=syntax.Index(value=syntax.SimpleString() as key))]:
             return str(key.evaluated_value)

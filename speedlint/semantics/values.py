@@ -186,17 +186,17 @@ class Values:
                     return self.entries(held) if isinstance(held, (syntax.Dict, syntax.Call)) else None
             return None
         if not isinstance(expression, syntax.Name):
-            return self._written(expression)
+            return self.written_entries(expression)
         bindings = self.script.names.reaching(expression)
         if len(bindings) != 1 or bindings[0].kind is not Kind.ASSIGN or bindings[0].path or bindings[0].value is None:
             return None
-        found = self._written(bindings[0].value)
+        found = self.written_entries(bindings[0].value)
         for added in self._updates(expression) if found is not None else ():
             found = {**found, **added} if found is not None and added is not None else None
         return found
 
-    def _written(self, node: syntax.Node) -> dict[str, syntax.BaseExpression] | None:
-        """The entries of ``{"a": 1}`` and ``dict(a=1)``."""
+    def written_entries(self, node: syntax.Node) -> dict[str, syntax.BaseExpression] | None:
+        """The entries of ``{"a": 1}`` and ``dict(a=1)``; None for anything else, and where a key is not written out."""
         if isinstance(node, syntax.Dict):
             found = {}
             for element in node.elements:

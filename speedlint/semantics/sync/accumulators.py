@@ -27,7 +27,11 @@ _OPERATORS = (syntax.Add, syntax.Subtract, syntax.Multiply, syntax.Divide)
 
 def is_zero(script: Script, binding: Binding) -> bool:
     """Whether a binding sets its name to a zero written out: ``total = 0.0``, ``a, b = 0, 0``."""
-    value = written(binding)
+    return is_written_zero(script, written(binding))
+
+
+def is_written_zero(script: Script, value: syntax.BaseExpression | None) -> bool:
+    """Whether an expression is a zero written out."""
     return isinstance(value, syntax.Integer | syntax.Float) and script.text(value).strip("0.") == ""
 
 
@@ -101,18 +105,32 @@ def filled_list(script: Script, append: syntax.Call, base: syntax.Name) -> tuple
 
     Raises CannotEdit where the list is anything else.
     """
+    start = first_binding(script, base)
+    if start is None or not is_empty_list(script, start):
+        raise CannotEdit(f"`{base.value}` is not only a list that starts empty in this function")
+    return start, filling_loop(script, append, base, start)
+
+
+def first_binding(script: Script, base: syntax.Name) -> Binding | None:
+    """The first binding of a variable of the function that ``base`` stands in; None where it is one of another."""
     scope = script.names.scope(base)
     bindings = scope.bindings.get(base.value, []) if base.value not in scope.outer else []
-    if not bindings or not is_empty_list(script, bindings[0]):
-        raise CannotEdit(f"`{base.value}` is not only a list that starts empty in this function")
-    statement = script.source.enclosing(bindings[0].node, syntax.Assign)
+    return bindings[0] if bindings else None
+
+
+def filling_loop(script: Script, inside: syntax.Node, base: syntax.Name, start: Binding) -> Loop:
+    """The loop that fills what ``start`` binds to a variable; nothing else is bound to it before that loop is over.
+
+    Raises CannotEdit where it has a second name, or the loop is not seen whole.
+    """
+    statement = script.source.enclosing(start.node, syntax.Assign)
     if isinstance(statement, syntax.Assign) and len(statement.targets) > 1:
         raise CannotEdit(f"`{base.value}` has a second name")
-    loop = loop_outside(script, append, bindings[0].node)
-    for other in bindings[1:]:
-        if other.kind is not Kind.ASSIGN or not script.order.runs_before(loop, other.node):
+    loop = loop_outside(script, inside, start.node)
+    for other in script.names.scope(base).bindings[base.value]:
+        if other is not start and (other.kind is not Kind.ASSIGN or not script.order.runs_before(loop, other.node)):
             raise CannotEdit(f"`{base.value}` is also set on line {script.source.line(other.node)}")
-    return bindings[0], loop
+    return loop
 
 
 def loop_outside(script: Script, inside: syntax.Node, start: syntax.Node) -> Loop:
@@ -125,7 +143,7 @@ def loop_outside(script: Script, inside: syntax.Node, start: syntax.Node) -> Loo
             found = up
     same = script.source.enclosing(start, *_SCOPES) is script.source.enclosing(inside, *_SCOPES)
     if found is None or not same or script.frequency(found) in (Frequency.STEP, Frequency.EVAL_STEP):
-        raise CannotEdit("the loop that fills the list is not seen whole")
+        raise CannotEdit("the loop that fills it is not seen whole")
     return found
 
 

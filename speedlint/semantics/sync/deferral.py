@@ -6,7 +6,7 @@ where every place that reads the value is seen and none of them runs in each ste
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 from speedlint import edits
 from speedlint.edits import CannotEdit
@@ -16,7 +16,7 @@ from speedlint.semantics.dtypes import is_floating, is_integral, is_scalar, may_
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.optimizer.retention import is_differentiated
 from speedlint.semantics.script import Script
-from speedlint.semantics.sync import reads
+from speedlint.semantics.sync import entries, reads
 from speedlint.semantics.sync.accumulators import (
     accepts_tensors,
     check_alias,
@@ -24,6 +24,7 @@ from speedlint.semantics.sync.accumulators import (
     is_empty_list,
     is_fed_tensors,
     is_target,
+    is_written_zero,
     is_zero,
 )
 from speedlint.semantics.sync.gradients import is_graphless
@@ -106,6 +107,8 @@ class _Deferral:
         match parent:
             case syntax.AugAssign(target=syntax.Name() as target, operator=syntax.AddAssign()):
                 self._accumulated(target, parent)
+            case syntax.AugAssign(target=syntax.Subscript() as target, operator=syntax.AddAssign()):
+                self._entered(target, parent)
             case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Name() as target)]):
                 if any(use.value == target.value for use in self.source.inside(parent.value, syntax.Name)):
                     self._accumulated(target, parent)
@@ -171,19 +174,20 @@ class _Deferral:
         added = [binding for binding in bindings if self.source.contains(statement, binding.node)]
         for binding in bindings:
             if binding not in added:
-                self._check_inference(binding, name)
+                if binding.kind is Kind.AUGMENT:
+                    self._check_inference(binding.node, name)
                 self._other_binding(binding, name, is_sum=True)
-        zeros = [binding for binding in bindings if is_zero(self.script, binding)]
+        zeros = [written(binding) for binding in bindings if is_zero(self.script, binding)]
         if not zeros:
             raise CannotEdit(f"where `{name}` starts from zero is not seen")
-        converted = self._conversion(name, zeros)
+        converted = self._conversion(zeros)
         for use in self._uses(target):
             if not self.source.contains(statement, use):
                 self._read_of(use, added, converted)
 
-    def _conversion(self, name: str, zeros: list[Binding]) -> str:
+    def _conversion(self, zeros: Sequence[syntax.BaseExpression | None]) -> str:
         """``int`` or ``float``: what the sum was as a number."""
-        starts_whole = all(isinstance(written(binding), syntax.Integer) for binding in zeros)
+        starts_whole = all(isinstance(zero, syntax.Integer) for zero in zeros)
         if self.integral and starts_whole:
             return "int"
         self.unclear = not (self.integral or not starts_whole or self.divided or is_floating(self.script, self.tensor))
@@ -197,11 +201,7 @@ class _Deferral:
         if binding.kind is Kind.AUGMENT and is_sum:
             statement = self.source.enclosing(binding.node, syntax.AugAssign)
             if isinstance(statement, syntax.AugAssign):
-                if (
-                    isinstance(statement.operator, syntax.AddAssign)
-                    and not self.integral
-                    and (self.script.role(statement.value) is Role.NUMBER)
-                ):
+                if self._adds_number(statement):
                     return
                 if isinstance(statement.operator, syntax.DivideAssign) and frequency not in FREQUENT:
                     self._divide(statement, name)
@@ -215,7 +215,15 @@ class _Deferral:
             return
         raise CannotEdit(f"`{name}` is also set on line {self.source.line(binding.node)}")
 
-    def _check_inference(self, binding: Binding, name: str) -> None:
+    def _adds_number(self, statement: syntax.AugAssign) -> bool:
+        """Whether a statement adds a number, which a sum of fractions takes as a tensor too."""
+        return (
+            isinstance(statement.operator, syntax.AddAssign)
+            and not self.integral
+            and self.script.role(statement.value) is Role.NUMBER
+        )
+
+    def _check_inference(self, other: syntax.Node, name: str) -> None:
         """Raises CannotEdit where a sum of inference tensors is added to outside of ``inference_mode``."""
         for up in self.source.ancestors(self.read):
             if isinstance(up, _SCOPES):
@@ -223,8 +231,7 @@ class _Deferral:
             if (
                 isinstance(up, syntax.With)
                 and any(self._is_inference(item.item) for item in up.items)
-                and binding.kind is Kind.AUGMENT
-                and not self.source.contains(up, binding.node)
+                and not self.source.contains(up, other)
             ):
                 raise CannotEdit(f"`{name}` is added to outside of inference mode, which would not take its tensors")
 
@@ -241,6 +248,36 @@ class _Deferral:
             value = f"({value})"
         number = self.script.builtin("float", statement)
         self._edits.append(edits.replace(self.source, statement, f"{name} = {number}({name}) / {value}"))
+
+    def _entered(self, target: syntax.Subscript, statement: syntax.AugAssign) -> None:
+        """``stats["hits"] += ...``: converted when the loop is over, so that all who get the dict see numbers."""
+        entry, text = entries.summed(self.script, target, statement), self.script.text(target)
+        self._check_seen(entry.base)
+        zeros, read = [entry.zero], []
+        for use in entries.uses_meanwhile(self.script, entry):
+            match self.source.parents[use]:
+                case syntax.AugAssign() as other if other.target is use:
+                    if other is not statement:
+                        self._check_inference(other, text)
+                        if not self._adds_number(other):
+                            raise CannotEdit(f"`{text}` is also set on line {self.source.line(use)}")
+                case syntax.AssignTarget() as bound:
+                    given = self.source.parents[bound]
+                    if not isinstance(given, syntax.Assign) or not is_written_zero(self.script, given.value):
+                        raise CannotEdit(f"`{text}` is also set on line {self.source.line(use)}")
+                    zeros.append(given.value)
+                case syntax.Element() | syntax.Del() | syntax.For() | syntax.WithItem() | syntax.AnnAssign():
+                    raise CannotEdit(f"`{text}` is used on line {self.source.line(use)} in a way that is not followed")
+                case _:
+                    read.append(use)
+        converted = self._conversion(zeros)
+        if self.unclear:
+            raise CannotEdit(f"whether `{text}` is a whole number is not known")
+        for use in read:
+            self._check_read(use)
+            self._wrap(use, self.script.text(use), converted)
+        line = f"{text} = {self.script.builtin(converted, statement)}({text})"
+        self._edits.append(edits.insert_after(self.source, entries.last_converted(self.script, entry), [line]))
 
     def _read_of(self, use: syntax.Name, added: list[Binding], converted: str) -> None:
         """Turns a read of the sum into a number."""
@@ -271,12 +308,12 @@ class _Deferral:
             raise CannotEdit(f"`{text}` is used on line {self.source.line(use)} in a way that cannot be converted")
         self._edits.append(edits.replace(self.source, use, f"{self.script.builtin(converted, use)}({text})"))
 
-    def _check_read(self, use: syntax.Name) -> None:
-        line = self.source.line(use)
+    def _check_read(self, use: syntax.BaseExpression) -> None:
+        line, text = self.source.line(use), self.script.text(use)
         if self._function(use) is not self._function(self.read):
-            raise CannotEdit(f"`{use.value}` is read in another function on line {line}")
+            raise CannotEdit(f"`{text}` is read in another function on line {line}")
         if self.script.frequency(use) in FREQUENT:
-            raise CannotEdit(f"`{use.value}` is read in every step, on line {line}")
+            raise CannotEdit(f"`{text}` is read in every step, on line {line}")
 
     # One value
 
@@ -377,13 +414,22 @@ class _Deferral:
             raise CannotEdit(f"`{target.value}` is not a variable of this function alone")
         return found
 
-    def _uses(self, target: syntax.Name) -> Iterator[syntax.Name]:
+    def _uses(self, target: syntax.Name) -> list[syntax.Name]:
+        self._check_seen(target)
+        return self.script.names.uses(target)
+
+    def _check_seen(self, target: syntax.Name) -> None:
+        """Raises CannotEdit where a variable may be read without its name."""
         function = self._function(target)
         block = function.body if isinstance(function, syntax.FunctionDef) else self.source.module
         for call in self.source.inside(block, syntax.Call):
-            if (self.script.name(call.func), bool(call.args)) in _SEE_ALL:
+            if (self.script.name(call.func), bool(call.args)) in _SEE_ALL and not self._asks_for_name(call):
                 raise CannotEdit(f"`{self.script.text(call)}` may read it")
-        yield from self.script.names.uses(target)
+
+    def _asks_for_name(self, call: syntax.Call) -> bool:
+        """Whether ``"name" in locals()`` only asks which names there are."""
+        parent = self.source.parents[call]
+        return isinstance(parent, syntax.ComparisonTarget) and isinstance(parent.operator, syntax.In | syntax.NotIn)
 
     def _check_alias(self, *, fresh: bool) -> None:
         if not fresh:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from speedlint.facts import syntax
 from speedlint.semantics import library
 from speedlint.semantics.names import Kind
+from speedlint.semantics.reach import key_of
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync.conditions import is_sanity_check
 from speedlint.semantics.terms import FREQUENT, Frequency, Place, Role
@@ -277,11 +278,20 @@ class _Flow:
             for element in target.elements:
                 yield from self._bound(script, element.value, depth)
         elif isinstance(target, syntax.Subscript):
-            yield from self._bound(script, target.value, depth)
-        elif isinstance(target, syntax.Name):
-            for use in script.names.uses(target):
-                if use is not target and self._reaches(script, target, use):
+            if isinstance(target.value, syntax.Name) and (key := key_of(target)) is not None:
+                uses = (use for use in self._uses(script, target.value) if not _is_other_entry(script, use, key))
+                for use in uses:
                     yield from self.follow(script, use, depth)
+            else:
+                yield from self._bound(script, target.value, depth)
+        elif isinstance(target, syntax.Name):
+            for use in self._uses(script, target):
+                yield from self.follow(script, use, depth)
+
+    def _uses(self, script: Script, target: syntax.Name) -> Iterator[syntax.Name]:
+        for use in script.names.uses(target):
+            if use is not target and self._reaches(script, target, use):
+                yield use
 
     @staticmethod
     def _reaches(script: Script, target: syntax.Name, use: syntax.Name) -> bool:
@@ -325,6 +335,12 @@ def _given_by(script: Script, iterated: syntax.BaseExpression, target: syntax.No
         case syntax.Call(), syntax.Tuple(elements=[_, second]) if script.is_call_to(iterated, "enumerate"):
             return second.value
     return target
+
+
+def _is_other_entry(script: Script, use: syntax.Name, key: object) -> bool:
+    """Whether a use of a dict or list takes an entry with another key."""
+    whole = script.source.parents[use]
+    return isinstance(whole, syntax.Subscript) and whole.value is use and key_of(whole) not in (None, key)
 
 
 # Telling about reads

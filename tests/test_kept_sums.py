@@ -1,0 +1,215 @@
+"""Sums that stay on the device: functions that are run before and after the fix, return the same, and read no step's."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Project
+
+torch = pytest.importorskip("torch")
+
+HEAD = """
+import copy, math
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+"""
+READS = ("item", "tolist", "cpu", "__float__", "__int__", "__bool__", "__format__")
+
+
+def _written(project: Project, **files: str) -> dict[str, str]:
+    """The files as the numeric fixes of the rules of reads leave them."""
+    project.write("speedlint.toml", "")
+    paths = [project.write(f"{name}.py", text) for name, text in files.items()]
+    result = project.run("fix", "--apply", "--risk", "numeric", "--select", "SPD301,SPD302,SPD311", *paths)
+    assert "not settle" not in result.output
+    return {name: (project.root / f"{name}.py").read_text() for name in files}
+
+
+@contextlib.contextmanager
+def _counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The reads of values of tensors that are made meanwhile."""
+    seen: list[str] = []
+
+    def counting(name: str, read: Any) -> Any:
+        def counted(*args: Any, **options: Any) -> Any:
+            seen.append(name)
+            return read(*args, **options)
+
+        return counted
+
+    with monkeypatch.context() as patched:
+        for name in READS:
+            patched.setattr(torch.Tensor, name, counting(name, getattr(torch.Tensor, name)))
+        yield seen
+
+
+def _ran(root: Path, files: dict[str, str], steps: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, int]:
+    """What ``train`` returns on made batches, and how many values it reads."""
+    for name, text in files.items():
+        (root / f"{name}.py").write_text(text)
+        sys.modules.pop(name, None)
+    monkeypatch.syspath_prepend(str(root))
+    names: dict[str, Any] = {"__name__": "train"}
+    sys.dont_write_bytecode = True
+    exec(compile(files["train"], "train.py", "exec"), names)
+    torch.manual_seed(0)
+    model = torch.nn.Linear(4, 3)
+    loader = [(torch.randn(5, 4), torch.randint(0, 3, (5,))) for _ in range(steps)]
+    with _counted(monkeypatch) as seen:
+        found = names["train"](model, loader, torch.optim.SGD(model.parameters(), lr=0.1))
+    for name in files:
+        sys.modules.pop(name, None)
+    return found, len(seen)
+
+
+def _same(one: Any, other: Any) -> None:
+    """Asserts that two results are made of equal things of the same types, numbers up to rounding."""
+    assert type(one) is type(other), (one, other)
+    if isinstance(one, dict):
+        assert list(one) == list(other)
+        one, other = list(one.values()), list(other.values())
+    if isinstance(one, list | tuple):
+        assert len(one) == len(other)
+        for left, right in zip(one, other, strict=True):
+            _same(left, right)
+    elif isinstance(one, torch.Tensor):
+        assert one.dtype is other.dtype
+        assert one.device == other.device
+        assert torch.allclose(one, other)
+    elif hasattr(one, "dtype"):
+        assert one.dtype == other.dtype
+        assert (one == other).all()
+    elif isinstance(one, str) or one is None:
+        assert one == other
+    else:
+        assert one == pytest.approx(other, rel=1e-5, nan_ok=True)
+
+
+def _check_kept(project: Project, monkeypatch: pytest.MonkeyPatch, **files: str) -> dict[str, str]:
+    """Holds the fix of a program to its promises, and gives the files as it leaves them."""
+    files = {name: HEAD + textwrap.dedent(text) for name, text in files.items()}
+    fixed = _written(project, **files)
+    assert fixed != files
+    counts = []
+    for steps in (0, 1, 3, 8):
+        before, _ = _ran(project.root, files, steps, monkeypatch)
+        after, count = _ran(project.root, fixed, steps, monkeypatch)
+        _same(before, after)
+        counts.append(count)
+    assert counts[2] == counts[3], "what is read hangs on the number of steps"
+    assert _written(project, **fixed) == fixed, "the fix is not at rest"
+    return fixed
+
+
+STEP = """
+            x, y = x.to(device), y.to(device)
+            out = model(x)
+            loss = F.cross_entropy(out, y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()"""
+ENTRIES = f"""
+    def train(model, loader, optimizer):
+        model.to(device).train()
+        START
+        for step, (x, y) in enumerate(loader):{STEP}
+            INSIDE
+        AFTER
+"""
+
+
+def _of_entries(start: str, inside: str, after: str) -> str:
+    text = textwrap.dedent(ENTRIES)
+    for word, lines, indent in (("START", start, 4), ("INSIDE", inside, 8), ("AFTER", after, 4)):
+        text = text.replace(word, textwrap.indent(lines, " " * indent).lstrip())
+    return text
+
+
+COUNTS = 'stats = {"loss": 0.0, "samples": 0, "tp": 0, "fp": 0}'
+ADDED = """batch_size = y.size(0)
+stats["loss"] += loss.detach().item() * batch_size
+stats["samples"] += batch_size
+preds = out.argmax(1)
+stats["tp"] += ((preds == 1) & (y == 1)).sum().item()
+stats["fp"] += ((preds == 1) & (y == 0)).sum().item()
+if stats["samples"] == batch_size:
+    first = out.shape"""
+
+
+@pytest.mark.parametrize(
+    ("start", "inside", "after"),
+    [
+        (COUNTS, ADDED, "shown = f\"{stats['tp']} {stats['loss']:.2f}\"\nreturn stats, stats[\"tp\"] / 7, shown"),
+        ("stats: dict = dict(loss=0.0, tp=0)", 'stats["loss"] += loss.item()', "other = stats\nreturn other"),
+        ('stats = {}\nstats["loss"] = 0.0', 'stats["loss"] += float(loss)', "return {k: v / 2 for k, v in stats.items()}"),
+        (COUNTS, 'stats["loss"] += loss.item()\nif "z" not in locals(): z = 1', 'stats["loss"] /= 3\nreturn stats'),
+        (
+            COUNTS + "\nshown = []",
+            'stats["loss"] += loss.item()\n'
+            'if step % 50 == 49:\n    shown.append(stats["loss"] / 50)\n    stats["loss"] = 0.0\n'
+            'if stats["samples"] > 2:\n    raise ValueError(stats["samples"])',
+            "return stats, shown",
+        ),
+        (COUNTS, 'stats["loss"] += loss.item()\nif step == 5:\n    break', 'stats["loss"] += 1\nreturn stats'),
+    ],
+)
+def test_sums_in_entries_of_a_dict(
+    project: Project, monkeypatch: pytest.MonkeyPatch, start: str, inside: str, after: str
+) -> None:
+    fixed = _check_kept(project, monkeypatch, train=_of_entries(start, inside, after))["train"]
+    assert '    stats["loss"] = float(stats["loss"])\n' in fixed
+    assert ".item()" not in fixed
+
+
+def test_entries_are_converted_in_the_order_in_which_they_are_added_to(project: Project) -> None:
+    fixed = _written(project, train=HEAD + _of_entries(COUNTS, ADDED, "return stats"))["train"]
+    lines = [
+        f'    stats["{key}"] = {kind}(stats["{key}"])\n' for key, kind in (("loss", "float"), ("tp", "int"), ("fp", "int"))
+    ]
+    assert "".join(lines) in fixed
+
+
+@pytest.mark.parametrize(
+    ("start", "inside", "why"),
+    [
+        (COUNTS, 'stats["loss"] += loss.item()\nprint(stats["loss"])', "read in every step"),
+        (COUNTS, 'stats["loss"] += loss.item()\nif stats["loss"] > 9: break', "Nothing slow"),
+        (COUNTS, 'stats["loss"] += loss.item()\nprint(stats)', "used before the loop is over"),
+        (COUNTS, 'stats["loss"] += loss.item()\nfor k in stats: pass', "used before the loop is over"),
+        (COUNTS, 'stats["loss"] += loss.item()\nif step == 3: return stats', "used before the loop is over"),
+        (COUNTS, 'stats["loss"] += loss.item()\nif step % 9 == 0: model.log(**stats)', "used before the loop is over"),
+        (COUNTS, 'for key in ("loss", "tp"): stats[key] += loss.item()', "is not known"),
+        (COUNTS, 'stats["loss"] += loss.item()\nkey = "loss" if step else "tp"\nstats[key] += 1', "used before the loop"),
+        (COUNTS, 'stats["tp"] += (out.argmax(1) == y).sum().item()\nstats["tp"] += 0.5', "also set"),
+        (COUNTS, 'stats["tp"] += out.max().item()', "whole number"),
+        (COUNTS, 'stats["tp"] += (out.argmax(1) == y).sum().item()\nstats["tp"] /= 2', "also set"),
+        (COUNTS, 'stats["loss"] += loss.item()\nstats["loss"] = stats["tp"]', "also set"),
+        (COUNTS, 'stats["loss"] += loss.item()\nstats["loss"], z = 0.0, 1', "not followed"),
+        (COUNTS, 'stats["loss"] += loss.item()\nstats = {"loss": 0.0}', "also set on line"),
+        (COUNTS, 'stats["loss"] += loss.item()\nz = locals()', "may read it"),
+        (COUNTS + "\nalias = stats", 'stats["loss"] += loss.item()', "used before the loop is over"),
+        (COUNTS + "\nmodel.stats = stats", 'stats["loss"] += loss.item()', "used before the loop is over"),
+        ("stats = alias = {'loss': 0.0}", 'stats["loss"] += loss.item()', "second name"),
+        ("stats = {'loss': 0.0}\ndef seen(): return stats['loss']", 'stats["loss"] += loss.item()', "another function"),
+        ("stats = {'loss': 0.0, **model.stats}", 'stats["loss"] += loss.item()', "not only a dict"),
+        ("stats = model.stats", 'stats["loss"] += loss.item()', "not only a dict"),
+        ("stats = {'loss': model.best}", 'stats["loss"] += loss.item()', "starts from zero"),
+        ("stats = {}", 'stats["loss"] = 0.0\nstats["loss"] += loss.item()', "starts from zero"),
+        ("stats = {'loss': 0.0}", 'stats["loss"] -= loss.item()', "used at once"),
+    ],
+)
+def test_entries_that_are_not_deferred(project: Project, start: str, inside: str, why: str) -> None:
+    text = HEAD + _of_entries(start, inside, "return stats")
+    assert _written(project, train=text)["train"] == text
+    found = " ".join(project.run("check", "--select", "SPD301", "train.py").output.split())
+    assert why in found, found
