@@ -213,3 +213,158 @@ def test_entries_that_are_not_deferred(project: Project, start: str, inside: str
     assert _written(project, train=text)["train"] == text
     found = " ".join(project.run("check", "--select", "SPD301", "train.py").output.split())
     assert why in found, found
+
+
+TALLY = """
+    class Accumulator:
+        '''Sums of several quantities.'''
+
+        def __init__(self, n):
+            self.data = [0.0] * n
+
+        def add(self, *args):
+            self.data = [a + float(b) for a, b in zip(self.data, args)]
+
+        def reset(self):
+            self.data = [0.0] * len(self.data)
+
+        def __getitem__(self, idx):
+            return self.data[idx]
+"""
+SHARE = """
+    def share(out, y):
+        predicted = torch.sigmoid(out).argmax(1)
+        right = (predicted == y).float().mean()
+        return right.item()
+"""
+TALLIED = f"""
+    def train(model, loader, optimizer):
+        model.to(device).train()
+        metric = Accumulator(3)
+        for step, (x, y) in enumerate(loader):{STEP}
+            with torch.no_grad():
+                right = share(out, y)
+                metric.add(loss.sum(), right * y.shape[0], y.shape[0])
+        n = max(metric[2], 1)
+        return metric[0] / n, metric[1] / n, metric[2]
+"""
+
+
+def _program(*parts: str) -> str:
+    return "\n".join(textwrap.dedent(part) for part in parts)
+
+
+def test_an_object_that_adds_up(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    fixed = _check_kept(project, monkeypatch, train=_program(TALLY, SHARE, TALLIED))["train"]
+    assert "[a + (b.detach() if torch.is_tensor(b) else float(b)) for a, b in zip(self.data, args)]" in fixed
+    assert "return float(self.data[idx])" in fixed
+    assert "return right.detach()\n" in fixed
+
+
+def test_an_object_of_another_file(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {"train": _program("from utils import Accumulator, share", TALLIED), "utils": _program(TALLY, SHARE)}
+    fixed = _check_kept(project, monkeypatch, **files)
+    assert "b.detach()" in fixed["utils"]
+    assert "return right.detach()\n" in fixed["utils"]
+    assert ".item()" not in fixed["train"] + fixed["utils"]
+
+
+def test_numbers_that_were_read_for_an_object(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    fraction = SHARE.replace("right.item()", "float((predicted == y).sum())")
+    added = TALLIED.replace("metric.add(loss.sum()", "metric.add(float(loss.sum())").replace("right * y.shape[0]", "right")
+    fixed = _check_kept(project, monkeypatch, train=_program(TALLY, fraction, added))["train"]
+    assert "metric.add(loss.sum(), right, y.shape[0])" in fixed
+    assert "return (predicted == y).sum().float()" in fixed
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("n = max", "print(metric.data)\n        n = max", "is not followed"),
+        ("n = max", "other = copy.deepcopy(metric)\n        n = max", "is not followed"),
+        ("n = max", "print(*metric)\n        n = max", "goes is not seen"),
+        ("n = max", "made = Accumulator\n        n = max", "`Accumulator` is not called"),
+        ("n = max", "seen = metric[:2]\n        n = max", "is not followed"),
+        ("y.shape[0])\n", "y.shape[0])\n                print(metric[0])\n", "is read in every step"),
+        (
+            "return self.data[idx]",
+            "return self.data[idx]\n        def all(self):\n            return self.data",
+            "not followed",
+        ),
+        ("class Accumulator:", "class Accumulator(list):", "more than a class of its own"),
+        ("[0.0] * n", "[0] * n", "is not followed"),
+        ("[0.0] * len(self.data)", "[1.0] * len(self.data)", "is not followed"),
+        ("def train(", "def shown(metric=Accumulator(2)):\n        pass\n    def train(", "is not followed"),
+        ("def train(", "class More(Accumulator):\n        pass\n    def train(", "is not called"),
+        ("def train(", "shared = Accumulator(3)\n    def train(", "is not seen"),
+    ],
+)
+def test_objects_that_are_not_followed(project: Project, old: str, new: str, why: str) -> None:
+    parts = [each.replace(old, new) for each in (TALLY, SHARE, TALLIED)]
+    assert parts != [TALLY, SHARE, TALLIED]
+    text = HEAD + _program(*parts)
+    assert _written(project, train=text)["train"] == text
+    found = " ".join(project.run("check", "--select", "SPD301", "train.py").output.split())
+    assert why in found, found
+
+
+CALLER = f"""
+    def train(model, loader, optimizer):
+        model.to(device).train()
+        total, values = 0.0, []
+        for step, (x, y) in enumerate(loader):{STEP}
+            right = share(out, y)
+            total += right * len(y)
+            values.append(right)
+            if step % 50 == 0:
+                print(f"{{right:.3f}}")
+        return total, values
+"""
+
+
+def test_a_helper_whose_callers_add_up(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    seldom = "def once(out, y):\n    return round(share(out, y), 3)\n"
+    fixed = _check_kept(project, monkeypatch, train=_program(SHARE, CALLER, seldom))["train"]
+    assert "return right.detach()\n" in fixed
+    assert "values = torch.stack(values).flatten().tolist() if values else []" in fixed
+    assert "return float(total), values" in fixed
+    assert "round(float(share(out, y)), 3)" in fixed
+    assert "{float(right):.3f}" in fixed
+
+
+def test_a_helper_that_counts_gives_whole_numbers(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = SHARE.replace(".float().mean()", ".sum()")
+    fixed = _check_kept(project, monkeypatch, train=_program(counts, CALLER.replace("0.0, []", "0, []")))["train"]
+    assert "return int(total), values" in fixed
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("return total, values", "return total, values, share", "`share` is not called"),
+        ("return right.item()", "if y is None:\n            return 0.0\n        return right.item()", "something else"),
+        ("def share(", "@functools.lru_cache\n    def share(", "decorators of `share`"),
+        ("return right.item()", "right += 1\n        return right.item()", ""),
+        ("values.append(right)", "if right > 0.5:\n                print(step)", "used at once"),
+        ("values.append(right)", "optimizer.log(right)", "takes it as a number"),
+        ("def train(", "rate = getattr(torch, 'share')\n    def train(", "asked for as a text"),
+        ("total += right * len(y)", "total += math.log(right)", "takes it as a number"),
+    ],
+)
+def test_helpers_that_still_read(project: Project, old: str, new: str, why: str) -> None:
+    parts = [each.replace(old, new) for each in (SHARE, CALLER)]
+    assert parts != [SHARE, CALLER]
+    text = HEAD + _program(*parts)
+    assert ("return right.item()" in _written(project, train=text)["train"]) is bool(why)
+    found = " ".join(project.run("check", "--select", "SPD301", "train.py").output.split())
+    assert why in found, found
+
+
+def test_a_helper_that_a_file_uses_which_was_not_asked_for(project: Project) -> None:
+    project.write("speedlint.toml", "")
+    project.write("utils.py", HEAD + _program(SHARE))
+    project.write("train.py", HEAD + _program("from utils import share", CALLER))
+    project.write("test_it.py", HEAD + "from utils import share\nassert math.isclose(share(model(x), y), 0.5)\n")
+    project.write("evaluate.py", HEAD + "from utils import share as same\nprint(round(same(model(x), y)))\n")
+    found = " ".join(project.run("check", "--select", "SPD301", "utils.py", "train.py").output.split())
+    assert "has another name" in found, found

@@ -147,13 +147,23 @@ def test_a_wait_in_a_helper_names_the_calls_that_reach_it(project: Path) -> None
     assert [(place.path.name, place.line) for place in diagnostic.related] == [("metrics.py", 5)]
 
 
-def test_the_fix_of_a_hidden_wait_edits_the_helper(project: Path) -> None:
+def test_the_fix_of_a_hidden_wait_edits_the_helper_and_who_adds_up_what_it_returns(project: Path) -> None:
     settings = Settings(project, select=("SPD311",), torch=(2, 13), risk=Risk.BEHAVIOR)
     staged = stages.fix([project / "train.py"], settings, REGISTRY)
     assert not staged.problems
     changed = {outcome.path.name: outcome.after.decode() for outcome in staged.outcomes}
-    assert set(changed) == {"losses.py"}
+    assert set(changed) == {"losses.py", "numbers_of.py", "train.py"}
     assert "seen.append(part.detach())" in changed["losses.py"]
+    assert "return tensor.float().mean().detach()" in changed["numbers_of.py"]
+    assert "right += accuracy(out, y)\n    print(float(right))" in changed["train.py"]
+
+
+def test_a_helper_that_another_script_reads_at_once_stays(project: Path) -> None:
+    (project / "score.py").write_text("from numbers_of import one\n\n\ndef good(x):\n    return one(x) in (0, 1)\n")
+    (project / "rank.py").write_text("from numbers_of import one\n\n\ndef rank(xs):\n    return sorted(xs, key=one)\n")
+    settings = Settings(project, select=("SPD311",), torch=(2, 13), risk=Risk.BEHAVIOR)
+    staged = stages.fix([project / "train.py"], settings, REGISTRY)
+    assert {outcome.path.name for outcome in staged.outcomes} == {"losses.py"}
 
 
 def test_the_call_that_a_program_lacks_goes_to_the_script_that_starts_it(tmp_path: Path) -> None:

@@ -123,6 +123,27 @@ def _is_looked_into(script: Script, name: syntax.Name) -> bool:
     return True
 
 
+def rules_out_tensor(script: Script, expression: syntax.BaseExpression) -> bool:
+    """Whether an expression runs only where it is no tensor, as in ``b if torch.is_tensor(b) else float(b)``."""
+    child: syntax.Node = expression
+    for up in script.source.ancestors(expression):
+        if not isinstance(up, syntax.BaseExpression | syntax.Arg):
+            return False
+        match up:
+            case syntax.IfExp(test=syntax.Call(args=[syntax.Arg(value=asked), *_]) as test, orelse=orelse) if (
+                orelse is child
+            ):
+                if script.text(asked) == script.text(expression) and _asks_for_tensor(script, test):
+                    return True
+        child = up
+    return False
+
+
+def _asks_for_tensor(script: Script, test: syntax.Call) -> bool:
+    kind = script.name(test.args[1].value) if len(test.args) > 1 and script.is_call_to(test, "isinstance") else None
+    return script.is_call_to(test, "torch.is_tensor") or kind == "torch.Tensor"
+
+
 def is_sanity_check(script: Script, test: syntax.Node) -> bool:
     """Whether a condition asks for values that are not finite."""
     return any(

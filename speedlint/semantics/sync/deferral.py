@@ -16,7 +16,7 @@ from speedlint.semantics.dtypes import is_floating, is_integral, is_scalar, may_
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.optimizer.retention import is_differentiated
 from speedlint.semantics.script import Script
-from speedlint.semantics.sync import entries, reads
+from speedlint.semantics.sync import callers, entries, reads, tallies
 from speedlint.semantics.sync.accumulators import (
     accepts_tensors,
     check_alias,
@@ -28,11 +28,13 @@ from speedlint.semantics.sync.accumulators import (
     is_zero,
 )
 from speedlint.semantics.sync.gradients import is_graphless
+from speedlint.semantics.sync.tallies import Tally
 from speedlint.semantics.terms import FREQUENT, Role
 from speedlint.semantics.unpacking import written
 
 _ARITHMETIC = (syntax.Add, syntax.Subtract, syntax.Multiply, syntax.Divide)
 _SEE_ALL = {("locals", False), ("vars", False), ("globals", False), ("eval", True), ("exec", True)}
+_DEEPEST = 3
 _SCOPES = (syntax.FunctionDef, syntax.Lambda, syntax.ClassDef)
 
 
@@ -42,17 +44,27 @@ def keep_on_device(script: Script, read: syntax.Call, tensor: syntax.BaseExpress
 
 
 class _Deferral:
-    def __init__(self, script: Script, read: syntax.Call, tensor: syntax.BaseExpression) -> None:
+    """A read, or with a ``helper`` the call of the function that returns what it has read."""
+
+    def __init__(
+        self, script: Script, read: syntax.Call, tensor: syntax.BaseExpression, helper: _Deferral | None = None
+    ) -> None:
         self.script, self.source, self.read = script, script.source, read
-        self.tensor = self._without_copies(tensor)
-        self.integral = is_integral(script, self.tensor)
-        self.divided = self.unclear = False
-        self.squeezed = False
+        self.tensor = tensor if helper is not None else self._without_copies(tensor)
+        self.is_float = isinstance(read.func, syntax.Name) and script.name(read.func) == "float"
+        self.integral: bool = is_integral(script, self.tensor) and not self.is_float if helper is None else helper.integral
+        self.floating: bool = self.is_float or is_floating(script, self.tensor) if helper is None else helper.floating
+        self.divided: bool = helper is not None and helper.divided
+        self.depth: int = helper.depth + 1 if helper is not None else 0
+        self.squeezed = self.unclear = False
         self.variables: list[str] = []
         self._edits: list[Edit] = []
 
     def edits(self) -> tuple[Edit, ...]:
         """All edits of the change."""
+        tally = tallies.adding(self.script, self.script.function(self.read))
+        if tally is not None and tally.read is self.read:
+            return tallies.kept(tally)
         self._flow(self.read)
         if may_be_complex(self.script) and not self._is_differentiated():
             raise CannotEdit("it may be complex, which is no float")
@@ -76,7 +88,7 @@ class _Deferral:
         if isinstance(func, syntax.Name) and func.value != "float" and not (func.value == "int" and self.integral):
             raise CannotEdit(f"`{func.value}()` changes the value")
         methods = [] if is_graphless(self.script, self.tensor) else ["detach"]
-        methods += ["float"] if may_be_half(self.script) and not self.integral else []
+        methods += ["float"] if self._must_be_made_float() else []
         methods += ["squeeze"] if self.squeezed else []
         kept = "".join(f".{method}()" for method in methods)
         if isinstance(func, syntax.Attribute):
@@ -88,6 +100,12 @@ class _Deferral:
             self.tensor, syntax.Name | syntax.Attribute | syntax.Call | syntax.Subscript
         ) or text.startswith("(")
         return edits.replace(self.source, self.read, f"{text}{kept}" if is_simple else f"({text}){kept}")
+
+    def _must_be_made_float(self) -> bool:
+        """Whether what is added up must be made ``float``: it may be half, or whole where ``float(x)`` was a fraction."""
+        if self.is_float and not is_floating(self.script, self.tensor):
+            return True
+        return may_be_half(self.script) and not self.integral
 
     def _cut(self, kept: str) -> Edit:
         """Writes ``kept`` for all that follows the tensor."""
@@ -116,6 +134,9 @@ class _Deferral:
                     self._held(target, parent, fresh=node is not start)
             case syntax.Arg(keyword=None, star=""):
                 self._passed(parent, fresh=node is not start)
+            case syntax.Return():
+                self._check_alias(fresh=node is not start)
+                self._returned(parent)
             case _:
                 raise CannotEdit("its value is used at once, as a number")
 
@@ -160,8 +181,38 @@ class _Deferral:
             ):
                 self._check_alias(fresh=fresh)
                 self._metered(base, call)
+            case syntax.Call() if (tally := self._tally(call)) is not None:
+                self._edits += tallies.kept(tally)
             case syntax.Call():
                 raise CannotEdit(f"`{self._short(call.func)}` takes it as a number in every step")
+
+    def _tally(self, call: syntax.Call) -> Tally | None:
+        """The class of objects that add up what the call hands one of them."""
+        callee = self.script.callee(call)
+        return tallies.adding(callee.script, callee.node) if callee is not None else None
+
+    # Callers
+
+    def _returned(self, result: syntax.Return) -> None:
+        """``return x.item()``: all who call the function go on with a tensor, or convert it where they call it seldom."""
+        if self.depth > _DEEPEST:
+            raise CannotEdit("what it is returned to is not seen")
+        for other, call in callers.of_helper(self.script, result):
+            at_caller = _Deferral(other, call, call, self)
+            at_caller.go_on()
+            self._edits += at_caller._edits
+            self.squeezed |= at_caller.squeezed
+
+    def go_on(self) -> None:
+        """Follows what a helper returns where it is called."""
+        if isinstance(self.source.parents[self.read], syntax.Expr):
+            return
+        if self.script.frequency(self.read) in FREQUENT:
+            self._flow(self.read)
+        elif not (self.integral or self.floating or self.divided):
+            raise CannotEdit(f"whether `{self._short(self.read.func)}` returns a whole number is not known")
+        else:
+            self._wrap(self.read, self.script.text(self.read), "int" if self.integral else "float")
 
     # Sums
 
@@ -190,7 +241,7 @@ class _Deferral:
         starts_whole = all(isinstance(zero, syntax.Integer) for zero in zeros)
         if self.integral and starts_whole:
             return "int"
-        self.unclear = not (self.integral or not starts_whole or self.divided or is_floating(self.script, self.tensor))
+        self.unclear = not (self.integral or not starts_whole or self.divided or self.floating)
         return "float"
 
     def _other_binding(self, binding: Binding, name: str, *, is_sum: bool) -> None:

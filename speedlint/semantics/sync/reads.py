@@ -14,7 +14,7 @@ from speedlint.semantics import library
 from speedlint.semantics.names import Kind
 from speedlint.semantics.reach import key_of
 from speedlint.semantics.script import Script
-from speedlint.semantics.sync.conditions import is_sanity_check
+from speedlint.semantics.sync.conditions import is_sanity_check, rules_out_tensor
 from speedlint.semantics.terms import FREQUENT, Frequency, Place, Role
 from speedlint.source import leaves
 
@@ -77,7 +77,9 @@ def scalar(script: Script, call: syntax.Call) -> syntax.BaseExpression | None:
                 return None
         case _:
             return None
-    return tensor if script.is_device_tensor(before_copies(script, tensor)) else None
+    if not script.is_device_tensor(before_copies(script, tensor)) or rules_out_tensor(script, tensor):
+        return None
+    return tensor
 
 
 def avoidable_scalar(script: Script, call: syntax.Call) -> syntax.BaseExpression | None:
