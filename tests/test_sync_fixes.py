@@ -71,6 +71,7 @@ def _fixed(script: Script) -> str:
         ("", "lam += loss.item()", "return lam", "not a variable of this function alone"),
         ("t = 0", "v = loss.item()\nloss /= 2\nt += v", "return t", "changes the tensor in place"),
         ("t = 0", "v = loss.item()\nloss.mul_(2)\nt += v", "return t", "changes the tensor in place"),
+        ("t = 0", "v = loss.item()\nv /= 2\nt += v", "return t", "`v` is also set"),
         ("t = []", "t.append(loss.item())\nif step % 9 == 0: print(sum(t))", "return t", "used within the loop"),
         ("t = [0.0]", "t.append(loss.item())", "return t", "not only a list that starts empty"),
         ("t = {}", "t[step] = loss.item()", "return t", "used at once"),
@@ -93,6 +94,9 @@ def test_what_is_not_deferred(tmp_path: Path, before: str, inside: str, after: s
         ("t = 0", "t += float(out.mean() + loss)", "return t", ("t += (out.mean() + loss).detach()",)),
         ("t = 0", "t += y.eq(out.argmax(1)).sum().item()", "return t", ("return int(t)",)),
         ("t = 0.0", "t += y.eq(out.argmax(1)).sum().item()", "return t", ("return float(t)",)),
+        ("t = 0", "t += float(y.eq(out.argmax(1)).sum())", "return t", (".sum().float()", "return float(t)")),
+        ("t = 0", "t += float(out.max())", "return t", ("t += out.max().detach().float()", "return float(t)")),
+        ("t = 0", "t += loss.item() * lam.size(0)", "return t", ("t += loss.detach() * lam.size(0)",)),
         (
             "t, u = [], []",
             "t.append(loss.item())",
@@ -206,6 +210,27 @@ def test_graphs_keep_their_outputs(tmp_path: Path) -> None:
     assert tensor is not None
     with pytest.raises(CannotEdit, match="overwritten"):
         gathering.copy_once(script, call, tensor)
+
+
+@pytest.mark.parametrize(
+    ("kept", "why"),
+    [
+        ("torch.sigmoid(out).mean()", None),
+        ("(out.argmax(1) == y).float().mean()", None),
+        ("out[0, 0]", "overwritten"),
+        ("out.view(-1)[0].detach()", "overwritten"),
+        ("F.cross_entropy(out, y)", "overwritten"),
+    ],
+)
+def test_what_is_made_beside_graphs_is_not_overwritten(tmp_path: Path, kept: str, why: str | None) -> None:
+    for compiled in ("net", "train"):
+        head = f"import torch\nfast = torch.compile({compiled}, mode='reduce-overhead')\n"
+        script = _script(tmp_path, "t = []", f"v = {kept}\nt.append(v.item())", "return t", head=head)
+        if compiled == "train" or why:
+            with pytest.raises(CannotEdit, match="overwritten"):
+                _fixed(script)
+        else:
+            assert "t.append(v.detach())" in _fixed(script)
 
 
 def test_a_counter_must_count_every_step(tmp_path: Path) -> None:

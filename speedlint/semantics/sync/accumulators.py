@@ -7,6 +7,7 @@ import re
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.semantics import changing
+from speedlint.semantics.gradients import switches
 from speedlint.semantics.loops import Loop
 from speedlint.semantics.names import Binding, Kind, last_name
 from speedlint.semantics.reach import parameter_of
@@ -22,6 +23,9 @@ _GRAPHED = (b"reduce-overhead", b"max-autotune", b"cudagraph", b"CUDAGraph", b"m
 _DEEPEST = 4
 _INPLACE = re.compile(rb"inplace\s{0,3}(?::\s{0,3}bool\s{0,3})?=\s{0,3}True")
 _GIVES_STATE = frozenset("parameters named_parameters state_dict buffers named_buffers get_parameter get_buffer".split())
+_MAKES_ANEW = frozenset("mean sum norm std var prod argmax argmin abs exp log sqrt pow softmax sigmoid eq ne".split())
+"""Methods of tensors whose result shares no memory with the tensor."""
+_FUNCTIONS_MAKE_ANEW = frozenset(f"torch.{name}" for name in _MAKES_ANEW) | {"torch.nn.functional.softmax"}
 _OPERATORS = (syntax.Add, syntax.Subtract, syntax.Multiply, syntax.Divide)
 
 
@@ -167,9 +171,37 @@ def _is_output(script: Script, tensor: syntax.BaseExpression, depth: int) -> boo
     return any(isinstance(value, syntax.BaseExpression) and _is_output(script, value, depth + 1) for value in values)
 
 
+def _is_made_outside_graphs(script: Script, tensor: syntax.BaseExpression, depth: int) -> bool:
+    """Whether an operation of a function that is certainly not compiled makes a tensor of its own."""
+    function = script.function(tensor)
+    if function is None or function.name.value == "forward" or _is_compiled(script, function):
+        return False
+    match viewed := _viewed(tensor):
+        case syntax.Call(func=syntax.Attribute(value=base, attr=syntax.Name(method))) if script.name(viewed.func) is None:
+            return method in _MAKES_ANEW and script.role(base) is Role.TENSOR
+        case syntax.Call(func=func):
+            return script.name(func) in _FUNCTIONS_MAKE_ANEW
+        case syntax.Name() if depth <= _DEEPEST:
+            bindings = script.names.reaching(viewed)
+            return bool(bindings) and all(
+                isinstance(value := written(binding), syntax.BaseExpression)
+                and _is_made_outside_graphs(script, value, depth + 1)
+                for binding in bindings
+            )
+    return False
+
+
+def _is_compiled(script: Script, function: syntax.FunctionDef) -> bool:
+    """Whether a function may be one that is compiled."""
+    if any(switches(script, each.decorator) is not True for each in function.decorators):
+        return True
+    compiled = (call.args for _, call in script.calls_everywhere("torch.compile") if call.args)
+    return any(last_name(args[0].value) in (None, function.name.value) for args in compiled)
+
+
 def check_alias(script: Script, read: syntax.Node, tensor: syntax.BaseExpression) -> None:
     """A tensor that is kept shares its memory: raises CannotEdit where something changes it in place afterwards."""
-    if is_graphed(script):
+    if is_graphed(script) and not _is_made_outside_graphs(script, tensor, 0):
         raise CannotEdit("the outputs of a model compiled to CUDA graphs are overwritten by the next step")
     viewed = _viewed(tensor)
     if isinstance(viewed, syntax.Call):

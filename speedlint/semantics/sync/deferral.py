@@ -145,7 +145,8 @@ class _Deferral:
         value = self.script.value(other)
         if not isinstance(operation.operator, _ARITHMETIC):
             raise CannotEdit(f"it is an operand of `{self.script.text(operation)}`")
-        if value.role not in (Role.NUMBER, Role.TENSOR) and self.script.constant(other) is None:
+        is_number = value.role in (Role.NUMBER, Role.TENSOR) or self.script.constant(other) is not None
+        if not is_number and not self._is_whole(other):
             raise CannotEdit(f"`{self.script.text(other)}` may be no number")
         if isinstance(operation.operator, syntax.Divide):
             self.integral, self.divided = False, True
@@ -379,7 +380,11 @@ class _Deferral:
         mine = [binding for binding in bindings if self.source.contains(statement, binding.node)]
         whole = "int" if self.integral else "float"
         for use in self._uses(target):
-            if is_target(self.source, use) or not any(binding in mine for binding in self.script.names.reaching(use)):
+            if not any(binding in mine for binding in self.script.names.reaching(use)):
+                continue
+            if isinstance(changed := self.source.parents[use], syntax.AugAssign) and changed.target is use:
+                raise CannotEdit(f"`{name}` is also set on line {self.source.line(use)}")
+            if is_target(self.source, use):
                 continue
             if any(binding not in mine for binding in self.script.names.reaching(use)):
                 raise CannotEdit(f"`{name}` may be another value on line {self.source.line(use)}")
@@ -483,7 +488,8 @@ class _Deferral:
         return isinstance(parent, syntax.ComparisonTarget) and isinstance(parent.operator, syntax.In | syntax.NotIn)
 
     def _check_alias(self, *, fresh: bool) -> None:
-        if not fresh:
+        """Raises CannotEdit where what is kept may be changed in place; of what a helper returns, the helper knows."""
+        if not fresh and self.depth == 0:
             check_alias(self.script, self.read, self.tensor)
 
     def _function(self, node: syntax.Node) -> syntax.Node | None:
