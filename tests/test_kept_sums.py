@@ -368,3 +368,101 @@ def test_a_helper_that_a_file_uses_which_was_not_asked_for(project: Project) -> 
     project.write("evaluate.py", HEAD + "from utils import share as same\nprint(round(same(model(x), y)))\n")
     found = " ".join(project.run("check", "--select", "SPD301", "utils.py", "train.py").output.split())
     assert "has another name" in found, found
+
+
+HEADS = """
+    class Wide(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.randn(3, 4))
+
+        def forward(self, features, labels=None):
+            logits = F.normalize(features) @ self.weight.t()
+            if labels is None:
+                return logits * 2
+            return logits - F.one_hot(labels.long(), num_classes=3)
+
+
+    class Narrow(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.randn(3, 4))
+            self.act = nn.ReLU(inplace=True)
+
+        def forward(self, features, labels=None):
+            unit = F.normalize(features)
+            return unit @ self.weight.t()
+
+
+    class Net(nn.Module):
+        def __init__(self, wide):
+            super().__init__()
+            self.stem = nn.Sequential(nn.Linear(4, 4), nn.ReLU(inplace=True))
+            if wide:
+                self.head = Wide()
+            else:
+                self.head = Narrow()
+
+        def forward(self, x, labels=None):
+            features = self.stem(x) * 2
+            return self.head(features, labels=labels), features
+"""
+COLLECTING = """
+    def train(model, loader, optimizer, collect=True):
+        torch.manual_seed(1)
+        net = Net(len(loader) > 2).to(device)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        shares, targets, embeddings = [], [], []
+        for x, y in loader:
+            x = x.to(device)
+            labels = y.to(device).long()
+            labels = labels[labels >= 0]
+            out, features = net(x, labels=labels)
+            with torch.no_grad():
+                plain = net.head(features, labels=None)
+                shares_of = torch.softmax(plain, dim=1)[:, 1]
+            loss = F.cross_entropy(out, labels)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if collect:
+                shares.append(shares_of.detach().cpu())
+                targets.append(labels.detach().cpu())
+                embeddings.append(features.detach().cpu())
+        mean = 0.0
+        if collect and shares:
+            mean = float(torch.cat(shares).numpy().mean())
+        found = torch.cat(targets).squeeze().numpy() if targets else None
+        return mean, found, torch.cat(embeddings).numpy() if embeddings else None
+"""
+
+
+def test_copies_that_are_joined_where_there_are_any(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    fixed = _check_kept(project, monkeypatch, train=_program(HEADS, COLLECTING))["train"]
+    for kept in (
+        "shares.append(shares_of.detach())",
+        "targets.append(labels.detach())",
+        "embeddings.append(features.detach())",
+    ):
+        assert kept in fixed
+    assert "torch.cat(targets).cpu().squeeze().numpy() if targets else None" in fixed
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("unit = F.normalize(features)", "unit = self.act(features)"),
+        ("unit = F.normalize(features)", "unit = features.view(-1, 4)\n            unit[0] = 0"),
+        ("unit = F.normalize(features)", "unit = features.mul_(2)"),
+        ("unit = F.normalize(features)", "unit = F.relu(features, inplace=True)"),
+        ("unit = F.normalize(features)", "self.kept = unit = features"),
+        ("unit = F.normalize(features)", "unit = helped(features)"),
+        ("self.head = Narrow()", "self.head = nn.Sequential(Narrow())"),
+    ],
+)
+def test_copies_of_what_a_network_may_change(project: Project, old: str, new: str) -> None:
+    parts = [each.replace(old, new) for each in (HEADS, COLLECTING)]
+    assert parts != [HEADS, COLLECTING]
+    fixed = _written(project, train=HEAD + _program(*parts))["train"]
+    assert "embeddings.append(features.detach().cpu())" in fixed
+    assert "shares.append(shares_of.detach())" in fixed

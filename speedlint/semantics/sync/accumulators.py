@@ -6,12 +6,11 @@ import re
 
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
-from speedlint.semantics import changing
 from speedlint.semantics.gradients import switches
 from speedlint.semantics.loops import Loop
 from speedlint.semantics.names import Binding, Kind, last_name
-from speedlint.semantics.reach import parameter_of
 from speedlint.semantics.script import Script
+from speedlint.semantics.sync import inplace
 from speedlint.semantics.terms import Definition, Frequency, Role
 from speedlint.semantics.unpacking import written
 from speedlint.semantics.values import returned
@@ -21,7 +20,6 @@ _SCOPES = (syntax.FunctionDef, syntax.Lambda, syntax.ClassDef)
 _VIEWS = frozenset("view reshape squeeze unsqueeze flatten detach expand contiguous to cuda float t".split())
 _GRAPHED = (b"reduce-overhead", b"max-autotune", b"cudagraph", b"CUDAGraph", b"make_graphed_callables")
 _DEEPEST = 4
-_INPLACE = re.compile(rb"inplace\s{0,3}(?::\s{0,3}bool\s{0,3})?=\s{0,3}True")
 _GIVES_STATE = frozenset("parameters named_parameters state_dict buffers named_buffers get_parameter get_buffer".split())
 _MAKES_ANEW = frozenset("mean sum norm std var prod argmax argmin abs exp log sqrt pow softmax sigmoid eq ne".split())
 """Methods of tensors whose result shares no memory with the tensor."""
@@ -273,45 +271,9 @@ def _lasting(script: Script, tensor: syntax.BaseExpression, read: syntax.Node, d
                     found = _lasting(script, binding.value, read, depth + 1)
                     if found is not None:
                         return found
-            if _is_written(script, tensor):
+            if inplace.is_written(script, tensor):
                 return tensor.value
     return None
-
-
-def _is_written(script: Script, name: syntax.Name) -> bool:
-    """Whether a variable's tensor is changed in place: by entries, as ``out=``, through ``.data`` or a view."""
-    for use in script.names.uses(name):
-        whole: syntax.Node = use
-        parents = script.source.parents
-        while isinstance(parent := parents[whole], syntax.Attribute | syntax.Subscript) and parent.value is whole:
-            whole = parent
-            if isinstance(whole, syntax.Attribute) and re.search(r"[a-z]_$", whole.attr.value):
-                return True
-        if isinstance(whole, syntax.Subscript) and isinstance(parent, syntax.AssignTarget | syntax.AugAssign):
-            if parent.target is whole:
-                return True
-        elif isinstance(parent, syntax.Arg) and _changes_argument(script, parent):
-            return True
-    return False
-
-
-def _changes_argument(script: Script, arg: syntax.Arg) -> bool:
-    """Whether a call may change a tensor that it is given in place."""
-    call = script.source.parents[arg]
-    if not isinstance(call, syntax.Call):
-        return False
-    if arg.keyword is not None and arg.keyword.value == "out":
-        return True
-    inplace = (each.keyword.value for each in call.args if each.keyword is not None)
-    name = script.name(call.func) or ""
-    if "inplace" in inplace or name.startswith("torch.distributed.") or re.search(r"[a-z]_$", name):
-        return True
-    callee = script.callee(call)
-    if callee is not None and (parameter := parameter_of(callee, call, arg)) is not None:
-        for base, _ in changing.written(callee.script, callee.node):
-            if isinstance(base, syntax.Name) and base.value == parameter.name.value:
-                return True
-    return script.role(call.func) is Role.MODULE and script.program.mentions(script, _INPLACE)
 
 
 def _short(script: Script, node: syntax.Node) -> str:

@@ -28,7 +28,7 @@ def copy_once(script: Script, copy: syntax.Call, tensor: syntax.BaseExpression) 
             continue
         if script.function(use) is not script.function(copy) or not script.order.runs_before(loop, use):
             raise CannotEdit(f"`{base.value}` is used within the loop, on line {source.line(use)}")
-        if not _is_length(script, use):
+        if not _is_length(script, use) and not is_asked_for_truth(script, use):
             changes += _join(script, use, is_array=is_array)
             joined += 1
     if not joined:
@@ -64,6 +64,19 @@ def _cut(script: Script, whole: syntax.BaseExpression, tensor: syntax.BaseExpres
 def _is_length(script: Script, use: syntax.Name) -> bool:
     call = script.source.parents[script.source.parents[use]]
     return script.is_call_to(call, "len")
+
+
+def is_asked_for_truth(script: Script, use: syntax.BaseExpression) -> bool:
+    """Whether an expression only decides a branch: ``if found:``, ``x if save and found else y``."""
+    node: syntax.Node = use
+    while isinstance(parent := script.source.parents[node], syntax.BooleanOperation):
+        node = parent
+    match parent:
+        case syntax.UnaryOperation(operator=syntax.Not()):
+            return True
+        case syntax.If(test=test) | syntax.IfExp(test=test) | syntax.While(test=test) | syntax.Assert(test=test):
+            return test is node
+    return False
 
 
 def _join(script: Script, use: syntax.Name, *, is_array: bool) -> list[Edit]:
