@@ -60,7 +60,8 @@ def train(model, loader, optimizer, criterion):
 
 ## Fix safety
 Numeric, as for `item-in-loop`: the number stays on the GPU where every place that reads it is seen. The helper is edited, in
-its own file. Anything else is shown: what the helper returns is for its callers to agree on.
+its own file, and the callers that convert what it returns in theirs. Anything else is shown: what the helper returns is for
+its callers to agree on.
 
 ## Sources
 PyTorch's performance tuning guide: avoid unnecessary CPU-GPU synchronisation.

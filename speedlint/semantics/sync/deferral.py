@@ -56,7 +56,7 @@ class _Deferral:
         self.floating: bool = self.is_float or is_floating(script, self.tensor) if helper is None else helper.floating
         self.divided: bool = helper is not None and helper.divided
         self.depth: int = helper.depth + 1 if helper is not None else 0
-        self.squeezed = self.unclear = False
+        self.squeezed = self.unclear = self.is_unread = False
         self.variables: list[str] = []
         self._edits: list[Edit] = []
 
@@ -103,6 +103,8 @@ class _Deferral:
 
     def _must_be_made_float(self) -> bool:
         """Whether what is added up must be made ``float``: it may be half, or whole where ``float(x)`` was a fraction."""
+        if self.is_unread:
+            return False
         if self.is_float and not is_floating(self.script, self.tensor):
             return True
         return may_be_half(self.script) and not self.integral
@@ -400,6 +402,7 @@ class _Deferral:
         """``losses.append(...)``: after the loop the list is copied at once, so that all who read it see numbers."""
         name = base.value
         if self._is_only_filled(base):
+            self.is_unread = True
             return
         start, loop = filled_list(self.script, append, base)
         for use in self._uses(base):
