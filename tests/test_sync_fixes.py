@@ -13,7 +13,7 @@ from speedlint.facts import syntax
 from speedlint.semantics.program import Program
 from speedlint.semantics.script import Options, Script
 from speedlint.semantics.sync import displays, gathering, reads
-from speedlint.semantics.sync.companions import check_gain
+from speedlint.semantics.sync.companions import check_gain, throttled
 from speedlint.semantics.sync.deferral import keep_on_device
 from speedlint.semantics.terms import Frequency
 
@@ -244,3 +244,29 @@ def test_a_counter_must_count_every_step(tmp_path: Path) -> None:
         shown("step = 3\nif y.any(): n += 1\nprint(loss)")
     with pytest.raises(CannotEdit, match="line of its"):
         shown("if True: print(loss)")
+
+
+def test_displays_that_wait_beside_each_other_stand_under_one_condition(tmp_path: Path) -> None:
+    lines = (
+        "print('begins')",
+        "print(loss.item())",
+        "# and its parts",
+        "print(out.mean().item(),",
+        "      'in the mean')",
+        "print(y.sum().item(), next(log))",
+        "print(loss.item())  # speedlint: ignore",
+        "print(out.max().item())",
+    )
+    script = _script(tmp_path, "", "\n".join(lines), "")
+    first = script.source.line(next(script.calls("print")))
+
+    def read(where: Script, display: syntax.Call | syntax.Assign) -> list[syntax.BaseExpression]:
+        found = (reads.scalar(where, call) for call in where.source.inside(display, syntax.Call))
+        return [tensor for tensor in found if tensor is not None]
+
+    def under(line: int) -> list[int]:
+        call = next(call for call in script.calls("print") if script.source.line(call) == first + line)
+        return [script.source.position(edit.start)[0] - first for edit in throttled(script, call, read)]
+
+    assert under(1) == under(3) == [1, 2, 3, 4]
+    assert under(7) == [7]

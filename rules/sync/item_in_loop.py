@@ -69,7 +69,7 @@ from speedlint.semantics import worth
 from speedlint.semantics.frameworks import lightning
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import displays, reads
-from speedlint.semantics.sync.companions import awaited_anyway, check_gain, check_gain_of_display
+from speedlint.semantics.sync.companions import awaited_anyway, check_gain, check_gain_of_display, throttled
 from speedlint.semantics.sync.deferral import keep_on_device
 from speedlint.semantics.terms import Frequency
 
@@ -103,12 +103,20 @@ def _shown(call: syntax.Call, script: Script, tensor: syntax.BaseExpression, mes
         advice = f"show it every {displays.PERIOD} steps"
         try:
             check_gain_of_display(script, display, tensor)
-            return Finding(call, message, Fix(displays.throttled(script, display), Risk.BEHAVIOR), advice)
+            return Finding(call, message, Fix(throttled(script, display, _read_by), Risk.BEHAVIOR), advice)
         except CannotEdit as other:
             return Finding(call, message, advice=f"{advice}; not rewritten, since {other}")
     kept = reads.shown(script, _undetached(reads.before_copies(script, tensor)))
     advice = f"keep `{kept}` on the GPU with `.detach()` and read it every {displays.PERIOD} steps or after the loop"
     return Finding(call, message, advice=f"{advice}; not rewritten, since {reason}")
+
+
+def _read_by(script: Script, display: syntax.Call | syntax.Assign) -> Iterator[syntax.BaseExpression]:
+    """The tensors whose numbers a display is handed."""
+    for call in script.source.inside(display, syntax.Call):
+        tensor = reads.avoidable_scalar(script, call)
+        if tensor is not None:
+            yield tensor
 
 
 def _undetached(tensor: syntax.BaseExpression) -> syntax.BaseExpression:

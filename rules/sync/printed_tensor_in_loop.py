@@ -55,7 +55,7 @@ from speedlint.rule import Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import worth
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import displays, reads
-from speedlint.semantics.sync.companions import awaited_anyway, check_gain_of_display
+from speedlint.semantics.sync.companions import awaited_anyway, check_gain_of_display, throttled
 from speedlint.semantics.terms import Frequency
 
 _ADVICE = f"show it every {displays.PERIOD} steps"
@@ -86,9 +86,17 @@ def _finding(tensor: syntax.BaseExpression, display: syntax.Call | syntax.Assign
         return Finding(tensor, message, advice=in_vain, level=Level.NOTE, worth=worth.NOTHING)
     try:
         check_gain_of_display(script, display, tensor)
-        return Finding(tensor, message, Fix(displays.throttled(script, display), Risk.BEHAVIOR), _ADVICE)
+        return Finding(tensor, message, Fix(throttled(script, display, _read_by), Risk.BEHAVIOR), _ADVICE)
     except CannotEdit as reason:
         return Finding(tensor, message, advice=f"{_ADVICE}; not rewritten, since {reason}")
+
+
+def _read_by(script: Script, display: syntax.Call | syntax.Assign) -> Iterator[syntax.BaseExpression]:
+    """The tensors that a display turns into text."""
+    if isinstance(display, syntax.Call):
+        yield from displays.shown_tensors(script, display)
+    else:
+        yield from displays.formatted_tensors(script, display.value)
 
 
 RULE = Rule(

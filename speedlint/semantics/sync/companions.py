@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
+from speedlint.rule import Edit
 from speedlint.semantics import worth
 from speedlint.semantics.loops import Loop
 from speedlint.semantics.names import Kind
@@ -15,6 +16,7 @@ from speedlint.semantics.sync.accumulators import may_be_overwritten
 from speedlint.semantics.sync.deferral import keep_on_device
 from speedlint.semantics.sync.gathering import copy_once
 
+Read = Callable[[Script, "syntax.Call | syntax.Assign"], Iterable[syntax.BaseExpression]]
 _VIEWS = frozenset("detach cpu float double squeeze view reshape flatten clone to numpy".split())
 
 
@@ -70,6 +72,46 @@ def _must_stay(script: Script, other: syntax.BaseExpression) -> bool:
         return True
     whole = reads.chain(script, other) if copied is not None else other
     return next(reads.needs(script, whole), None) is not None
+
+
+def throttled(script: Script, display: syntax.Call | syntax.Assign, read: Read) -> tuple[Edit, ...]:
+    """Shows a display every few steps, under one ``if`` with those right above and below it that can be shown so too.
+
+    ``read`` gives the tensors that a display waits for. Raises CannotEdit.
+    """
+    line = script.source.enclosing(display, syntax.SimpleStatementLine)
+    alone = displays.throttled(script, display)
+    block = script.source.parents[line] if line is not None else None
+    if line is None or not isinstance(block, syntax.IndentedBlock):
+        return alone
+    first = last = block.body.index(line)
+    while first and _can_join(script, block.body[first - 1], read):
+        first -= 1
+    while last + 1 < len(block.body) and _can_join(script, block.body[last + 1], read):
+        last += 1
+    return displays.every_few_steps(script, block.body[first], block.body[last])
+
+
+def _can_join(script: Script, line: syntax.Node, read: Read) -> bool:
+    """Whether a line is a display that waits and can be shown every few steps, and says nothing to speedlint."""
+    match line:
+        case syntax.SimpleStatementLine(body=[syntax.Expr(value=syntax.Call() as display)]):
+            is_shown = displays.is_display(script, display)
+        case syntax.SimpleStatementLine(body=[syntax.Assign() as display]):
+            is_shown = displays.display_around(script, display.value) is display
+        case _:
+            return False
+    start, end = (script.source.position(offset)[0] for offset in script.source.span(line))
+    if not is_shown or any("speedlint:" in script.source.line_text(each) for each in range(start, end + 1)):
+        return False
+    tensors = list(read(script, display))
+    try:
+        displays.throttled(script, display)
+        for tensor in tensors:
+            check_gain_of_display(script, display, tensor)
+    except CannotEdit:
+        return False
+    return bool(tensors)
 
 
 def _reads_of_loop(script: Script, loop: Loop) -> Iterator[tuple[syntax.BaseExpression, syntax.BaseExpression]]:

@@ -173,8 +173,9 @@ def _check_only_tells(script: Script, display: syntax.Call | syntax.Assign) -> N
             raise CannotEdit(f"`{script.text(call)}` may do more than tell")
 
 
-def every_few_steps(script: Script, node: syntax.Node) -> tuple[Edit, ...]:
-    """Puts the statement a node stands in under ``if step % 50 == 0:``. Raises CannotEdit as ``throttled`` does."""
+def every_few_steps(script: Script, node: syntax.Node, last: syntax.Node | None = None) -> tuple[Edit, ...]:
+    """Puts the statement a node stands in, and those up to ``last``, under ``if step % 50 == 0:``. Raises CannotEdit as
+    ``throttled`` does."""
     loop = script.loops.driving_loop(node)
     if loop is None:
         raise CannotEdit("the loop over the steps is in another function")
@@ -182,7 +183,7 @@ def every_few_steps(script: Script, node: syntax.Node) -> tuple[Edit, ...]:
     if counter is None:
         raise CannotEdit("no counter of the steps is at hand: take one from `enumerate`")
     name, first = counter
-    return edits.wrap(script.source, node, node, f"if {name} % {PERIOD} == {first % PERIOD}:")
+    return edits.wrap(script.source, node, last or node, f"if {name} % {PERIOD} == {first % PERIOD}:")
 
 
 def _counter(script: Script, loop: Loop, display: syntax.Node) -> tuple[str, int] | None:
