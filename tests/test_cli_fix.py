@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -163,3 +164,63 @@ def test_ctrl_c_while_writing_leaves_whole_files(project: Project, monkeypatch: 
     contents = [(project.root / name).read_text() for name in ("a.py", "b.py", "c.py")]
     assert set(contents) <= {"x.item()\n", "x.detach()\n"}
     assert len(list(project.root.iterdir())) == 4
+
+
+LOSSES = """
+def share(outputs, labels):
+    return (outputs.argmax(1) == labels).float().mean().item()
+"""
+CALLER = """
+import torch
+from torch import nn
+from losses import share
+
+
+def train(model: nn.Module, loader, optimizer):
+    total = 0.0
+    for images, labels in loader:
+        images, labels = images.cuda(), labels.cuda()
+        outputs = model(images)
+        loss = nn.functional.cross_entropy(outputs, labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        for part in outputs.chunk(4):
+            total += share(part, labels[: len(part)])
+    print(total)
+
+
+net = nn.Linear(8, 2).cuda()
+train(net, torch.utils.data.DataLoader(range(8)), torch.optim.SGD(net.parameters(), 0.1))
+"""
+
+
+def _git(*arguments: str) -> None:
+    identity = ("-c", "user.name=x", "-c", "user.email=x@example.org")
+    subprocess.run(("git", *identity, *arguments), check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("changed", [False, True])
+@pytest.mark.parametrize("more", [(), ("--apply",)])
+def test_files_beside_what_was_asked_for_are_named(project: Project, more: tuple[str, ...], changed: bool) -> None:
+    project.configure("select = ['SPD311']")
+    project.write("losses.py", LOSSES)
+    path = project.write("train.py", CALLER)
+    _git("init", "-q")
+    _git("add", ".")
+    _git("commit", "-qm", "all")
+    if changed:
+        project.write("losses.py", f"# by hand\n{LOSSES}")
+    result = project.run("fix", "--risk", "numeric", *more, path)
+    assert "1 file beside what was asked for, where calls lead: losses.py.\n" in result.stdout
+    assert ("note: losses.py has changes that git does not hold\n" in result.stderr) is changed
+    assert (".item()" in (project.root / "losses.py").read_text()) is not bool(more)
+
+
+def test_what_was_asked_for_is_not_named_again(project: Project) -> None:
+    project.configure("select = ['SPD311', 'SPD301']")
+    project.write("losses.py", LOSSES)
+    project.write("train.py", CALLER)
+    result = project.run("fix", "--risk", "numeric")
+    assert "beside what was asked for" not in result.stdout
+    assert result.stderr == ""

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from speedlint import config, files, run
+from speedlint import config, files, git, run
 from speedlint.cli.options import prepare, shared
 from speedlint.errors import UserError
 from speedlint.output.problems import report_bounds, report_problems
 from speedlint.output.progress import tracked
-from speedlint.output.terminal import coloured
+from speedlint.output.terminal import coloured, shown, visible
 from speedlint.output.text import RISKS, count
+from speedlint.program.imports import absolute
 from speedlint.rule import Level, Risk
 
 if TYPE_CHECKING:
@@ -57,12 +58,20 @@ def fix(
     slow = dict.fromkeys(each.path for each in report.diagnostics if stages.fixable(each, settings.risk))
     staged = stages.fix(tuple(slow), settings, registry, store=store)
     problems = [*found.problems, *report.problems, *staged.problems]
+    asked = {absolute(path) for path in found.paths}
+    others = [each.path for each in staged.outcomes if absolute(each.path) not in asked]
+    unsaved = git.unsaved(others)
     if apply:
         failures = fixer.write_all(staged.outcomes)
         problems += failures
         _say_written(staged, {failure.path for failure in failures})
     else:
         _show(staged)
+    if others:
+        names = ", ".join(visible(shown(path)) for path in others)
+        click.echo(f"{count(len(others), 'file')} beside what was asked for, where calls lead: {names}.")
+    for path in unsaved:
+        click.echo(f"note: {visible(shown(path))} has changes that git does not hold", err=True)
     for higher in (each for each in Risk if each > settings.risk):
         more = sum(
             each.fix is not None and each.fix.risk is higher and stages.fixable(each, higher) for each in report.diagnostics
