@@ -614,3 +614,47 @@ def test_a_model_that_takes_the_name_of_its_module(tmp_path: Path) -> None:
     settings = Settings(tmp_path, select=("SPD101", "SPD402"), torch=(2, 13))
     found = run.merge(run.check([tmp_path / "train.py"], settings, REGISTRY)).diagnostics
     assert [each.code for each in found] == ["SPD101"]
+
+
+ATTENTION = """
+import torch
+from torch import nn
+
+
+class Attend(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mask", {mask})
+
+    def forward(self, q, k, v):
+        scores = q @ k.transpose(-2, -1) / 8
+        scores = scores.masked_fill(self.mask == 0, float("-inf"))
+        return torch.softmax(scores, -1) @ v
+
+
+def train(loader):
+    net = Attend().cuda()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    outputs = []
+    for q, k, v in loader:
+        output = net(q.cuda(), k.cuda(), v.cuda())
+        optimizer.zero_grad()
+        output.mean().backward()
+        optimizer.step()
+        outputs.append(output.cpu())
+    return outputs
+
+
+train(torch.load("batches.pt"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("mask", "argument"), [("torch.tril(torch.ones(64, 64))", "is_causal=True"), ("torch.ones(64, 64)", "attn_mask=...")]
+)
+def test_advice_says_what_is_right(tmp_path: Path, mask: str, argument: str) -> None:
+    written(tmp_path, train=ATTENTION.format(mask=mask))
+    settings = Settings(tmp_path, select=("SPD302", "SPD605"), torch=(2, 13))
+    attend, copy = run.merge(run.check([tmp_path / "train.py"], settings, REGISTRY)).diagnostics
+    assert f"key, value, {argument})" in attend.advice
+    assert "keep `output.detach()` on the GPU" in copy.advice

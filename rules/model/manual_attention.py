@@ -54,14 +54,16 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         return
     code = " ".join(script.text(found.output).split())
     arguments = "query, key, value"
-    arguments += ", attn_mask=..." if found.masked else ""
+    is_causal = found.masked and attention.is_of_triangle(script, call)
+    arguments += ", is_causal=True" if is_causal else ", attn_mask=..." if found.masked else ""
     arguments += ", dropout_p=p if self.training else 0.0" if found.dropped else ""
     yield Finding(
         call,
         f"attention written out: `{code}` reads a matrix of weights that one fused kernel would not write",
         advice=f"use `F.scaled_dot_product_attention({arguments})`, whose scale is `1 / sqrt(query.size(-1))` unless it is "
-        "given, and whose fused kernels take four dimensions; not written here, because mask, scale and dropout have to be "
-        "passed the way it expects them",
+        "given, and whose fused kernels take four dimensions"
+        + (" (`is_causal` where the triangle is all that masks)" if is_causal else "")
+        + "; not written here, because mask, scale and dropout have to be passed the way it expects them",
         level=Level.WARNING if evaluation.is_in_forward(script, call) else None,
     )
 

@@ -59,6 +59,7 @@ from speedlint.semantics.sync import reads
 from speedlint.semantics.sync.accumulators import may_be_overwritten
 from speedlint.semantics.sync.companions import awaited_anyway, check_gain
 from speedlint.semantics.sync.gathering import copy_once
+from speedlint.semantics.sync.gradients import is_graphless
 from speedlint.semantics.terms import Frequency
 
 
@@ -85,8 +86,11 @@ def _finding(
         fix = Fix(copy_once(script, call, tensor), Risk.EXACT)
         check_gain(script, call, tensor)
     except CannotEdit as reason:
+        kept = reads.shown(script, tensor)
+        if script.frequency(call) is Frequency.STEP and not is_graphless(script, tensor):
+            kept += ".detach()"
         advice = (
-            f"keep `{reads.shown(script, tensor)}` on the GPU, gather it in a list and copy `torch.cat(...)` once after "
+            f"keep `{kept}` on the GPU, gather it in a list and copy `torch.cat(...)` once after "
             f"the loop, or compute with it there; not rewritten, since {reason}"
         )
         return Finding(whole, message, advice=advice, level=Level.NOTE if _is_of_each_part(call, script) else None)

@@ -750,6 +750,8 @@ class Roles:
                 for script, value in self.script.values.passed(function, binding.node):
                     if value is not None:
                         yield from script.roles.origins(value, seen)
+                    elif binding.node.default is not None:
+                        yield from self.origins(binding.node.default, seen)
         elif binding.kind is Kind.ASSIGN and (given := self._given(binding)) is not None:
             yield from self.origins(given, seen)
 

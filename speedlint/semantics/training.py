@@ -394,6 +394,8 @@ def _passed(script: Script, parameter: syntax.Param) -> Iterator[tuple[Script, s
     for other, value in passed:
         if value is not None:
             yield other, value
+        elif parameter.default is not None and not is_none(parameter.default):
+            yield script, parameter.default
     if not passed:
         yield script, parameter
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
-from speedlint.semantics.names import Kind
+from speedlint.semantics.names import Kind, last_name
 from speedlint.semantics.terms import Role
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ _KEEPS = frozenset(
 _SECOND_DERIVATIVES = re.compile(rb"create_graph|torch\.func\b|functorch|autograd\.functional|\b(?:jvp|hessian)\(")
 _HOOKS = re.compile(rb"register_forward_hook|register_module_forward_hook")
 _DETERMINISTIC = re.compile(rb"use_deterministic_algorithms|deterministic=True")
+_TRIANGLES = frozenset({"tril", "triu", "tril_", "triu_", "generate_square_subsequent_mask"})
 _FORM = frozenset("shape size dtype device ndim dim new_zeros new_ones new_full new_tensor".split())
 _FUSED = re.compile(rb"scaled_dot_product_attention|flash_attn|xformers|memory_efficient_attention|flex_attention")
 _DEPTH = 12
@@ -123,6 +124,14 @@ class Manual:
     output: syntax.BaseExpression
     masked: bool
     dropped: bool
+
+
+def is_of_triangle(script: Script, softmax: syntax.Call) -> bool:
+    """Whether the function around, or its class, makes a triangle, as a mask of what comes later is."""
+    function = script.function(softmax)
+    owner = script.names.owner(function) if function is not None else None
+    around = owner or function or script.source.module
+    return any(last_name(call.func) in _TRIANGLES for call in script.source.inside(around, syntax.Call))
 
 
 def manual(script: Script, softmax: syntax.Call) -> Manual | None:
