@@ -59,6 +59,7 @@ from speedlint.semantics.precision.scaling import scaling, spelled_constructor
 from speedlint.semantics.probes import is_probe
 from speedlint.semantics.script import Script
 from speedlint.semantics.steps import Step, is_light, is_reinforcement, training_steps, updates
+from speedlint.semantics.terms import Place
 from speedlint.semantics.training import is_framework_driven
 
 _SINCE = (1, 6)
@@ -73,6 +74,8 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if not eras.can_run_on(script, _SINCE) or is_sharded_in_half(script):
         return
     if uses_autocast(step) or is_light(step) or not updates(step) or is_probe(step):
+        return
+    if script.value(step.forward).place is Place.HOST:
         return
     kind = "bfloat16" if script.options.amp == "bf16" else "float16"
     forward = " ".join(script.text(step.forward).split())

@@ -4,7 +4,7 @@
 Finds `torch.zeros(...).to(device)` and the like in training and evaluation steps: `zeros`, `ones`, `full`, `eye`, `arange`,
 `linspace`, `rand`, `randn` and others that make a tensor of sizes and numbers alone, also with a few operations between,
 and where a variable that nothing else uses holds it before the copy; and `x[range(n), labels]`, whose index is made on the
-host. What is made once, as in `__init__`, or kept for the
+host, and random numbers that NumPy draws. What is made once, as in `__init__`, or kept for the
 next step, and what is filled on the host first, is left alone. In programs that never train it is a note.
 
 ## Why it is slow
@@ -78,8 +78,23 @@ def _of_index(subscript: syntax.Subscript, script: Script) -> Iterator[Finding]:
         yield Finding(subscript, message, fix, advice, level)
 
 
+def _of_numbers(call: syntax.Call, numbers: syntax.Call, script: Script) -> Iterator[Finding]:
+    """Random numbers that NumPy draws, made into a tensor on the GPU."""
+    often = _often(script, call)
+    if often is not None and not creation.is_kept(script, call):
+        drawn = reads.shown(script, numbers.func)
+        yield Finding(
+            call,
+            f"`{drawn}(...)` draws on the host, and the numbers are copied to the GPU {often}",
+            advice="draw on the GPU, with `torch.randn(..., device=...)`; not rewritten, since these are other numbers",
+            level=None if evaluation.trains(script) else Level.NOTE,
+        )
+
+
 def _of_copy(call: syntax.Call, script: Script) -> Iterator[Finding]:
     found = creation.created(script, call)
+    if found is None and (numbers := creation.drawn(script, call)) is not None:
+        yield from _of_numbers(call, numbers, script)
     if found is None or (often := _often(script, call)) is None or creation.is_kept(script, call):
         return
     made = reads.shown(script, found.factory.func)
@@ -99,7 +114,7 @@ RULE = Rule(
     "SPD308",
     on=(syntax.Call, syntax.Subscript),
     check=check,
-    triggers=(b".to(", b".cuda(", b"[range(", b"[list(range(", b"arange("),
+    triggers=(b".to(", b".cuda(", b"[range(", b"[list(range(", b"arange(", b"random."),
     worth=worth.COPY,
     cause=worth.one_copy,
     often=True,

@@ -80,9 +80,16 @@ class Calls:
         if function.role is Role.INSTANCE and function.definition is not None:
             method = self.method(function.definition, "__call__")
             return method.script.roles.calls.result(method) if method else UNKNOWN
-        if function.role in (Role.FUNCTION, Role.CLASS) or function.differs:
+        if function.role in (Role.FUNCTION, Role.CLASS) or function.differs or self.tensor_types(call.func):
             return self._of_choices(call)
         return UNKNOWN
+
+    def tensor_types(self, function: syntax.BaseExpression) -> list[str]:
+        """The types of torch's tensors that a variable stands for: ``FloatTensor`` of the CPU or the GPU, by a condition."""
+        if not isinstance(function, syntax.Name) or b"Tensor" not in self.script.source.data:
+            return []
+        names = [script.name(each) or "" for script, each in self.choices(function)]
+        return names if all(name in library.FACTORIES | library.CUDA_FACTORIES for name in names) else []
 
     def _of_choices(self, call: syntax.Call) -> Value | None:
         choices = self.choices(call.func)
@@ -104,11 +111,12 @@ class Calls:
         """The functions, classes and lambdas that branches or a dict choose what is called from; none where not all of them
         are in sight."""
         match function:
-            case syntax.IfExp(body=body, orelse=orelse):
-                return [(self.script, body), (self.script, orelse)]
+            case syntax.IfExp():
+                return [(self.script, each) for each in _branches(function)]
             case syntax.Name():
                 bound = [written(binding) for binding in self.script.names.reaching(function)]
-                return [(self.script, each) for each in bound if each is not None] if None not in bound else []
+                chosen = [part for each in bound if each is not None for part in _branches(each)]
+                return [(self.script, each) for each in chosen] if None not in bound else []
             case syntax.Subscript(value=held):
                 tables = list(self.roles.origins(held))
                 entries = [(script, each) for script, table in tables for each in _entries(table)]
@@ -178,13 +186,28 @@ class Calls:
                 if result is None:
                     return None
                 if result.role is not Role.UNKNOWN:
-                    return _moved_all(result, module.place)
+                    return self._left_on_host(call, module, forward, _moved_all(result, module.place))
         inputs = [self.roles.evaluate(arg.value) for arg in call.args]
         if None in inputs:
             return None
         places = [value.place for value in inputs if value and value.role in (Role.TENSOR, Role.BATCH)]
         place = Place.GPU if Place.GPU in (*places, module.place) else Place.EITHER
         return Value(Role.TENSOR, place)
+
+    def _left_on_host(self, call: syntax.Call, module: Value, forward: Definition, result: Value) -> Value | None:
+        """What a module returns is on the host where all that it takes is made there, and nothing shows that it is moved:
+        a module on a GPU cannot take it."""
+        if result.role is not Role.TENSOR or result.place is not Place.EITHER or module.place is not Place.EITHER:
+            return result
+        made_by = module.made.call.func if module.made is not None else None
+        if made_by is None or not call.args or not all(_is_made_here(self.script, arg.value) for arg in call.args):
+            return result
+        inputs = [self.roles.evaluate(arg.value) for arg in call.args]
+        if None in inputs:
+            return None
+        is_moved = any(mark in forward.script.text(forward.node) for mark in (".to(", ".cuda(", "device"))
+        on_host = all(value is not None and value.place is Place.HOST for value in inputs)
+        return at(result, Place.HOST) if on_host and not is_moved else result
 
     # Library functions
 
@@ -586,6 +609,21 @@ class Calls:
                 if binding.name != last:
                     found.setdefault(last, []).extend(found.get(binding.name, []))
         return found
+
+
+def _is_made_here(script: Script, expression: syntax.BaseExpression) -> bool:
+    """Whether an expression, or the one value of a variable, is a call of one of torch's factories."""
+    if isinstance(expression, syntax.Name):
+        bound = [written(binding) for binding in script.names.reaching(expression)]
+        return len(bound) == 1 and bound[0] is not None and _is_made_here(script, bound[0])
+    return isinstance(expression, syntax.Call) and script.name(expression.func) in library.FACTORIES
+
+
+def _branches(expression: syntax.BaseExpression) -> list[syntax.BaseExpression]:
+    """What an expression may be: both sides of ``a if x else b``."""
+    if isinstance(expression, syntax.IfExp):
+        return [*_branches(expression.body), *_branches(expression.orelse)]
+    return [expression]
 
 
 def _entries(table: syntax.BaseExpression) -> list[syntax.BaseExpression]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from speedlint.edits import CannotEdit, add_argument
 from speedlint.facts import syntax
 from speedlint.rule import Edit
+from speedlint.semantics import library
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync.accumulators import is_target
@@ -20,6 +21,10 @@ _RANDOM = frozenset(f"torch.{name}" for name in "rand randn randint randperm".sp
 SAME = frozenset(
     "view reshape unsqueeze squeeze repeat expand t transpose permute contiguous flatten flip tril triu clone detach float "
     "double half bfloat16 long int short bool byte fill_ zero_ unsqueeze_ squeeze_ fill_diagonal_ repeat_interleave".split()
+)
+_DRAWS = frozenset(f"numpy.random.{name}" for name in "normal randn rand uniform random standard_normal randint".split())
+_FROM_ARRAYS = frozenset(
+    f"torch.{name}" for name in "tensor as_tensor from_numpy Tensor FloatTensor LongTensor DoubleTensor".split()
 )
 _RANDOM_METHODS = frozenset("uniform_ normal_ random_ bernoulli_ exponential_ log_normal_ cauchy_ geometric_".split())
 _WRAPPERS = ("torch.triu", "torch.tril", "torch.autograd.Variable", "torch.flip", "torch.unsqueeze", "torch.squeeze")
@@ -83,6 +88,38 @@ def target(script: Script, move: syntax.Call) -> str | None:
     is_named = bool(_NAMED.search(script.text(device).rpartition(".")[2]))
     is_device = script.role(device) is Role.DEVICE or is_named or (known is not None and isinstance(known.value, (str, int)))
     return script.text(device) if is_device else None
+
+
+def drawn(script: Script, call: syntax.Call) -> syntax.Call | None:
+    """The numbers that NumPy draws on the host, where a call copies them to the GPU: ``Tensor(np.random.normal(...))`` of a
+    type on the GPU, ``torch.tensor(..., device=device)``, ``torch.from_numpy(...).to(device)``."""
+    made: syntax.BaseExpression = call
+    if isinstance(call.func, syntax.Attribute) and call.func.attr.value in ("to", "cuda") and script.name(call.func) is None:
+        if target(script, call) is None:
+            return None
+        made = call.func.value
+        while isinstance(made, syntax.Call) and isinstance(made.func, syntax.Attribute) and made.func.attr.value in SAME:
+            made = made.func.value
+    elif not _is_made_on_gpu(script, call):
+        return None
+    if not isinstance(made, syntax.Call) or not made.args:
+        return None
+    types = (script.name(made.func), *script.roles.calls.tensor_types(made.func))
+    data = made.args[0].value
+    if not any(name in _FROM_ARRAYS or name in library.CUDA_FACTORIES for name in types) or not isinstance(
+        data, syntax.Call
+    ):
+        return None
+    return data if script.name(data.func) in _DRAWS and all(is_plain(script, arg.value) for arg in data.args) else None
+
+
+def _is_made_on_gpu(script: Script, call: syntax.Call) -> bool:
+    """Whether a call makes a tensor of data on the GPU by itself: by its type, or by ``device=``."""
+    types = (script.name(call.func), *script.roles.calls.tensor_types(call.func))
+    if any(name in library.CUDA_FACTORIES for name in types):
+        return True
+    device = script.argument(call, "device") if script.name(call.func) in ("torch.tensor", "torch.as_tensor") else None
+    return device is not None and not is_none(device) and script.roles.calls.device_of(device) is not Place.HOST
 
 
 def _is_like_tensor(script: Script, device: syntax.BaseExpression) -> bool:
