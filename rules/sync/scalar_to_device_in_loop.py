@@ -2,8 +2,9 @@
 
 ## What it does
 Finds `torch.tensor(0.5).to(device)`, `torch.tensor([1.0, 2.0], device=device)`, `torch.FloatTensor([...]).cuda()` and the
-like in training and evaluation steps, where what is copied is a number, or a list of constants. Data that is new in each
-step has to be copied and is left alone, as is what is made once and kept. In programs that never train it is a note.
+like in training and evaluation steps, where what is copied is a number, or a list of constants; and
+`self.table.to(x.device)` of a tensor that an object holds on the host since it was made. Data that is new in each step has
+to be copied and is left alone, as is what is made once and kept. In programs that never train it is a note.
 
 ## Why it is slow
 Also with `device=`, `torch.tensor` first makes the tensor on the host. The copy is taken from ordinary memory, so the host
@@ -45,13 +46,18 @@ from speedlint.semantics.terms import FREQUENT
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     found = uploads.constant(script, call)
-    if found is None or script.frequency(call) not in FREQUENT or not script.on_gpu or script.is_test:
+    if found is None and not uploads.is_held(script, call):
+        return
+    if script.frequency(call) not in FREQUENT or not script.on_gpu or script.is_test:
         return
     often = reads.often(script, call)
     if often is None or conditions.depends_on_data(script, call) or creation.is_kept(script, call):
         return
     message = f"`{reads.shown(script, call)}` copies a constant to the GPU {often}"
-    if found.is_number:
+    if found is None:
+        message = f"`{reads.shown(script, call)}` copies what its object holds on the host to the GPU {often}"
+        cure = "move it once, where the device is known, or make it a buffer of a module"
+    elif found.is_number:
         full = f"`torch.full((), {reads.shown(script, found.data)}, device=...)`"
         cure = f"use the number as it is, or {full}, which copies nothing"
     else:
@@ -64,7 +70,7 @@ RULE = Rule(
     "SPD309",
     on=syntax.Call,
     check=check,
-    triggers=(b"ensor(",),
+    triggers=(b"ensor(", b".to(", b".cuda("),
     worth=worth.COPY,
     cause=worth.one_copy,
     often=True,

@@ -8,7 +8,7 @@ from speedlint.facts import syntax
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import creation
-from speedlint.semantics.terms import Place
+from speedlint.semantics.terms import Frequency, Place, Role
 from speedlint.source import is_none
 
 _FROM_DATA = ("torch.tensor", "torch.as_tensor")
@@ -36,6 +36,29 @@ def constant(script: Script, call: syntax.Call) -> Copied | None:
     if not is_list and _is_scalar(script, data):
         return Copied(data, True)
     return Copied(data, False) if _is_constant(script, data) else None
+
+
+def is_held(script: Script, call: syntax.Call) -> bool:
+    """Whether a call copies to the GPU what an object holds on the host since it was made: ``self.betas.to(x.device)``."""
+    if not isinstance(call.func, syntax.Attribute) or call.func.attr.value not in ("to", "cuda"):
+        return False
+    held = call.func.value
+    if not isinstance(held, syntax.Attribute) or script.name(held) is not None:
+        return False
+    value = script.value(held)
+    if value.role is not Role.TENSOR or value.place is not Place.HOST or creation.target(script, call) is None:
+        return False
+    owner = script.value(held.value).definition
+    if owner is None or not isinstance(owner.node, syntax.ClassDef):
+        return False
+    given = list(script.roles.assigned_on_self(owner, held.attr.value))
+    return bool(given) and all(_is_made_at_once(place, node) for place, node, _ in given)
+
+
+def _is_made_at_once(script: Script, given: syntax.BaseExpression) -> bool:
+    """Whether an attribute's value is made where its object is, not in each step."""
+    function = script.function(given)
+    return function is not None and function.name.value == "__init__" and script.frequency(given) < Frequency.EPOCH
 
 
 def _made(script: Script, call: syntax.Call) -> syntax.Call | None:
