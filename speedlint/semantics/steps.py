@@ -310,7 +310,12 @@ _ENVIRONMENTS = ("gym", "gymnasium", "envpool", "procgen", "pettingzoo", "isaacg
 def is_reinforcement(script: Script) -> bool:
     """Whether the program trains on what an environment answers."""
     for place in script.everywhere(*(name.encode() for name in _ENVIRONMENTS)):
-        for bindings in place.names.all_bindings():
-            if any(binding.dotted and binding.dotted.split(".")[0] in _ENVIRONMENTS for binding in bindings):
-                return True
+        found = (each for bindings in place.names.all_bindings() for each in bindings)
+        names = {each.name for each in found if each.dotted and each.dotted.split(".")[0] in _ENVIRONMENTS}
+        if any(name.value in names and not _is_imported(place, name) for name in place.source.of(syntax.Name)):
+            return True
     return False
+
+
+def _is_imported(script: Script, name: syntax.Name) -> bool:
+    return script.source.enclosing(name, syntax.Import, syntax.ImportFrom) is not None
