@@ -344,6 +344,8 @@ def test_a_helper_that_counts_gives_whole_numbers(project: Project, monkeypatch:
         ("return total, values", "return total, values, share", "`share` is not called"),
         ("return right.item()", "if y is None:\n            return 0.0\n        return right.item()", "something else"),
         ("def share(", "@functools.lru_cache\n    def share(", "decorators of `share`"),
+        ("right = (predicted == y).float().mean()", "right = out.view(-1)[0]", "may change `right` in place"),
+        ("def share(", "def share(out, y):\n        return 0.5\n    def share(", "may be another function"),
         ("return right.item()", "right += 1\n        return right.item()", ""),
         ("values.append(right)", "if right > 0.5:\n                print(step)", "used at once"),
         ("values.append(right)", "optimizer.log(right)", "takes it as a number"),

@@ -10,14 +10,13 @@ from speedlint.semantics.gradients import switches
 from speedlint.semantics.loops import Loop
 from speedlint.semantics.names import Binding, Kind, last_name
 from speedlint.semantics.script import Script
-from speedlint.semantics.sync import inplace
+from speedlint.semantics.sync.inplace import is_written, viewed
 from speedlint.semantics.terms import Definition, Frequency, Role
 from speedlint.semantics.unpacking import written
 from speedlint.semantics.values import returned
 from speedlint.source import Source
 
 _SCOPES = (syntax.FunctionDef, syntax.Lambda, syntax.ClassDef)
-_VIEWS = frozenset("view reshape squeeze unsqueeze flatten detach expand contiguous to cuda float t".split())
 _GRAPHED = (b"reduce-overhead", b"max-autotune", b"cudagraph", b"CUDAGraph", b"make_graphed_callables")
 _DEEPEST = 4
 _GIVES_STATE = frozenset("parameters named_parameters state_dict buffers named_buffers get_parameter get_buffer".split())
@@ -160,12 +159,12 @@ def may_be_overwritten(script: Script, tensor: syntax.BaseExpression) -> bool:
 
 
 def _is_output(script: Script, tensor: syntax.BaseExpression, depth: int) -> bool:
-    viewed = _viewed(tensor)
-    if isinstance(viewed, syntax.Call):
-        return script.role(viewed.func) is Role.MODULE
-    if not isinstance(viewed, syntax.Name) or depth > 4:
+    made = viewed(tensor)
+    if isinstance(made, syntax.Call):
+        return script.role(made.func) is Role.MODULE
+    if not isinstance(made, syntax.Name) or depth > 4:
         return False
-    values = (binding.value for binding in script.names.reaching(viewed))
+    values = (binding.value for binding in script.names.reaching(made))
     return any(isinstance(value, syntax.BaseExpression) and _is_output(script, value, depth + 1) for value in values)
 
 
@@ -174,13 +173,13 @@ def _is_made_outside_graphs(script: Script, tensor: syntax.BaseExpression, depth
     function = script.function(tensor)
     if function is None or function.name.value == "forward" or _is_compiled(script, function):
         return False
-    match viewed := _viewed(tensor):
-        case syntax.Call(func=syntax.Attribute(value=base, attr=syntax.Name(method))) if script.name(viewed.func) is None:
+    match made := viewed(tensor):
+        case syntax.Call(func=syntax.Attribute(value=base, attr=syntax.Name(method))) if script.name(made.func) is None:
             return method in _MAKES_ANEW and script.role(base) is Role.TENSOR
         case syntax.Call(func=func):
             return script.name(func) in _FUNCTIONS_MAKE_ANEW
         case syntax.Name() if depth <= _DEEPEST:
-            bindings = script.names.reaching(viewed)
+            bindings = script.names.reaching(made)
             return bool(bindings) and all(
                 isinstance(value := written(binding), syntax.BaseExpression)
                 and _is_made_outside_graphs(script, value, depth + 1)
@@ -201,12 +200,12 @@ def check_alias(script: Script, read: syntax.Node, tensor: syntax.BaseExpression
     """A tensor that is kept shares its memory: raises CannotEdit where something changes it in place afterwards."""
     if is_graphed(script) and not _is_made_outside_graphs(script, tensor, 0):
         raise CannotEdit("the outputs of a model compiled to CUDA graphs are overwritten by the next step")
-    viewed = _viewed(tensor)
-    if isinstance(viewed, syntax.Call):
-        _check_own(script, viewed, read)
+    made = viewed(tensor)
+    if isinstance(made, syntax.Call):
+        _check_own(script, made, read)
         return
-    if _is_trained(script, viewed):
-        raise CannotEdit(f"the optimizer may change `{script.text(viewed)}` in place")
+    if _is_trained(script, made):
+        raise CannotEdit(f"the optimizer may change `{script.text(made)}` in place")
     source = script.source
     names = {name.value for name in source.inside(tensor, syntax.Name)}
     scopes = ((name, script.names.scope(read).lookup(name)) for name in names)
@@ -223,7 +222,7 @@ def check_alias(script: Script, read: syntax.Node, tensor: syntax.BaseExpression
             case syntax.Attribute(value=syntax.Name(value=name), attr=syntax.Name(value=method)):
                 if name in names and re.search(r"[a-z]_$", method):
                     raise CannotEdit(f"`{script.text(call)}` changes the tensor in place")
-    _check_own(script, viewed, read)
+    _check_own(script, made, read)
 
 
 def _check_own(script: Script, tensor: syntax.BaseExpression, read: syntax.Node) -> None:
@@ -235,7 +234,7 @@ def _check_own(script: Script, tensor: syntax.BaseExpression, read: syntax.Node)
 def _lasting(script: Script, tensor: syntax.BaseExpression, read: syntax.Node, depth: int) -> str | None:
     """What an expression may give that outlives the turn of a loop: the state of an object, a tensor made before the loop or
     handed in as ``out=``, what a method changes in place. None where it makes a tensor of its own."""
-    tensor = _viewed(tensor)
+    tensor = viewed(tensor)
     source = script.source
     match tensor:
         case syntax.Call(args=args) if any(arg.keyword is not None and arg.keyword.value == "out" for arg in args):
@@ -253,7 +252,7 @@ def _lasting(script: Script, tensor: syntax.BaseExpression, read: syntax.Node, d
             if callee is None or not isinstance(callee.node, syntax.FunctionDef) or callee.node.name.value == "__init__":
                 return None
             for result in returned(callee):
-                inner = _viewed(result)
+                inner = viewed(result)
                 if isinstance(inner, syntax.Attribute) and callee.script.role(inner.value) is not Role.TENSOR:
                     return _short(callee.script, inner)
                 found = _lasting(callee.script, inner, result, depth + 1) if isinstance(inner, syntax.Call) else None
@@ -271,25 +270,13 @@ def _lasting(script: Script, tensor: syntax.BaseExpression, read: syntax.Node, d
                     found = _lasting(script, binding.value, read, depth + 1)
                     if found is not None:
                         return found
-            if inplace.is_written(script, tensor):
+            if is_written(script, tensor):
                 return tensor.value
     return None
 
 
 def _short(script: Script, node: syntax.Node) -> str:
     return script.text(node).partition("\n")[0]
-
-
-def _viewed(tensor: syntax.BaseExpression) -> syntax.BaseExpression:
-    """What a view such as ``x.data.squeeze()[0]`` shares its memory with."""
-    while True:
-        match tensor:
-            case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method))) if method in _VIEWS:
-                tensor = inner
-            case syntax.Attribute(value=inner, attr=syntax.Name(value="data" | "T")) | syntax.Subscript(value=inner):
-                tensor = inner
-            case _:
-                return tensor
 
 
 def _is_trained(script: Script, tensor: syntax.BaseExpression) -> bool:

@@ -23,6 +23,9 @@ def of_helper(script: Script, result: syntax.Return) -> list[tuple[Script, synta
     sites = script.call_sites(function)
     if not sites:
         raise CannotEdit(f"who calls `{name}` is not seen")
+    for other, call in sites:
+        if isinstance(call.func, syntax.Name) and len(other.names.reaching(call.func)) > 1:
+            raise CannotEdit(f"`{name}` may be another function on line {other.source.line(call)} of {other.path.name}")
     check_named_only_by(script, function, sites)
     return sites
 
@@ -32,6 +35,8 @@ def check_named_only_by(
 ) -> None:
     """Raises CannotEdit where anything but some calls speaks of a function or class of the top of a module."""
     name = defined.name.value
+    if len(script.names.module.bindings.get(name, ())) > 1:
+        raise CannotEdit(f"`{name}` is defined more than once")
     called = {call.func for _, call in calls}
     for other in script.everywhere(name.encode()):
         for found in other.source.of(syntax.Name):

@@ -28,6 +28,7 @@ from speedlint.semantics.sync.accumulators import (
     is_zero,
 )
 from speedlint.semantics.sync.gradients import is_graphless
+from speedlint.semantics.sync.inplace import is_handed_in
 from speedlint.semantics.sync.tallies import Tally
 from speedlint.semantics.terms import FREQUENT, Role
 from speedlint.semantics.unpacking import written
@@ -138,6 +139,8 @@ class _Deferral:
                 self._passed(parent, fresh=node is not start)
             case syntax.Return():
                 self._check_alias(fresh=node is not start)
+                if node is start and self.depth == 0 and is_handed_in(self.script, self.tensor):
+                    raise CannotEdit(f"who calls the function may change `{self.script.text(self.tensor)}` in place")
                 self._returned(parent)
             case _:
                 raise CannotEdit("its value is used at once, as a number")

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 
 from speedlint.facts import syntax
 from speedlint.semantics import changing
+from speedlint.semantics.names import Kind
 from speedlint.semantics.reach import parameter_of
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Definition, Role
+from speedlint.semantics.unpacking import written
 
 _INPLACE = re.compile(rb"inplace\s{0,3}(?::\s{0,3}bool\s{0,3})?=\s{0,3}True")
 _HANDS_OUT = frozenset(
@@ -18,6 +20,30 @@ _HANDS_OUT = frozenset(
 )
 """Methods whose result may share its memory with their object."""
 _DEEPEST = 4
+
+
+def viewed(tensor: syntax.BaseExpression) -> syntax.BaseExpression:
+    """What a view such as ``x.data.squeeze()[0]`` shares its memory with."""
+    while True:
+        match tensor:
+            case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method))) if method in _HANDS_OUT:
+                tensor = inner
+            case syntax.Attribute(value=inner, attr=syntax.Name(value="data" | "T")) | syntax.Subscript(value=inner):
+                tensor = inner
+            case _:
+                return tensor
+
+
+def is_handed_in(script: Script, tensor: syntax.BaseExpression, depth: int = 0) -> bool:
+    """Whether a tensor may be one that the function around it was given, or a view of one."""
+    made = viewed(tensor)
+    if not isinstance(made, syntax.Name):
+        return not isinstance(made, syntax.Call | syntax.BinaryOperation | syntax.Comparison | syntax.UnaryOperation)
+    bindings = script.names.reaching(made)
+    values = [binding.node if binding.kind is Kind.AUGMENT else written(binding) for binding in bindings]
+    return depth > _DEEPEST or not all(
+        isinstance(value, syntax.BaseExpression) and not is_handed_in(script, value, depth + 1) for value in values or [None]
+    )
 
 
 def is_written(script: Script, name: syntax.Name) -> bool:
