@@ -468,3 +468,47 @@ def test_copies_of_what_a_network_may_change(project: Project, old: str, new: st
     fixed = _written(project, train=HEAD + _program(*parts))["train"]
     assert "embeddings.append(features.detach().cpu())" in fixed
     assert "shares.append(shares_of.detach())" in fixed
+
+
+def test_a_helper_of_a_program_that_is_not_seen_whole(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = HEAD + _program(SHARE, CALLER)
+    monkeypatch.setattr("speedlint.semantics.program.Program.is_whole", lambda *_: False)
+    assert _written(project, train=text)["train"] == text
+
+
+def test_an_object_whose_adding_method_is_called_update(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = [each.replace("def add(", "def update(").replace("metric.add(", "metric.update(") for each in (TALLY, TALLIED)]
+    inside = (
+        parts[1]
+        .replace("right = share(out, y)", "right = (out.argmax(1) == y).sum().item()")
+        .replace("right * y.shape[0]", "right")
+    )
+    fixed = _check_kept(project, monkeypatch, train=_program(parts[0], inside))["train"]
+    assert ".item()" not in fixed
+
+
+def test_an_object_that_is_handed_to_a_function_and_given_back(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    handed = """
+        def noted(metric, loss, n):
+            metric.add(loss, n, 1)
+
+
+        def shown(metric):
+            return f"{metric[0] / max(metric[2], 1):.3f}"
+
+
+        def summed(loader, model, optimizer):
+            metric = Accumulator(3)
+            for step, (x, y) in enumerate(loader):STEP
+                noted(metric, loss, len(y))
+            return metric
+
+
+        def train(model, loader, optimizer):
+            model.to(device).train()
+            metric = summed(loader, model, optimizer)
+            return shown(metric), metric[1]
+    """
+    handed = handed.replace("STEP", textwrap.indent(STEP, "    ").replace("\n    \n", "\n"))
+    fixed = _check_kept(project, monkeypatch, train=_program(TALLY, handed))["train"]
+    assert "b.detach()" in fixed

@@ -35,6 +35,8 @@ def check_named_only_by(
 ) -> None:
     """Raises CannotEdit where anything but some calls speaks of a function or class of the top of a module."""
     name = defined.name.value
+    if not script.program.is_whole(script):
+        raise CannotEdit(f"who else calls `{name}` is not seen in so large a program")
     if len(script.names.module.bindings.get(name, ())) > 1:
         raise CannotEdit(f"`{name}` is defined more than once")
     called = {call.func for _, call in calls}

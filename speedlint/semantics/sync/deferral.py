@@ -179,6 +179,8 @@ class _Deferral:
     def _passed(self, arg: syntax.Arg, *, fresh: bool) -> None:
         call = self.source.parents[arg]
         match call:
+            case syntax.Call() if (tally := self._tally(call)) is not None:
+                self._edits += tallies.kept(tally)
             case syntax.Call(func=syntax.Attribute(value=syntax.Name() as base, attr=syntax.Name(value="append")), args=[_]):
                 self._check_alias(fresh=fresh)
                 self._listed(base, call)
@@ -187,8 +189,6 @@ class _Deferral:
             ):
                 self._check_alias(fresh=fresh)
                 self._metered(base, call)
-            case syntax.Call() if (tally := self._tally(call)) is not None:
-                self._edits += tallies.kept(tally)
             case syntax.Call():
                 raise CannotEdit(f"`{self._short(call.func)}` takes it as a number in every step")
 
