@@ -356,6 +356,10 @@ def test_an_evaluation_pass_that_is_made_once_is_seldom(project: Write) -> None:
         ("if step % 100 is 0:", Frequency.THROTTLED),
         ("if step > 0 and step % 50 == 0:", Frequency.THROTTLED),
         ("if (step + 1) % 50 == 0 or step == 0:", Frequency.THROTTLED),
+        ("if step == 1 or step % args.every == 0:", Frequency.THROTTLED),
+        ("if turn == 1 or not turn % 100:", Frequency.THROTTLED),
+        ("if turn % 100 == 0 or turn == 1 or turn + 1 == args.turns:", Frequency.THROTTLED),
+        ("if step % 50 == 0 or step + 1 == len(loader):", Frequency.THROTTLED),
         ("if time.time() - last > 30:", Frequency.THROTTLED),
         ("if step == 0:", Frequency.EPOCH),
         ("if step < 3:", Frequency.EPOCH),
@@ -369,7 +373,17 @@ def test_guards_limit(project: Write, guard: str, frequency: Frequency) -> None:
 
 @pytest.mark.parametrize(
     "guard",
-    ["if args.verbose:", "if step % 1 == 0:", "if loss is not None:", "if rank == 0:", "if step < limit:", "if rank < 3:"],
+    [
+        "if args.verbose:",
+        "if step % 1 == 0:",
+        "if loss is not None:",
+        "if rank == 0:",
+        "if step < limit:",
+        "if rank < 3:",
+        "if step % 50 == 0 or args.verbose:",
+        "if step % 50 == 0 or rank == 0:",
+        "if step % 1 == 0 or step == 1:",
+    ],
 )
 def test_other_conditions_do_not(project: Write, guard: str) -> None:
     script = project(train=LOOP.format(guard=f"{guard}\n            probe(loss)"))
@@ -381,10 +395,81 @@ def test_an_early_continue_throttles_what_follows(project: Write) -> None:
     assert script.frequency(expression(script, "loss")) is Frequency.THROTTLED
 
 
+def test_a_bar_of_turns_counts_them(project: Write) -> None:
+    script = project(
+        train="""
+        from tqdm import trange
+
+        def fit(model, batches, optimizer, steps):
+            with trange(1, steps + 1, desc="fit") as bar:
+                for step in bar:
+                    loss = model(next(batches).to("cuda")).sum()
+                    loss.backward()
+                    optimizer.step()
+                    if step == 1:
+                        probe(loss)
+                    probe(step)
+        """
+    )
+    assert script.role(expression(script, "step")) is Role.NUMBER
+    assert script.frequency(expression(script, "loss")) is Frequency.EPOCH
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        """
+            def value_loss(flat):
+                load(critic, flat)
+                found = critic(states).mean()
+                found.backward()
+                return found.item()
+
+            minimize.fmin_l_bfgs_b(value_loss, start)
+        """,
+        """
+            gradients = torch.autograd.grad(policy(states).mean(), policy.parameters())
+            load(policy, conjugate_gradient(policy, torch.cat([each.reshape(-1) for each in gradients]), 10))
+        """,
+    ],
+)
+def test_a_loop_that_updates_without_an_optimizer_of_torch_is_no_evaluation(project: Write, update: str) -> None:
+    script = project(train=UPDATES.format(update=textwrap.indent(textwrap.dedent(update), " " * 4)))
+    assert script.frequency(expression(script, "start.cpu()")) is Frequency.ONCE
+    assert script.frequency(expression(script, "policy(torch.randn(4).cuda())")) is not Frequency.STEP
+
+
+UPDATES = """
+import torch
+import scipy.optimize as minimize
+
+def collect(policy):
+    states = []
+    with torch.no_grad():
+        for turn in range(2048):
+            states.append(probe(policy(torch.randn(4).cuda())))
+    return torch.stack(states)
+
+def improve(states, start):
+    probe(start.cpu())
+    values = critic(states)
+{update}
+
+policy, critic = torch.nn.Linear(4, 4).cuda(), torch.nn.Linear(4, 1).cuda()
+
+def main(start):
+    for update in range(500):
+        states = collect(policy)
+        improve(states, start)
+
+main(torch.zeros(8).cuda())
+"""
+
+
 LOOP = """
 import time
 
-def fit(model, loader, optimizer, args, rank):
+def fit(model, loader, optimizer, args, rank, turn=0):
     for step, (x, y) in enumerate(loader):
         loss = model(x.to("cuda")).sum()
         loss.backward()

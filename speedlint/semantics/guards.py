@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
@@ -69,8 +70,8 @@ class Guards:
         match test:
             case syntax.BooleanOperation(left=left, operator=syntax.And(), right=right):
                 return min(self.holds(left), self.holds(right))
-            case syntax.BooleanOperation(left=left, right=right):
-                return max(self.holds(left), self.holds(right))
+            case syntax.BooleanOperation():
+                return self._any_holds(list(_alternatives(test)))
             case syntax.UnaryOperation(operator=syntax.Not(), expression=inner):
                 return self.fails(inner)
             case syntax.Comparison(left=left, comparisons=[syntax.ComparisonTarget(operator=operator, comparator=right)]):
@@ -80,6 +81,18 @@ class Guards:
             case syntax.Name():
                 return self._name_holds(test)
         return Frequency.STEP
+
+    def _any_holds(self, tests: list[syntax.BaseExpression]) -> Frequency:
+        """How often one of several conditions holds. What one of them counts turns with equals a number once or so:
+        ``step == 1 or step % 50 == 0``."""
+        counters = {name for test in tests for name in self._counters(test)}
+        return max(Frequency.EPOCH if _is_equal_to(test, counters) else self.holds(test) for test in tests)
+
+    def _counters(self, test: syntax.BaseExpression) -> Iterator[str]:
+        """The variables of which a condition that seldom holds takes a remainder."""
+        divided = [each for each in self.script.source.inside(test, syntax.BinaryOperation) if self._is_modulo(each)]
+        if divided and self.holds(test) is Frequency.THROTTLED:
+            yield from (name.value for each in divided for name in self.script.source.inside(each.left, syntax.Name))
 
     def _comparison_holds(
         self, test: syntax.Comparison, left: syntax.BaseExpression, operator: syntax.BaseCompOp, right: syntax.BaseExpression
@@ -244,8 +257,7 @@ class Guards:
 
     def _is_last(self, turn: syntax.BaseExpression, length: syntax.BaseExpression) -> bool:
         """Whether a loop's variable is compared with ``len(loader)`` or ``len(loader) - 1``."""
-        if isinstance(length, syntax.BinaryOperation) and isinstance(length.right, syntax.Integer):
-            length = length.left
+        turn, length = _without_offset(turn), _without_offset(length)
         if not isinstance(turn, syntax.Name) or not self.script.is_call_to(length, "len"):
             return False
         return any(binding.kind is Kind.FOR for binding in self.script.names.reaching(turn))
@@ -298,6 +310,7 @@ class Guards:
 
     def _is_counter(self, side: syntax.BaseExpression) -> bool:
         """Whether one side of a comparison counts the turns of a loop: the other is the first batch, or the last."""
+        side = _without_offset(side)
         return self._counts(side) if isinstance(side, syntax.Name) else self._is_counted_up(side)
 
     def _is_counted_up(self, place: syntax.BaseExpression) -> bool:
@@ -360,3 +373,30 @@ class Guards:
             return False
         period = self.script.constant(expression.right)
         return period is None or period.value != 1
+
+
+def _alternatives(test: syntax.BaseExpression) -> Iterator[syntax.BaseExpression]:
+    """The conditions that ``or`` joins."""
+    match test:
+        case syntax.BooleanOperation(left=left, operator=syntax.Or(), right=right):
+            yield from _alternatives(left)
+            yield from _alternatives(right)
+        case _:
+            yield test
+
+
+def _is_equal_to(test: syntax.BaseExpression, names: set[str]) -> bool:
+    """Whether a condition asks that one of some variables, or the next number, equals something."""
+    match test:
+        case syntax.Comparison(left=left, comparisons=[syntax.ComparisonTarget(operator=syntax.Equal(), comparator=right)]):
+            sides = (_without_offset(left), _without_offset(right))
+            return any(isinstance(side, syntax.Name) and side.value in names for side in sides)
+    return False
+
+
+def _without_offset(number: syntax.BaseExpression) -> syntax.BaseExpression:
+    """``step`` of ``step + 1``."""
+    match number:
+        case syntax.BinaryOperation(left=left, operator=syntax.Add() | syntax.Subtract(), right=syntax.Integer()):
+            return left
+    return number

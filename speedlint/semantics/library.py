@@ -8,6 +8,10 @@ from __future__ import annotations
 from speedlint.semantics.terms import Role
 
 CANONICAL = {
+    "tqdm.trange": "range",
+    "tqdm.auto.trange": "range",
+    "tqdm.notebook.trange": "range",
+    "tqdm.std.trange": "range",
     "torch.utils.data.dataloader.DataLoader": "torch.utils.data.DataLoader",
     "torch.utils.data.dataloader": "torch.utils.data",
     "torch.nn.parallel.DataParallel": "torch.nn.DataParallel",
@@ -42,7 +46,6 @@ WRAPPERS_OF_ITERABLES = frozenset(
         "tqdm.auto.tqdm",
         "tqdm.notebook.tqdm",
         "tqdm.std.tqdm",
-        "tqdm.trange",
         "rich.progress.track",
         "iter",
         "reversed",

@@ -40,14 +40,18 @@ class Does(enum.Flag):
     """Puts a module in evaluation mode, or turns gradients off."""
     MAKES_OPTIMIZER = enum.auto()
     """Makes an optimizer, and so begins a training."""
+    DIFFERENTIATES = enum.auto()
+    """Takes gradients by a call that returns them, or hands a function to an optimizer of scipy."""
     STEPS = BACKWARD | OPTIMIZER_STEP | TRAINS
-    ALL = STEPS | EVALUATES | FORWARD | NO_TRAINING | MAKES_OPTIMIZER
+    ALL = STEPS | EVALUATES | FORWARD | NO_TRAINING | MAKES_OPTIMIZER | DIFFERENTIATES
 
 
 _STEP = Does.BACKWARD | Does.OPTIMIZER_STEP
-_APART = (Does.STEPS, Does.EVALUATES, Does.FORWARD, Does.NO_TRAINING, Does.MAKES_OPTIMIZER)
+_APART = (Does.STEPS, Does.EVALUATES, Does.FORWARD, Does.NO_TRAINING, Does.MAKES_OPTIMIZER, Does.DIFFERENTIATES)
 """What is found out apart from each other: most questions are about steps alone, and few calls may lead to one."""
-_OWN = (Does.STEPS, Does.NO_TRAINING, Does.MAKES_OPTIMIZER)
+_OWN = (Does.STEPS, Does.NO_TRAINING, Does.MAKES_OPTIMIZER, Does.DIFFERENTIATES)
+_DIFFERENTIATES = re.compile(rb"autograd|scipy")
+_MINIMIZERS = "scipy.optimize."
 _NO_CALLS: dict[syntax.Call, Does] = {}
 _UPDATES = re.compile(
     rb"(?i)optim|step|sgd|adam\b|adam\w*\(|minimi[sz]e|trainer|updat|learning_rate|\blr\b|(?<!utils)\.data\b|_foreach_|-=|no_grad"
@@ -299,7 +303,13 @@ class Loops:
         fed = passes.feeding(self.script, loop, calls)
         if not any(self._call_does(call, Does.FORWARD) and not self._call_does(call, Does.EVALUATES) for call in fed):
             return False
-        return told(self.script, loop) is True or self._is_after_eval(loop) or bool(self.does(loop.body, Does.NO_TRAINING))
+        if told(self.script, loop) is True or self._is_after_eval(loop):
+            return True
+        return bool(self.does(loop.body, Does.NO_TRAINING)) and not self._differentiates(loop)
+
+    def _differentiates(self, loop: Loop) -> bool:
+        """Whether a loop takes gradients too, as an update does that takes no step of an optimizer of torch's."""
+        return self.script.program.mentions(self.script, _DIFFERENTIATES) and bool(self.does(loop.body, Does.DIFFERENTIATES))
 
     def _is_after_eval(self, loop: Loop) -> bool:
         function = self.script.function(loop)
@@ -435,6 +445,11 @@ class Loops:
                 role = script.role(call.func.value)
                 if role is Role.OPTIMIZER or (role is Role.SCALER and call.args):
                     yield call, Does.OPTIMIZER_STEP
+        elif part is Does.DIFFERENTIATES:
+            yield from ((call, part) for call in script.calls("torch.autograd.grad"))
+            if b"scipy" in script.source.data:
+                calls = (call for call in script.source.of(syntax.Call) if call.args)
+                yield from ((call, part) for call in calls if (script.name(call.func) or "").startswith(_MINIMIZERS))
         elif part is Does.MAKES_OPTIMIZER:
             for call in script.source.of(syntax.Call):
                 if library.makes_optimizer(script.name(call.func) or ""):
