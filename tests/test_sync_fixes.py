@@ -163,6 +163,73 @@ def test_the_first_step_is_shown(tmp_path: Path, counted: str, first: str) -> No
     assert displays.throttled(script, next(script.calls("print")))[0].text.startswith(f"if {first}:")
 
 
+_TURNS = """
+import torch
+
+def fit(model, critic, loader, batches, steps):
+    model, critic = model.cuda(), critic.cuda()
+    optimizer, other = torch.optim.Adam(model.parameters()), torch.optim.Adam(critic.parameters())
+    loader = torch.utils.data.DataLoader(loader)
+{loops}
+"""
+_ADVERSARIAL = """
+for {outer}:
+    for {inner}:
+        loss = critic(next(batches).cuda()).mean()
+        loss.backward()
+        other.step()
+        {print}
+    model(next(batches).cuda()).mean().backward()
+    optimizer.step()
+"""
+_TURN = """
+for {outer}:
+    loss = model(next(batches).cuda()).mean()
+    loss.backward()
+    optimizer.step()
+    print(loss)
+"""
+
+
+@pytest.mark.parametrize(
+    ("loops", "counter"),
+    [
+        (_TURN.format(outer="i in range(10_000)"), "i % 50 == 0"),
+        (_TURN.format(outer="i in range(1, 10_001)"), "i % 50 == 1"),
+        (_TURN.format(outer="i in range(len(loader))"), "i % 50 == 0"),
+        (_TURN.format(outer="i in range(10)"), None),
+        (_TURN.format(outer="i in range(50)"), None),
+        (_TURN.format(outer="i in range(0, 10_000, 32)"), None),
+        (_TURN.format(outer="i in range(steps)"), None),
+        (_TURN.format(outer="i, part in enumerate([batches, batches])"), None),
+        (_TURN.format(outer="_ in range(10_000)"), None),
+        (_TURN.format(outer="_, x in enumerate(loader)"), None),
+        (_ADVERSARIAL.format(outer="i in range(10_000)", inner="j in range(5)", print="print(loss)"), "i % 50 == 0"),
+        (
+            _ADVERSARIAL.format(outer="i, x in enumerate(loader)", inner="_ in range(steps)", print="print(loss)"),
+            "i % 50 == 0",
+        ),
+        (_ADVERSARIAL.format(outer="_ in range(10_000)", inner="j in range(100)", print="print(loss)"), None),
+        ("n = 0\n" + _TURN.format(outer="x in range(steps)") + "    n += 1", "n % 50 == 0"),
+        (
+            "for epoch in range(9):\n    n = 0"
+            + textwrap.indent(_TURN.format(outer="x in range(10)") + "    n += 1", "    "),
+            None,
+        ),
+        (
+            "n = 0\nfor epoch in range(90):" + textwrap.indent(_TURN.format(outer="x in range(10)") + "    n += 1", "    "),
+            "n % 50 == 0",
+        ),
+    ],
+)
+def test_what_counts_the_training_steps(tmp_path: Path, loops: str, counter: str | None) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(_TURNS.format(loops=textwrap.indent(loops, "    ")))
+    script = Program(Options(torch=(2, 4))).script(path)
+    with pytest.raises(CannotEdit, match="count") if counter is None else contextlib.nullcontext():
+        assert displays.throttled(script, next(script.calls("print")))[0].text.startswith(f"if {counter}:")
+
+
 def test_half_precision_is_not_added_up(tmp_path: Path) -> None:
     script = _script(tmp_path, "t = 0", "t += loss.item()", "return t", head="from torch.cuda.amp import autocast\n")
     assert "t += loss.detach().float()" in _fixed(script)

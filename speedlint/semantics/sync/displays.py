@@ -9,12 +9,10 @@ from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit
 from speedlint.semantics import changing
-from speedlint.semantics.loops import Loop
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
-from speedlint.semantics.sync.accumulators import is_target
+from speedlint.semantics.sync import counters
 from speedlint.semantics.terms import FREQUENT, Role
-from speedlint.semantics.unpacking import written
 
 PERIOD = 50
 _PROGRESS = frozenset(
@@ -176,73 +174,5 @@ def _check_only_tells(script: Script, display: syntax.Call | syntax.Assign) -> N
 def every_few_steps(script: Script, node: syntax.Node, last: syntax.Node | None = None) -> tuple[Edit, ...]:
     """Puts the statement a node stands in, and those up to ``last``, under ``if step % 50 == 0:``. Raises CannotEdit as
     ``throttled`` does."""
-    loop = script.loops.driving_loop(node)
-    if loop is None:
-        raise CannotEdit("the loop over the steps is in another function")
-    counter = _counter(script, loop, node)
-    if counter is None:
-        raise CannotEdit("no counter of the steps is at hand: take one from `enumerate`")
-    name, first = counter
-    return edits.wrap(script.source, node, last or node, f"if {name} % {PERIOD} == {first % PERIOD}:")
-
-
-def _counter(script: Script, loop: Loop, display: syntax.Node) -> tuple[str, int] | None:
-    """A variable that counts the steps, and its value at the display in the first one."""
-    target = _target(script, loop) if isinstance(loop, syntax.For) else None
-    if target is not None and not _is_set_in(script, loop, target[0]):
-        return target
-    for augmented in script.source.inside(loop.body, syntax.AugAssign):
-        match augmented:
-            case syntax.AugAssign(
-                target=syntax.Name(value=name) as counter, operator=syntax.AddAssign(), value=syntax.Integer(value="1")
-            ):
-                if script.role(counter) is Role.NUMBER and _counts_all(script, loop, augmented, name):
-                    has_counted = script.order.runs_before(augmented, display)
-                    return name, _starts_at(script, counter) + has_counted
-    return None
-
-
-def _target(script: Script, loop: syntax.For) -> tuple[str, int] | None:
-    """The name of the loop that counts its turns, of ``enumerate`` or ``range``, and its first value."""
-    match loop:
-        case syntax.For(target=syntax.Tuple(elements=[syntax.Element(value=syntax.Name() as name), *_])):
-            pass
-        case syntax.For(target=syntax.Name() as name):
-            pass
-        case _:
-            return None
-    element = script.roles.element(script.value(loop.iter))
-    value = element.items[0] if element.items and isinstance(loop.target, syntax.Tuple) else element
-    if value is None or value.role is not Role.NUMBER:
-        return None
-    for call in script.source.inside(loop.iter, syntax.Call):
-        match script.name(call.func):
-            case "enumerate":
-                return name.value, _whole(script, script.argument(call, "start", 1))
-            case "range":
-                return name.value, _whole(script, call.args[0].value if len(call.args) > 1 else None)
-    return None
-
-
-def _starts_at(script: Script, counter: syntax.Name) -> int:
-    """What a counter is set to before it counts; 0 where that is not known."""
-    bindings = script.names.scope(counter).bindings.get(counter.value, [])
-    starts = {_whole(script, written(binding)) for binding in bindings if binding.kind is not Kind.AUGMENT}
-    return starts.pop() if len(starts) == 1 else 0
-
-
-def _whole(script: Script, expression: syntax.BaseExpression | None) -> int:
-    constant = script.constant(expression) if expression is not None else None
-    return constant.value if constant is not None and isinstance(constant.value, int) else 0
-
-
-def _is_set_in(script: Script, loop: Loop, name: str) -> bool:
-    return any(use.value == name and is_target(script.source, use) for use in script.source.inside(loop.body, syntax.Name))
-
-
-def _counts_all(script: Script, loop: Loop, augmented: syntax.AugAssign, name: str) -> bool:
-    """Whether the only thing the loop does to the name is to add one in each turn."""
-    source = script.source
-    targets = [use for use in source.inside(loop.body, syntax.Name) if use.value == name and is_target(source, use)]
-    line = source.parents[augmented]
-    return len(targets) == 1 and isinstance(line, syntax.SimpleStatementLine) and source.parents[line] is loop.body
+    counter = counters.of_steps(script, node, PERIOD)
+    return edits.wrap(script.source, node, last or node, f"if {counter.name} % {PERIOD} == {counter.first % PERIOD}:")

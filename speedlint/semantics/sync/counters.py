@@ -1,0 +1,158 @@
+"""Variables that count the training steps: by the index of the loop that takes them, or by adding one in each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
+from speedlint.semantics.loops import Loop
+from speedlint.semantics.names import Kind
+from speedlint.semantics.script import Script
+from speedlint.semantics.sync.accumulators import is_target
+from speedlint.semantics.terms import Frequency, Role
+from speedlint.semantics.unpacking import written
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """A variable that counts the steps, and its value where it is asked in the first one."""
+
+    name: str
+    first: int
+
+
+def of_steps(script: Script, node: syntax.Node, period: int) -> Counter:
+    """What counts the steps that a node runs in, over more than a period. Raises CannotEdit where nothing surely does."""
+    loop = script.loops.driving_loop(node)
+    if loop is None:
+        raise CannotEdit("the loop over the steps is in another function")
+    function = script.function(loop)
+    if function is not None and script.loops.of_function(function) is Frequency.STEP:
+        raise CannotEdit("the loop is one of several that take training steps")
+    outermost = [loop, *_around(script, loop)][-1]
+    found = _by_index(script, outermost, period) or _by_adding(script, outermost, node, period)
+    if found is None:
+        raise CannotEdit("no counter of the steps is at hand: take one from `enumerate`")
+    if not found.name.strip("_"):
+        raise CannotEdit(f"`{found.name}` counts the steps: give it a name that can be read")
+    return found
+
+
+def _around(script: Script, loop: Loop) -> Iterator[Loop]:
+    """The loops around a loop, in its function, that take training steps themselves; the innermost first."""
+    for up in script.source.ancestors(loop):
+        if isinstance(up, syntax.FunctionDef):
+            return
+        if isinstance(up, (syntax.For, syntax.While)) and script.loops.kind(up) is Frequency.STEP:
+            yield up
+
+
+def _by_index(script: Script, loop: Loop, period: int) -> Counter | None:
+    """The index of a loop over a loader, or of a range that is known to be longer than a period."""
+    if not isinstance(loop, syntax.For):
+        return None
+    name = _index(loop)
+    if name is None or _is_set_in(script, loop, name.value):
+        return None
+    element = script.roles.element(script.value(loop.iter))
+    value = element.items[0] if element.items and isinstance(loop.target, syntax.Tuple) else element
+    if value is None or value.role is not Role.NUMBER:
+        return None
+    for call in script.source.inside(loop.iter, syntax.Call):
+        match script.name(call.func):
+            case "enumerate" if script.loops.iterates_loader(loop):
+                return Counter(name.value, _whole(script, script.argument(call, "start", 1)) or 0)
+            case "range":
+                start, stop = _bounds(call)
+                first = _whole(script, start) if start is not None else 0
+                is_long = stop is not None and _is_long(script, stop, first, period)
+                return Counter(name.value, first or 0) if is_long else None
+    return None
+
+
+def _index(loop: syntax.For) -> syntax.Name | None:
+    """The variable that takes the index, of ``enumerate`` or ``range``."""
+    match loop:
+        case syntax.For(target=syntax.Tuple(elements=[syntax.Element(value=syntax.Name() as name), *_])):
+            return name
+        case syntax.For(target=syntax.Name() as name):
+            return name
+    return None
+
+
+def _bounds(call: syntax.Call) -> tuple[syntax.BaseExpression | None, syntax.BaseExpression | None]:
+    """Where a ``range`` that takes each number starts and stops."""
+    match [arg.value for arg in call.args if arg.keyword is None]:
+        case [stop]:
+            return None, stop
+        case [start, stop]:
+            return start, stop
+    return None, None
+
+
+def _is_long(script: Script, stop: syntax.BaseExpression, first: int | None, period: int) -> bool:
+    match stop:
+        case syntax.Call(args=[syntax.Arg(value=counted)]) if script.is_call_to(stop, "len"):
+            return script.role(counted) is Role.LOADER
+    last = _whole(script, stop)
+    return last is not None and first is not None and last - first > period
+
+
+def _by_adding(script: Script, loop: Loop, node: syntax.Node, period: int) -> Counter | None:
+    """A variable to which each turn adds one."""
+    for augmented in script.source.inside(loop.body, syntax.AugAssign):
+        match augmented:
+            case syntax.AugAssign(
+                target=syntax.Name(value=name) as counter, operator=syntax.AddAssign(), value=syntax.Integer(value="1")
+            ):
+                counts = script.role(counter) is Role.NUMBER and _counts_all(script, loop, augmented, name)
+                if counts and not (_is_reset(script, counter, loop) and _is_short(script, loop, period)):
+                    has_counted = script.order.runs_before(augmented, node)
+                    return Counter(name, _starts_at(script, counter) + has_counted)
+    return None
+
+
+def _is_reset(script: Script, counter: syntax.Name, loop: Loop) -> bool:
+    """Whether a variable starts again in each turn of a loop around the one that adds to it."""
+    around = [up for up in script.source.ancestors(loop) if isinstance(up, (syntax.For, syntax.While))]
+    bindings = script.names.scope(counter).bindings.get(counter.value, [])
+    return any(
+        script.source.contains(up, binding.node) for binding in bindings for up in around if binding.kind is not Kind.AUGMENT
+    )
+
+
+def _is_short(script: Script, loop: Loop, period: int) -> bool:
+    """Whether a loop is known to take fewer turns than a period."""
+    match loop:
+        case syntax.For(iter=syntax.Call() as counted) if script.is_call_to(counted, "range"):
+            start, stop = _bounds(counted)
+            first = _whole(script, start) if start is not None else 0
+            last = _whole(script, stop) if stop is not None else None
+            return first is not None and last is not None and last - first <= period
+    return False
+
+
+def _starts_at(script: Script, counter: syntax.Name) -> int:
+    """What a counter is set to before it counts; 0 where that is not known."""
+    bindings = script.names.scope(counter).bindings.get(counter.value, [])
+    starts = {_whole(script, written(binding)) for binding in bindings if binding.kind is not Kind.AUGMENT}
+    return (starts.pop() or 0) if len(starts) == 1 else 0
+
+
+def _whole(script: Script, expression: syntax.BaseExpression | None) -> int | None:
+    constant = script.constant(expression) if expression is not None else None
+    return constant.value if constant is not None and isinstance(constant.value, int) else None
+
+
+def _is_set_in(script: Script, loop: Loop, name: str) -> bool:
+    return any(use.value == name and is_target(script.source, use) for use in script.source.inside(loop.body, syntax.Name))
+
+
+def _counts_all(script: Script, loop: Loop, augmented: syntax.AugAssign, name: str) -> bool:
+    """Whether the only thing the loop does to the name is to add one in each turn."""
+    source = script.source
+    targets = [use for use in source.inside(loop.body, syntax.Name) if use.value == name and is_target(source, use)]
+    line = source.parents[augmented]
+    return len(targets) == 1 and isinstance(line, syntax.SimpleStatementLine) and source.parents[line] is loop.body
