@@ -17,7 +17,7 @@ from speedlint.files import Problem
 from speedlint.fixer import Read
 from speedlint.registry import Registry, covers
 from speedlint.rule import Estimate, Finding, Fix, Level, Related, Rule
-from speedlint.semantics import entry, eras, worth
+from speedlint.semantics import entry, eras, probes, worth
 from speedlint.semantics.program import Cache, Program
 from speedlint.semantics.script import Options, Script
 from speedlint.semantics.terms import FREQUENT, Frequency
@@ -105,7 +105,7 @@ class Engine:
             try:
                 rule = self._registry.loaded(known)
                 for finding in look(rule, script):
-                    if _is_out_of_reach(finding, script):
+                    if _is_out_of_reach(finding, script) or probes.is_tried_out(script, finding.node):
                         continue
                     diagnostic = self._diagnostic(path, rule, finding, script)
                     if not suppressions.silence(diagnostic.line, rule.code, rule.name):

@@ -25,12 +25,27 @@ def times(script: Script, node: syntax.Node, block: syntax.Node, frame: Frame | 
 
 
 def turns(script: Script, loop: syntax.For | syntax.While) -> int | None:
-    """How many turns a loop takes at most, where what it goes over is known."""
-    try:
-        elements = Folding().elements(Frame(script), loop.iter) if isinstance(loop, syntax.For) else None
-    except UnfoldableError:
+    """How many turns a loop takes at most, where what it goes over is known, and no option says how many."""
+    if not isinstance(loop, syntax.For):
         return None
-    return len(elements) if elements is not None else None
+    try:
+        elements = Folding().elements(Frame(script), loop.iter)
+    except UnfoldableError:
+        elements = None
+    if elements is not None:
+        return len(elements)
+    bounds = range_bounds(script, loop.iter)
+    known = [script.loops.guards.fixed(each) for each in bounds or ()]
+    numbers = [each.value for each in known if each is not None and isinstance(each.value, int)]
+    return len(range(*numbers)) if numbers and len(numbers) == len(known) else None
+
+
+def range_bounds(script: Script, iterated: syntax.BaseExpression) -> list[syntax.BaseExpression] | None:
+    """Where a ``range`` starts, if it does not at 0, and stops; None for anything else, and for one with strides."""
+    if not isinstance(iterated, syntax.Call) or not script.is_call_to(iterated, "range"):
+        return None
+    given = [arg.value for arg in iterated.args if arg.keyword is None]
+    return given if 0 < len(given) < 3 else None
 
 
 def is_in_loop(script: Script, node: syntax.Node, block: syntax.Node) -> bool:

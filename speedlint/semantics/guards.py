@@ -136,12 +136,12 @@ class Guards:
             case syntax.Comparison(
                 left=syntax.Name() as left, comparisons=[syntax.ComparisonTarget(operator=syntax.Equal(), comparator=right)]
             ) if self._is_of_function(left):
-                texts = [each for side in (left, right) if (each := self._fixed(side)) is not None]
+                texts = [each for side in (left, right) if (each := self.fixed(side)) is not None]
                 return (
                     len(texts) == 2 and all(isinstance(each.value, str) for each in texts) and not texts[0].equals(texts[1])
                 )
             case syntax.Name() | syntax.Attribute():
-                known = self._fixed(test)
+                known = self.fixed(test)
                 return known is not None and not known.value
         return False
 
@@ -150,7 +150,7 @@ class Guards:
         scope = self.script.names.scope(name).lookup(name.value)
         return scope is not None and isinstance(scope.node, syntax.FunctionDef)
 
-    def _fixed(self, expression: syntax.BaseExpression) -> Constant | None:
+    def fixed(self, expression: syntax.BaseExpression) -> Constant | None:
         """The value of an expression where it is known, and no option that the user may set."""
         known = self.script.constant(expression)
         if known is None or known.entry is not None:

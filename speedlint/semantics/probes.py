@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 from speedlint.facts import syntax
+from speedlint.semantics import counts
+from speedlint.semantics.entry import main_guard
 from speedlint.semantics.loops import Loop
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.steps import Step, training_steps
-from speedlint.semantics.terms import Role
+from speedlint.semantics.terms import Frequency, Role
 from speedlint.source import last_statement
 
 _FACTORIES = tuple(f"torch.{name}" for name in "empty full normal ones rand randint randn randperm zeros".split())
@@ -51,6 +55,33 @@ def is_in_benchmark(script: Script, node: syntax.Node) -> bool:
         return False
     steps = [step for step in training_steps(script) if script.source.contains(loop, step.backward)]
     return any(step.forward.args and all(_is_new(script, arg.value) for arg in step.forward.args) for step in steps)
+
+
+def is_tried_out(script: Script, node: syntax.Node) -> bool:
+    """Whether a node serves a handful of training steps alone: those of a test, or of a module's self-test on the host."""
+    if script.is_test or script.path.stem.startswith("test_"):
+        return script.once("only tried out", lambda: _are_few(script, _training_loops(script)), False)
+    guard = main_guard(script)
+    if guard is None or not script.source.contains(guard, node) or not script.program.is_imported(script):
+        return False
+    loops = [loop for loop in _training_loops(script) if script.source.contains(guard, loop)]
+    return _are_few(script, loops) and not script.roles.shows_gpu_in(guard)
+
+
+def _training_loops(script: Script) -> list[Loop]:
+    return [loop for loop in script.loops.all if script.loops.kind(loop) in (Frequency.STEP, Frequency.EPOCH)]
+
+
+def _are_few(script: Script, loops: list[Loop]) -> bool:
+    """Whether loops take a few turns in all, those within each other multiplied, and take their steps themselves."""
+    steps = [loop for loop in loops if script.loops.kind(loop) is Frequency.STEP]
+    return bool(steps) and all(_turns(script, loop, loops) <= _FEW_TURNS for loop in loops)
+
+
+def _turns(script: Script, loop: Loop, loops: list[Loop]) -> float:
+    """How many turns a loop takes, those of the loops around it counted; infinitely many where that is not known."""
+    known = [counts.turns(script, each) for each in loops if script.source.contains(each, loop)]
+    return math.prod(math.inf if each is None else each for each in known)
 
 
 def _is_left_early(script: Script, loop: Loop) -> bool:

@@ -781,15 +781,21 @@ class Roles:
         return self.script.once("shows a GPU", self._finds_gpu, False)
 
     def _finds_gpu(self) -> bool:
-        source = self.script.source
-        if any(call for call in self.script.method_calls("cuda") if not self.script.name(call.func)):
+        return self.shows_gpu_in(self.script.source.module)
+
+    def shows_gpu_in(self, block: syntax.Node) -> bool:
+        """Whether a part of this file alone shows that something is put on a GPU."""
+        script, source = self.script, self.script.source
+        if any(source.contains(block, call) for call in script.method_calls("cuda") if not script.name(call.func)):
             return True
-        for string in source.of(syntax.SimpleString):
+        for string in source.inside(block, syntax.SimpleString):
             if str(string.evaluated_value).startswith("cuda") and b"torch" in source.data:
                 return True
-        if any(not self._asks_for_cpu(call) for call in self.script.calls(*library.ON_GPU_BY_DEFAULT)):
+        defaults = (call for call in script.calls(*library.ON_GPU_BY_DEFAULT) if source.contains(block, call))
+        if any(not self._asks_for_cpu(call) for call in defaults):
             return True
-        return any(self.calls.place_of_move(call, Place.HOST) is not Place.HOST for call in self.script.method_calls("to"))
+        moves = (call for call in script.method_calls("to") if source.contains(block, call))
+        return any(self.calls.place_of_move(call, Place.HOST) is not Place.HOST for call in moves)
 
     def _asks_for_cpu(self, call: syntax.Call) -> bool:
         """Whether ``Trainer(accelerator="cpu")`` and the like keep a library from taking CUDA's GPU, or a file may."""

@@ -44,13 +44,23 @@ def is_plain_sgd(found: Made | None) -> bool:
         return False
     script, call = found.script, found.call
     params = script.argument(call, "params", 0)
-    if (
-        not isinstance(params, syntax.Call)
-        or not isinstance(params.func, syntax.Attribute)
-        or params.func.attr.value != "parameters"
-    ):
+    if params is None or not _are_plain(script, params):
         return False
     return all(_is_zero(script, call, name, place) for name, place in (("momentum", 2), ("weight_decay", 4)))
+
+
+def _are_plain(script: Script, params: syntax.BaseExpression) -> bool:
+    """Whether an expression is the parameters of modules, in no groups: ``list(a.parameters()) + list(b.parameters())``."""
+    match params:
+        case syntax.Call(func=syntax.Attribute(attr=syntax.Name("parameters"))):
+            return True
+        case syntax.Call(args=[syntax.Arg(value=inner)]) if script.is_call_to(params, "list", "tuple"):
+            return _are_plain(script, inner)
+        case syntax.Call(args=args) if args and script.is_call_to(params, "itertools.chain"):
+            return all(not arg.star and _are_plain(script, arg.value) for arg in args)
+        case syntax.BinaryOperation(left=left, operator=syntax.Add(), right=right):
+            return _are_plain(script, left) and _are_plain(script, right)
+    return False
 
 
 def has_momentum(found: Made) -> bool:

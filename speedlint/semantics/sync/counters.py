@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
+from speedlint.semantics import counts
 from speedlint.semantics.loops import Loop
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
@@ -65,10 +66,10 @@ def _by_index(script: Script, loop: Loop, period: int) -> Counter | None:
             case "enumerate" if script.loops.iterates_loader(loop):
                 return Counter(name.value, _whole(script, script.argument(call, "start", 1)) or 0)
             case "range":
-                start, stop = _bounds(call)
-                first = _whole(script, start) if start is not None else 0
-                is_long = stop is not None and _is_long(script, stop, first, period)
-                return Counter(name.value, first or 0) if is_long else None
+                bounds = counts.range_bounds(script, call)
+                if bounds is None or not _is_long(script, bounds, period):
+                    return None
+                return Counter(name.value, _whole(script, bounds[0]) or 0 if len(bounds) > 1 else 0)
     return None
 
 
@@ -82,22 +83,14 @@ def _index(loop: syntax.For) -> syntax.Name | None:
     return None
 
 
-def _bounds(call: syntax.Call) -> tuple[syntax.BaseExpression | None, syntax.BaseExpression | None]:
-    """Where a ``range`` that takes each number starts and stops."""
-    match [arg.value for arg in call.args if arg.keyword is None]:
-        case [stop]:
-            return None, stop
-        case [start, stop]:
-            return start, stop
-    return None, None
-
-
-def _is_long(script: Script, stop: syntax.BaseExpression, first: int | None, period: int) -> bool:
+def _is_long(script: Script, bounds: list[syntax.BaseExpression], period: int) -> bool:
+    """Whether a range has more numbers than a period, or as many as a loader has batches."""
+    *_, stop = bounds
     match stop:
         case syntax.Call(args=[syntax.Arg(value=counted)]) if script.is_call_to(stop, "len"):
             return script.role(counted) is Role.LOADER
-    last = _whole(script, stop)
-    return last is not None and first is not None and last - first > period
+    known = [number for each in bounds if (number := _whole(script, each)) is not None]
+    return len(known) == len(bounds) and len(range(*known)) > period
 
 
 def _by_adding(script: Script, loop: Loop, node: syntax.Node, period: int) -> Counter | None:
@@ -124,14 +117,9 @@ def _is_reset(script: Script, counter: syntax.Name, loop: Loop) -> bool:
 
 
 def _is_short(script: Script, loop: Loop, period: int) -> bool:
-    """Whether a loop is known to take fewer turns than a period."""
-    match loop:
-        case syntax.For(iter=syntax.Call() as counted) if script.is_call_to(counted, "range"):
-            start, stop = _bounds(counted)
-            first = _whole(script, start) if start is not None else 0
-            last = _whole(script, stop) if stop is not None else None
-            return first is not None and last is not None and last - first <= period
-    return False
+    """Whether a loop is known to take no more turns than a period."""
+    taken = counts.turns(script, loop)
+    return taken is not None and taken <= period
 
 
 def _starts_at(script: Script, counter: syntax.Name) -> int:

@@ -1,0 +1,110 @@
+"""Trainings of a handful of steps: tests and self-tests, in which nothing is worth a word."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import Project
+
+STEPS = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+ROUNDS = 8
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+net = nn.Sequential(nn.Linear(80, 512), nn.ReLU(), nn.Linear(512, 10)).to(device)
+optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
+data = [torch.randn(16, 80) for _ in range(4000)]
+
+for {loop}:
+    heard = torch.FloatTensor(16, 80).uniform_().to(device)
+    aim = torch.LongTensor([3] * 16).to(device)
+    loss = nn.functional.cross_entropy(net(heard), aim)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    print(loss)
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "loop", "silent"),
+    [
+        ("test/test_speech.py", "turn in range(10)", True),
+        ("tests/speech.py", "turn in range(ROUNDS)", True),
+        ("test_speech.py", "turn in range(10)", True),
+        ("speech.py", "turn in range(10)", False),
+        ("test_train.py", "turn in range(10_000)", False),
+        ("test_train.py", "x in DataLoader(data)", False),
+        ("test/test_train.py", "turn in range(len(data))", False),
+    ],
+)
+def test_a_handful_of_steps_in_a_test_is_not_told_of(project: Project, path: str, loop: str, silent: bool) -> None:
+    project.configure("select = ['SPD1', 'SPD3', 'SPD5']")
+    project.write("setup.py", "")
+    found = project.findings(project.write(path, STEPS.format(loop=loop)), "--notes")
+    assert (not found) is silent
+
+
+def test_turns_within_turns_are_many(project: Project) -> None:
+    project.configure("select = ['SPD303']")
+    text = STEPS.replace("for {loop}:", "for epoch in range(20):\n  for turn in range(20):")
+    assert project.findings(project.write("test/test_speech.py", text))
+
+
+LOSS = """
+import torch
+from torch import nn
+
+
+class Split(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.tail = nn.Parameter(torch.zeros(8))
+
+    def forward(self, weight, hidden):
+        return (weight @ hidden.t()).logsumexp(0).mean() + self.tail.sum()
+
+
+if __name__ == "__main__":
+    torch.manual_seed(1)
+    torch.cuda.manual_seed(1)
+    words = nn.Embedding(8, 10){place}
+    split = Split(){place}
+    optimizer = torch.optim.SGD(list(words.parameters()) + list(split.parameters()), lr=1, momentum=0.9)
+    for _ in range({turns}):
+        loss = split(words.weight, words(torch.randint(8, (100,)){place}))
+        print("loss", loss.item())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+USER = """
+import torch
+from loss import Split
+
+model, split = torch.nn.Linear(10, 10).cuda(), Split().cuda()
+optimizer = torch.optim.SGD(list(model.parameters()) + list(split.parameters()), lr=1)
+for x in torch.utils.data.DataLoader(torch.randn(100, 10)):
+    loss = split(model.weight, model(x.cuda()))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("place", "turns", "silent"), [("", "10", True), (".cuda()", "10", False), ("", "10_000", False)])
+def test_a_self_test_on_the_host_is_not_told_of(project: Project, place: str, turns: str, silent: bool) -> None:
+    project.configure("select = ['SPD301', 'SPD502']\ntorch = '2.4'")
+    project.write("train.py", USER)
+    found = project.findings(project.write("loss.py", LOSS.format(place=place, turns=turns)), "--notes")
+    assert (not found) is silent
+
+
+def test_plain_sgd_over_several_modules_is_one_kernel_as_it_is(project: Project) -> None:
+    project.configure("select = ['SPD502']\ntorch = '2.4'")
+    assert not project.findings(
+        project.write("loss.py", LOSS.format(place=".cuda()", turns="9_000").replace(", momentum=0.9", ""))
+    )
+    assert project.findings(project.write("loss.py", LOSS.format(place=".cuda()", turns="9_000")))
