@@ -28,8 +28,9 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
 
 ## Fix safety
 Numeric: the same formula, rounded in another order. `fused=True` raises for parameters that are not on the GPU yet, so it is
-written only where they are known to be; where the device is chosen at run time the argument asks for it. Nothing is written
-where the model is moved after the optimizer is made, or is sharded; nor for SGD with momentum beside a loss scaler: where
+written only where they are known to be; where the device is chosen at run time the argument asks for it, and is None, the
+default, on any other: `False` would switch `foreach` off too. Nothing is written where the model may be moved after the
+optimizer is made, by whatever name, or is sharded; nor for SGD with momentum beside a loss scaler: where
 the first step overflows and is skipped, the fused form keeps a momentum that nobody has set (torch 2.13). Needs torch 2.0
 for Adam and AdamW, 2.3 for SGD, and 2.9 for Adagrad (the fused form of 2.4 was for the CPU alone). Optimizers of a probe,
 which tries batch sizes or times a layer on made-up data, are left alone; so are SGD with nothing but a learning rate, which
@@ -111,8 +112,9 @@ def _finding(call: syntax.Call, name: str, script: Script) -> Finding:
         if value.startswith("next("):
             script.builtin("next", call)
         if value.startswith("torch."):
-            spelled, imports = script.spell(value.removesuffix("()"))
-            value = f"{spelled}()"
+            asked, _, rest = value.partition("()")
+            spelled, imports = script.spell(asked)
+            value = f"{spelled}(){rest}"
         edit = edits.set_argument(script.source, call, "fused", value)
     except edits.CannotEdit as error:
         return Finding(call, message, advice=f"pass `fused=True`; not written here, because {error}", level=level)
@@ -137,9 +139,9 @@ def _value(call: syntax.Call, script: Script) -> tuple[str | None, str]:
     if len(found) == 1 and found[0].where is Where.ON_GPU:
         return "True", ""
     if len(found) == 1 and found[0].where is Where.BY_CUDA:
-        return "torch.cuda.is_available()", ""
+        return "torch.cuda.is_available() or None", ""
     if len(found) == 1 and found[0].where is Where.BY_DEVICE and all(one.script is script for one in held):
-        return devices.is_of_cuda(found[0].device), ""
+        return f"{devices.is_of_cuda(found[0].device)} or None", ""
     return _asked(call, script, held)
 
 
@@ -151,7 +153,9 @@ def _asked(call: syntax.Call, script: Script, held: list[optimizers.Parameters])
     )
     here = held[0].script is script and script.function(module) is script.function(call)
     if len(held) == 1 and plain and here:
-        return f"next({script.text(module)}.parameters()).is_cuda", ""
+        if optimizers.may_be_moved_later(script, module):
+            return None, "not written here, because the model may be moved to its device after the optimizer is made"
+        return f"next({script.text(module)}.parameters()).is_cuda or None", ""
     return None, "not written here, because it is not seen whether the parameters are on the GPU when it is made"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from typing import Any
 
@@ -115,6 +116,23 @@ def test_foreach_goes_with_fused_where_it_is_false_and_not_where_it_is_true() ->
     torch.optim.AdamW(parameters, foreach=False, fused=True)
     with pytest.raises(RuntimeError, match="cannot be `True` together"):
         torch.optim.AdamW(parameters, foreach=True, fused=True)
+
+
+@pytest.mark.parametrize(("name", "module"), [("Adam", "adam"), ("AdamW", "adam"), ("SGD", "sgd"), ("Adagrad", "adagrad")])
+@pytest.mark.parametrize(("fused", "takes_foreach"), [(None, True), (False, False)])
+def test_fused_that_is_false_switches_foreach_off_and_none_does_not(
+    monkeypatch: pytest.MonkeyPatch, name: str, module: str, fused: bool | None, takes_foreach: bool
+) -> None:
+    # On the CPU the default is the loop over parameters: as on a GPU here, where torch asks for its default.
+    implementation = importlib.import_module(f"torch.optim.{module}")
+    monkeypatch.setattr(implementation, "_default_to_fused_or_foreach", lambda *_, **__: (False, True))
+    taken: list[str] = []
+    for form in ("single", "multi"):
+        monkeypatch.setattr(implementation, f"_{form}_tensor_{module}", lambda *_, form=form, **__: taken.append(form))
+    parameter = torch.ones(2, requires_grad=True)
+    parameter.grad = torch.ones(2)
+    getattr(torch.optim, name)([parameter], lr=0.1, fused=fused).step()
+    assert taken == ["multi" if takes_foreach else "single"]
 
 
 def test_without_a_second_pass_checkpointing_gives_the_same_gradients() -> None:

@@ -11,7 +11,7 @@ from speedlint.facts import syntax
 from speedlint.semantics import devices, library
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
-from speedlint.semantics.terms import Made, Place, Role
+from speedlint.semantics.terms import Definition, Made, Place, Role
 from speedlint.semantics.training import goes_over_parameters, parameters_within, roots, taken_apart
 from speedlint.semantics.values import returned
 from speedlint.source import is_none
@@ -307,6 +307,64 @@ def _is_moved_later(script: Script, module: syntax.BaseExpression) -> bool:
 def _follows(move: Move, point: tuple[Script, syntax.Node]) -> bool:
     (place, call), (script, node) = move, point
     return place is script and script.function(call) is script.function(node) and script.order.may_run_before(node, call)
+
+
+def may_be_moved_later(script: Script, module: syntax.BaseExpression) -> bool:
+    """Whether something that may be the module, by whatever name, may be moved after ``module`` is evaluated, or the module
+    is a part of one that is still being made."""
+    function = script.function(module)
+    owner = script.names.owner(function) if function is not None and function.name.value == "__init__" else None
+    if owner is not None and script.roles.instance(Definition(script, owner)).role is Role.MODULE:
+        return True
+    points: list[tuple[Script, syntax.Node]] = [(script, module)]
+    points += script.call_sites(function) if function is not None else []
+    homes = dict.fromkeys((place, _home(place, node)) for place, node in points)
+    named = (move for place, home in homes for move in _moves_by_any_name(place, home, script, module))
+    return any(not _is_done_before(move, points) for move in dict.fromkeys((*moves(script, module), *named)))
+
+
+def _home(script: Script, node: syntax.Node) -> syntax.Node | None:
+    """The function that a node stands in, or the class of its method."""
+    function = script.function(node)
+    return function and (script.names.owner(function) or function)
+
+
+def _moves_by_any_name(place: Script, home: syntax.Node | None, script: Script, module: syntax.Node) -> Iterator[Move]:
+    """The moves in a function or class of what is not known to be another module: of an entry, or a loop's variable."""
+    made = [isinstance(node, syntax.Call) for _, node in roots(script, module)]
+    for call in place.method_calls("to", "cuda"):
+        assert isinstance(call.func, syntax.Attribute)
+        if _home(place, call) is not home:
+            continue
+        role = place.role(call.func.value)
+        is_module = role is Role.MODULE or (role is Role.UNKNOWN and _is_in_place(place, call))
+        if place.name(call.func) is None and is_module and _has_device(place, call):
+            moved = [isinstance(node, syntax.Call) for _, node in roots(place, call.func.value)]
+            if not all((*made, *moved)):
+                yield place, call
+
+
+def _is_in_place(script: Script, call: syntax.Call) -> bool:
+    """Whether nothing takes what a call returns: a statement of its own, or one for each turn of a comprehension."""
+    for up in script.source.ancestors(call):
+        if isinstance(up, syntax.Expr):
+            return True
+        if not isinstance(up, syntax.ListComp | syntax.GeneratorExp | syntax.SetComp):
+            return False
+    return False
+
+
+def _is_done_before(move: Move, points: list[tuple[Script, syntax.Node]]) -> bool:
+    """Whether a move, or each call of the function it stands in, is surely done before one of some points."""
+    place, call = move
+    here = [node for script, node in points if script is place and place.function(node) is place.function(call)]
+    if here:
+        return any(place.order.runs_before(call, node) or not place.order.may_run_before(node, call) for node in here)
+    function = place.function(call)
+    sites = place.call_sites(function) if function is not None else []
+    return bool(sites) and all(
+        any(other is script and other.order.runs_before(site, node) for script, node in points) for other, site in sites
+    )
 
 
 def _moves_before(script: Script, module: syntax.BaseExpression) -> list[syntax.Call]:
