@@ -345,7 +345,7 @@ def test_a_helper_that_counts_gives_whole_numbers(project: Project, monkeypatch:
         ("return right.item()", "if y is None:\n            return 0.0\n        return right.item()", "something else"),
         ("def share(", "@functools.lru_cache\n    def share(", "decorators of `share`"),
         ("right = (predicted == y).float().mean()", "right = out.view(-1)[0]", "may change `right` in place"),
-        ("def share(", "def share(out, y):\n        return 0.5\n    def share(", "may be another function"),
+        ("def share(", "def share(out, y):\n        return 0.5\n    def share(", "defined more than once"),
         ("return right.item()", "right += 1\n        return right.item()", ""),
         ("values.append(right)", "if right > 0.5:\n                print(step)", "used at once"),
         ("values.append(right)", "optimizer.log(right)", "takes it as a number"),
@@ -512,3 +512,10 @@ def test_an_object_that_is_handed_to_a_function_and_given_back(project: Project,
     handed = handed.replace("STEP", textwrap.indent(STEP, "    ").replace("\n    \n", "\n"))
     fixed = _check_kept(project, monkeypatch, train=_program(TALLY, handed))["train"]
     assert "b.detach()" in fixed
+
+
+def test_a_helper_that_may_be_another_one(project: Project) -> None:
+    either = "try:\n    from utils import share\nexcept ImportError:\n    from others import share"
+    files = {"train": HEAD + _program(either, CALLER), "utils": HEAD + _program(SHARE)}
+    project.write("others.py", "def share(out, y):\n    return 0.5\n")
+    assert _written(project, **files) == files
