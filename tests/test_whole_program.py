@@ -658,3 +658,44 @@ def test_advice_says_what_is_right(tmp_path: Path, mask: str, argument: str) -> 
     attend, copy = run.merge(run.check([tmp_path / "train.py"], settings, REGISTRY)).diagnostics
     assert f"key, value, {argument})" in attend.advice
     assert "keep `output.detach()` on the GPU" in copy.advice
+
+
+RUNNER = """
+import torch
+from torch import nn
+
+
+class Base:
+    def __init__(self, loader):
+        self.net, self.loader = nn.Linear(8, 8).cuda(), loader
+
+    def features(self):
+        self.net.eval()
+        found = []
+        for rows in self.loader:
+            found.append(self.net(rows.cuda()).argmax(1))
+        return found
+
+
+def fit(net, loader):
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for rows in loader:
+        loss = net(rows.cuda()).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+def test(model):
+    {around}
+        return model.features()
+"""
+
+
+@pytest.mark.parametrize(("around", "count"), [("with torch.no_grad():", 0), ("if model.loader:", 1)])
+def test_gradients_may_be_off_around_a_call_on_an_object_that_is_not_known(
+    tmp_path: Path, around: str, count: int
+) -> None:
+    written(tmp_path, train=RUNNER.format(around=around))
+    report = run.merge(run.check([tmp_path / "train.py"], Settings(tmp_path, select=("SPD505",), torch=(2, 13)), REGISTRY))
+    assert len(report.diagnostics) == count

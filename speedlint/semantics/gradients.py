@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
@@ -30,7 +30,15 @@ def gradients_off(script: Script, node: syntax.Node, depth: int = 0) -> bool | N
     if depth > _DEPTH or _is_volatile(script, node) or _is_switched_before(script, node, function):
         return None
     calls = script.call_sites(function) if function is not None else []
+    if function is not None and not calls and script.names.owner(function) is not None:
+        calls = list(_by_name(script, function.name.value))
     return None if any(gradients_off(other, call, depth + 1) is not False for other, call in calls) else False
+
+
+def _by_name(script: Script, method: str) -> Iterator[tuple[Script, syntax.Call]]:
+    """The calls of a method on objects that are not known, which may be one of this script's."""
+    for place in script.everywhere(f".{method}(".encode()):
+        yield from ((place, call) for call in place.method_calls(method) if place.callee(call) is None)
 
 
 def told(script: Script, node: syntax.Node) -> bool | None:

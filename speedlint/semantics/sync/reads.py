@@ -194,6 +194,8 @@ def _goes_back(script: Script, call: syntax.Call) -> bool:
     if not isinstance(call.func, syntax.Attribute) or len(call.args) < 2 or script.name(call.func) is not None:
         return False
     owner = script.text(call.func.value)
+    if owner == "self" or not isinstance(script.source.parents[call], syntax.Expr):
+        return False
     named = (name for arg in call.args for name in script.source.inside(arg.value, syntax.Name))
     given = (binding.value for name in named for binding in script.names.reaching(name) if binding.kind is Kind.ASSIGN)
     return any(
@@ -333,8 +335,6 @@ def _given_by(script: Script, iterated: syntax.BaseExpression, target: syntax.No
     """The part of a loop's target that takes what a container holds: ``value`` of ``name, value`` for ``x.items()``."""
     match iterated, target:
         case syntax.Call(func=syntax.Attribute(attr=syntax.Name("items"))), syntax.Tuple(elements=[_, second]):
-            return second.value
-        case syntax.Call(), syntax.Tuple(elements=[_, second]) if script.is_call_to(iterated, "enumerate"):
             return second.value
     return target
 
