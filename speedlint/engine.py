@@ -105,7 +105,7 @@ class Engine:
             try:
                 rule = self._registry.loaded(known)
                 for finding in look(rule, script):
-                    if _is_out_of_reach(finding, script) or probes.is_tried_out(script, finding.node):
+                    if _is_out_of_reach(finding, script) or _is_idle(finding, script):
                         continue
                     diagnostic = self._diagnostic(path, rule, finding, script)
                     if not suppressions.silence(diagnostic.line, rule.code, rule.name):
@@ -177,6 +177,11 @@ class Engine:
 def _is_out_of_reach(finding: Finding, script: Script) -> bool:
     """Whether the script's code runs on no release that has the cure."""
     return finding.fix is not None and finding.fix.since is not None and not eras.can_run_on(script, finding.fix.since)
+
+
+def _is_idle(finding: Finding, script: Script) -> bool:
+    """Whether a line runs in no training worth the name: never, or for a handful of steps."""
+    return script.loops.guards.is_never_taken(finding.node) or probes.is_tried_out(script, finding.node)
 
 
 def _worth_nothing(finding: Finding, script: Script, frequency: Frequency) -> Estimate | None:

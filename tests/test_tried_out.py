@@ -1,4 +1,4 @@
-"""Trainings of a handful of steps: tests and self-tests, in which nothing is worth a word."""
+"""What runs in no training worth the name: tests, self-tests, branches that are never taken."""
 
 from __future__ import annotations
 
@@ -108,3 +108,66 @@ def test_plain_sgd_over_several_modules_is_one_kernel_as_it_is(project: Project)
         project.write("loss.py", LOSS.format(place=".cuda()", turns="9_000").replace(", momentum=0.9", ""))
     )
     assert project.findings(project.write("loss.py", LOSS.format(place=".cuda()", turns="9_000")))
+
+
+BRANCH = """
+import argparse
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+gpu_count = 1
+watch = False
+parser = argparse.ArgumentParser()
+parser.add_argument("--gpus", type=int, default=1)
+options = parser.parse_args()
+asked = options.gpus
+device = torch.device("cuda")
+
+
+def fit(model, data, several=1):
+    if {test}:
+        {body}
+    model.to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for images, labels in DataLoader(data):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(images.to(device)), labels.to(device))
+        loss.backward()
+        optimizer.step()
+        if {test}:
+            print(loss)
+
+
+fit(nn.Linear(784, 10), torch.randn(60000, 784))
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "silent"),
+    [
+        ("gpu_count > 1", True),
+        ("device.type == 'cuda' and gpu_count > 1", True),
+        ("not gpu_count <= 1", True),
+        ("watch", True),
+        ("device.type == 'cuda' or gpu_count > 1", False),
+        ("gpu_count == 1", False),
+        ("options.gpus > 1", False),
+        ("asked > 1", False),
+        ("several > 1", False),
+    ],
+)
+@pytest.mark.parametrize(
+    "body", ["model = nn.DataParallel(model)", "pass\n    else:\n        model = nn.DataParallel(model)"]
+)
+def test_a_branch_that_a_constant_rules_out_is_not_told_of(project: Project, test: str, silent: bool, body: str) -> None:
+    project.configure("select = ['SPD603', 'SPD303']")
+    found = project.findings(
+        project.write("train.py", BRANCH.format(test=test, body=body.format(wrap="model = nn.DataParallel(model)"))),
+        "--notes",
+    )
+    is_other = "else" in body
+    wanted = {"SPD603"} if silent and is_other else set() if silent else {"SPD303"}
+    if not silent and not (is_other and test == "gpu_count == 1"):
+        wanted |= {"SPD603"}
+    assert {each["code"] for each in found} == wanted

@@ -52,11 +52,14 @@ from collections.abc import Iterator
 from speedlint import edits
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Risk, Rule, Worth
-from speedlint.semantics import evaluation
+from speedlint.semantics import eras, evaluation
 from speedlint.semantics.gradients import gradients_off
 from speedlint.semantics.optimizer import differentiated
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Frequency
+
+_SINCE = (1, 0)
+"""`torch.no_grad` came with torch 0.4, as a decorator with 0.4.1: what runs on nothing newer was written for older ones."""
 
 
 def check(node: syntax.For | syntax.Call, script: Script) -> Iterator[Finding]:
@@ -72,7 +75,7 @@ def _of_pass(loop: syntax.For, script: Script) -> Iterator[Finding]:
     forward = evaluation.forward_of_pass(script, loop)
     if forward is None or not evaluation.is_evaluation(script, loop) or gradients_off(script, forward) is not False:
         return
-    if evaluation.needs_grad(script, loop) or script.is_test:
+    if evaluation.needs_grad(script, loop) or script.is_test or not eras.can_run_on(script, _SINCE):
         return
     message = f"`{script.text(forward)}` records a graph on every evaluation step, and nothing calls backward"
     function = script.function(loop)
@@ -104,6 +107,8 @@ def _of_both(loop: syntax.For, script: Script) -> Iterator[Finding]:
     forward = evaluation.forward_of_pass(script, loop)
     if condition is None or forward is None or gradients_off(script, forward) is not False:
         return
+    if not eras.can_run_on(script, _SINCE):
+        return
     test = script.text(condition)
     message = f"`{script.text(forward)}` records a graph even where `{test}` does not hold and nothing calls backward"
     advice = (
@@ -123,7 +128,7 @@ def _of_decision(call: syntax.Call, script: Script) -> Iterator[Finding]:
         or evaluation.needs_grad(script, call)
     ):
         return
-    if evaluation.is_in_pass(script, call) or script.is_test:
+    if evaluation.is_in_pass(script, call) or script.is_test or not eras.can_run_on(script, _SINCE):
         return
     message = f"`{script.text(call)}` records a graph, but its output is only argmaxed"
     advice = "put it under `with torch.no_grad():`"

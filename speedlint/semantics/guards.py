@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import operator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
@@ -19,6 +20,14 @@ _FINITE = frozenset({"torch.isfinite", "math.isfinite", "numpy.isfinite"})
 _EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit"})
 _ASK_FOR_GPU = ("torch.cuda.is_available", "torch.accelerator.is_available")
 _CLOCKS = frozenset({"time.time", "time.monotonic", "time.perf_counter"})
+_COMPARISONS: dict[type[syntax.BaseCompOp], Callable[[float, float], bool]] = {
+    syntax.Equal: operator.eq,
+    syntax.NotEqual: operator.ne,
+    syntax.LessThan: operator.lt,
+    syntax.LessThanEqual: operator.le,
+    syntax.GreaterThan: operator.gt,
+    syntax.GreaterThanEqual: operator.ge,
+}
 
 
 def _asks(script: Script, value: syntax.Node) -> bool | None:
@@ -144,6 +153,48 @@ class Guards:
                 known = self.fixed(test)
                 return known is not None and not known.value
         return False
+
+    def is_never_taken(self, node: syntax.Node) -> bool:
+        """Whether a node stands in a branch whose condition is a constant that rules it out."""
+        child = node
+        for up in self.script.source.ancestors(node):
+            if (
+                isinstance(up, (syntax.If, syntax.IfExp))
+                and child is not up.test
+                and self._truth(up.test) is (child is not up.body)
+            ):
+                return True
+            child = up
+        return False
+
+    def _truth(self, test: syntax.BaseExpression) -> bool | None:
+        """Whether a condition holds in every run; None where that hangs on an option, an argument or anything not known."""
+        match test:
+            case syntax.UnaryOperation(operator=syntax.Not(), expression=inner):
+                held = self._truth(inner)
+                return None if held is None else not held
+            case syntax.BooleanOperation(left=left, operator=joined, right=right):
+                deciding = isinstance(joined, syntax.Or)
+                sides = (self._truth(left), self._truth(right))
+                return deciding if deciding in sides else None if None in sides else not deciding
+            case syntax.Comparison(left=left, comparisons=[syntax.ComparisonTarget(operator=asked, comparator=right)]):
+                compare = _COMPARISONS.get(type(asked))
+                known = [each.value for side in (left, right) if (each := self._set_here(side)) is not None]
+                numbers = [each for each in known if isinstance(each, (int, float))]
+                return bool(compare(*numbers)) if compare is not None and len(numbers) == 2 else None
+            case syntax.Name():
+                value = self._set_here(test)
+                return None if value is None else bool(value.value)
+        return None
+
+    def _set_here(self, side: syntax.BaseExpression) -> Constant | None:
+        """The value of a number, or of a variable that only assignments of fixed values set."""
+        if isinstance(side, syntax.Name):
+            if not all(binding.kind is Kind.ASSIGN and not binding.path for binding in self.script.names.reaching(side)):
+                return None
+        elif not isinstance(side, (syntax.Integer, syntax.Float)):
+            return None
+        return self.fixed(side)
 
     def _is_of_function(self, name: syntax.Name) -> bool:
         """Whether a function binds a name, so that nothing elsewhere can."""
