@@ -117,6 +117,100 @@ def test_a_read_from_which_nothing_is_gained_is_a_note(project: Project, body: s
         assert {each["worth"] for each in found if each["code"] == "SPD301"} == {"low"}
 
 
+@pytest.mark.parametrize(
+    ("body", "level"),
+    [
+        ("torch.cuda.synchronize()\nprint(loss.item())", "warning"),
+        ("print(time.time())\ntorch.cuda.synchronize()\nprint(loss.item())", "note"),
+        ("began = time.time()\nif device.type == 'cuda':\n    torch.cuda.synchronize()\nprint(loss.item(), began)", "note"),
+        ("began = time.time()\nif args.look:\n    torch.cuda.synchronize()\nprint(loss.item(), began)", "warning"),
+        ("best = out[labels > 0]\ntotal += loss.item()\nkeep(best)", "note"),
+        ("best = (labels > 0).nonzero()\ntotal += loss.item()\nkeep(best)", "note"),
+        ("best = out[labels > 0].mean()\ntotal += loss.item()\nkeep(best)", "warning"),
+        ("if args.look:\n    keep(out[labels > 0])\ntotal += loss.item()", "warning"),
+        ("keep(out[labels > 0])\nout = model(images)\ntotal += out.mean().item()", "warning"),
+        ("total += loss.item()\nif float(out.max()) > 9:\n    break", "note"),
+        ("total += loss.item()\nif out.max() > 9:\n    break", "note"),
+        ("total += loss.item()\nif bool(out.max() > 9):\n    keep(out)", "warning"),
+        ("total += loss.item()\nkeep(chosen(out, labels))", "note"),
+        ("total += loss.item()\nkeep(perhaps(out, labels))", "warning"),
+        ("total += loss.item()\nkeep(chosen(torch.ones(3), torch.ones(3)))", "warning"),
+        ("total += loss.item()\nkeep(f1_score(labels.tolist(), out.argmax(1).cpu().numpy()))", "note"),
+    ],
+)
+def test_what_else_waits_in_the_same_stretch(project: Project, body: str, level: str) -> None:
+    project.configure("select = ['SPD301']")
+    text = HELPERS + TRAIN.format(body=textwrap.indent(body, " " * 12)).replace(
+        "    for epoch", "    total = 0.0\n    for epoch"
+    )
+    found = project.findings(project.write("train.py", text), "--notes")
+    wanted = [each for each in found if "loss.item()" in each["message"] or "out.mean().item()" in each["message"]]
+    assert [each["level"] for each in wanted] == [level]
+
+
+HELPERS = """
+import time
+from sklearn.metrics import f1_score
+
+def keep(value):
+    pass
+
+def chosen(scores, labels):
+    picked = scores[labels > 0]
+    return picked.sort()
+
+def perhaps(scores, labels):
+    if len(scores) > 3:
+        return scores[labels > 0]
+    return scores
+"""
+
+
+def test_what_a_library_computes_on_the_host_is_still_told_of_once(project: Project) -> None:
+    project.configure("select = ['SPD302']")
+    body = " " * 12 + "print(f1_score(labels.cpu().numpy(), out.argmax(1).cpu().numpy()))"
+    found = project.findings(project.write("train.py", HELPERS + TRAIN.format(body=body)), "--notes")
+    assert [each["level"] for each in found] == ["warning", "warning"]
+
+
+def test_reads_beside_the_number_that_ends_the_training_are_notes(project: Project) -> None:
+    project.configure("select = ['SPD301']")
+    text = """
+import torch
+from torch import nn
+
+model = nn.Linear(100, 10).cuda()
+features, labels = torch.randn(500, 100).cuda(), torch.zeros(500, dtype=torch.long).cuda()
+optimizer = torch.optim.Adam(model.parameters(), fused=True)
+
+
+def train(epoch):
+    optimizer.zero_grad()
+    out = model(features)
+    loss = nn.functional.cross_entropy(out[:300], labels[:300])
+    loss.backward()
+    optimizer.step()
+    held_out = nn.functional.cross_entropy(model(features)[300:], labels[300:])
+    print(epoch, "loss", loss.item())
+    return held_out.item()
+
+
+best, waited, losses = 9.0, 0, []
+for epoch in range(10_000):
+    losses.append(train(epoch))
+    if losses[-1] < best:
+        best, waited = losses[-1], 0
+    else:
+        waited += 1
+    if waited == 100:
+        break
+"""
+    (found,) = project.findings(project.write("train.py", text), "--notes")
+    assert (found["line"], found["level"], found["worth"]) == (17, "note", "low")
+    (found,) = project.findings(project.write("train.py", text.replace("waited == 100", "epoch == 100")), "--notes")[:1]
+    assert (found["line"], found["level"]) == (17, "warning")
+
+
 def test_calls_of_one_helper_in_a_step_are_one_finding(project: Project) -> None:
     project.configure("select = ['SPD311']")
     project.write(

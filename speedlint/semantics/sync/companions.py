@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
@@ -11,12 +12,14 @@ from speedlint.semantics import worth
 from speedlint.semantics.loops import Loop
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
-from speedlint.semantics.sync import conditions, displays, reads
+from speedlint.semantics.sync import clocks, conditions, displays, hidden, reads, shapes, streams, waits
 from speedlint.semantics.sync.accumulators import may_be_overwritten
 from speedlint.semantics.sync.deferral import keep_on_device
 from speedlint.semantics.sync.gathering import copy_once
+from speedlint.semantics.terms import FREQUENT
 
 Read = Callable[[Script, "syntax.Call | syntax.Assign"], Iterable[syntax.BaseExpression]]
+_ON_HOST = ("sklearn.", "scipy.", "medpy.", "skimage.", "pandas.")
 _VIEWS = frozenset("detach cpu float double squeeze view reshape flatten clone to numpy".split())
 
 
@@ -47,26 +50,125 @@ def check_gain_of_display(script: Script, display: syntax.Call | syntax.Assign, 
 
 
 def awaited_anyway(script: Script, read: syntax.Node) -> str | None:
-    """Why taking a read away gains nothing, whoever does it: another one in the same stretch of the step needs its number at
-    once, so that the host waits there as long. None where there is none."""
-    loop = script.loops.driving_loop(read)
-    if loop is None:
+    """Why taking a read away gains nothing, whoever does it: something else in the same stretch of the step, which has to
+    stay, waits for the GPU as long. None where nothing does."""
+    around = script.loops.driving_loop(read) or script.function(read)
+    if around is None:
         return None
-    stretch = worth.stretch(script, read)
-    for other, _ in _reads_of_loop(script, loop):
-        beside = not script.source.contains(read, other) and not script.source.contains(other, read)
-        if not beside or worth.stretch(script, other) != stretch or not _runs_with(script, other, read):
+    stays = [each for each in _staying(script, around.body) if _is_beside(script, each.node, read)]
+    stretch = worth.stretch(script, read) if stays else ""
+    for each in stays:
+        if worth.stretch(script, each.node) != stretch or not _runs_with(script, each.node, read):
             continue
-        if _must_stay(script, other):
-            line = script.source.line(other)
-            return f"nothing to gain alone: `{reads.shown(script, other)}` on line {line} waits in any case"
+        if each.by_library and _is_for_library(script, read):
+            continue
+        line = script.source.line(each.node)
+        return f"nothing to gain alone: `{reads.shown(script, each.node)}` on line {line} waits in any case"
     return None
 
 
-def _must_stay(script: Script, other: syntax.BaseExpression) -> bool:
-    """Whether a read's value is needed at once, or is overwritten by the next step."""
-    if not isinstance(other, syntax.Call):
+@dataclass(frozen=True, slots=True)
+class Staying:
+    """A wait that has to stay, and whether for a library's sake alone, which computes on the host."""
+
+    script: Script
+    node: syntax.BaseExpression
+    tensor: syntax.BaseExpression
+    by_library: bool = False
+
+
+def _staying(script: Script, block: syntax.BaseSuite) -> list[Staying]:
+    nothing: list[Staying] = []
+    return script.once(("waits that stay", block), lambda: list(_find_staying(script, block)), nothing)
+
+
+def _find_staying(script: Script, block: syntax.BaseSuite) -> Iterator[Staying]:
+    yield from _staying_itself(script, block)
+    for call in script.source.inside(block, syntax.Call):
+        behind = hidden.behind(script, call, _staying_within) if script.callee(call) is not None else []
+        if any(_is_reached(each) for each in behind):
+            yield Staying(script, call, call)
+    for node, test in conditions.within(script, block):
+        if conditions.ends_loop(node):
+            yield Staying(script, test, test)
+
+
+def _staying_itself(script: Script, block: syntax.BaseSuite) -> Iterator[Staying]:
+    for call in script.source.inside(block, syntax.Call):
+        if script.is_call_to(call, *streams.SYNCHRONIZE):
+            if streams.needs_to_wait(script, call) or clocks.reads_clock(script, block):
+                yield Staying(script, call, call)
+        elif (tensor := reads.scalar(script, call) or reads.copied(script, call)) is not None:
+            if _must_stay(script, call):
+                yield Staying(script, call, tensor)
+            elif _is_for_library(script, call):
+                yield Staying(script, call, tensor, by_library=True)
+        elif (tensor := _sized_anyway(script, call)) is not None:
+            yield Staying(script, call, tensor)
+    for subscript in script.source.inside(block, syntax.Subscript):
+        if (tensor := _sized_anyway(script, subscript)) is not None:
+            yield Staying(script, subscript, tensor)
+
+
+def _sized_anyway(script: Script, node: syntax.Call | syntax.Subscript) -> syntax.BaseExpression | None:
+    """What decides the size of a result that is needed as it is; None where a weight would do."""
+    tensor = shapes.sized_by_values(script, node)
+    return tensor if tensor is not None and not shapes.is_only_reduced(script, node) else None
+
+
+def _staying_within(script: Script, function: syntax.FunctionDef) -> list[Staying]:
+    """The waits of a function itself that stay, whatever it is given."""
+    nothing: list[Staying] = []
+    return script.once(("waits that stay within", function), lambda: list(_find_staying_within(script, function)), nothing)
+
+
+def _find_staying_within(script: Script, function: syntax.FunctionDef) -> Iterator[Staying]:
+    for each in _staying_itself(script, function.body):
+        if not each.by_library and script.function(each.node) is function and _runs_always(script, each.node, function):
+            yield each
+
+
+def _is_reached(behind: hidden.Hidden[Staying]) -> bool:
+    """Whether a wait behind a call is reached on each way, and waits for the GPU there."""
+    script, call = behind.chain[-1]
+    always = all(
+        (function := where.function(inner)) is not None and _runs_always(where, inner, function)
+        for where, inner in behind.chain[1:]
+    )
+    wait = waits.Wait(behind.what.script, behind.what.node, behind.what.tensor)
+    return always and behind.count != 0 and not wait.is_of_host(script, call)
+
+
+def _runs_always(script: Script, node: syntax.Node, function: syntax.FunctionDef) -> bool:
+    """Whether no branch of a function is around a node."""
+    child = node
+    for up in script.source.ancestors(node):
+        if up is function:
+            return True
+        if isinstance(up, syntax.Lambda | syntax.ExceptHandler) or _is_branch(script, up, child):
+            return False
+        child = up
+    return False
+
+
+def _is_beside(script: Script, other: syntax.Node, read: syntax.Node) -> bool:
+    return not script.source.contains(read, other) and not script.source.contains(other, read)
+
+
+def _is_for_library(script: Script, read: syntax.Node) -> bool:
+    """Whether a copy is handed, in the same step, to a library that computes on the host."""
+    if not isinstance(read, syntax.BaseExpression):
         return False
+    whole = reads.chain(script, read) if isinstance(read, syntax.Call) else read
+    return any(
+        isinstance(taker, syntax.Call) and (where.name(taker.func) or "").startswith(_ON_HOST)
+        for where, _, taker in reads.uses(script, whole)
+        if where is script and where.frequency(taker) in FREQUENT
+    )
+
+
+def _must_stay(script: Script, other: syntax.Call) -> bool:
+    """Whether a read's value is needed at once, or is overwritten by the next step."""
     copied = reads.copied(script, other)
     if copied is not None and may_be_overwritten(script, copied):
         return True
@@ -185,22 +287,35 @@ def _runs_with(script: Script, other: syntax.BaseExpression, read: syntax.Node) 
     child: syntax.Node = other
     for up in script.source.ancestors(other):
         if script.source.contains(up, read):
-            return not _is_branch(up, child)
+            return not _is_branch(script, up, child)
         if isinstance(up, syntax.FunctionDef | syntax.Lambda | syntax.ClassDef | syntax.ExceptHandler) or _is_branch(
-            up, child
+            script, up, child
         ):
             return False
         child = up
     return False
 
 
-def _is_branch(up: syntax.Node, child: syntax.Node) -> bool:
+def _is_branch(script: Script, up: syntax.Node, child: syntax.Node) -> bool:
+    """Whether a part of a node runs only under its condition; one that asks for a GPU holds where there is one."""
     match up:
         case syntax.If() | syntax.IfExp():
-            return child is not up.test
+            return child is not up.test and not (child is up.body and _asks_for_gpu(script, up.test))
         case syntax.BooleanOperation():
             return child is up.right
     return False
+
+
+def _asks_for_gpu(script: Script, test: syntax.BaseExpression) -> bool:
+    match test:
+        case syntax.Comparison(
+            left=syntax.Attribute(attr=syntax.Name("type")),
+            comparisons=[
+                syntax.ComparisonTarget(operator=syntax.Equal(), comparator=syntax.SimpleString(evaluated_value="cuda"))
+            ],
+        ):
+            return True
+    return script.loops.guards.asks_for_gpu(test) is True
 
 
 def _can_be_throttled(script: Script, other: syntax.BaseExpression) -> bool:

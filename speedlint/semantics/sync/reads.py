@@ -157,10 +157,15 @@ def is_read_as_number(script: Script, expression: syntax.BaseExpression) -> bool
 
 def needs(script: Script, node: syntax.BaseExpression) -> Iterator[Need]:
     """What the value of an expression is needed for, followed through variables, arithmetic, lists and returns."""
-    for where, child, parent in _Flow().follow(script, node, _DEPTH):
+    for where, child, parent in uses(script, node):
         found = _need(where, child, parent)
         if found is not None and where.frequency(child) in FREQUENT:
             yield found
+
+
+def uses(script: Script, node: syntax.BaseExpression) -> Iterator[tuple[Script, syntax.Node, syntax.Node]]:
+    """The places that take the value of an expression, see ``_Flow.follow``."""
+    return _Flow().follow(script, node, _DEPTH)
 
 
 def _need(script: Script, child: syntax.Node, parent: syntax.Node) -> Need | None:
@@ -169,11 +174,30 @@ def _need(script: Script, child: syntax.Node, parent: syntax.Node) -> Need | Non
             return Need.END
         case syntax.If(test=test, body=body) if child is test and leaves(body):
             return None if is_sanity_check(script, test) else Need.END
+        case syntax.If(test=test) if child is test and _counts_to_end(script, parent):
+            return Need.END
         case syntax.Index() | syntax.Slice():
             return Need.SIZE
         case syntax.Call():
             return _need_of_call(script, parent)
     return None
+
+
+def _counts_to_end(script: Script, branch: syntax.If) -> bool:
+    """Whether a branch counts up what ends the loop, as the epochs without a better loss."""
+    counted = {
+        added.target.value
+        for added in script.source.inside(branch, syntax.AugAssign)
+        if isinstance(added.target, syntax.Name) and isinstance(added.value, syntax.Integer)
+    }
+    function = script.function(branch)
+    return bool(counted) and any(
+        other is not branch
+        and leaves(other.body)
+        and script.function(other) is function
+        and any(name.value in counted for name in script.source.inside(other.test, syntax.Name))
+        for other in script.source.of(syntax.If)
+    )
 
 
 def _need_of_call(script: Script, call: syntax.Call) -> Need | None:
