@@ -86,7 +86,7 @@ class Choice:
         self.loss = self.draw.choice([each for each in steps.LOSSES if not halves or each.name != "probabilities"])
         self.device_kind = self.draw.choices(("torch_device", "string", "hard", "cuda_calls"), (6, 2, 2, 2))[0]
         self.evaluates = self.layout == "shared" or self.chance(0.75)
-        self.epochs = self.draw.choice((2, 2, 3))
+        self.epochs = self.draw.choice((2, 2, 2, 3))
         self.parts += [self.layout, self.net.name, self.data.name, self.precision, self.loss.name]
         self.parts += [self.core.name] if self.core else []
 
@@ -202,7 +202,7 @@ class Choice:
             options += ["pin_memory_device='cuda'"]
         self.parts += options
         self.setup.append(f"$train_loader = DataLoader($train_set, {', '.join(options)})")
-        held = ["batch_size=16", *([workers] if workers and self.chance(0.5) else [])]
+        held = ["batch_size=16", *([workers] if workers and self.chance(0.3) else [])]
         self.setup.append(f"$val_loader = DataLoader($val_set, {', '.join(held)})")
 
     def _network(self) -> None:

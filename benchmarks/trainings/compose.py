@@ -66,7 +66,7 @@ class _Composer(Choice):
         files = self._files()
         needs_cuda = self.device_kind in ("hard", "cuda_calls")
         return Training(
-            self.seed, files, self.parts, needs_cuda, "__name__" in files["main.py"], self.draw.choice(("fp16", "bf16"))
+            self.seed, files, self.parts, needs_cuda, "if __name__" in files["main.py"], self.draw.choice(("fp16", "bf16"))
         )
 
     def _unpack(self, loader: str) -> tuple[str, str]:

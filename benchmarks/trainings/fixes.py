@@ -12,9 +12,9 @@ from speedlint import stages
 from speedlint.config import Settings
 from speedlint.diagnostic import Diagnostic
 from speedlint.engine import Engine
-from speedlint.fixer import Candidate, Read, fix_files
+from speedlint.fixer import Candidate, Propose, Read, fix_files
 from speedlint.registry import Registry
-from speedlint.rule import Risk
+from speedlint.rule import Edit, Risk
 from speedlint.semantics.program import Cache
 from speedlint.semantics.script import Options
 
@@ -116,26 +116,32 @@ class _Fixing:
     def _alone(self, code: str, found: Sequence[Diagnostic]) -> None:
         """What one rule writes, and where it writes several fixes, what each writes by itself."""
         settings = replace(self.settings, select=(code,))
-        staged = stages.fix(self.paths, settings, self.registry, self.options)
-        after = {**self.original, **{outcome.path.name: outcome.after for outcome in staged.outcomes}}
-        self._add(Variant(code, frozenset({code}), max(each.fix.risk for each in found if each.fix), after, True))
+        proposer = stages.Proposer(settings, self.options, self.registry, Risk.BEHAVIOR, self.cache, self.paths)
+        highest = max(each.fix.risk for each in found if each.fix)
+        self._add(Variant(code, frozenset({code}), highest, self._after(proposer), True))
         for each in found if len(found) > 1 and code not in _INDEPENDENT else ():
             assert each.fix is not None
-            name, after = f"{code} at {each.path.name}:{each.line}", self._only(each, settings)
+            name, after = f"{code} at {each.path.name}:{each.line}", self._after(_Once(proposer, each.fix.edits))
             self._add(Variant(name, frozenset({code}), each.fix.risk, after, True))
 
-    def _only(self, chosen: Diagnostic, settings: Settings) -> Files:
-        proposer = stages.Proposer(settings, self.options, self.registry, Risk.BEHAVIOR, self.cache, self.paths)
-        first: list[Read] = []
-
-        def propose(read: Read, path: Path, code: str | None) -> Sequence[Candidate]:
-            first[:] = first or [read]
-            offered = proposer(read, path, code) if read is first[0] else ()
-            return [each for each in offered if chosen.fix is not None and each.edits == chosen.fix.edits]
-
+    def _after(self, propose: Propose) -> Files:
         result = fix_files(self.paths, propose)
         return {**self.original, **{outcome.path.name: outcome.after for outcome in result.outcomes}}
 
     def _add(self, variant: Variant) -> None:
         if variant.files != self.original and all(variant.files != each.files for each in self.made.variants):
             self.made.variants.append(variant)
+
+
+class _Once:
+    """Proposes one fix of those that another proposes for the files as they are."""
+
+    def __init__(self, propose: Propose, edits: tuple[Edit, ...]) -> None:
+        self._propose, self._edits = propose, edits
+        self._first: Read | None = None
+
+    def __call__(self, read: Read, path: Path, code: str | None) -> Sequence[Candidate]:
+        """The fix, until a file has changed."""
+        self._first = self._first or read
+        offered = self._propose(read, path, code) if read is self._first else ()
+        return [each for each in offered if each.edits == self._edits]

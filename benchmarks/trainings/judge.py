@@ -9,12 +9,15 @@ from itertools import zip_longest
 from speedlint.rule import Risk
 
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|nan\b|inf\b)")
+_HALF_TYPE = re.compile(r"\bb?float16\b")
 STREAM = frozenset("SPD201 SPD203 SPD204 SPD211 SPD308 SPD606".split())
 """Rules whose fixes may draw other random numbers: those of workers, of loaders that keep them, of the GPU."""
 HALF = frozenset("SPD101 SPD102 SPD107 SPD108".split())
 """Rules whose fixes change the precision, or the steps that a loss scaler takes."""
 ROUNDED = frozenset("SPD105 SPD401 SPD402 SPD403 SPD502 SPD503 SPD601 SPD604".split())
 """Rules whose fixes make the training itself round otherwise."""
+SWITCHED = frozenset({"SPD108"})
+"""Rules whose fixes turn on what the script has, and with it the types of its outputs."""
 CHANGED = frozenset("SPD103 SPD501".split())
 """Rules whose fixes, where they are `behavior`, train otherwise."""
 _SHOWN = frozenset("SPD301 SPD303 SPD702 SPD704 SPD705".split())
@@ -41,6 +44,8 @@ def difference(before: str, after: str, codes: Collection[str], risk: Risk, othe
         return ""
     if risk is Risk.EXACT:
         return "exact, but " + _first(before, after)
+    if not SWITCHED.isdisjoint(codes):
+        before, after = _HALF_TYPE.sub("float32", before), _HALF_TYPE.sub("float32", after)
     is_less = not _SHOWN.isdisjoint(codes) and risk is Risk.BEHAVIOR
     if is_less:
         before, after = _last(before), _last(after)
