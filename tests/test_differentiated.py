@@ -80,6 +80,12 @@ PERHAPS = {
         "result.loss.backward()",
         True,
     ),
+    "what a forward hook keeps": (
+        "total += (out.argmax(1) == y).sum()",
+        "total",
+        "model.register_forward_hook(lambda module, inputs, output: seen.append(output))",
+        False,
+    ),
     "a method of a dict": ("kept = {}; kept.setdefault('a', []).append(out)", "kept", "print(result)", False),
     "gradients of inputs": (
         "kept.append(out)",

@@ -156,6 +156,16 @@ CASES = {
         ("criterion(model(x), y)", "criterion(torch.zeros_like(y).index_add_(0, torch.arange(64), model(x)), y)"),
         "`index_add_` takes tensors of one dtype",
     ),
+    "autocast and outputs gathered in a list": (
+        "SPD101",
+        (),
+        (
+            "loss = criterion(model(x), y)",
+            "parts = []\n        parts.append(model(x))\n        out = torch.cat(parts)\n        loss = criterion(out, y)\n"
+            "        kept.append(out.detach().cpu().numpy())",
+        ),
+        "in half precision",
+    ),
     "fused steps of complex numbers": (
         "SPD502",
         ("SGD(model.parameters(), lr=0.1)", "Adam(model.parameters())"),

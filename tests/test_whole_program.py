@@ -693,9 +693,7 @@ def test(model):
 
 
 @pytest.mark.parametrize(("around", "count"), [("with torch.no_grad():", 0), ("if model.loader:", 1)])
-def test_gradients_may_be_off_around_a_call_on_an_object_that_is_not_known(
-    tmp_path: Path, around: str, count: int
-) -> None:
+def test_gradients_may_be_off_around_a_call_on_an_object_that_is_not_known(tmp_path: Path, around: str, count: int) -> None:
     written(tmp_path, train=RUNNER.format(around=around))
     report = run.merge(run.check([tmp_path / "train.py"], Settings(tmp_path, select=("SPD505",), torch=(2, 13)), REGISTRY))
     assert len(report.diagnostics) == count

@@ -5,8 +5,12 @@ Checked against torch 2.13; names that older releases lack do no harm here.
 
 from __future__ import annotations
 
+import re
+
 from speedlint.semantics.terms import Role
 
+FORWARD_HOOKS = re.compile(rb"register_forward_hook|register_module_forward_hook")
+"""What hands a module's outputs to a function of the program's."""
 CANONICAL = {
     "tqdm.trange": "range",
     "tqdm.auto.trange": "range",

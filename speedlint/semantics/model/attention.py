@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
+from speedlint.semantics.library import FORWARD_HOOKS
 from speedlint.semantics.names import Kind, last_name
 from speedlint.semantics.terms import Role
 
@@ -23,7 +24,6 @@ _KEEPS = frozenset(
     "masked_fill masked_fill_ float half type to contiguous view reshape unsqueeze squeeze div div_ mul add sub".split()
 )
 _SECOND_DERIVATIVES = re.compile(rb"create_graph|torch\.func\b|functorch|autograd\.functional|\b(?:jvp|hessian)\(")
-_HOOKS = re.compile(rb"register_forward_hook|register_module_forward_hook")
 _DETERMINISTIC = re.compile(rb"use_deterministic_algorithms|deterministic=True")
 _TRIANGLES = frozenset({"tril", "triu", "tril_", "triu_", "generate_square_subsequent_mask"})
 _FORM = frozenset("shape size dtype device ndim dim new_zeros new_ones new_full new_tensor".split())
@@ -87,7 +87,7 @@ def _is_element_of_target(script: Script, use: syntax.Name) -> bool:
 
 def refuses_fused(script: Script) -> str | None:
     """Why a program may need attention that is not fused; None where nothing speaks against it."""
-    if script.program.mentions(script, _HOOKS):
+    if script.program.mentions(script, FORWARD_HOOKS):
         return "a forward hook of the program may read the weights"
     if differentiates_twice(script):
         return "the program takes second derivatives, which fused attention does not have"

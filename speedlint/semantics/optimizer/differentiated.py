@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.semantics import changing, leads
+from speedlint.semantics.library import FORWARD_HOOKS
 from speedlint.semantics.loops import Does
 from speedlint.semantics.names import Kind
 from speedlint.semantics.reach import parameter_of
@@ -63,6 +64,8 @@ class _Follow:
         source = self.script.source
         if self.script.program.mentions(self.script, b"is_grad_enabled"):
             raise NotProven("the program asks whether gradients are on")
+        if self.script.program.mentions(self.script, FORWARD_HOOKS):
+            raise NotProven("a forward hook of the program may keep what the pass computes")
         if any(True for _ in source.inside(self.region, syntax.Await)):
             raise NotProven("other code runs while it waits")
         if any(True for _ in source.inside(self.region, syntax.Yield)):

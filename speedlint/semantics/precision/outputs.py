@@ -82,6 +82,9 @@ class _Outputs:
     def follow_all(self) -> None:
         """Follows all variables that the step assigns a module's output, or what is computed from one."""
         script, loss = self.step.script, self.step.script.text(self.step.loss)
+        for call in (each for statement in self.step.statements for each in self.source.inside(statement, syntax.Call)):
+            if isinstance(call.func, syntax.Attribute) and any(self._is_half(arg.value) for arg in call.args):
+                self._gathered(script, call, call.func)
         for target, value in (pair for statement in self.step.statements for pair in _assigned(script, statement)):
             for name in self.source.inside(target, syntax.Name) if self._is_half(value) else ():
                 is_part = isinstance(self.source.parents[name], syntax.Attribute | syntax.Subscript | syntax.Index)
@@ -124,6 +127,8 @@ class _Outputs:
             call = self.source.parents[parent]
             if isinstance(call, syntax.Call) and isinstance(call.func, syntax.Attribute) and call.func.attr.value in _WRITES:
                 self._refuse(script, call)
+            if isinstance(call, syntax.Call) and isinstance(call.func, syntax.Attribute):
+                self._gathered(script, call, call.func)
         if isinstance(parent, syntax.Assign) and any(
             hazards.is_written_by_index(script, each.target) for each in parent.targets
         ):
@@ -234,12 +239,9 @@ class _Outputs:
     def _handed_to_method(self, script: Script, call: syntax.Call, method: syntax.Attribute) -> None:
         name, held = method.attr.value, method.value
         role = script.role(held)
-        if name in ("append", "extend") and role is Role.SEQUENCE and isinstance(held, syntax.Name):
-            for binding in script.names.reaching(held):
-                if binding.kind is not Kind.ASSIGN or binding.path or not isinstance(binding.node, syntax.Name):
-                    self._refuse(script, call)
-                self._variable(script, binding.node)
-        elif role is Role.TENSOR:
+        if self._gathered(script, call, method):
+            return
+        if role is Role.TENSOR:
             if name not in _HARMLESS | _FOLLOWED | _ARITHMETIC and not (
                 name in _PRODUCTS and self._is_of_outputs(script, held)
             ):
@@ -247,6 +249,19 @@ class _Outputs:
             self._follow(script, call)
         elif name not in _BOARD:
             self._refuse(script, call)
+
+    def _gathered(self, script: Script, call: syntax.Call, method: syntax.Attribute) -> bool:
+        """Whether a call puts what it is handed into a list in a variable, which is followed then."""
+        held = method.value
+        if method.attr.value not in ("append", "extend") or not isinstance(held, syntax.Name):
+            return False
+        if script.role(held) is not Role.SEQUENCE:
+            return False
+        for binding in script.names.reaching(held):
+            if binding.kind is not Kind.ASSIGN or binding.path or not isinstance(binding.node, syntax.Name):
+                self._refuse(script, call)
+            self._variable(script, binding.node)
+        return True
 
     def _pair(self, script: Script, call: syntax.Call) -> None:
         """``values, indices`` of ``x.max(1)`` and the like, of which the values are in half precision."""
