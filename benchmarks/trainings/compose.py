@@ -13,7 +13,12 @@ from benchmarks.trainings.part import Part
 
 _SHARED = re.compile(r"\$(\w+)")
 _DEFINED = re.compile(r"^(?:class|def) (\w+)|^([A-Z_]+) = ", re.MULTILINE)
-_STANDARD = ("import math", "import os", "import pickle", "import json", "", "import numpy as np", "import torch")
+_STANDARD = (
+    *(f"import {name}" for name in "copy functools itertools json math os pickle statistics struct".split()),
+    "from decimal import Decimal",
+    "import numpy as np",
+    "import torch",
+)
 _NUMERIC = frozenset("mean end share rows peak least best ones n diagonal total size".split())
 """Names of what a pass returns that are numbers."""
 _ERRORS = "(ValueError, TypeError, RuntimeError, FloatingPointError)"
