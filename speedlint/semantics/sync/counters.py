@@ -51,7 +51,7 @@ def _around(script: Script, loop: Loop) -> Iterator[Loop]:
 
 
 def _by_index(script: Script, loop: Loop, period: int) -> Counter | None:
-    """The index of a loop over a loader, or of a range that is known to be longer than a period."""
+    """The index of a loop over a loader, or of a range that may be longer than a period."""
     if not isinstance(loop, syntax.For):
         return None
     name = _index(loop)
@@ -84,13 +84,13 @@ def _index(loop: syntax.For) -> syntax.Name | None:
 
 
 def _is_long(script: Script, bounds: list[syntax.BaseExpression], period: int) -> bool:
-    """Whether a range has more numbers than a period, or as many as a loader has batches."""
+    """Whether a range is not known to have fewer numbers than a period, or has as many as a loader has batches."""
     *_, stop = bounds
     match stop:
         case syntax.Call(args=[syntax.Arg(value=counted)]) if script.is_call_to(stop, "len"):
             return script.role(counted) is Role.LOADER
     known = [number for each in bounds if (number := _whole(script, each)) is not None]
-    return len(known) == len(bounds) and len(range(*known)) > period
+    return len(known) < len(bounds) or counts.length(range(*known)) > period
 
 
 def _by_adding(script: Script, loop: Loop, node: syntax.Node, period: int) -> Counter | None:
