@@ -173,6 +173,78 @@ def test_what_a_library_computes_on_the_host_is_still_told_of_once(project: Proj
     assert [each["level"] for each in found] == ["warning", "warning"]
 
 
+SEEN_FROM_CALLERS = """
+import torch
+from scipy.ndimage import zoom
+from torch import nn
+from torch.utils.data import DataLoader
+
+
+class Masked(nn.Module):
+    def forward(self, scores, labels):
+        chosen = scores[labels > 0]
+        return nn.functional.cross_entropy(chosen, labels[labels > 0]) + len(chosen)
+
+
+def tell(value):
+    print(value.item())
+
+
+def enlarged(model, image):
+    model.eval()
+    with torch.no_grad():
+        out = model(image.cuda())
+        return zoom(out.cpu().numpy(), 2)
+
+
+def train(model, data, criterion):
+    model.cuda()
+    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+    for epoch in range(10):
+        for images, labels in DataLoader(data):
+            labels = labels.cuda()
+            out = model(images.cuda())
+            loss = criterion(out, labels)
+            {look}
+            loss.backward()
+            optimizer.step()
+        for images, labels in DataLoader(data):
+            enlarged(model, images)
+
+
+train(nn.Sequential(nn.Linear(784, 10)), torch.randn(1000, 784), {criterion}())
+"""
+
+
+@pytest.mark.parametrize(
+    ("look", "criterion", "levels"),
+    [
+        ("print(loss.item())", "Masked", {"SPD301": "note"}),
+        ("print(loss.item())", "nn.CrossEntropyLoss", {"SPD301": "warning"}),
+        ("tell(loss)", "nn.CrossEntropyLoss", {"SPD301": "warning"}),
+        ("tell(loss)", "Masked", {"SPD301": "note"}),
+        ("best = sorted(out[labels > 0]); tell(loss)", "nn.CrossEntropyLoss", {"SPD301": "note"}),
+    ],
+)
+def test_what_waits_behind_calls_and_beside_them(
+    project: Project, look: str, criterion: str, levels: dict[str, str]
+) -> None:
+    project.configure("select = ['SPD301', 'SPD302']")
+    text = SEEN_FROM_CALLERS.format(look=look, criterion=criterion)
+    found = project.findings(project.write("train.py", text), "--notes")
+    assert {each["code"]: each["level"] for each in found} == levels | {"SPD302": "note"}
+
+
+def test_a_call_that_only_waits_where_the_host_works_is_a_note(project: Project) -> None:
+    project.configure("select = ['SPD311']")
+    text = SEEN_FROM_CALLERS.format(look="pass", criterion="nn.CrossEntropyLoss")
+    helper, _, rest = text.partition("def train(")
+    project.write("volume.py", helper)
+    path = project.write("train.py", f"from volume import enlarged\n{helper.partition('def tell')[0]}def train({rest}")
+    (found,) = project.findings(path, "--notes")
+    assert (found["level"], found["worth"]) == ("note", "low")
+
+
 def test_reads_beside_the_number_that_ends_the_training_are_notes(project: Project) -> None:
     project.configure("select = ['SPD301']")
     text = """

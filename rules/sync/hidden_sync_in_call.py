@@ -73,11 +73,11 @@ from collections.abc import Iterator
 
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
-from speedlint.rule import Edit, Finding, Fix, Related, Risk, Rule
+from speedlint.rule import Edit, Finding, Fix, Level, Related, Risk, Rule
 from speedlint.semantics import counts, worth
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import hidden, reads, waits
-from speedlint.semantics.sync.companions import check_gain
+from speedlint.semantics.sync.companions import awaited_anyway, check_gain
 from speedlint.semantics.sync.deferral import keep_on_device
 from speedlint.semantics.sync.hidden import Hidden
 from speedlint.semantics.sync.waits import Wait
@@ -147,6 +147,10 @@ def _finding(
     again = (Related(script.source, other, "called again in the same step") for other in others)
     related = (*_related(behind), *again)
     share = worth.at(worth.waits(total), script.frequency(call))
+    in_vain = [awaited_anyway(each.what.script, each.what.node) for each in behind]
+    if None not in in_vain:
+        advice = f"{in_vain[0]}; {hidden.place(script, first.what)}"
+        return Finding(call, message, advice=advice, level=Level.NOTE, related=related, worth=worth.NOTHING)
     try:
         fix = Fix(_kept_on_device(script, behind), Risk.NUMERIC)
     except CannotEdit as reason:

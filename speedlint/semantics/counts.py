@@ -37,12 +37,12 @@ def turns(script: Script, loop: syntax.For | syntax.While) -> int | None:
     bounds = range_bounds(script, loop.iter)
     known = [script.loops.guards.fixed(each) for each in bounds or ()]
     numbers = [each.value for each in known if each is not None and isinstance(each.value, int)]
-    return length(range(*numbers)) if numbers and len(numbers) == len(known) else None
+    return between(numbers) if numbers and len(numbers) == len(known) else None
 
 
-def length(numbers: range) -> int:
-    """How many numbers a range has, which ``len`` tells only of those that fit into memory."""
-    return (numbers[-1] - numbers[0]) // numbers.step + 1 if numbers else 0
+def between(bounds: list[int]) -> int:
+    """How many numbers a ``range`` with these bounds has."""
+    return max(0, bounds[-1] - (bounds[0] if len(bounds) > 1 else 0))
 
 
 def range_bounds(script: Script, iterated: syntax.BaseExpression) -> list[syntax.BaseExpression] | None:

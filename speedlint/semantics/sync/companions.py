@@ -16,9 +16,10 @@ from speedlint.semantics.sync import clocks, conditions, displays, hidden, reads
 from speedlint.semantics.sync.accumulators import may_be_overwritten
 from speedlint.semantics.sync.deferral import keep_on_device
 from speedlint.semantics.sync.gathering import copy_once
-from speedlint.semantics.terms import FREQUENT
+from speedlint.semantics.terms import FREQUENT, Frequency
 
 Read = Callable[[Script, "syntax.Call | syntax.Assign"], Iterable[syntax.BaseExpression]]
+_MOST_CALLERS = 8
 _ON_HOST = ("sklearn.", "scipy.", "medpy.", "skimage.", "pandas.")
 _VIEWS = frozenset("detach cpu float double squeeze view reshape flatten clone to numpy".split())
 
@@ -52,6 +53,18 @@ def check_gain_of_display(script: Script, display: syntax.Call | syntax.Assign, 
 def awaited_anyway(script: Script, read: syntax.Node) -> str | None:
     """Why taking a read away gains nothing, whoever does it: something else in the same stretch of the step, which has to
     stay, waits for the GPU as long. None where nothing does."""
+    if script.frequency(read) is Frequency.EVAL_STEP and (library := _library(script, read)) is not None:
+        return f"nothing to gain: `{library}` computes with it on the host in each step"
+    found = _awaited_here(script, read)
+    if found is not None or script.loops.driving_loop(read) is not None:
+        return found
+    callers = script.loops.callers(read)
+    beside = [_awaited_here(other, call) for other, call in callers] if len(callers) <= _MOST_CALLERS else [None]
+    return None if None in beside else next((f"{each}, where it is called" for each in beside), None)
+
+
+def _awaited_here(script: Script, read: syntax.Node) -> str | None:
+    """Why taking a read away gains nothing, as far as its own function shows."""
     around = script.loops.driving_loop(read) or script.function(read)
     if around is None:
         return None
@@ -60,7 +73,7 @@ def awaited_anyway(script: Script, read: syntax.Node) -> str | None:
     for each in stays:
         if worth.stretch(script, each.node) != stretch or not _runs_with(script, each.node, read):
             continue
-        if each.by_library and _is_for_library(script, read):
+        if each.by_library and _library(script, read) is not None:
             continue
         line = script.source.line(each.node)
         return f"nothing to gain alone: `{reads.shown(script, each.node)}` on line {line} waits in any case"
@@ -101,7 +114,7 @@ def _staying_itself(script: Script, block: syntax.BaseSuite) -> Iterator[Staying
         elif (tensor := reads.scalar(script, call) or reads.copied(script, call)) is not None:
             if _must_stay(script, call):
                 yield Staying(script, call, tensor)
-            elif _is_for_library(script, call):
+            elif _library(script, call) is not None:
                 yield Staying(script, call, tensor, by_library=True)
         elif (tensor := _sized_anyway(script, call)) is not None:
             yield Staying(script, call, tensor)
@@ -155,15 +168,19 @@ def _is_beside(script: Script, other: syntax.Node, read: syntax.Node) -> bool:
     return not script.source.contains(read, other) and not script.source.contains(other, read)
 
 
-def _is_for_library(script: Script, read: syntax.Node) -> bool:
-    """Whether a copy is handed, in the same step, to a library that computes on the host."""
-    if not isinstance(read, syntax.BaseExpression):
-        return False
-    whole = reads.chain(script, read) if isinstance(read, syntax.Call) else read
-    return any(
-        isinstance(taker, syntax.Call) and (where.name(taker.func) or "").startswith(_ON_HOST)
-        for where, _, taker in reads.uses(script, whole)
-        if where is script and where.frequency(taker) in FREQUENT
+def _library(script: Script, read: syntax.Node) -> str | None:
+    """The function, of a library that computes on the host, that a copy is handed to in the same step."""
+    if not isinstance(read, syntax.Call):
+        return None
+    return next(
+        (
+            f"{reads.shown(where, taker.func)}(...)"
+            for where, _, taker in reads.uses(script, reads.chain(script, read))
+            if isinstance(taker, syntax.Call)
+            and (where.name(taker.func) or "").startswith(_ON_HOST)
+            and where.frequency(taker) in FREQUENT
+        ),
+        None,
     )
 
 

@@ -34,6 +34,8 @@ def of_steps(script: Script, node: syntax.Node, period: int) -> Counter:
         raise CannotEdit("the loop is one of several that take training steps")
     outermost = [loop, *_around(script, loop)][-1]
     found = _by_index(script, outermost, period) or _by_adding(script, outermost, node, period)
+    if found is None and isinstance(outermost, syntax.For) and counts.range_bounds(script, outermost.iter):
+        raise CannotEdit(f"it is not known that `{script.text(outermost.iter)}` counts more than {period} turns")
     if found is None:
         raise CannotEdit("no counter of the steps is at hand: take one from `enumerate`")
     if not found.name.strip("_"):
@@ -90,7 +92,7 @@ def _is_long(script: Script, bounds: list[syntax.BaseExpression], period: int) -
         case syntax.Call(args=[syntax.Arg(value=counted)]) if script.is_call_to(stop, "len"):
             return script.role(counted) is Role.LOADER
     known = [number for each in bounds if (number := _whole(script, each)) is not None]
-    return len(known) < len(bounds) or counts.length(range(*known)) > period
+    return len(known) < len(bounds) or counts.between(known) > period
 
 
 def _by_adding(script: Script, loop: Loop, node: syntax.Node, period: int) -> Counter | None:
