@@ -156,6 +156,12 @@ CASES = {
         ("criterion(model(x), y)", "criterion(torch.zeros_like(y).index_add_(0, torch.arange(64), model(x)), y)"),
         "`index_add_` takes tensors of one dtype",
     ),
+    "losses whose graph is asked for": (
+        "SPD504",
+        ("total += loss.item()", "kept.append(loss)"),
+        ("print(total / len(loader), kept)", "print(total / len(loader), kept[-1].grad_fn is None)"),
+        None,
+    ),
     "autocast and outputs gathered in a list": (
         "SPD101",
         (),

@@ -309,12 +309,11 @@ def _may_need_graph(script: Script, store: syntax.BaseExpression) -> bool:
             each for kind in (syntax.Attribute, syntax.Subscript) for each in source.of(kind) if script.text(each) == text
         ]
     for use in uses:
-        parent = source.parents[use]
-        if isinstance(parent, syntax.Attribute) and parent.attr.value in _NEEDS_GRAPH:
-            return True
         for up in source.ancestors(use):
             if isinstance(up, syntax.BaseStatement):
                 break
+            if isinstance(up, syntax.Attribute) and up.attr.value in _NEEDS_GRAPH:
+                return True
             if isinstance(up, syntax.Call) and _differentiates(script, up):
                 return True
     return False
