@@ -82,6 +82,6 @@ RULE = Rule(
     "SPD108",
     on=syntax.Module,
     check=check,
-    triggers=(b"False", b"store_true", b"0"),
+    triggers=(b"False", b"store_true", b"0", b'"no"', b"'no'"),
     worth=worth.HALF_PRECISION,
 )

@@ -76,9 +76,9 @@ def check(module: syntax.Module, script: Script) -> Iterator[Finding]:
 
 
 def _first_heavy(script: Script) -> Placement | None:
-    prepared = [] if accelerated.is_told_precision(script) else accelerated.placements(script)
-    placed = (*model_placements(script), *prepared)
-    return next((found for found in placed if is_matmul_heavy(script, found.module)), None)
+    placed = (*model_placements(script), *accelerated.placements(script))
+    heavy = next((found for found in placed if is_matmul_heavy(script, found.module)), None)
+    return None if heavy is None or accelerated.is_told_precision(script) else heavy
 
 
 RULE = Rule(

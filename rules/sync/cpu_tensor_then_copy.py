@@ -1,11 +1,12 @@
 """A tensor is made on the host in every step, only to be copied to the GPU.
 
 ## What it does
-Finds `torch.zeros(...).to(device)` and the like in training and evaluation steps: `zeros`, `ones`, `full`, `eye`, `arange`,
-`linspace`, `rand`, `randn` and others that make a tensor of sizes and numbers alone, also with a few operations between,
-and where a variable that nothing else uses holds it before the copy; and `x[range(n), labels]`, whose index is made on the
-host, and random numbers that NumPy draws. What is made once, as in `__init__`, or kept for the
-next step, and what is filled on the host first, is left alone. In programs that never train it is a note.
+Finds `torch.zeros(...).to(device)`, `torch.ones(...).type_as(images)` and the like in training and evaluation steps:
+`zeros`, `ones`, `full`, `eye`, `arange`, `linspace`, `rand`, `randn` and others that make a tensor of sizes and numbers
+alone, also with a few operations between, and where a variable that nothing else uses holds it before the copy;
+`x[range(n), labels]`, whose index is made on the host; and random numbers that NumPy draws. What is made once, as in
+`__init__`, or kept for the next step, and what is filled on the host first, is left alone. In programs that never train it
+is a note.
 
 ## Why it is slow
 The copy is taken from ordinary memory, so the host waits until it has ended, and with it all that the GPU has queued: one
@@ -26,7 +27,8 @@ for images, labels in loader:
 ## Fix safety
 Exact for zeros, ones, full, eye, and whole numbers of `arange`: the same values bit for bit. Numeric for fractions, which
 the GPU may round otherwise, and for random numbers, which come from the GPU's stream. It is shown where the tensor asks for
-its gradient, where the device given to `.cuda()` may be None, and where the tensor is copied on another line.
+its gradient, where the device given to `.cuda()` may be None, and where the tensor is copied on another line. Where the copy
+takes another tensor's dtype too, it is left as the cast that remains.
 
 ## Sources
 PyTorch's performance tuning guide: create tensors directly on the target device.
@@ -114,7 +116,7 @@ RULE = Rule(
     "SPD308",
     on=(syntax.Call, syntax.Subscript),
     check=check,
-    triggers=(b".to(", b".cuda(", b"[range(", b"[list(range(", b"arange(", b"random."),
+    triggers=(b".to(", b".cuda(", b".type_as(", b"[range(", b"[list(range(", b"arange(", b"random."),
     worth=worth.COPY,
     cause=worth.one_copy,
     often=True,

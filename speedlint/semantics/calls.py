@@ -484,6 +484,38 @@ class Calls:
                 if dotted is not None and owner.script.definition(base.value) is None:
                     yield dotted
 
+    def made_of(self, names: frozenset[str]) -> Iterator[syntax.Call]:
+        """The calls that make an object of one of a library's classes, or of a first-party class derived from one."""
+        yield from self.script.calls(*names)
+        nothing: tuple[str, ...] = ()
+        for name in self.script.once(("derived from", names), lambda: self._derived(names), nothing):
+            yield from (each for each in self.script.written_calls.get(name, ()) if self.own_class(each, names) is not None)
+
+    def _derived(self, names: frozenset[str]) -> tuple[str, ...]:
+        """What the first-party classes are called that derive from one of a library's."""
+        found = {
+            owner.name.value
+            for place in self.script.everywhere(*{name.rpartition(".")[2].encode() for name in names})
+            for owner in place.source.of(syntax.ClassDef)
+            if owner.bases and not names.isdisjoint(place.roles.calls.foreign_bases(Definition(place, owner)))
+        }
+        return tuple(sorted(found))
+
+    def own_class(self, call: syntax.Call, names: frozenset[str]) -> Definition | None:
+        """The first-party class, derived from one of a library's, that a call makes an object of."""
+        definition = self.script.definition(call.func)
+        if definition is None or not isinstance(definition.node, syntax.ClassDef):
+            return None
+        bases = definition.script.roles.calls.foreign_bases(definition)
+        return None if names.isdisjoint(bases) else definition
+
+    def hook(self, definition: Definition, name: str) -> library.Hook | None:
+        """What a method of a first-party class is to the framework that the class derives from, and that calls it."""
+        if name not in library.HOOK_NAMES:
+            return None
+        bases = frozenset(self.foreign_bases(definition))
+        return next((hooks[name] for of, hooks in library.HOOKS if name in hooks and bases & of), None)
+
     def lineage(self, definition: Definition, depth: int = 0) -> Iterator[Definition]:
         """A class and its first-party bases, nearest first."""
         yield definition

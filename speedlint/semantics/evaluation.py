@@ -48,7 +48,7 @@ def trains(script: Script) -> bool:
 
 def trains_itself(script: Script) -> bool:
     """Whether the file's own code, or a function that it calls, takes training steps."""
-    uses_trainer = any(True for _ in script.calls(*_TRAINERS))
+    uses_trainer = any(True for _ in script.roles.calls.made_of(_TRAINERS))
     return uses_trainer or script.once("trains itself", script.loops.takes_steps, False)
 
 

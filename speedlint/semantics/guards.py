@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
+from speedlint.semantics import library
 from speedlint.semantics.names import Kind
-from speedlint.semantics.terms import Constant, Frequency, Role
+from speedlint.semantics.terms import Constant, Definition, Frequency, Role
 from speedlint.semantics.values import option_of
 from speedlint.source import is_none, last_statement
 
@@ -369,14 +370,39 @@ class Guards:
         function = self.script.function(place)
         if function is None or not isinstance(place, (syntax.Subscript, syntax.Attribute)):
             return False
+        if isinstance(place, syntax.Attribute) and self._is_global_step(place, function):
+            return True
         text = self.script.text(place)
         return any(
             isinstance(added.operator, syntax.AddAssign) and self.script.text(added.target) == text
             for added in self.script.source.inside(function.body, syntax.AugAssign)
         )
 
+    def _is_global_step(self, place: syntax.Attribute, function: syntax.FunctionDef) -> bool:
+        """Whether a method that a framework calls asks an object that it was handed how many steps were taken."""
+        if place.attr.value != "global_step" or not isinstance(place.value, syntax.Name) or self._hook(function) is None:
+            return False
+        return any(isinstance(each.node, syntax.Param) for each in self.script.names.reaching(place.value))
+
+    def _hook(self, function: syntax.FunctionDef) -> library.Hook | None:
+        """What a function is to a framework that calls it by its name."""
+        owner = self.script.names.owner(function)
+        return (
+            self.script.roles.calls.hook(Definition(self.script, owner), function.name.value) if owner is not None else None
+        )
+
+    def _is_turn(self, parameter: syntax.Param) -> bool:
+        """Whether a parameter takes the number of the batch from the framework that calls its function."""
+        function = self.script.source.enclosing(parameter, syntax.FunctionDef)
+        hook = self._hook(function) if isinstance(function, syntax.FunctionDef) else None
+        if hook is None or hook.turn is None or not isinstance(function, syntax.FunctionDef):
+            return False
+        return parameter in function.params.params and function.params.params.index(parameter) == hook.turn
+
     def _counts(self, name: syntax.Name) -> bool:
         for binding in self.script.names.reaching(name):
+            if isinstance(binding.node, syntax.Param) and self._is_turn(binding.node):
+                return True
             if isinstance(binding.node, syntax.Name) and binding.value is not None:
                 loop = self.script.source.parents.get(binding.node)
                 is_target = isinstance(loop, (syntax.For, syntax.Element, syntax.Tuple))
@@ -397,7 +423,10 @@ class Guards:
         if not isinstance(left, syntax.Name) or self.script.constant(right) is None or not self._counts(left):
             return False
         frequent = (Frequency.STEP, Frequency.EVAL_STEP)
-        loops = [self.script.source.enclosing(binding.node, syntax.For) for binding in self.script.names.reaching(left)]
+        bindings = self.script.names.reaching(left)
+        if any(isinstance(binding.node, syntax.Param) and self._is_turn(binding.node) for binding in bindings):
+            return True
+        loops = [self.script.source.enclosing(binding.node, syntax.For) for binding in bindings]
         return any(isinstance(loop, syntax.For) and self.script.loops.kind(loop) in frequent for loop in loops)
 
     def _is_capped(self, branch: syntax.If) -> bool:

@@ -6,8 +6,9 @@ Checked against torch 2.13; names that older releases lack do no harm here.
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
-from speedlint.semantics.terms import Role
+from speedlint.semantics.terms import Frequency, Role
 
 FORWARD_HOOKS = re.compile(rb"register_forward_hook|register_module_forward_hook")
 """What hands a module's outputs to a function of the program's."""
@@ -190,7 +191,6 @@ DATASET_BASES = frozenset(
         "torch.utils.data.dataset.IterableDataset",
     }
 )
-LIGHTNING_STEPS = frozenset({"training_step", "validation_step", "test_step"})
 LIGHTNING_MODULES = frozenset(
     {
         "pytorch_lightning.LightningModule",
@@ -215,6 +215,11 @@ LIGHTNING_TRAINERS = frozenset(
         "pytorch_lightning.trainer.trainer.Trainer",
     }
 )
+LIGHTNING_CALLBACKS = frozenset(
+    f"{package}.{name}"
+    for package in ("lightning.pytorch", "pytorch_lightning")
+    for name in ("Callback", "callbacks.Callback", "callbacks.base.Callback", "callbacks.callback.Callback")
+) | {"lightning.Callback"}
 LIGHTNING_CLIS = frozenset({"lightning.pytorch.cli.LightningCLI", "pytorch_lightning.cli.LightningCLI"})
 FABRICS = frozenset(
     {"lightning.Fabric", "lightning.fabric.Fabric", "lightning.fabric.fabric.Fabric", "lightning_fabric.Fabric"}
@@ -233,6 +238,73 @@ HUGGING_FACE_TRAINERS = frozenset(
         *(f"trl.{name}Trainer" for name in ("SFT", "DPO", "ORPO", "KTO", "CPO", "Reward")),
     }
 )
+HUGGING_FACE_CALLBACKS = frozenset({"transformers.TrainerCallback", "transformers.trainer_callback.TrainerCallback"})
+
+
+class Hook(NamedTuple):
+    """A method of a class derived from a framework's, which the framework calls by its name. Places count ``self`` as 0.
+
+    Attributes:
+        frequency: how often it is called.
+        batch: the place of the parameter that takes a batch on the module's device; None where none does, as for the others.
+        turn: the place of the one that takes the number of the batch.
+        loss: the place of the one that takes the loss of the step.
+        result: the place of the one that takes the loss under its name, beside what else a training step gave back.
+    """
+
+    frequency: Frequency
+    batch: int | None = None
+    turn: int | None = None
+    loss: int | None = None
+    result: int | None = None
+
+
+_STEP, _EVAL_STEP = Frequency.STEP, Frequency.EVAL_STEP
+_AROUND_UPDATES = dict.fromkeys(("on_after_backward", "on_before_optimizer_step", "on_before_zero_grad"), Hook(_STEP))
+HOOKS: tuple[tuple[frozenset[str], dict[str, Hook]], ...] = (
+    (
+        LIGHTNING_MODULES,
+        {
+            "training_step": Hook(_STEP, batch=1, turn=2),
+            "validation_step": Hook(_EVAL_STEP, batch=1, turn=2),
+            "test_step": Hook(Frequency.ONCE, batch=1, turn=2),
+            "on_train_batch_start": Hook(_STEP, batch=1, turn=2),
+            "on_train_batch_end": Hook(_STEP, result=1, batch=2, turn=3),
+            "on_before_backward": Hook(_STEP, loss=1),
+            "on_validation_batch_start": Hook(_EVAL_STEP, batch=1, turn=2),
+            "on_validation_batch_end": Hook(_EVAL_STEP, batch=2, turn=3),
+            **_AROUND_UPDATES,
+        },
+    ),
+    (
+        LIGHTNING_CALLBACKS,
+        {
+            "on_train_batch_start": Hook(_STEP, batch=3, turn=4),
+            "on_train_batch_end": Hook(_STEP, result=3, batch=4, turn=5),
+            "on_before_backward": Hook(_STEP, loss=3),
+            "on_validation_batch_start": Hook(_EVAL_STEP, batch=3, turn=4),
+            "on_validation_batch_end": Hook(_EVAL_STEP, batch=4, turn=5),
+            **_AROUND_UPDATES,
+        },
+    ),
+    (
+        HUGGING_FACE_TRAINERS,
+        {
+            "compute_loss": Hook(_STEP, batch=2),
+            "training_step": Hook(_STEP),
+            "prediction_step": Hook(_EVAL_STEP),
+        },
+    ),
+    (
+        HUGGING_FACE_CALLBACKS,
+        {
+            **dict.fromkeys(("on_step_begin", "on_step_end", "on_substep_end"), Hook(_STEP)),
+            **dict.fromkeys(("on_pre_optimizer_step", "on_optimizer_step"), Hook(_STEP)),
+            "on_prediction_step": Hook(_EVAL_STEP),
+        },
+    ),
+)
+HOOK_NAMES = frozenset(name for _, hooks in HOOKS for name in hooks)
 TRAINERS = LIGHTNING_TRAINERS | LIGHTNING_CLIS | HUGGING_FACE_TRAINERS
 """What trains when it is told to, in a loop of its own."""
 ON_GPU_BY_DEFAULT = TRAINERS | FABRICS | ACCELERATORS | {"torch.accelerator.current_accelerator"}

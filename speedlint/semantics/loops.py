@@ -58,8 +58,9 @@ _UPDATES = re.compile(
     rb"|\b(?:sub|add|addcdiv|addcmul|mul|lerp|copy)_\("
 )
 """What a program says somewhere that may update parameters: by an optimizer, by a framework, or by hand."""
-_EVAL_STEP_METHODS = frozenset({"validation_step"})
-_CALLED_IN_STEPS = frozenset({"training_step", "train_step"}) | _EVAL_STEP_METHODS
+_STEP_METHODS = frozenset({"training_step", "train_step"})
+"""Methods that a trainer of whatever framework calls in each step, where they are a module's."""
+_CALLED_IN_STEPS = _STEP_METHODS | library.HOOK_NAMES
 
 
 class Loops:
@@ -213,16 +214,16 @@ class Loops:
         return [(other, call) for other, call in sites if other.loops.frequency(call) is often]
 
     def _of_step_method(self, function: syntax.FunctionDef) -> Frequency:
-        """How often a method runs that a framework calls by its name: ``training_step``, Lightning's ``validation_step``."""
+        """How often a method runs that a framework calls by its name: ``training_step``, a callback's hook."""
         owner, name = self.script.names.owner(function), function.name.value
         if owner is None or name not in _CALLED_IN_STEPS or self.script.call_sites(function):
             return Frequency.ONCE
         definition = Definition(self.script, owner)
-        if name in _EVAL_STEP_METHODS:
-            bases = self.script.roles.calls.foreign_bases(definition)
-            return Frequency.EVAL_STEP if any(base in library.LIGHTNING_MODULES for base in bases) else Frequency.ONCE
-        is_module = self.script.roles.instance(definition).role is Role.MODULE
-        return Frequency.STEP if is_module else Frequency.ONCE
+        hook = self.script.roles.calls.hook(definition, name)
+        if hook is not None:
+            return hook.frequency
+        is_step = name in _STEP_METHODS and self.script.roles.instance(definition).role is Role.MODULE
+        return Frequency.STEP if is_step else Frequency.ONCE
 
     def driving_loop(self, node: syntax.Node) -> Loop | None:
         """The innermost loop around the node, in its own function, that drives steps or evaluation steps."""

@@ -358,8 +358,8 @@ class Roles:
             return Value(Role.MAPPING, keys=keys, element=_any_of(each.element for each in handed))
         if parameter.default is None and owner is not None and self._is_forward(function, owner):
             return self._input(function, parameter)
-        if owner is not None and self._is_batch(function, parameter, owner):
-            return TENSOR
+        if owner is not None and (batch := self._handed(function, parameter, owner)) is not None:
+            return batch
         annotated = self._annotation(parameter)
         if annotated is not None and annotated.role is not Role.MODULE and annotated.role is not Role.LOADER:
             return annotated
@@ -399,14 +399,17 @@ class Roles:
                     parts.append(held.element if held.role is Role.MAPPING else held)
         return Value(Role.MAPPING, keys=tuple(dict(keys).items()), element=_any_of(parts))
 
-    def _is_batch(self, function: syntax.FunctionDef, parameter: syntax.Param, owner: syntax.ClassDef) -> bool:
-        """Whether a parameter is the batch that Lightning hands to a step of its module, on the module's device."""
-        if function.name.value not in library.LIGHTNING_STEPS or parameter is not next(
-            iter(function.params.params[1:]), None
-        ):
-            return False
-        bases = self.calls.foreign_bases(Definition(self.script, owner))
-        return any(base in library.LIGHTNING_MODULES for base in bases)
+    def _handed(self, function: syntax.FunctionDef, parameter: syntax.Param, owner: syntax.ClassDef) -> Value | None:
+        """The batch, its number or the step's loss, as a framework hands it to a method that it calls."""
+        hook = self.calls.hook(Definition(self.script, owner), function.name.value)
+        if hook is None or parameter not in function.params.params:
+            return None
+        place = function.params.params.index(parameter)
+        if place == hook.turn:
+            return NUMBER
+        if place == hook.result:
+            return Value(Role.MAPPING, keys=(("loss", TENSOR),))
+        return TENSOR if place in (hook.batch, hook.loss) else None
 
     def _is_self(self, function: syntax.FunctionDef, parameter: syntax.Param) -> bool:
         first = next(iter((*function.params.posonly_params, *function.params.params)), None)
@@ -791,7 +794,7 @@ class Roles:
         for string in source.inside(block, syntax.SimpleString):
             if str(string.evaluated_value).startswith("cuda") and b"torch" in source.data:
                 return True
-        defaults = (call for call in script.calls(*library.ON_GPU_BY_DEFAULT) if source.contains(block, call))
+        defaults = (call for call in self.calls.made_of(library.ON_GPU_BY_DEFAULT) if source.contains(block, call))
         if any(not self._asks_for_cpu(call) for call in defaults):
             return True
         moves = (call for call in script.method_calls("to") if source.contains(block, call))

@@ -16,6 +16,7 @@ from speedlint.semantics.terms import Role
 from speedlint.semantics.training import Placement, roots, trained_modules
 
 _GRADIENT = re.compile(rb"\.grad\b")
+_FULL = (None, "no", 32, "32", "32-true")
 _CLIPS = ("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_value_", "torch.nn.utils.clip_grad_norm")
 
 
@@ -38,10 +39,17 @@ def _is_trained(script: Script, module: syntax.BaseExpression) -> bool:
 
 
 def is_told_precision(script: Script) -> bool:
-    """Whether an ``Accelerator`` or ``Fabric`` of the program, or what launches it, is told what to compute in."""
-    made = script.calls_everywhere(*library.ACCELERATORS, *library.FABRICS)
-    told = any(asked_for(place, call) or lightning.asked_for(place, call, "precision") for place, call in made)
-    return told or launch.chooses_precision(script)
+    """Whether an ``Accelerator`` or ``Fabric`` of the program, or what launches it, is told to compute in half precision,
+    or may be."""
+    made = list(script.calls_everywhere(*library.ACCELERATORS, *library.FABRICS))
+    return any(_is_told(place, call) for place, call in made) or (bool(made) and launch.chooses_precision(script))
+
+
+def _is_told(script: Script, made: syntax.Call) -> bool:
+    is_fabric = script.is_call_to(made, *library.FABRICS)
+    given = lightning.asked_for(script, made, "precision") if is_fabric else asked_for(script, made)
+    known = script.constant(given) if given is not None else None
+    return given is not None and (known is None or known.value not in _FULL)
 
 
 def asked_for(script: Script, accelerator: syntax.Call) -> syntax.BaseExpression | None:

@@ -179,11 +179,7 @@ def _is_trainer(script: Script, call: syntax.Call) -> bool:
 
 def own_trainer(script: Script, call: syntax.Call) -> Definition | None:
     """The first-party class, derived from a ``Trainer``, that a call makes an object of."""
-    definition = script.definition(call.func)
-    if definition is None or not isinstance(definition.node, syntax.ClassDef):
-        return None
-    bases = definition.script.roles.calls.foreign_bases(definition)
-    return definition if any(base in library.HUGGING_FACE_TRAINERS for base in bases) else None
+    return script.roles.calls.own_class(call, library.HUGGING_FACE_TRAINERS)
 
 
 def _bare(script: Script, model: syntax.Node) -> Iterator[Root]:

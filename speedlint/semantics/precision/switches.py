@@ -21,6 +21,8 @@ from speedlint.semantics.values import option_of
 _AMP = re.compile(r"amp|fp_?16|bf_?16|half|mixed|autocast", re.IGNORECASE)
 _APEX = "apex.amp.initialize"
 _ENABLED = {_APEX: 2, "torch.autocast": 2, "torch.amp.autocast": 2, "torch.cuda.amp.autocast": 0}
+_OFF = "no"
+"""What an ``Accelerator`` is told to compute in float32."""
 _TRUE = {"False": "True", "0": "1"}
 
 
@@ -55,7 +57,7 @@ def amp_off(script: Script) -> Iterator[Switch]:
             if condition is None:
                 return
             for setting in _deciding(place, condition):
-                if setting.value in (False, 0) and _AMP.search(_called(setting)):
+                if setting.value in (False, 0, _OFF) and _AMP.search(_called(setting)):
                     found.setdefault(setting.node, Switch(place, call, setting))
     yield from found.values()
 
@@ -94,11 +96,13 @@ def _condition(script: Script, call: syntax.Call) -> syntax.BaseExpression | Non
 
 
 def _asked_for(script: Script, accelerator: syntax.Call) -> syntax.BaseExpression | None:
-    """``half`` of ``Accelerator(mixed_precision="fp16" if half else "no")``."""
-    match accelerated.asked_for(script, accelerator):
-        case syntax.IfExp(test=test, orelse=syntax.SimpleString() as otherwise) if otherwise.evaluated_value == "no":
+    """``half`` of ``Accelerator(mixed_precision="fp16" if half else "no")``, or what gives it the ``"no"``."""
+    given = accelerated.asked_for(script, accelerator)
+    match given:
+        case syntax.IfExp(test=test, orelse=syntax.SimpleString() as otherwise) if otherwise.evaluated_value == _OFF:
             return test
-    return None
+    known = script.constant(given) if given is not None else None
+    return given if known is not None and known.value == _OFF else None
 
 
 def _left_unless(block: syntax.IndentedBlock, child: syntax.Node) -> syntax.BaseExpression | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from speedlint.facts import syntax
+from speedlint.semantics import library
 from speedlint.semantics.loops import Does, Loop
 from speedlint.semantics.names import Kind as NameKind
 from speedlint.semantics.script import Script
@@ -44,6 +45,8 @@ _PAIRS = (
     "scipy.spatial.distance_matrix",
 )
 _METRICS = ("sklearn.metrics.", "skimage.metrics.", "medpy.metric.", "scipy.stats.pearsonr", "scipy.stats.spearmanr")
+_SAVES = frozenset({"save", "save_model", "save_state"})
+"""Methods of an ``Accelerator`` or a ``Fabric`` that write what they are handed, a model, or all that was prepared."""
 _REDUCTIONS = frozenset("mean sum min max std median argmin argmax".split())
 
 
@@ -115,11 +118,21 @@ def _own(script: Script, call: syntax.Call) -> Kind | None:
     if not isinstance(call.func, syntax.Attribute) or script.callee(call) is not None:
         return None
     method = call.func.attr.value
+    if method in _SAVES and _writes_model(script, call, call.func.value, is_whole=method != "save"):
+        return Kind.CHECKPOINT
     if method == "save_pretrained":
         return Kind.CHECKPOINT if script.role(call.func.value) is Role.MODULE else None
     if method in _HISTOGRAM_METHODS:
         return Kind.HISTOGRAMS if _is_of_each_parameter(script, call) else None
     return Kind.FIGURE if method in _FIGURE_METHODS else None
+
+
+def _writes_model(script: Script, call: syntax.Call, writer: syntax.BaseExpression, *, is_whole: bool) -> bool:
+    """Whether an ``Accelerator`` or a ``Fabric`` writes a module's state: all that it trains, or what it is handed."""
+    made_by = {place.name(node.func) for place, node in script.roles.origins(writer) if isinstance(node, syntax.Call)}
+    if made_by.isdisjoint(library.ACCELERATORS | library.FABRICS):
+        return False
+    return is_whole or any(_holds_model(script, arg.value) for arg in call.args)
 
 
 def _holds_model(script: Script, saved: syntax.BaseExpression, depth: int = 0) -> bool:

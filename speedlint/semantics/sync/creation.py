@@ -29,6 +29,7 @@ _FROM_ARRAYS = frozenset(
 _RANDOM_METHODS = frozenset("uniform_ normal_ random_ bernoulli_ exponential_ log_normal_ cauchy_ geometric_".split())
 _WRAPPERS = ("torch.triu", "torch.tril", "torch.autograd.Variable", "torch.flip", "torch.unsqueeze", "torch.squeeze")
 _KEPT_OPERATORS = (syntax.Multiply, syntax.Add, syntax.Subtract)
+MOVES = ("to", "cuda", "type_as")
 _ELSEWHERE = ("torch.set_default_tensor_type", "torch.set_default_device")
 _WIDE = ("int", "int32", "int64", "long", "float", "float32", "float64", "double")
 _NAMED = re.compile(r"dev|gpu|cuda|rank", re.IGNORECASE)
@@ -55,7 +56,7 @@ class Created:
 
 def created(script: Script, move: syntax.Call) -> Created | None:
     """What a copy to the GPU copies, if it is made on the host just for that; None for any other call."""
-    if not isinstance(move.func, syntax.Attribute) or move.func.attr.value not in ("to", "cuda"):
+    if not isinstance(move.func, syntax.Attribute) or move.func.attr.value not in MOVES:
         return None
     copied = move.func.value
     held = copied if isinstance(copied, syntax.Name) else None
@@ -76,6 +77,9 @@ def target(script: Script, move: syntax.Call) -> str | None:
     device = script.argument(move, "device", 0)
     if method == "cuda":
         return '"cuda"' if device is None else script.text(device)
+    if method == "type_as":
+        other = script.argument(move, "other", 0)
+        return f"{script.text(other)}.device" if other is not None and _is_like_tensor(script, other) else None
     if method != "to" or device is None or not script.source.contains(move, device):
         return None
     if script.roles.calls.is_dtype(device) or script.roles.calls.device_of(device) is Place.HOST:
@@ -123,7 +127,7 @@ def _is_made_on_gpu(script: Script, call: syntax.Call) -> bool:
 
 
 def _is_like_tensor(script: Script, device: syntax.BaseExpression) -> bool:
-    """Whether ``.to(other)`` takes a tensor's device, and its dtype: one that is on the GPU, or may be."""
+    """Whether ``.to(other)`` or ``.type_as(other)`` takes the device and dtype of a tensor that is on the GPU, or may be."""
     return isinstance(device, (syntax.Name, syntax.Attribute)) and script.is_device_tensor(device)
 
 
@@ -289,7 +293,7 @@ def _root(script: Script, target: syntax.Attribute | syntax.Subscript) -> str:
 
 
 def on_device(script: Script, found: Created) -> tuple[Edit, ...]:
-    """The edits that make the tensor on the device and take the copy away. Raises CannotEdit."""
+    """The edits that make the tensor on the device and take the copy away, or leave the cast of it. Raises CannotEdit."""
     source, move, factory = script.source, found.move, found.factory
     device = target(script, move)
     assert isinstance(move.func, syntax.Attribute) and device is not None
@@ -299,9 +303,11 @@ def on_device(script: Script, found: Created) -> tuple[Edit, ...]:
         raise CannotEdit("the gradient would go to another tensor: the one on the host asks for it")
     if any(arg.star for arg in move.args) or any(_is_option(arg, "copy", "memory_format") for arg in move.args):
         raise CannotEdit("the copy is asked for in more ways than one")
-    given = script.argument(move, "device", 0)
+    given = script.argument(move, "device", 0) or script.argument(move, "other", 0)
     if given is not None and _is_like_tensor(script, given):
-        raise CannotEdit("the copy takes the dtype of the other tensor as well")
+        if not found.is_exact and not found.is_random:
+            raise CannotEdit("the copy takes the other tensor's dtype, which may cut off fractions that round otherwise")
+        return (add_argument(source, factory, f"device={device}"),)
     if move.func.attr.value == "cuda" and given is not None and not _is_surely_device(script, given):
         raise CannotEdit("the device may be None")
     rest = [arg for arg in move.args if arg.value is not given and not _is_option(arg, "non_blocking")]
