@@ -162,6 +162,27 @@ CASES = {
         ("print(total / len(loader), kept)", "print(total / len(loader), kept[-1].grad_fn is None)"),
         None,
     ),
+    "a scaler under clipped gradients": (
+        "SPD107",
+        (
+            f"    total, kept = 0.0, []\n    for x, y in loader:\n        x, y = x.to(device), y.to(device){STEP}",
+            """    total, kept = 0.0, []
+    scaler = torch.amp.GradScaler("cuda")
+    for x, y in loader:
+        x, y = x.to(device), y.to(device)
+        optimizer.zero_grad()
+        with torch.autocast("cuda", dtype=torch.bfloat16):
+            loss = criterion(model(x), y)
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+""",
+        ),
+        ("        scaler.unscale_(optimizer)\n", ""),
+        "clipped while they are scaled",
+    ),
     "autocast and outputs gathered in a list": (
         "SPD101",
         (),

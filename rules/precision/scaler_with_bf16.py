@@ -39,7 +39,8 @@ for images, labels in loader:
 Behavior: the factor is a power of two, so finite gradients come out the same. But a scaler skips each step whose gradients
 are infinite or no numbers, and disabled it does not: a training that lives by that ends in NaN. A disabled scaler hands
 everything through, saves an empty state and ignores one that is loaded; to take it out altogether is as good. Where the
-dtype is decided at run time it is shown: `enabled=dtype == torch.float16`.
+dtype is decided at run time it is shown: `enabled=dtype == torch.float16`; so it is where gradients are clipped while they
+are scaled, until they are unscaled first (SPD103): the limit would be another.
 
 ## Sources
 PyTorch's AMP documentation: gradient scaling is for float16 gradients that underflow. That finite gradients stay the same
@@ -56,6 +57,7 @@ from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.semantics import library
 from speedlint.semantics.precision.amp_dtypes import BFLOAT16, FLOAT16, asks_for_dtype, enabled, may_be_on, of_program
+from speedlint.semantics.precision.scaling import scaled_clips
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import reads
 
@@ -86,6 +88,10 @@ def _finding(scaler: syntax.Call, script: Script, message: str) -> Finding:
     written = [arg for arg in scaler.args if arg.value is given]
     if script.program.mentions(script, _READS_STATE):
         why = "the program reads the scaler's state, which it has none of when it is not enabled"
+        return Finding(scaler, message, advice=f"{advice}; not written: {why}", level=Level.WARNING)
+    steps = ((place, call) for place in script.everywhere(b"clip_grad") for call in place.method_calls("backward"))
+    if any(scaled_clips(call, place) is not None for place, call in steps):
+        why = "gradients are clipped while they are scaled, and without the scale the limit is another"
         return Finding(scaler, message, advice=f"{advice}; not written: {why}", level=Level.WARNING)
     if given is not None and not written:
         return Finding(scaler, message, advice=f"{advice}; not written: it is enabled elsewhere", level=Level.WARNING)
