@@ -20,7 +20,9 @@ from speedlint.semantics.terms import FREQUENT, Frequency
 
 Read = Callable[[Script, "syntax.Call | syntax.Assign"], Iterable[syntax.BaseExpression]]
 _MOST_CALLERS = 8
-_ON_HOST = ("sklearn.", "scipy.", "medpy.", "skimage.", "pandas.")
+_PER_IMAGE = ("scipy.", "medpy.", "skimage.")
+"""Libraries whose work on one image or volume takes the host longer than the wait for it."""
+_ON_HOST = (*_PER_IMAGE, "sklearn.", "pandas.")
 _VIEWS = frozenset("detach cpu float double squeeze view reshape flatten clone to numpy".split())
 
 
@@ -53,7 +55,7 @@ def check_gain_of_display(script: Script, display: syntax.Call | syntax.Assign, 
 def awaited_anyway(script: Script, read: syntax.Node) -> str | None:
     """Why taking a read away gains nothing, whoever does it: something else in the same stretch of the step, which has to
     stay, waits for the GPU as long. None where nothing does."""
-    if script.frequency(read) is Frequency.EVAL_STEP and (library := _library(script, read)) is not None:
+    if script.frequency(read) is Frequency.EVAL_STEP and (library := _library(script, read, _PER_IMAGE)) is not None:
         return f"nothing to gain: `{library}` computes with it on the host in each step"
     found = _awaited_here(script, read)
     if found is not None or script.loops.driving_loop(read) is not None:
@@ -168,8 +170,8 @@ def _is_beside(script: Script, other: syntax.Node, read: syntax.Node) -> bool:
     return not script.source.contains(read, other) and not script.source.contains(other, read)
 
 
-def _library(script: Script, read: syntax.Node) -> str | None:
-    """The function, of a library that computes on the host, that a copy is handed to in the same step."""
+def _library(script: Script, read: syntax.Node, libraries: tuple[str, ...] = _ON_HOST) -> str | None:
+    """The function, of one of some libraries that compute on the host, that a copy is handed to in the same step."""
     if not isinstance(read, syntax.Call):
         return None
     return next(
@@ -177,7 +179,7 @@ def _library(script: Script, read: syntax.Node) -> str | None:
             f"{reads.shown(where, taker.func)}(...)"
             for where, _, taker in reads.uses(script, reads.chain(script, read))
             if isinstance(taker, syntax.Call)
-            and (where.name(taker.func) or "").startswith(_ON_HOST)
+            and (where.name(taker.func) or "").startswith(libraries)
             and where.frequency(taker) in FREQUENT
         ),
         None,
