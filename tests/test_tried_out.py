@@ -171,3 +171,10 @@ def test_a_branch_that_a_constant_rules_out_is_not_told_of(project: Project, tes
     if not silent and not (is_other and test == "gpu_count == 1"):
         wanted |= {"SPD603"}
     assert {each["code"] for each in found} == wanted
+
+
+def test_what_code_out_of_sight_may_set_is_no_constant(project: Project) -> None:
+    project.configure("select = ['SPD603']")
+    text = BRANCH.format(test="gpu_count > 1", body="model = nn.DataParallel(model)")
+    text = text.replace("watch = False", "exec(open('overrides.py').read())")
+    assert [each["code"] for each in project.findings(project.write("train.py", text), "--notes")] == ["SPD603"]

@@ -189,9 +189,12 @@ class Guards:
         return None
 
     def _set_here(self, side: syntax.BaseExpression) -> Constant | None:
-        """The value of a number, or of a variable that only assignments of fixed values set."""
+        """The value of a number, or of a variable that only assignments of fixed values set, and no code out of sight."""
         if isinstance(side, syntax.Name):
-            if not all(binding.kind is Kind.ASSIGN and not binding.path for binding in self.script.names.reaching(side)):
+            bindings = self.script.names.reaching(side)
+            if not all(binding.kind is Kind.ASSIGN and not binding.path for binding in bindings):
+                return None
+            if next(self.script.calls("exec", "globals"), None) is not None:
                 return None
         elif not isinstance(side, (syntax.Integer, syntax.Float)):
             return None
