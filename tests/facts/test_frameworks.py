@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from speedlint.semantics import library
+
 torch = pytest.importorskip("torch")
 
 
@@ -93,3 +95,57 @@ def test_spellings_of_a_lightning_precision(precision: int | str, tmp_path: Path
     lightning = pytest.importorskip("lightning")
     trainer = lightning.Trainer(accelerator="cpu", precision=precision, logger=False, default_root_dir=tmp_path)
     assert trainer.precision in ("16-mixed", "bf16-mixed")
+
+
+def test_hooks_take_what_the_table_says() -> None:
+    lightning = pytest.importorskip("lightning")
+    transformers = pytest.importorskip("transformers")
+    classes = {
+        "lightning.LightningModule": lightning.LightningModule,
+        "lightning.Callback": lightning.Callback,
+        "transformers.Trainer": transformers.Trainer,
+        "transformers.TrainerCallback": transformers.TrainerCallback,
+    }
+    for names, hooks in library.HOOKS:
+        (owner,) = (classes[name] for name in names & classes.keys())
+        for name, hook in hooks.items():
+            told = inspect.signature(getattr(owner, name)).parameters
+            if any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in told.values()):
+                continue
+            for place, words in {
+                hook.batch: ("batch", "inputs"),
+                hook.turn: ("batch_idx",),
+                hook.loss: ("loss",),
+                hook.result: ("outputs",),
+            }.items():
+                assert place is None or list(told)[place] in words, name
+
+
+def test_a_hook_of_the_batch_gets_the_loss_under_its_name(tmp_path: Path) -> None:
+    lightning = pytest.importorskip("lightning")
+    seen: list[Any] = []
+
+    class Net(lightning.LightningModule):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = torch.nn.Linear(4, 1)
+
+        def training_step(self, batch: Any, index: int) -> Any:
+            return self.net(batch).mean()
+
+        def configure_optimizers(self) -> Any:
+            return torch.optim.SGD(self.parameters(), lr=0.1)
+
+        def on_train_batch_end(self, outputs: Any, batch: Any, index: int) -> None:
+            seen.append(outputs)
+
+    quiet = {"logger": False, "enable_progress_bar": False, "enable_checkpointing": False, "enable_model_summary": False}
+    trainer = lightning.Trainer(accelerator="cpu", max_steps=1, default_root_dir=tmp_path, **quiet)
+    trainer.fit(Net(), torch.utils.data.DataLoader(torch.ones(8, 4), batch_size=4))
+    assert list(seen[0]) == ["loss"] and isinstance(seen[0]["loss"], torch.Tensor)
+
+
+def test_batches_are_on_the_device_when_the_loss_is_asked_for() -> None:
+    trainer = pytest.importorskip("transformers").Trainer
+    told = inspect.getsource(trainer.training_step)
+    assert told.index("_prepare_inputs(") < told.index("compute_loss(")
