@@ -123,9 +123,10 @@ def test_hooks_take_what_the_table_says() -> None:
 
 def test_a_hook_of_the_batch_gets_the_loss_under_its_name(tmp_path: Path) -> None:
     lightning = pytest.importorskip("lightning")
+    base: Any = lightning.LightningModule
     seen: list[Any] = []
 
-    class Net(lightning.LightningModule):  # type: ignore[misc]
+    class Net(base):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.net = torch.nn.Linear(4, 1)
