@@ -495,7 +495,7 @@ class Calls:
         """What the first-party classes are called that derive from one of a library's."""
         found = {
             owner.name.value
-            for place in self.script.everywhere(*{name.rpartition(".")[2].encode() for name in names})
+            for place in self.script.everywhere(*{name.partition(".")[0].encode() for name in names} - {b"torch"})
             for owner in place.source.of(syntax.ClassDef)
             if owner.bases and not names.isdisjoint(place.roles.calls.foreign_bases(Definition(place, owner)))
         }
