@@ -311,7 +311,10 @@ def _follows(move: Move, point: tuple[Script, syntax.Node]) -> bool:
 
 def may_be_moved_later(script: Script, module: syntax.BaseExpression) -> bool:
     """Whether something that may be the module, by whatever name, may be moved after ``module`` is evaluated, or the module
-    is a part of one that is still being made."""
+    is a part of one that is still being made; not where it surely was moved before."""
+    moved = list(_places(script, module, set(), 0))
+    if moved and None not in moved:
+        return False
     function = script.function(module)
     owner = script.names.owner(function) if function is not None and function.name.value == "__init__" else None
     if owner is not None and script.roles.instance(Definition(script, owner)).role is Role.MODULE:
