@@ -219,10 +219,10 @@ train(nn.Sequential(nn.Linear(784, 10)), torch.randn(1000, 784), {criterion}())
 @pytest.mark.parametrize(
     ("look", "criterion", "levels"),
     [
-        ("print(loss.item())", "Masked", {"SPD301": "note"}),
+        ("print(loss.item())", "Masked", {"SPD301": "warning"}),
         ("print(loss.item())", "nn.CrossEntropyLoss", {"SPD301": "warning"}),
         ("tell(loss)", "nn.CrossEntropyLoss", {"SPD301": "warning"}),
-        ("tell(loss)", "Masked", {"SPD301": "note"}),
+        ("tell(loss)", "Masked", {"SPD301": "warning"}),
         ("best = sorted(out[labels > 0]); tell(loss)", "nn.CrossEntropyLoss", {"SPD301": "note"}),
     ],
 )

@@ -11,9 +11,8 @@ from collections.abc import Callable
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Worth
 from speedlint.semantics.loops import Does
-from speedlint.semantics.model.networks import is_loss
 from speedlint.semantics.script import Script
-from speedlint.semantics.terms import Frequency, Role
+from speedlint.semantics.terms import Frequency
 
 WAIT = Estimate(Worth.MEDIUM, "one wait, after which the GPU idles until its queue is filled again")
 MANY_WAITS = 10
@@ -90,22 +89,19 @@ def stretch(script: Script, node: syntax.Node) -> str:
     if around is None or not isinstance(around.body, syntax.IndentedBlock):
         return f"at {script.source.span(node)[0]}"
     start = 0
-    for statement in around.body.body:
-        if script.source.contains(statement, node):
-            break
-        if _works(script, statement):
-            start = script.source.span(statement)[1]
+    block: syntax.Node | None = around.body
+    while isinstance(block, syntax.IndentedBlock):
+        inner: syntax.Node | None = None
+        for statement in block.body:
+            if script.source.contains(statement, node):
+                inner = statement.body if isinstance(statement, syntax.With | syntax.If | syntax.Try) else None
+                break
+            if works(script, statement):
+                start = script.source.span(statement)[1]
+        block = inner if inner is not None and script.source.contains(inner, node) else None
     return f"{script.source.span(around)[0]}:{start}"
 
 
-def _works(script: Script, statement: syntax.Node) -> bool:
-    """Whether a statement gives the GPU a step's work: a forward or backward pass, or an update; a loss alone is little."""
-    does = script.loops.does(statement, Does.FORWARD | Does.STEPS | Does.EVALUATES)
-    return bool(does) and not (does is Does.FORWARD and _computes_loss(script, statement))
-
-
-def _computes_loss(script: Script, statement: syntax.Node) -> bool:
-    """Whether the modules that a statement runs are losses, and it calls nothing else of the project's."""
-    calls = script.source.inside(statement, syntax.Call)
-    own = [call for call in calls if script.role(call.func) is Role.MODULE or script.callee(call) is not None]
-    return bool(own) and all(is_loss(script, call) for call in own)
+def works(script: Script, statement: syntax.Node) -> bool:
+    """Whether a statement gives the GPU a step's work: a forward or backward pass, or an update."""
+    return bool(script.loops.does(statement, Does.FORWARD | Does.STEPS | Does.EVALUATES))

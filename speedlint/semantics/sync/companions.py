@@ -16,7 +16,7 @@ from speedlint.semantics.sync import clocks, conditions, displays, hidden, reads
 from speedlint.semantics.sync.accumulators import may_be_overwritten
 from speedlint.semantics.sync.deferral import keep_on_device
 from speedlint.semantics.sync.gathering import copy_once
-from speedlint.semantics.terms import FREQUENT, Frequency
+from speedlint.semantics.terms import FREQUENT, Definition, Frequency, Role
 
 Read = Callable[[Script, "syntax.Call | syntax.Assign"], Iterable[syntax.BaseExpression]]
 _MOST_CALLERS = 8
@@ -100,12 +100,23 @@ def _staying(script: Script, block: syntax.BaseSuite) -> list[Staying]:
 def _find_staying(script: Script, block: syntax.BaseSuite) -> Iterator[Staying]:
     yield from _staying_itself(script, block)
     for call in script.source.inside(block, syntax.Call):
-        behind = hidden.behind(script, call, _staying_within) if script.callee(call) is not None else []
+        behind = hidden.behind(script, call, _staying_within) if not _gives_work(script, call) else []
         if any(_is_reached(each) for each in behind):
             yield Staying(script, call, call)
     for node, test in conditions.within(script, block):
         if conditions.ends_loop(node):
             yield Staying(script, test, test)
+
+
+def _gives_work(script: Script, call: syntax.Call) -> bool:
+    """Whether a call may run a network or a loss: what waits behind it waits for what was queued before, and gives more."""
+    callee = script.callee(call)
+    if callee is None or not isinstance(callee.node, syntax.FunctionDef):
+        return True
+    owner = callee.script.names.owner(callee.node)
+    if owner is not None and callee.script.roles.instance(Definition(callee.script, owner)).role is Role.MODULE:
+        return True
+    return worth.works(script, script.source.statement(call))
 
 
 def _staying_itself(script: Script, block: syntax.BaseSuite) -> Iterator[Staying]:
