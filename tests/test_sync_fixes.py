@@ -200,7 +200,7 @@ for {outer}:
         (_TURN.format(outer="i in range(10)"), None),
         (_TURN.format(outer="i in range(50)"), None),
         (_TURN.format(outer="i in range(0, 10_000, 32)"), None),
-        (_TURN.format(outer="i in range(steps)"), None),
+        (_TURN.format(outer="i in range(steps)"), "i % 50 == 0"),
         (_TURN.format(outer="i, part in enumerate([batches, batches])"), None),
         (_TURN.format(outer="_ in range(10_000)"), None),
         (_TURN.format(outer="_, x in enumerate(loader)"), None),
@@ -210,7 +210,7 @@ for {outer}:
             "i % 50 == 0",
         ),
         (_ADVERSARIAL.format(outer="_ in range(10_000)", inner="j in range(100)", print="print(loss)"), None),
-        ("n = 0\n" + _TURN.format(outer="x in range(steps)") + "    n += 1", "n % 50 == 0"),
+        ("n = 0\n" + _TURN.format(outer="x in range(steps)") + "    n += 1", "x % 50 == 0"),
         (
             "for epoch in range(9):\n    n = 0"
             + textwrap.indent(_TURN.format(outer="x in range(10)") + "    n += 1", "    "),
