@@ -41,7 +41,7 @@ ON = "with torch.autocast('cuda', dtype=torch.bfloat16):\n                loss =
 
 
 def settings(folder: Path) -> Settings:
-    return Settings(folder, select=("SPD108",), torch=(2, 13), risk=Risk.NUMERIC)
+    return Settings(folder, select=("SPD108",), torch=(2, 13), risk=Risk.BEHAVIOR)
 
 
 def written(folder: Path, step: str, more: str = "") -> Path:
@@ -93,6 +93,8 @@ def test_the_option_is_turned_on_and_can_be_turned_off(tmp_path: Path, step: str
     (outcome,) = stages.fix([path], settings(tmp_path), REGISTRY).outcomes
     line = 'parser.add_argument("--use_amp", action=argparse.BooleanOptionalAction, default=True)'
     assert line in outcome.after.decode()
+    (diagnostic,) = run.merge(run.check([path], settings(tmp_path), REGISTRY)).diagnostics
+    assert diagnostic.fix is not None and diagnostic.fix.risk is Risk.BEHAVIOR
 
 
 @pytest.mark.parametrize(
@@ -100,6 +102,8 @@ def test_the_option_is_turned_on_and_can_be_turned_off(tmp_path: Path, step: str
     [
         ('parser.add_argument("--no-use-amp", action="store_true")', "cannot be added beside it"),
         ("loss = torch.nn.BCELoss()", "raises under autocast"),
+        ("clip = torch.nn.utils.clip_grad_norm_", "gradients are clipped while"),
+        ("norm = lambda model: model.weight.grad.norm()", "gradients are read while"),
     ],
 )
 def test_it_is_shown_where_turning_it_on_would_break(tmp_path: Path, more: str, why: str) -> None:

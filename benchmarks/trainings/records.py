@@ -435,21 +435,22 @@ DISPLAYS = (
 TAILS = (
     Part(
         "stop",
-        setup="best, waited = float('inf'), 0",
-        after="if SCORE < best - 1e-3:\n    best, waited = SCORE, 0\nelse:\n    waited += 1\n"
+        setup="lowest, waited = float('inf'), 0",
+        after="if SCORE < lowest - 1e-3:\n    lowest, waited = SCORE, 0\nelse:\n    waited += 1\n"
         "    if waited > 0:\n        print('stopped', epoch)\n        break",
     ),
     Part(
         "best",
         imports="import copy",
-        setup="best, best_state = None, None",
-        after="if best is None or SCORE < best:\n    best = SCORE\n    best_state = copy.deepcopy($model.state_dict())",
-        final="print('best', round(float(best), 5), type(best).__name__)\n$model.load_state_dict(best_state)",
+        setup="best_score, best_state = None, None",
+        after="if best_score is None or SCORE < best_score:\n    best_score = SCORE\n    best_state = copy.deepcopy($model.state_dict())",
+        final="print('best', round(float(best_score), 5), type(best_score).__name__)\n$model.load_state_dict(best_state)",
     ),
     Part(
         "best_file",
-        setup="best = 1e9",
-        after="if SCORE <= best:\n    best = SCORE\n    torch.save({'model': $model.state_dict(), 'best': best}, 'best.pt')",
+        setup="least = 1e9",
+        after="if SCORE <= least:\n    least = SCORE\n"
+        "    torch.save({'model': $model.state_dict(), 'best': least}, 'best.pt')",
     ),
     Part(
         "history_of_epochs",

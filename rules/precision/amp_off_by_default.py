@@ -35,9 +35,11 @@ scaler = torch.amp.GradScaler("cuda", enabled=args.use_amp)
 ```
 
 ## Fix safety
-Numeric: the training is the one that the author gets with the switch on. The default is edited where it is written. A
-`store_true` option becomes a `BooleanOptionalAction` (Python 3.9), so that `--use_amp` goes on to work and `--no-use_amp`
-turns it off. Scripts that pass the option by themselves do not change.
+The training is the one that the author gets with the switch on. The default is edited where it is written: numeric, or
+behavior for an option of the command line, whose default others may rely on. A `store_true` option becomes a
+`BooleanOptionalAction` (Python 3.9), so that `--use_amp` goes on to work and `--no-use_amp` turns it off. Nothing is written
+where gradients are read or clipped while a loss scaler's factor is in them. Scripts that pass the option by themselves do
+not change.
 
 ## Sources
 PyTorch's automatic mixed precision documentation and Hugging Face's performance guide: 1.3 to 3 times faster on tensor
@@ -52,10 +54,12 @@ from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Related, Risk, Rule
 from speedlint.semantics import worth
+from speedlint.semantics.optimizer import optimizers
 from speedlint.semantics.precision import switches
 from speedlint.semantics.precision.halves import refuse_known_hazards
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import reads
+from speedlint.semantics.values import option_of
 
 
 def check(module: syntax.Module, script: Script) -> Iterator[Finding]:
@@ -71,11 +75,23 @@ def _finding(switch: switches.Switch) -> Finding:
     advice = "make it the default"
     try:
         refuse_known_hazards(setting.script, half=True)
-        fix = Fix(switches.turned_on(switch), Risk.NUMERIC)
+        _refuse_scaled_gradients(switch.script)
+        is_option = option_of(setting.script, setting.node) is not None
+        fix = Fix(switches.turned_on(switch), Risk.BEHAVIOR if is_option else Risk.NUMERIC)
     except CannotEdit as reason:
         advice = f"{advice}; not rewritten, since {reason}"
         return Finding(setting.node, message, advice=advice, level=Level.WARNING, related=related)
     return Finding(setting.node, message, fix, advice, Level.WARNING, related)
+
+
+def _refuse_scaled_gradients(script: Script) -> None:
+    """Raises CannotEdit where the program reads or clips gradients and nothing takes a loss scaler's factor out of them."""
+    mentions = script.program.mentions
+    if mentions(script, b"GradScaler") and not mentions(script, b"unscale_"):
+        if mentions(script, b"clip_grad"):
+            raise CannotEdit("gradients are clipped while the loss scaler's factor is in them")
+        if optimizers.reads_gradients(script):
+            raise CannotEdit("gradients are read while the loss scaler's factor is in them")
 
 
 RULE = Rule(

@@ -94,12 +94,26 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         why = "the policy acts in float32, and its probabilities would no longer be those it is trained on; cover both"
         yield Finding(step.forward, message, advice=f"{advice}; not written because {why}", level=Level.NOTE)
         return
+    if is_old:
+        is_too_old = script.options.torch is not None and script.options.torch < _SINCE
+        yield Finding(
+            step.forward,
+            message,
+            advice=f"{advice}; not written because the target release is older than torch {_dotted(_SPELLED_SINCE)}",
+            level=Level.NOTE if is_too_old else None,
+            worth=worth.TOO_NEW if is_too_old else None,
+        )
+        return
     try:
         fix = Fix(_bfloat(step) if kind == "bfloat16" else _half(step), Risk.NUMERIC, _SPELLED_SINCE)
     except CannotEdit as why:
         yield Finding(step.forward, message, advice=f"{advice}; not written because {why}")
         return
     yield Finding(step.forward, message, fix=fix, advice=advice)
+
+
+def _dotted(release: tuple[int, int]) -> str:
+    return ".".join(map(str, release))
 
 
 def _first_of_its_turn(call: syntax.Call, script: Script) -> Step | None:
