@@ -443,7 +443,8 @@ TAILS = (
         "best",
         imports="import copy",
         setup="best_score, best_state = None, None",
-        after="if best_score is None or SCORE < best_score:\n    best_score = SCORE\n    best_state = copy.deepcopy($model.state_dict())",
+        after="if best_score is None or SCORE < best_score:\n    best_score = SCORE\n"
+        "    best_state = copy.deepcopy($model.state_dict())",
         final="print('best', round(float(best_score), 5), type(best_score).__name__)\n$model.load_state_dict(best_state)",
     ),
     Part(
