@@ -10,8 +10,6 @@ from speedlint.rule import Edit
 from speedlint.semantics import library
 from speedlint.semantics.script import Script
 
-_DEFINITIONS = (syntax.FunctionDef, syntax.ClassDef)
-
 
 def main_guard(script: Script) -> syntax.If | None:
     """The ``if __name__ == "__main__":`` of a script, with nothing else in its condition."""

@@ -18,7 +18,6 @@ from speedlint.semantics.unpacking import written
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
 
-_LITERALS = (syntax.Integer, syntax.Float, syntax.SimpleString, syntax.ConcatenatedString)
 _NAMED = {"True": True, "False": False, "None": None}
 _COPIES = ("dataclasses.replace", "copy.copy", "copy.deepcopy")
 _MOST_ON_THE_WAY = 100
