@@ -398,6 +398,47 @@ def test_a_program_is_judged_by_the_newest_release_it_runs_on(tmp_path: Path, he
     assert bool(found(tmp_path, "engine.py", codes=("SPD502",))) is not is_old
 
 
+BUILDER = """
+    import torch
+
+
+    def build(use_gpu):
+        net = torch.nn.Linear(512, 512)
+        if use_gpu:
+            net = net.cuda()
+        return net
+
+
+    def to_gpu(net):
+        net.cuda()
+"""
+BUILDS = """
+    import torch
+    from builder import build, to_gpu
+
+
+    def main(loader, rounds):
+        net = build(True)
+        optimizer = torch.optim.AdamW(net.parameters())
+        MORE
+        for _ in range(rounds):
+            for x in loader:
+                optimizer.zero_grad()
+                net(x.cuda()).mean().backward()
+                optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("more", "is_written"), [("pass", True), ("to_gpu(net)", False), ("net.cuda()", False)])
+def test_what_another_script_makes_by_the_same_function_is_another_module(
+    tmp_path: Path, more: str, is_written: bool
+) -> None:
+    written(tmp_path, builder=BUILDER, train=BUILDS.replace("MORE", more))
+    written(tmp_path, evaluate="from builder import build\n\nbuild(True).eval()\n")
+    fix = found(tmp_path, "train.py", codes=("SPD502",))["train.py", "SPD502"].fix
+    assert (fix is not None and fix.applicable) is is_written
+
+
 def test_the_parameters_of_a_server_of_parameters_stay_where_they_are(tmp_path: Path) -> None:
     server = """
         import torch

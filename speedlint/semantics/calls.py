@@ -205,9 +205,8 @@ class Calls:
         inputs = [self.roles.evaluate(arg.value) for arg in call.args]
         if None in inputs:
             return None
-        is_moved = any(mark in forward.script.text(forward.node) for mark in (".to(", ".cuda(", "device"))
         on_host = all(value is not None and value.place is Place.HOST for value in inputs)
-        return at(result, Place.HOST) if on_host and not is_moved else result
+        return at(result, Place.HOST) if on_host and not _may_move(forward) else result
 
     # Library functions
 
@@ -649,6 +648,16 @@ def _is_made_here(script: Script, expression: syntax.BaseExpression) -> bool:
         bound = [written(binding) for binding in script.names.reaching(expression)]
         return len(bound) == 1 and bound[0] is not None and _is_made_here(script, bound[0])
     return isinstance(expression, syntax.Call) and script.name(expression.func) in library.FACTORIES
+
+
+def _may_move(function: Definition) -> bool:
+    """Whether a function moves something, or makes something on a device that it names."""
+    script, source = function.script, function.script.source
+    moves = script.method_calls("to", "cuda", "type", "type_as")
+    named = (arg.keyword for arg in source.inside(function.node, syntax.Arg))
+    return any(source.contains(function.node, call) for call in moves) or any(
+        keyword is not None and keyword.value == "device" for keyword in named
+    )
 
 
 def _branches(expression: syntax.BaseExpression) -> list[syntax.BaseExpression]:

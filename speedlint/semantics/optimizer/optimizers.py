@@ -365,8 +365,22 @@ def _is_done_before(move: Move, points: list[tuple[Script, syntax.Node]]) -> boo
         return any(place.order.runs_before(call, node) or not place.order.may_run_before(node, call) for node in here)
     function = place.function(call)
     sites = place.call_sites(function) if function is not None else []
+    if _is_made_by(place, call):
+        scripts = [script for script, _ in points]
+        sites = [(other, site) for other, site in sites if other in scripts]
     return bool(sites) and all(
         any(other is script and other.order.runs_before(site, node) for script, node in points) for other, site in sites
+    )
+
+
+def _is_made_by(script: Script, move: syntax.Call) -> bool:
+    """Whether a function moves what it has made itself, so that its other calls move other modules."""
+    assert isinstance(move.func, syntax.Attribute)
+    moved = move.func.value
+    bindings = script.names.reaching(moved) if isinstance(moved, syntax.Name) else []
+    return bool(bindings) and all(
+        isinstance(binding.value, syntax.Call) and script.function(binding.node) is script.function(move)
+        for binding in bindings
     )
 
 

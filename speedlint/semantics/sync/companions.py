@@ -330,22 +330,10 @@ def _is_branch(script: Script, up: syntax.Node, child: syntax.Node) -> bool:
     """Whether a part of a node runs only under its condition; one that asks for a GPU holds where there is one."""
     match up:
         case syntax.If() | syntax.IfExp():
-            return child is not up.test and not (child is up.body and _asks_for_gpu(script, up.test))
+            return child is not up.test and not (child is up.body and script.loops.guards.asks_for_gpu(up.test) is True)
         case syntax.BooleanOperation():
             return child is up.right
     return False
-
-
-def _asks_for_gpu(script: Script, test: syntax.BaseExpression) -> bool:
-    match test:
-        case syntax.Comparison(
-            left=syntax.Attribute(attr=syntax.Name("type")),
-            comparisons=[
-                syntax.ComparisonTarget(operator=syntax.Equal(), comparator=syntax.SimpleString(evaluated_value="cuda"))
-            ],
-        ):
-            return True
-    return script.loops.guards.asks_for_gpu(test) is True
 
 
 def _can_be_throttled(script: Script, other: syntax.BaseExpression) -> bool:
