@@ -175,3 +175,59 @@ def test_outputs_that_are_read_in_full_precision(read: str, is_written: bool, tm
     for amp in ("fp16", "bf16"):
         outcomes = stages.fix((path,), settings, Registry.load(), Options((2, 13), amp)).outcomes
         assert any(b"autocast(" in outcome.after for outcome in outcomes) == is_written
+
+
+Release = tuple[int, int]
+
+UNFUSED = """
+import torch
+import torch.nn as nn
+
+model = nn.Linear(784, 10)
+optimizer = torch.optim.OPTIMIZER
+DEVICE
+for epoch in range(10):
+    for x, y in torch.utils.data.DataLoader(torch.load("images.pt")):
+        loss = nn.functional.cross_entropy(model(MOVED), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+ADAM, ADAGRAD = "Adam(model.parameters())", "Adagrad(model.parameters())"
+MOMENTUM_SGD = "SGD(model.parameters(), lr=0.1, momentum=0.9)"
+MOVED_LATER = 'device = torch.device("cuda" if torch.cuda.is_available() else "cpu")\nmodel.to(device)'
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "device", "moved", "release", "is_found", "is_written"),
+    [
+        (ADAM, "", "x", (2, 4), True, True),
+        (ADAM, "", "x", (2, 3), False, False),
+        (ADAM, "", "x", None, False, False),
+        (ADAM, "from torch_xla.core import xla_model", "x", (2, 13), False, False),
+        (ADAM, 'device = "mps" if torch.backends.mps.is_available() else "cpu"', "x", (2, 4), False, False),
+        (ADAGRAD, "", "x", (2, 8), False, False),
+        (ADAGRAD, "", "x", (2, 9), True, True),
+        (MOMENTUM_SGD, "", "x", (2, 13), False, False),
+        (ADAM, MOVED_LATER, "x.to(device)", (2, 3), True, False),
+        (ADAM, MOVED_LATER, "x.to(device)", (2, 4), True, True),
+        (MOMENTUM_SGD, MOVED_LATER, "x.to(device)", (2, 4), True, True),
+    ],
+)
+def test_fused_runs_on_the_cpu_since_torch_2_4(
+    optimizer: str,
+    device: str,
+    moved: str,
+    release: tuple[int, int] | None,
+    is_found: bool,
+    is_written: bool,
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(UNFUSED.replace("OPTIMIZER", optimizer).replace("DEVICE", device).replace("MOVED", moved))
+    settings = config.Settings(tmp_path, select=("SPD502",), risk=Risk.NUMERIC)
+    found = Engine(settings, Registry.load(), options=Options(release)).check(path).diagnostics
+    assert bool(found) is is_found
+    assert [each.fix is not None and each.fix.applicable for each in found] == [is_written] * is_found
+    outcomes = stages.fix((path,), settings, Registry.load(), Options(release)).outcomes
+    assert ["fused=True" in each.after.decode() for each in outcomes] == [True] * is_written
