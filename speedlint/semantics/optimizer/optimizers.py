@@ -136,10 +136,13 @@ class Parameters:
 def parameters(script: Script, call: syntax.Call) -> list[Parameters]:
     """The modules whose parameters the construction of an optimizer names, through variables and parameters."""
     first = script.argument(call, "params", 0)
-    if first is None:
-        return []
+    return held_by(script, first) if first is not None else []
+
+
+def held_by(script: Script, expression: syntax.BaseExpression) -> list[Parameters]:
+    """The modules whose parameters are in what an expression stands for, through variables and parameters."""
     found: dict[syntax.Node, Parameters] = {}
-    for one in _named(script, first, 0):
+    for one in _named(script, expression, 0):
         found.setdefault(one.module, one)
     return list(found.values())
 
