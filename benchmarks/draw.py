@@ -20,12 +20,17 @@ from pathlib import Path
 from typing import Any
 
 
+def _is_named_by_another(found: dict[str, Any]) -> bool:
+    """Whether a finding's cause bears the name of another one, which is worth more or comes first."""
+    return str(found["cause"]) != f"{found['code']}:{found['line']}:{found['column']}"
+
+
 def findings(repository: Path, files: list[str]) -> list[dict[str, Any]]:
     """The warnings of ``speedlint check`` over one repository's training files, one a cause, with its other places."""
     command = [sys.executable, "-m", "speedlint", "check", "--format", "json", *files]
     done = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False)
     causes: dict[tuple[str, str], dict[str, Any]] = {}
-    for found in json.loads(done.stdout)["findings"]:
+    for found in sorted(json.loads(done.stdout)["findings"], key=_is_named_by_another):
         first = causes.setdefault((found["path"], found["cause"]), {**found, "places": []})
         first["places"].append(f"{found['line']} {found['code']}")
     return list(causes.values())

@@ -85,6 +85,6 @@ RULE = Rule(
     check=check,
     triggers=(b".to(", b".cuda(", b".type("),
     worth=Estimate(Worth.LOW, "the host waits for the copy of each batch"),
-    cause=worth.one_batch,
+    cause=worth.one_feed,
     often=True,
 )

@@ -95,5 +95,5 @@ RULE = Rule(
     check=check,
     triggers=(b"Loader",),
     worth=Estimate(Worth.LOW, "the GPU waits only where a batch takes longer than a step"),
-    cause=worth.one_setup("SPD204"),
+    cause=worth.one_feed,
 )

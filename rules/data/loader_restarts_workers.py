@@ -68,7 +68,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if found is None or found.hides_arguments:
         return
     workers = found.setting("num_workers")
-    if not eras.can_run_on(script, _SINCE):
+    if not eras.is_for(script, _SINCE):
         return
     if not workers.is_off and found.setting("persistent_workers").is_off and found.is_read_again and found.matters:
         yield _finding(found, workers)
@@ -126,5 +126,5 @@ RULE = Rule(
     check=check,
     triggers=(b"Loader",),
     worth=worth.WORKERS_START,
-    cause=worth.one_setup("SPD203"),
+    cause=worth.one_feed,
 )

@@ -108,5 +108,5 @@ RULE = Rule(
     check=check,
     triggers=(b"Loader",),
     worth=Estimate(Worth.LOW, "each batch is copied to pinned memory first, while the host waits"),
-    cause=worth.one_setup("SPD202"),
+    cause=worth.one_feed,
 )

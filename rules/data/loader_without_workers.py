@@ -155,5 +155,5 @@ RULE = Rule(
     check=check,
     triggers=(b"Loader",),
     worth=Estimate(Worth.MEDIUM, "each step waits until its batch is put together"),
-    cause=worth.one_setup("SPD201"),
+    cause=worth.one_feed,
 )

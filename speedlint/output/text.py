@@ -88,10 +88,15 @@ def _remarks(cause: Cause, why: str, risk: Risk) -> Iterator[str]:
 
 def _place(first: Diagnostic, other: Diagnostic) -> str:
     """Another place of a finding, and what is to be done there where it is not the same."""
-    code = f"{other.code} " if other.code != first.code else ""
     mine, its = (each.fix is not None and each.fix.applicable for each in (first, other))
+    if other.code != first.code:
+        return f"{_line(other)}: {other.code} {other.message} ({other.advice}{', with a fix' if its else ''})"
     cure = "" if mine == its else " (with a fix)" if its else f" ({other.advice})"
-    return f"{shown(other.path)}:{other.line}: {code}{other.message}{cure}"
+    return f"{_line(other)}: {other.message}{cure}"
+
+
+def _line(found: Diagnostic) -> str:
+    return f"{shown(found.path)}:{found.line}"
 
 
 def _wrapped(text: str, margin: int) -> list[str]:
@@ -111,18 +116,19 @@ def _summary(causes: Sequence[Cause], hidden: int, files: int, risk: Risk) -> st
     notes = f" {count(hidden, 'note')} hidden; `--notes` shows {'it' if hidden == 1 else 'them'}." if hidden else ""
     if not causes:
         return click.style(f"Nothing slow found in {count(files, 'file')}.", fg="green") + notes
-    cures = collections.Counter(_cure(each.first.fix, risk) for each in causes)
-    parts = [f"{cures[cure]} {cure}" for cure in _CURES if cures[cure]]
+    cures = collections.Counter(min(_cure(found.fix, risk) for found in (each.first, *each.others)) for each in causes)
+    parts = [f"{cures[number]} {cure}" for number, cure in enumerate(_CURES) if cures[number]]
     places = len(causes) + sum(len(each.others) for each in causes)
     at = f" at {places} places" if places > len(causes) else ""
     found = f"{count(len(causes), 'finding')}{at} in {count(len({each.first.path for each in causes}), 'file')}"
     return f"{click.style(found, bold=True)}: {', '.join(parts)}.{notes}"
 
 
-def _cure(fix: Proposal | None, risk: Risk) -> str:
+def _cure(fix: Proposal | None, risk: Risk) -> int:
+    """What can be done about a finding, as a place in ``_CURES``: the less is left to do by hand, the smaller."""
     if fix is None:
-        return _CURES[3]
-    return _CURES[2 if not fix.applicable else 1 if fix.risk > risk else 0]
+        return 3
+    return 2 if not fix.applicable else 1 if fix.risk > risk else 0
 
 
 def count(number: int, noun: str, plural: str = "") -> str:

@@ -20,7 +20,7 @@ from speedlint.semantics.terms import Definition
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
 
-_STEPS = re.compile(rb"backward\s{0,9}\(|\.\s{0,9}step\s{0,9}\(")
+_STEPS = re.compile(rb"backward\s{0,9}\(|\.\s{0,9}step\s{0,9}\(|scaler\s{0,9}\(")
 _MOST_READ = 16
 """Files that speak of what leads to a step: where there are more, most of the program is about training."""
 _VARIABLES = frozenset({Kind.ASSIGN, Kind.AUGMENT, Kind.PARAMETER, Kind.FOR, Kind.WITH, Kind.OTHER})

@@ -63,6 +63,8 @@ WRAPPERS_OF_ITERABLES = frozenset(
         "fastprogress.fastprogress.progress_bar",
     }
 )
+UPDATERS = frozenset(f"timm.utils.{name}" for name in "NativeScaler ApexScaler cuda.NativeScaler cuda.ApexScaler".split())
+"""Classes whose objects, called with a loss and an optimizer, run the backward pass and step the optimizer."""
 SCALERS = frozenset({"torch.amp.GradScaler", "torch.cuda.amp.GradScaler", "torch.cpu.amp.GradScaler"})
 AUTOCASTS = frozenset({"torch.autocast", "torch.amp.autocast", "torch.cuda.amp.autocast", "torch.cpu.amp.autocast"})
 NO_GRADS = frozenset(

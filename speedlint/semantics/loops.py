@@ -58,6 +58,7 @@ _UPDATES = re.compile(
     rb"|\b(?:sub|add|addcdiv|addcmul|mul|lerp|copy)_\("
 )
 """What a program says somewhere that may update parameters: by an optimizer, by a framework, or by hand."""
+_UPDATERS = re.compile(rb"(?:Native|Apex)Scaler\b")
 _STEP_METHODS = frozenset({"training_step", "train_step"})
 """Methods that a trainer of whatever framework calls in each step, where they are a module's."""
 _CALLED_IN_STEPS = _STEP_METHODS | library.HOOK_NAMES
@@ -258,7 +259,7 @@ class Loops:
         return self.script.program.flow.ask(("kind", loop), lambda: self._kind(loop), None)
 
     def _kind(self, loop: Loop) -> Frequency | None:
-        if self._is_over_optimizers(loop):
+        if self._is_over_optimizers(loop) or self._ends_in_first_turn(loop):
             return None
         if self._steps_itself(loop):
             return Frequency.EPOCH if self._steps_within_pass(loop) else Frequency.STEP
@@ -272,6 +273,13 @@ class Loops:
         if self.does(loop.body, Does.EVALUATES):
             return Frequency.EPOCH
         return None
+
+    def _ends_in_first_turn(self, loop: Loop) -> bool:
+        """Whether no second turn ever begins: the body ends in a ``break``, and nothing in it goes on with the next turn."""
+        match loop.body:
+            case syntax.IndentedBlock(body=[*_, syntax.SimpleStatementLine(body=[*_, syntax.Break()])]):
+                return not any(True for _ in self.script.source.inside(loop.body, syntax.Continue))
+        return False
 
     def _steps_itself(self, loop: Loop) -> bool:
         """Whether an optimizer's step is written in the loop, and in no loop within it: the rest cannot change its kind."""
@@ -446,6 +454,8 @@ class Loops:
                 role = script.role(call.func.value)
                 if role is Role.OPTIMIZER or (role is Role.SCALER and call.args):
                     yield call, Does.OPTIMIZER_STEP
+            if script.program.mentions(script, _UPDATERS):
+                yield from ((call, _STEP) for call in script.source.of(syntax.Call) if self._is_of_updater(call))
         elif part is Does.DIFFERENTIATES:
             yield from ((call, part) for call in script.calls("torch.autograd.grad"))
             if b"scipy" in script.source.data:
@@ -459,6 +469,13 @@ class Loops:
             for call in (*script.calls(*library.NO_GRADS), *script.method_calls("eval", "train")):
                 if switches(script, call) is True or passes.sets_eval_mode(script, call):
                     yield call, Does.NO_TRAINING
+
+    def _is_of_updater(self, call: syntax.Call) -> bool:
+        """Whether a call hands a loss and an optimizer to a library's object that takes the step."""
+        return len(call.args) > 1 and any(
+            isinstance(made, syntax.Call) and script.name(made.func) in library.UPDATERS
+            for script, made in self.script.roles.origins(call.func)
+        )
 
     def takes_steps(self) -> bool:
         """Whether the script's own code, or a function that it calls, takes training steps."""

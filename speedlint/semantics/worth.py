@@ -58,9 +58,9 @@ def one_copy(script: Script, node: syntax.Node) -> str:
     return f"copy {stretch(script, node)}"
 
 
-def one_batch(script: Script, node: syntax.Node) -> str:
-    """The cause of copies of a batch's parts: those side by side are one."""
-    return f"batch {stretch(script, node)}"
+def one_feed(script: Script, node: syntax.Node) -> str:
+    """The cause of all that a file's loaders and copies of batches leave to be waited for: how batches reach the GPU."""
+    return "feed"
 
 
 def one_setup(code: str) -> Callable[[Script, syntax.Node], str]:
