@@ -25,11 +25,32 @@ class Cause:
 
 
 def together(diagnostics: Iterable[Diagnostic]) -> list[Cause]:
-    """The causes of findings that are ordered by position, in the order of their places."""
+    """The causes of findings that are ordered by position, in the order of their places.
+
+    What an evaluation does in its steps is told with what the training does in its own, where both are of one kind.
+    """
     found: dict[tuple[object, ...], list[Diagnostic]] = {}
     for each in diagnostics:
         found.setdefault((each.path, each.level, each.cause or each.key), []).append(each)
+    homes: dict[tuple[object, ...], list[Diagnostic]] = {}
+    for group in found.values():
+        if not _is_of_evaluation(group):
+            homes.setdefault(_kind(group), group)
+    for key, group in list(found.items()):
+        if _is_of_evaluation(group) and (home := homes.get(_kind(group))) is not None:
+            home += found.pop(key)
+            home.sort(key=lambda each: (each.line, each.column))
     return [_cause(of_one) for of_one in found.values()]
+
+
+def _is_of_evaluation(group: Sequence[Diagnostic]) -> bool:
+    return all(each.frequency == "eval_step" for each in group)
+
+
+def _kind(group: Sequence[Diagnostic]) -> tuple[object, ...]:
+    """The file, the level, and the first word of the cause of some findings that have one; else what no others have."""
+    first = group[0]
+    return first.path, first.level, first.cause.partition(" ")[0] or first.key
 
 
 def _cause(diagnostics: Sequence[Diagnostic]) -> Cause:

@@ -79,12 +79,21 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     yield Finding(call, message, fix, advice, level, related)
 
 
+def _cause(script: Script, node: syntax.Node) -> str:
+    """Where the loader beside it does not pin, the copy waits because of that; else it is a wait of its step."""
+    assert isinstance(node, syntax.Call)
+    batch = moved(script, node)
+    loader = source_loader(script, batch) if batch is not None else None
+    is_pinned = loader is None or loader.script is not script or not loader.setting("pin_memory").is_off
+    return worth.one_wait(script, node) if is_pinned else worth.one_feed(script, node)
+
+
 RULE = Rule(
     "SPD205",
     on=syntax.Call,
     check=check,
     triggers=(b".to(", b".cuda(", b".type("),
     worth=Estimate(Worth.LOW, "the host waits for the copy of each batch"),
-    cause=worth.one_feed,
+    cause=_cause,
     often=True,
 )

@@ -49,13 +49,9 @@ def waits(count: int | None) -> Estimate:
 
 
 def one_wait(script: Script, node: syntax.Node) -> str:
-    """The cause of a wait: after the first one in a stretch the GPU's queue is empty, so that all in it are one."""
+    """The cause of a wait, be it for a number or for a copy: after the first one in a stretch the GPU's queue is empty, so
+    that all in it are one."""
     return f"wait {stretch(script, node)}"
-
-
-def one_copy(script: Script, node: syntax.Node) -> str:
-    """The cause of copies to the GPU side by side: those of what was made on the host in one stretch."""
-    return f"copy {stretch(script, node)}"
 
 
 def one_feed(script: Script, node: syntax.Node) -> str:
@@ -84,8 +80,12 @@ def one_step(code: str) -> Callable[[Script, syntax.Node], str]:
 
 
 def stretch(script: Script, node: syntax.Node) -> str:
-    """The stretch of a step, or of a function that it calls, between two pieces of work for the GPU, that a node is in."""
-    around = script.loops.driving_loop(node) or script.function(node)
+    """The stretch of a step, or of a function that it calls, between two pieces of work for the GPU, that a node is in.
+
+    What stands before the first piece in a loop is in one stretch with what stands behind the last one, in the turn before.
+    """
+    loop = script.loops.driving_loop(node)
+    around = loop or script.function(node)
     if around is None or not isinstance(around.body, syntax.IndentedBlock):
         return f"at {script.source.span(node)[0]}"
     start = 0
@@ -99,6 +99,9 @@ def stretch(script: Script, node: syntax.Node) -> str:
             if works(script, statement):
                 start = script.source.span(statement)[1]
         block = inner if inner is not None and script.source.contains(inner, node) else None
+    if start == 0 and loop is not None:
+        ends = [script.source.span(statement)[1] for statement in around.body.body if works(script, statement)]
+        start = max(ends, default=0)
     return f"{script.source.span(around)[0]}:{start}"
 
 
