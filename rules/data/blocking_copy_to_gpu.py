@@ -70,7 +70,8 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         why = f"`{script.text(waits)}` below waits for the copy all the same"
         yield Finding(call, message, advice=f"{advice}; not written: {why}", level=Level.NOTE, related=related)
         return
-    level = Level.NOTE if are_few(script, batch) else None
+    is_trifle = loader is not None and loader.setting("pin_memory").is_off and loader.pins_for_nothing
+    level = Level.NOTE if is_trifle or are_few(script, batch) else None
     reason = hazard(script, call, batch)
     if reason is not None:
         yield Finding(call, message, advice=f"{advice}; not written: {reason}", level=level, related=related)

@@ -58,6 +58,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     pinned = found.setting("pin_memory")
     if pinned.is_off and (matters := found.matters) is not None and not found.is_on_gpu:
         costs = matters and not found.has_few_rows and is_copied(found) and not _pins_while_training_waits(found)
+        costs = costs and not found.pins_for_nothing
         yield _finding(found, pinned, Level.WARNING if costs else Level.NOTE)
 
 

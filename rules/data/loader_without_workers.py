@@ -60,11 +60,11 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if found is None or found.hides_arguments:
         return
     workers = found.setting("num_workers")
-    if workers.is_off and (matters := found.matters) is not None and not found.is_on_gpu:
-        yield _finding(found, workers, matters)
+    if workers.is_off and found.matters is not None and not found.is_on_gpu:
+        yield _finding(found, workers)
 
 
-def _finding(found: Loader, workers: Setting, matters: bool) -> Finding:
+def _finding(found: Loader, workers: Setting) -> Finding:
     related = _related(found, workers)
     if workers.expression is None:
         message = "this loader has no workers: each batch is read while the training waits"
@@ -73,8 +73,7 @@ def _finding(found: Loader, workers: Setting, matters: bool) -> Finding:
     if found.is_in_memory:
         advice = f"{_WRITE} if reading a batch takes long; not written: items taken out of memory may be faster without"
         return Finding(found.call, message, advice=advice, level=Level.NOTE, related=related)
-    is_sure = matters and not found.is_iterable and not found.is_made_of_anything
-    level = Level.WARNING if is_sure else Level.NOTE
+    level = Level.WARNING if found.needs_workers else Level.NOTE
     hazard = found.worker_hazard()
     if hazard is not None:
         return Finding(found.call, message, advice=f"{_WRITE}; not written: {hazard}", level=level, related=related)

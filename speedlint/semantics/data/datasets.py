@@ -29,6 +29,7 @@ _VIEWS = frozenset(
 _IN_MEMORY = frozenset(
     {"torch.utils.data.TensorDataset", "torch.utils.data.dataset.TensorDataset", "list", "range", "zip", "sorted"}
 )
+_GRAPHS_IN_MEMORY = ("torch_geometric.datasets.Planetoid", "torch_geometric.datasets.TUDataset")
 _OPENS_FILES = frozenset({"torchvision.datasets.LSUN", "torchvision.datasets.LSUNClass"})
 _ITERABLE = ("torch.utils.data.IterableDataset", "torch.utils.data.dataset.IterableDataset")
 _CHEAP = frozenset(
@@ -74,9 +75,11 @@ class Origin:
     @property
     def is_in_memory(self) -> bool:
         """Whether an item is only taken out of a tensor or list."""
-        if self.definition is not None:
-            return self.is_known and _only_indexes(self.definition)
-        return self.name in _IN_MEMORY
+        if self.definition is None:
+            return self.name in _IN_MEMORY or (self.name or "").startswith(_GRAPHS_IN_MEMORY)
+        bases = self.definition.script.roles.calls.foreign_bases(self.definition)
+        is_of_graphs = any(base.startswith("torch_geometric.") and base.endswith("InMemoryDataset") for base in bases)
+        return is_of_graphs or (self.is_known and _only_indexes(self.definition))
 
 
 def _is_plain_base(name: str) -> bool:

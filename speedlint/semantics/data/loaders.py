@@ -86,6 +86,17 @@ class Loader:
         """Whether reading an item only takes it out of a tensor or list."""
         return bool(self.origins) and all(origin.is_in_memory for origin in self.origins)
 
+    @cached_property
+    def needs_workers(self) -> bool:
+        """Whether it has no workers, and its items surely take time to make, while the training waits for them."""
+        is_in_sight = not self.is_in_memory and not self.is_iterable and not self.is_made_of_anything
+        return self.setting("num_workers").is_off and is_in_sight and bool(self.matters)
+
+    @property
+    def pins_for_nothing(self) -> bool:
+        """Whether pinning only moves what the training waits for: its own process would pin, and needs no workers."""
+        return self.setting("num_workers").is_off and not self.needs_workers
+
     @property
     def is_made_of_anything(self) -> bool:
         """Whether a lambda makes it, of whatever dataset it is handed."""
