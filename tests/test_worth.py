@@ -84,6 +84,68 @@ def test_parts_of_a_batch_copied_side_by_side_are_one(project: Project) -> None:
     assert _causes(found, "SPD205") == [[first, first + 1]]
 
 
+TOLD_ONCE = """
+import torch
+import torchvision
+from torch import nn
+from torch.utils.data import DataLoader
+
+device = torch.device("cuda")
+train_loader = DataLoader(IMAGES, batch_size=32, WORKERS)
+test_loader = DataLoader(IMAGES, batch_size=32, WORKERS)
+model = nn.Sequential(nn.Conv2d(3, 256, 3), nn.Flatten(), nn.LazyLinear(10)).to(device)
+optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+
+
+def evaluate():
+    total = 0.0
+    with torch.no_grad():
+        for images, labels in test_loader:
+            out = model(images.to(device))
+            total += nn.functional.cross_entropy(out, labels.to(device)).item()
+    return total
+
+
+for epoch in range(10):
+    for images, labels in train_loader:
+        loss = nn.functional.cross_entropy(model(images.to(device)), labels.to(device))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+    print(evaluate())
+"""
+
+
+@pytest.mark.parametrize(
+    ("workers", "causes"),
+    [
+        ("num_workers=2", {"SPD202": ["SPD202", "SPD203", "SPD205"], "SPD301": ["SPD301"]}),
+        ("num_workers=0", {"SPD201": ["SPD201", "SPD202", "SPD205"], "SPD301": ["SPD301"]}),
+        ("num_workers=2, pin_memory=True, persistent_workers=True", {"SPD301": ["SPD205", "SPD301"]}),
+    ],
+)
+def test_how_batches_come_is_one_finding_and_evaluation_is_told_with_the_training(
+    project: Project, workers: str, causes: dict[str, list[str]]
+) -> None:
+    project.configure("select = ['SPD2', 'SPD301']")
+    images = 'torchvision.datasets.ImageFolder("images", torchvision.transforms.ToTensor())'
+    text = TOLD_ONCE.replace("IMAGES", images).replace("WORKERS", workers)
+    found: dict[str, set[str]] = {}
+    for each in project.findings(project.write("train.py", text)):
+        found.setdefault(each["cause"].partition(":")[0], set()).add(each["code"])
+    assert {first: sorted(codes) for first, codes in found.items()} == causes
+
+
+@pytest.mark.parametrize(("size", "is_found"), [("", False), ("torchvision.transforms.Resize(224), ", True)])
+def test_half_precision_gains_nothing_on_digits_as_they_come(project: Project, size: str, is_found: bool) -> None:
+    project.configure("select = ['SPD101', 'SPD105']")
+    transform = f"torchvision.transforms.Compose([{size}torchvision.transforms.ToTensor()])"
+    images = f'torchvision.datasets.MNIST("digits", transform={transform})'
+    text = TOLD_ONCE.replace("IMAGES", images).replace("WORKERS", "num_workers=2")
+    assert bool(project.findings(project.write("train.py", text))) is is_found
+
+
 def test_a_report_in_text_tells_a_cause_once_with_its_places(project: Project) -> None:
     _found(project, "print(loss.item(), out.max().item())\nprint(out.min().item())")
     text = " ".join(project.run("check", "train.py", "--select", "SPD301").stdout.split())

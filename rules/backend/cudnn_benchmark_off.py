@@ -41,6 +41,7 @@ from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import evaluation, training, worth
 from speedlint.semantics.backend import cudnn
+from speedlint.semantics.data.loaders import reads_digits
 from speedlint.semantics.frameworks import accelerated
 from speedlint.semantics.script import Script
 
@@ -76,7 +77,8 @@ def _turned(setting: cudnn.Setting, script: Script) -> Finding:
 
 
 def _missing(placement: training.Placement, script: Script) -> Finding:
-    level = Level.NOTE if cudnn.is_shallow(script, placement.module) else Level.WARNING
+    is_trifle = cudnn.is_shallow(script, placement.module) or reads_digits(script)
+    level = Level.NOTE if is_trifle else Level.WARNING
     code = (
         script.text(placement.module)
         if isinstance(placement.module, syntax.Name)

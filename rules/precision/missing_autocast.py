@@ -53,6 +53,7 @@ from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import eras, worth
+from speedlint.semantics.data.loaders import reads_digits
 from speedlint.semantics.precision.autocast import is_sharded_in_half, uses_autocast
 from speedlint.semantics.precision.halves import autocast_edits, gpu_condition, refuse_hazards
 from speedlint.semantics.precision.scaling import scaling, spelled_constructor
@@ -73,7 +74,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         return
     if not eras.can_run_on(script, _SINCE) or is_sharded_in_half(script):
         return
-    if uses_autocast(step) or is_light(step) or not updates(step) or is_probe(step):
+    if uses_autocast(step) or is_light(step) or not updates(step) or is_probe(step) or reads_digits(script):
         return
     if script.value(step.forward).place is Place.HOST:
         return

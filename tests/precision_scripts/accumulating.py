@@ -23,13 +23,13 @@ def main():
     args = parser.parse_args()
     torch.manual_seed(0)
     device = torch.device(args.device)
-    model = Attention(16)
+    model = Attention(256)
     model.to(device)
     if args.clip > 10:
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     else:
         optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-    batches = [(torch.randn(8, 5, 16), torch.randint(3, (8,))) for _ in range(8)]
+    batches = [(torch.randn(8, 5, 256), torch.randint(3, (8,))) for _ in range(8)]
     for index, (tokens, labels) in enumerate(batches):
         tokens, labels = tokens.to(device), labels.to(device)
         logits, mixed = model(tokens)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +24,9 @@ _RUN_ONCE = frozenset({"test_dataloader", "predict_dataloader"})
 _LOOKS_AT = frozenset({"len", "enumerate", "zip", "list", "tuple", "next", "print", "isinstance", "type"})
 _OF_LOADING = frozenset({"num_workers", "pin_memory", "persistent_workers", "prefetch_factor", "worker_init_fn"})
 _A_HANDFUL = 50
+_DIGITS = re.compile(rb"MNIST|USPS")
+_SMALL = 64
+"""Pixels of a side up to which a network of grey images is bound by the launch of its kernels."""
 _ENDLESS = 10_000_000
 
 
@@ -435,6 +439,37 @@ def near(script: Script) -> Iterator[Loader]:
             found = loader(place, call)
             if found is not None:
                 yield found
+
+
+def reads_digits(script: Script) -> bool:
+    """Whether all that the program is seen to load is grey images of 28 by 28 pixels or less, and nothing makes them much
+    larger."""
+    return script.once("reads digits", lambda: _finds_digits(script), False)
+
+
+def _finds_digits(script: Script) -> bool:
+    if not script.program.mentions(script, _DIGITS):
+        return False
+    origins = [origin for each in near(script) for origin in each.origins]
+    if not any(True for _ in near(script)) or not all(origin.is_of_digits or not origin.is_known for origin in origins):
+        return False
+    if any(name not in datasets.DIGITS for name in _library_datasets(script)):
+        return False
+    resized = (
+        place.constant(call.args[0].value) if call.args else None
+        for place in script.everywhere(b"Resize")
+        for call in place.calls("torchvision.transforms.Resize", "torchvision.transforms.v2.Resize")
+    )
+    return all(size is not None and isinstance(size.value, int) and size.value <= _SMALL for size in resized)
+
+
+def _library_datasets(script: Script) -> Iterator[str]:
+    """The datasets of torchvision's that the program makes."""
+    for place in script.everywhere(b"torchvision"):
+        for call in place.source.of(syntax.Call):
+            name = place.name(call.func) or ""
+            if name.startswith("torchvision.datasets."):
+                yield name
 
 
 def _makes_loader(script: Script, call: syntax.Call) -> bool:

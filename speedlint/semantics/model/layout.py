@@ -77,7 +77,7 @@ def may_gain(script: Script, module: syntax.BaseExpression) -> bool:
     if made_of.convolutions == 0 or made_of.recurrent or made_of.narrow_recurrent:
         return False
     origins = roots(script, module)
-    least = _MANY if made_of.attention else _FEW
+    least = _MANY if made_of.attention or made_of.narrow_attention else _FEW
     return bool(origins) and all(_is_planar(place, node, least) for place, node in origins)
 
 
@@ -142,7 +142,7 @@ class Half(enum.IntEnum):
 
 def half(script: Script, module: syntax.BaseExpression) -> Half:
     """Whether the program's work, that of a module without attention, is in half precision."""
-    if network(script, module).attention:
+    if (made_of := network(script, module)).attention or made_of.narrow_attention:
         return Half.NEVER
     marked = script.everywhere(b"autocast", b"NativeScaler", b"use_amp", b".half()")
     return max((_half_at(place, node) for place in marked for node in halvings(place)), default=Half.NEVER)

@@ -24,6 +24,7 @@ _ATTENTION = (
     "torch.nn.functional.scaled_dot_product_attention",
     "torch.nn.functional.multi_head_attention_forward",
 )
+_STACKS = ("torch.nn.TransformerEncoder", "torch.nn.TransformerDecoder")
 _RECURRENT = tuple(f"torch.nn.{name}" for name in ("LSTM", "GRU", "RNN"))
 _PRODUCTS = frozenset("torch.matmul torch.bmm torch.einsum torch.baddbmm torch.addmm torch.mm".split())
 PRODUCT_METHODS = ("bmm", "matmul", "mm")
@@ -72,6 +73,8 @@ RECURRENT_LAYERS = frozenset(f"torch.nn.{name}" for name in ("LSTM", "GRU", "RNN
 _SMALL_WIDTH = 1024
 _NARROW = 256
 """Hidden units up to which a step of a recurrent layer is bound by the launch of its kernels."""
+_NARROW_ATTENTION = 128
+"""Numbers a position up to which attention is bound by the launch of its kernels."""
 _HEAD = 2
 
 
@@ -81,7 +84,8 @@ class Network:
 
     Attributes:
         convolutions: layers and calls that convolve.
-        attention: whether it attends: an attention layer or a softmax between matrix products.
+        attention: whether it attends: an attention layer or a softmax between matrix products, wide or of unknown width.
+        narrow_attention: whether it holds an attention layer of at most 128 numbers a position.
         recurrent: whether it holds an LSTM, GRU or RNN that is wide, or whose width is not known.
         narrow_recurrent: whether it holds one of at most 256 hidden units.
         products: matrix products written out: ``bmm``, ``einsum``, ``@``.
@@ -93,6 +97,7 @@ class Network:
 
     convolutions: int = 0
     attention: bool = False
+    narrow_attention: bool = False
     recurrent: bool = False
     narrow_recurrent: bool = False
     products: int = 0
@@ -106,6 +111,7 @@ class Network:
         return Network(
             self.convolutions + other.convolutions,
             self.attention or other.attention,
+            self.narrow_attention or other.narrow_attention,
             self.recurrent or other.recurrent,
             self.narrow_recurrent or other.narrow_recurrent,
             self.products + other.products,
@@ -297,7 +303,7 @@ def _find_named(script: Script, top: syntax.Node) -> list[Definition]:
 def _own(script: Script, top: syntax.Node) -> Network:
     """What a piece of code holds itself."""
     convolutions = products = linears = widest_known = 0
-    attention = recurrent = narrow_recurrent = False
+    attention = narrow_attention = recurrent = narrow_recurrent = False
     softmax = False
     widest: int | None = 0
     library_parts = Network()
@@ -310,8 +316,11 @@ def _own(script: Script, top: syntax.Node) -> Network:
             continue
         if name.startswith(_CONVOLUTIONS):
             convolutions += 1
+        elif name in _STACKS and _is_layer_in_sight(script, call):
+            continue
         elif name.startswith(_ATTENTION):
-            attention = True
+            is_narrow = (width := _attended(script, call)) is not None and width <= _NARROW_ATTENTION
+            narrow_attention, attention = narrow_attention or is_narrow, attention or not is_narrow
         elif name in RECURRENT_LAYERS:
             hidden = script.constant(given) if (given := script.argument(call, "hidden_size", 1)) is not None else None
             is_narrow = hidden is not None and isinstance(hidden.value, int) and hidden.value <= _NARROW
@@ -333,8 +342,27 @@ def _own(script: Script, top: syntax.Node) -> Network:
         isinstance(op.operator, syntax.MatrixMultiply) for op in script.source.inside(top, syntax.BinaryOperation)
     )
     attention = attention or (softmax and products >= 2)
-    known = Network(convolutions, attention, recurrent, narrow_recurrent, products, linears, widest, widest_known)
+    known = Network(
+        convolutions, attention, narrow_attention, recurrent, narrow_recurrent, products, linears, widest, widest_known
+    )
     return known | library_parts
+
+
+def _is_layer_in_sight(script: Script, stack: syntax.Call) -> bool:
+    """Whether the layer that a stack is made of is made by calls that are seen."""
+    made = [node for _, node in script.roles.origins(stack.args[0].value)] if stack.args else []
+    return bool(made) and all(isinstance(node, syntax.Call) for node in made)
+
+
+def _attended(script: Script, call: syntax.Call) -> int | None:
+    """The width of an attention layer, by its argument, or by the default of the parameter that this is."""
+    given = script.argument(call, "embed_dim", 0) or script.argument(call, "d_model", 0)
+    known = script.constant(given) if given is not None else None
+    if known is None and isinstance(given, syntax.Name):
+        nodes = [binding.node for binding in script.names.reaching(given)]
+        defaults = [node.default for node in nodes if isinstance(node, syntax.Param) and node.default is not None]
+        known = script.constant(defaults[0]) if len(defaults) == len(nodes) == 1 else None
+    return known.value if known is not None and isinstance(known.value, int) else None
 
 
 def _is_foreign_module(script: Script, name: str) -> bool:
