@@ -27,6 +27,8 @@ _DEVICE_ROLES = (Role.DEVICE, Role.STRING, Role.NUMBER, Role.TENSOR, Role.BATCH)
 _SET_DEVICE = ("torch.set_default_device", "torch.set_default_tensor_type")
 _WAITS = ("torch.cuda.synchronize", "torch.accelerator.synchronize")
 _CLOCKS = frozenset({"time.time", "time.perf_counter", "time.monotonic", "time.process_time"})
+_GRAPHS_SINCE = (1, 7)
+"""A torch release beside which torch_geometric surely takes ``non_blocking``: its 1.0.3, beside torch 1.0, does not."""
 _DEPTH = 6
 
 
@@ -228,7 +230,8 @@ def hazard(script: Script, call: syntax.Call, batch: syntax.BaseExpression) -> s
     if found is not None and found.is_torch and found.parameter("collate_fn") is None and not found.hides_arguments:
         return None
     if found is not None and (found.script.name(found.call.func) or "").startswith("torch_geometric."):
-        return None
+        is_old = script.options.torch is not None and script.options.torch < _GRAPHS_SINCE
+        return "`to` of a batch takes no `non_blocking` in the oldest releases of torch_geometric" if is_old else None
     if _is_whole(script, batch, 0):
         return "the batch may be an object whose own method takes no `non_blocking`"
     for place in script.everywhere(b"def to(", b"def cuda("):
