@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from speedlint.diagnostic import Diagnostic
 from speedlint.rule import Level, Worth
 
+WAIT, COPY = "wait", "copy"
+"""The kinds of causes that make a step wait: what reads a number, and what copies to the GPU."""
 _FIRST = (Worth.HIGH, Worth.MEDIUM, Worth.UNKNOWN, Worth.LOW)
 
 
@@ -27,30 +29,57 @@ class Cause:
 def together(diagnostics: Iterable[Diagnostic]) -> list[Cause]:
     """The causes of findings that are ordered by position, in the order of their places.
 
-    What an evaluation does in its steps is told with what the training does in its own, where both are of one kind.
+    A copy is told with a read of the same step, if there is one; what an evaluation waits for with what the training does.
     """
     found: dict[tuple[object, ...], list[Diagnostic]] = {}
     for each in diagnostics:
         found.setdefault((each.path, each.level, each.cause or each.key), []).append(each)
-    homes: dict[tuple[object, ...], list[Diagnostic]] = {}
-    for group in found.values():
-        if not _is_of_evaluation(group):
-            homes.setdefault(_kind(group), group)
-    for key, group in list(found.items()):
-        if _is_of_evaluation(group) and (home := homes.get(_kind(group))) is not None:
-            home += found.pop(key)
-            home.sort(key=lambda each: (each.line, each.column))
+    _join(found, _is_copy, lambda each: not _is_copy(each), _step)
+    _join(found, _is_of_evaluation, lambda each: not _is_of_evaluation(each), _kind)
     return [_cause(of_one) for of_one in found.values()]
 
 
-def _is_of_evaluation(group: Sequence[Diagnostic]) -> bool:
+Group = list[Diagnostic]
+
+
+def _join(
+    found: dict[tuple[object, ...], Group],
+    joins: Callable[[Group], bool],
+    is_home: Callable[[Group], bool],
+    key: Callable[[Group], tuple[object, ...]],
+) -> None:
+    """Adds each group of one kind to the first group of another kind that has the same key."""
+    homes: dict[tuple[object, ...], Group] = {}
+    joining = [name for name, group in found.items() if joins(group)]
+    for group in found.values():
+        if is_home(group):
+            homes.setdefault(key(group), group)
+    for name in joining:
+        if (home := homes.get(key(found[name]))) is not None:
+            home += found.pop(name)
+    for group in homes.values():
+        group.sort(key=lambda each: (each.line, each.column))
+
+
+def _is_copy(group: Group) -> bool:
+    return group[0].cause.startswith(f"{COPY} ")
+
+
+def _is_of_evaluation(group: Group) -> bool:
     return all(each.frequency == "eval_step" for each in group)
 
 
-def _kind(group: Sequence[Diagnostic]) -> tuple[object, ...]:
-    """The file, the level, and the first word of the cause of some findings that have one; else what no others have."""
-    first = group[0]
-    return first.path, first.level, first.cause.partition(" ")[0] or first.key
+def _step(group: Group) -> tuple[object, ...]:
+    """The step that some findings make wait; what no others have where they do not."""
+    kind, _, place = group[0].cause.partition(" ")
+    where = (group[0].path, group[0].level)
+    return (*where, place.partition(":")[0]) if kind in (WAIT, COPY) else (*where, group[0].key)
+
+
+def _kind(group: Group) -> tuple[object, ...]:
+    """What some findings that have a cause are about; what no others have where they have none."""
+    kind = group[0].cause.partition(" ")[0]
+    return group[0].path, group[0].level, WAIT if kind == COPY else kind or group[0].key
 
 
 def _cause(diagnostics: Sequence[Diagnostic]) -> Cause:

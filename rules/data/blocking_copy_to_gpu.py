@@ -86,7 +86,7 @@ def _cause(script: Script, node: syntax.Node) -> str:
     batch = moved(script, node)
     loader = source_loader(script, batch) if batch is not None else None
     is_pinned = loader is None or loader.script is not script or not loader.setting("pin_memory").is_off
-    return worth.one_wait(script, node) if is_pinned else worth.one_feed(script, node)
+    return worth.one_copy(script, node) if is_pinned else worth.one_feed(script, node)
 
 
 RULE = Rule(

@@ -118,6 +118,6 @@ RULE = Rule(
     check=check,
     triggers=(b".to(", b".cuda(", b".type_as(", b"[range(", b"[list(range(", b"arange(", b"random."),
     worth=worth.COPY,
-    cause=worth.one_wait,
+    cause=worth.one_copy,
     often=True,
 )

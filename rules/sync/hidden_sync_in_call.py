@@ -191,5 +191,6 @@ RULE = Rule(
     check=check,
     triggers=(b"import", b"def "),
     worth=worth.WAIT,
+    cause=worth.one_wait,
     often=True,
 )

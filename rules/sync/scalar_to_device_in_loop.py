@@ -72,6 +72,6 @@ RULE = Rule(
     check=check,
     triggers=(b"ensor(", b".to(", b".cuda("),
     worth=worth.COPY,
-    cause=worth.one_wait,
+    cause=worth.one_copy,
     often=True,
 )

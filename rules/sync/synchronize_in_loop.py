@@ -100,4 +100,5 @@ RULE = Rule(
     check=check,
     triggers=(b"synchronize",),
     worth=worth.WAIT,
+    cause=worth.one_wait,
 )

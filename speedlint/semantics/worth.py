@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from speedlint import causes
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Worth
 from speedlint.semantics.loops import Does
@@ -49,9 +50,14 @@ def waits(count: int | None) -> Estimate:
 
 
 def one_wait(script: Script, node: syntax.Node) -> str:
-    """The cause of a wait, be it for a number or for a copy: after the first one in a stretch the GPU's queue is empty, so
-    that all in it are one."""
-    return f"wait {stretch(script, node)}"
+    """The cause of a wait for a number: after the first one in a stretch the GPU's queue is empty, so that all in it are
+    one."""
+    return f"{causes.WAIT} {stretch(script, node)}"
+
+
+def one_copy(script: Script, node: syntax.Node) -> str:
+    """The cause of a copy that the host waits for: those side by side are one."""
+    return f"{causes.COPY} {stretch(script, node)}"
 
 
 def one_feed(script: Script, node: syntax.Node) -> str:
@@ -80,11 +86,16 @@ def one_step(code: str) -> Callable[[Script, syntax.Node], str]:
 
 
 def stretch(script: Script, node: syntax.Node) -> str:
-    """The stretch of a step, or of a function that it calls, between two pieces of work for the GPU, that a node is in.
+    """The stretch of a step, or of a function that it calls, between two pieces of work for the GPU, that a node is in; that
+    of the call, where a step in the same file calls the node's function.
 
     What stands before the first piece in a loop is in one stretch with what stands behind the last one, in the turn before.
     """
     loop = script.loops.driving_loop(node)
+    if loop is None:
+        callers = [call for other, call in script.loops.callers(node) if other is script]
+        if callers and script.loops.driving_loop(callers[0]) is not None:
+            return stretch(script, callers[0])
     around = loop or script.function(node)
     if around is None or not isinstance(around.body, syntax.IndentedBlock):
         return f"at {script.source.span(node)[0]}"
