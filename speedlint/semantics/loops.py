@@ -259,12 +259,12 @@ class Loops:
         return self.script.program.flow.ask(("kind", loop), lambda: self._kind(loop), None)
 
     def _kind(self, loop: Loop) -> Frequency | None:
-        if self._is_over_optimizers(loop) or self._ends_in_first_turn(loop):
+        if self._is_over_optimizers(loop) or self.ends_in_first_turn(loop):
             return None
         if self._steps_itself(loop):
             return Frequency.EPOCH if self._steps_within_pass(loop) else Frequency.STEP
         does = self.does(loop.body, Does.STEPS)
-        if does & Does.OPTIMIZER_STEP or (does & Does.BACKWARD and not does & Does.TRAINS):
+        if does & Does.OPTIMIZER_STEP or (does & Does.BACKWARD and not does & Does.TRAINS and self._may_update(loop)):
             return Frequency.STEP
         if does & Does.TRAINS:
             return Frequency.EPOCH
@@ -274,7 +274,15 @@ class Loops:
             return Frequency.EPOCH
         return None
 
-    def _ends_in_first_turn(self, loop: Loop) -> bool:
+    def _may_update(self, loop: Loop) -> bool:
+        """Whether parameters may be updated around backward passes: not by what nothing calls and that speaks of no update,
+        such as a helper that measures how long they take."""
+        function = self.script.function(loop)
+        if function is None or self.script.call_sites(function):
+            return True
+        return _UPDATES.search(self.script.text(function).encode()) is not None
+
+    def ends_in_first_turn(self, loop: Loop) -> bool:
         """Whether no second turn ever begins: the body ends in a ``break``, and nothing in it goes on with the next turn."""
         match loop.body:
             case syntax.IndentedBlock(body=[*_, syntax.SimpleStatementLine(body=[*_, syntax.Break()])]):

@@ -421,7 +421,9 @@ def _only_hands_on(use: reach.Use) -> bool:
 
 
 def _reads_one_batch(start: Start) -> bool:
-    """Whether a start is only ``next(iter(loader))``."""
+    """Whether a start is only ``next(iter(loader))``, or a loop that has no second turn."""
+    if isinstance(start.node, syntax.For) and start.script.loops.ends_in_first_turn(start.node):
+        return True
     arg = start.script.source.parents[start.node]
     call = start.script.source.parents.get(arg)
     return isinstance(arg, syntax.Arg) and isinstance(call, syntax.Call) and start.script.name(call.func) == "next"
