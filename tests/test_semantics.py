@@ -726,3 +726,27 @@ def test_a_collate_function_is_known_from_the_loader_of_another_file(project: Wr
 def test_a_call_of_a_library_is_found_under_any_name(project: Write, train: str, handed: str) -> None:
     script = project(train=train, handed=handed)
     assert len(list(script.calls("torch.no_grad"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("parts", "asked", "is_found"),
+    [
+        ("class Net:\n    pass", "Net", True),
+        ("from deep import *", "Deep", True),
+        ("import deep as under", "under.Deep", True),
+        ("__all__ = ['Net']\n\n\nclass Net:\n    pass", "Net", True),
+        ("__all__ = ['Other']\n\n\nclass Net:\n    pass", "Net", False),
+        ("class _Net:\n    pass", "_Net", False),
+    ],
+)
+def test_one_of_several_stars_binds_what_its_module_hands_on(project: Write, parts: str, asked: str, is_found: bool) -> None:
+    train = f"from parts import *\nfrom sizes import *\nprobe({asked})\n"
+    script = project(train=train, parts=parts, sizes="width = 8", deep="from parts import *\n\n\nclass Deep:\n    pass")
+    assert (script.definition(expression(script, asked)) is not None) is is_found
+
+
+def test_the_last_star_decides(project: Write) -> None:
+    script = project(train="from a import *\nfrom b import *\nprobe(width)\n", a="width = 8", b="width = 16")
+    found = script.constant(expression(script, "width"))
+    assert found is not None
+    assert found.value == 16

@@ -740,3 +740,39 @@ def test_gradients_may_be_off_around_a_call_on_an_object_that_is_not_known(tmp_p
     written(tmp_path, train=RUNNER.format(around=around))
     report = run.merge(run.check([tmp_path / "train.py"], Settings(tmp_path, select=("SPD505",), torch=(2, 13)), REGISTRY))
     assert len(report.diagnostics) == count
+
+
+STARRED = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+{imports}
+
+net = Net()
+net.cuda()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for images in DataLoader(Photos("photos"), batch_size=32, num_workers=8):
+    loss = net(images.cuda()).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+PHOTOS = """
+from torch.utils.data import Dataset
+
+
+class Photos(Dataset):
+    def __init__(self, folder):
+        self.folder = folder
+"""
+
+
+@pytest.mark.parametrize(
+    "imports", ["from model import *\nfrom photos import *", "from model import Net\nfrom photos import Photos"]
+)
+def test_a_network_is_known_however_it_is_imported(tmp_path: Path, imports: str) -> None:
+    written(tmp_path, train=STARRED.format(imports=imports), model=MODEL_FILE.format(**PLAIN), photos=PHOTOS)
+    settings = Settings(tmp_path, select=("SPD402",), torch=(2, 13))
+    found = run.merge(run.check([tmp_path / "train.py"], settings, REGISTRY)).diagnostics
+    assert [each.line for each in found] == [9]

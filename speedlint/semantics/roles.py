@@ -188,7 +188,7 @@ class Roles:
         return binding.kind is Kind.AUGMENT and binding.node is name
 
     def _star_imported(self, name: syntax.Name) -> Value | None:
-        dotted = self.script.names.dotted(name)
+        dotted = self.script.dotted(name)
         found = self._imported(dotted) if dotted is not None else None
         return found or UNKNOWN
 
@@ -736,7 +736,7 @@ class Roles:
                 for script, value in self.self_assignments(base.definition, expression.attr.value):
                     yield from script.roles.origins(value, seen)
                 return
-        dotted = self.script.names.dotted(expression)
+        dotted = self.script.dotted(expression)
         if dotted is not None:
             binding, reached = self.script.imported_binding(dotted)
             if binding is not None and reached is not None and binding.value is not None and not binding.path:

@@ -78,15 +78,18 @@ class Script:
         return {}
 
     def _find_name(self, expression: syntax.Node) -> str | None:
-        dotted = self.names.dotted(expression)
-        if dotted is None:
-            dotted = self._starred(expression)
+        dotted = self.dotted(expression)
         if dotted is None:
             return None
         if dotted not in self._handed_on:
             self._handed_on[dotted] = self._through(dotted) or dotted
         dotted = self._handed_on[dotted]
         return library.CANONICAL.get(dotted, dotted)
+
+    def dotted(self, expression: syntax.Node) -> str | None:
+        """The dotted name that an import of this file gives an expression, of the project's objects too, as the import
+        writes it; also by one of several ``from module import *``. None for what this file defines or computes."""
+        return self.names.dotted(expression) or self._starred(expression)
 
     def _through(self, dotted: str, depth: int = 0) -> str | None:
         """The library's object that a first-party module hands on under a dotted name, as after ``from .parts import *``."""
@@ -99,21 +102,16 @@ class Script:
             return None
         bindings = script.names.module.bindings.get(head)
         if not bindings:
-            handed = (
-                script._through(star + ("" if star.endswith(".") else ".") + found[1], depth + 1)
-                for star in script.names.module.stars
-                if script.program.module(script, star) is not None
-            )
-            return next((name for name in handed if name is not None), None)
+            handed = script.star_imported(head)
+            return script._through(f"{handed}.{tail}" if tail else handed, depth + 1) if handed is not None else None
         last = bindings[-1]
         if last.kind is not Kind.IMPORT or last.dotted is None:
             return None
         return script._through(f"{last.dotted}.{tail}" if tail else last.dotted, depth + 1)
 
     def _starred(self, expression: syntax.Node) -> str | None:
-        """The full name of what one of several ``from module import *`` of first-party modules binds."""
-        stars = self.names.module.stars
-        if len(stars) < 2:
+        """The dotted name of an expression whose first name one of several ``from module import *`` binds."""
+        if len(self.names.module.stars) < 2:
             return None
         parts: list[str] = []
         node = expression
@@ -122,22 +120,42 @@ class Script:
             node = node.value
         if not isinstance(node, syntax.Name) or self.names.scope(node).lookup(node.value) is not None:
             return None
-        rest = ".".join((node.value, *parts))
-        if rest not in self._stars_known:
-            handed = (
-                self._through(star + ("" if star.endswith(".") else ".") + rest)
-                for star in stars
-                if star and self.program.module(self, star) is not None
-            )
-            self._stars_known[rest] = next((name for name in handed if name is not None), None)
-        return self._stars_known[rest]
+        handed = self.star_imported(node.value)
+        return ".".join((handed, *parts)) if handed is not None else None
+
+    def star_imported(self, name: str) -> str | None:
+        """The dotted name of what the last ``from module import *`` of a first-party module that hands on a name binds."""
+        return self.once(("by a star", name), lambda: self._find_star(name), None)
+
+    def _find_star(self, name: str) -> str | None:
+        for star in reversed(self.names.module.stars):
+            found = self.program.module(self, star)
+            script = self.program.reached(found[0]) if found is not None and not found[1] else None
+            if script is not None and script._hands_on(name):
+                return f"{star}{name}" if star.endswith(".") else f"{star}.{name}"
+        return None
+
+    def _hands_on(self, name: str) -> bool:
+        """Whether ``from this_module import *`` binds a name: one of ``__all__``, or one without an underscore in front."""
+        listed = self._all_names
+        if name not in listed if listed is not None else name.startswith("_"):
+            return False
+        return name in self.names.module.bindings or self.star_imported(name) is not None
+
+    @cached_property
+    def _all_names(self) -> frozenset[str] | None:
+        """The strings of ``__all__``; None where it is not set, or not by one list that is written out."""
+        bindings = self.names.module.bindings.get("__all__", [])
+        listed = bindings[0].value if len(bindings) == 1 and not bindings[0].path else None
+        if not isinstance(listed, (syntax.List, syntax.Tuple)):
+            return None
+        strings = [each.value for each in listed.elements if isinstance(each.value, syntax.SimpleString)]
+        if len(strings) < len(listed.elements):
+            return None
+        return frozenset(str(each.evaluated_value) for each in strings)
 
     @cached_property
     def _handed_on(self) -> dict[str, str]:
-        return {}
-
-    @cached_property
-    def _stars_known(self) -> dict[str, str | None]:
         return {}
 
     def spell(self, dotted: str) -> tuple[str, tuple[Edit, ...]]:
@@ -219,7 +237,7 @@ class Script:
                 found = self._definition_of(binding)
                 if found is not None:
                     return found
-        dotted = self.names.dotted(expression)
+        dotted = self.dotted(expression)
         return self.imported(dotted) if dotted is not None else None
 
     def _definition_of(self, binding: Binding) -> Definition | None:
@@ -256,19 +274,15 @@ class Script:
             return None, None
         path, rest = found
         script = self.program.reached(path)
-        if script is None or not rest or "." in rest:
+        if script is None or not rest:
             return None, None
-        bindings = script.names.module.bindings.get(rest)
-        if bindings is None:
-            for star in script.names.module.stars:
-                reached = script.imported_binding(star + ("" if star.endswith(".") else ".") + rest, depth + 1)
-                if reached[0] is not None:
-                    return reached
-            return None, None
-        last = bindings[-1]
-        if last.kind is Kind.IMPORT and last.dotted is not None:
-            return script.imported_binding(last.dotted, depth + 1)
-        return last, script
+        head, dot, tail = rest.partition(".")
+        bindings = script.names.module.bindings.get(head)
+        last = bindings[-1] if bindings else None
+        handed = script.star_imported(head) if last is None else last.dotted
+        if handed is not None:
+            return script.imported_binding(f"{handed}{dot}{tail}", depth + 1)
+        return (last, script) if last is not None and not tail else (None, None)
 
     def callee(self, call: syntax.Call) -> Definition | None:
         """The first-party function that a call runs: a function, a method, a class's ``__init__``, an instance's

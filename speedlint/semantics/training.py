@@ -333,8 +333,11 @@ def _sources(script: Script, node: syntax.Node) -> Iterator[tuple[Script, syntax
     """Where a name, attribute or call gets its value from, one step back; a binding without a value is its own source."""
     match node:
         case syntax.Name():
-            for binding in script.names.reaching(node):
+            bindings = script.names.reaching(node)
+            for binding in bindings:
                 yield from _binding_sources(script, binding)
+            if not bindings:
+                yield from _imported_sources(script, node)
         case syntax.Attribute():
             yield from _attribute_sources(script, node)
         case syntax.Call():
@@ -400,12 +403,17 @@ def _passed(script: Script, parameter: syntax.Param) -> Iterator[tuple[Script, s
         yield script, parameter
 
 
+def _imported_sources(script: Script, node: syntax.Node) -> Iterator[tuple[Script, syntax.Node]]:
+    """Where a name of another module, after ``import *`` too, gets its value from."""
+    dotted = script.dotted(node)
+    reached, other = script.imported_binding(dotted) if dotted is not None else (None, None)
+    if reached is not None and other is not None:
+        yield from _binding_sources(other, reached)
+
+
 def _attribute_sources(script: Script, node: syntax.Attribute) -> Iterator[tuple[Script, syntax.Node]]:
-    dotted = script.names.dotted(node)
-    if dotted is not None:
-        reached, other = script.imported_binding(dotted)
-        if reached is not None and other is not None:
-            yield from _binding_sources(other, reached)
+    if script.dotted(node) is not None:
+        yield from _imported_sources(script, node)
         return
     definition: Definition | None = script.value(node.value).definition
     if definition is not None and isinstance(definition.node, syntax.ClassDef):

@@ -45,7 +45,8 @@ class Values:
             case syntax.Name(value=("True" | "False" | "None") as name):
                 return Constant(_NAMED[name], self.script, expression)
             case syntax.Name():
-                return agreed(self._of_binding(binding) for binding in self.script.names.reaching(expression))
+                bindings = self.script.names.reaching(expression)
+                return agreed(map(self._of_binding, bindings)) if bindings else self._imported(expression)
             case syntax.UnaryOperation(operator=syntax.Minus(), expression=inner):
                 found = self.constant(inner)
                 if found is not None and isinstance(found.value, (int, float)):
@@ -109,6 +110,12 @@ class Values:
             return script.values._of_binding(reached) if reached is not None and script is not None else None
         value = written(binding)
         return self.constant(value) if value is not None else None
+
+    def _imported(self, expression: syntax.BaseExpression) -> Constant | None:
+        """The constant of another module that a name stands for, after ``import *`` too."""
+        dotted = self.script.dotted(expression)
+        binding, script = self.script.imported_binding(dotted) if dotted is not None else (None, None)
+        return script.values._of_binding(binding) if binding is not None and script is not None else None
 
     def _parameter(self, parameter: syntax.Param) -> Constant | None:
         function = self.script.source.enclosing(parameter, syntax.FunctionDef, syntax.Lambda)
@@ -268,11 +275,9 @@ class Values:
         return None
 
     def _attribute(self, attribute: syntax.Attribute) -> Constant | None:
-        dotted = self.script.names.dotted(attribute)
-        if dotted is not None:
-            binding, script = self.script.imported_binding(dotted)
-            if binding is not None and script is not None:
-                return script.values._of_binding(binding)
+        imported = self._imported(attribute)
+        if imported is not None:
+            return imported
         name = attribute.attr.value
         configured = self._configured(attribute.value, name)
         if configured is not None:
