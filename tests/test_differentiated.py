@@ -26,6 +26,14 @@ class Meter:
     def update(self, value):
         self.sum += float(value)
 
+    def swap(self, value):
+        self.before, self.latest = self.latest, value
+        return self.before
+
+
+def mean_of(values):
+    return sum(value / len(values) for value in values)
+
 
 def evaluate(model, loader, criterion, hook=None):
     meter, kept, total = Meter(), [], 0.0
@@ -39,7 +47,7 @@ def main(loader):
     model, criterion = nn.Linear(4, 2), nn.CrossEntropyLoss()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for x, y in loader:
-        loss = criterion(model(x), y)
+        loss = mean_of([criterion(model(x), y)])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -52,11 +60,13 @@ NEVER = {
     "a meter of numbers": ("meter.update(criterion(out, y))", "meter.sum", "print(result)"),
     "detached": ("kept.append(out.detach())", "torch.cat(kept)", "result.sum().backward()"),
     "a loss that is printed": ("total = total + criterion(out, y)", "total / 3", "print(f'{result:.3f}', result > 2)"),
+    "what a function that trainings call too gives back": ("total += mean_of([out]).item()", "total", "print(result)"),
     "arrays": ("kept.append(out.cpu().numpy())", "kept", "print(len(result))"),
 }
 PERHAPS = {
     "a function that is handed in": ("hook(criterion(out, y))", "0", "print(result)", False),
     "an object that is handed in": ("hook.step(criterion(out, y), model)", "0", "print(result)", False),
+    "what another call of a method takes": ("meter.swap(out)", "meter", "result.swap(0).sum().backward()", True),
     "a loss that its caller differentiates": ("total = total + criterion(out, y)", "total / 3", "result.backward()", True),
     "the same, scaled": ("total = total + criterion(out, y)", "total", "(2 * result / 3).backward()", True),
     "outputs that its caller differentiates": (

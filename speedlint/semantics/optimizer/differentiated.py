@@ -6,6 +6,7 @@ returns, until it is turned into a number, detached, compared or dropped.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
@@ -57,7 +58,9 @@ def check_never(script: Script, region: syntax.Node) -> None:
 class _Follow:
     def __init__(self, script: Script, region: syntax.Node) -> None:
         self.script, self.region = script, region
-        self._seen: set[syntax.Node] = set()
+        self._seen: set[tuple[syntax.Node, syntax.Node | None]] = set()
+        self._inside: syntax.Node | None = None
+        """The function whose parameter is followed: what it returns goes to the call that the parameter was given in."""
 
     def check(self) -> None:
         """Raises NotProven."""
@@ -79,9 +82,9 @@ class _Follow:
 
     def _kept_by(self, callee: Definition) -> None:
         """Follows what the code of a network keeps on its object."""
-        if callee.node in self._seen:
+        if (callee.node, None) in self._seen:
             return
-        self._seen.add(callee.node)
+        self._seen.add((callee.node, None))
         script = callee.script
         for base, _ in changing.written(script, callee.node):
             if changing.is_on_self(base):
@@ -130,9 +133,9 @@ class _Follow:
 
     def _carry(self, script: Script, node: syntax.Node) -> None:
         """Follows an expression whose value may carry a graph. Raises NotProven."""
-        if node in self._seen:
+        if (node, self._inside) in self._seen:
             return
-        self._seen.add(node)
+        self._seen.add((node, self._inside))
         if len(self._seen) > _MOST:
             raise NotProven("its results go to more places than are followed")
         parent = script.source.parents[node]
@@ -212,9 +215,11 @@ class _Follow:
         parameter = parameter_of(callee, call, arg)
         if parameter is None:
             raise NotProven(f"what `{callee.name}` does with `{shown(script, arg.value)}` is not followed")
+        outside, self._inside = self._inside, callee.node
         for use in callee.script.names.uses(parameter):
             if any(each.node is parameter for each in callee.script.names.reaching(use)):
                 self._carry(callee.script, use)
+        self._inside = outside
 
     def _method(self, script: Script, func: syntax.Attribute, call: syntax.Call) -> None:
         """A method that no code is seen of takes it."""
@@ -261,19 +266,31 @@ class _Follow:
                 for element in elements:
                     self._bound(script, element.value)
             case syntax.Name():
-                for use in script.names.uses(target):
-                    if use is not target and not _is_bound(script, use):
-                        self._carry(script, use)
+                uses = [use for use in script.names.uses(target) if use is not target and not _is_bound(script, use)]
+                owner = script.names.scope(target).lookup(target.value)
+                is_own = self._inside is not None and owner is not None and script.source.contains(self._inside, owner.node)
+                self._carry_all(((script, use) for use in uses), outlives=not is_own)
             case syntax.Attribute(attr=syntax.Name(name)):
-                for other in script.everywhere(name.encode()):
-                    for attribute in other.source.of(syntax.Attribute):
-                        if attribute.attr.value == name and not _is_bound(other, attribute):
-                            self._carry(other, attribute)
+                found = (
+                    (other, each) for other in script.everywhere(name.encode()) for each in other.source.of(syntax.Attribute)
+                )
+                reads = ((other, each) for other, each in found if each.attr.value == name and not _is_bound(other, each))
+                self._carry_all(reads, outlives=True)
             case _:
                 raise NotProven(f"where `{shown(script, target)}` goes is not followed")
 
+    def _carry_all(self, nodes: Iterable[tuple[Script, syntax.Node]], *, outlives: bool) -> None:
+        """Follows all reads of what is kept; what outlives the call of a function may be returned by another one."""
+        inside = self._inside
+        self._inside = None if outlives else inside
+        for script, node in nodes:
+            self._carry(script, node)
+        self._inside = inside
+
     def _returned(self, script: Script, statement: syntax.Return) -> None:
         function = script.source.enclosing(statement, syntax.FunctionDef, syntax.Lambda)
+        if function is not None and function is self._inside:
+            return
         sites = script.call_sites(function) if isinstance(function, syntax.FunctionDef) else []
         if not sites:
             raise NotProven("what its callers do with the result is not seen")
