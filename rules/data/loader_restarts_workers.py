@@ -103,14 +103,12 @@ def _edit(found: Loader, workers: Setting) -> Edit:
 def _condition(script: Script, workers: Setting) -> str:
     """``True`` where there are workers for certain, else a comparison of the very expression that sets their number."""
     assert workers.expression is not None
-    if isinstance(workers.holder, syntax.Name) and script.values.is_changed(workers.holder):
-        return f'{workers.holder.value}.get("num_workers", 0) > 0'
+    if workers.holder is not None and script.values.varies(workers.holder):
+        return f'{_named(workers.holder).value}.get("num_workers", 0) > 0'
     if is_surely_positive(script, workers.expression):
         return "True"
     if workers.holder is not None:
-        if not isinstance(workers.holder, syntax.Name):
-            raise edits.CannotEdit("the number of workers is set within an unnamed dict")
-        return f'{workers.holder.value}["num_workers"] > 0'
+        return f'{_named(workers.holder).value}["num_workers"] > 0'
     calls = [*script.source.inside(workers.expression, syntax.Call)]
     if any((script.name(call.func) or script.text(call.func)) not in _SAME_TWICE for call in calls):
         raise edits.CannotEdit("what the number of workers calls would be called twice")
@@ -118,6 +116,12 @@ def _condition(script: Script, workers: Setting) -> str:
     if "\n" in text:
         raise edits.CannotEdit("the number of workers is written over several lines")
     return f"{text} > 0" if isinstance(workers.expression, _PLAIN) else f"({text}) > 0"
+
+
+def _named(holder: syntax.BaseExpression) -> syntax.Name:
+    if not isinstance(holder, syntax.Name):
+        raise edits.CannotEdit("the number of workers is set within an unnamed dict")
+    return holder
 
 
 RULE = Rule(

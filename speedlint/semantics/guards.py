@@ -295,12 +295,12 @@ class Guards:
                 return True
             if isinstance(up, (syntax.For, syntax.While, syntax.Try, syntax.Else)):
                 return False
-            if isinstance(up, syntax.If) and (child is not up.body or not self._is_true_on_gpu(up.test)):
+            if isinstance(up, syntax.If) and (child is not up.body or not self.is_true_on_gpu(up.test)):
                 return False
             child = up
         return True
 
-    def _is_true_on_gpu(self, test: syntax.BaseExpression) -> bool:
+    def is_true_on_gpu(self, test: syntax.BaseExpression) -> bool:
         """Whether a test asks for a GPU, and for nothing else but that no option forbids it."""
         return any(self._finds_gpu(script, value) for script, value in self.script.roles.origins(test))
 

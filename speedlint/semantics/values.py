@@ -192,14 +192,47 @@ class Values:
                     return self.entries(held) if isinstance(held, (syntax.Dict, syntax.Call)) else None
             return None
         if not isinstance(expression, syntax.Name):
-            return self.written_entries(expression)
-        bindings = self.script.names.reaching(expression)
-        if len(bindings) != 1 or bindings[0].kind is not Kind.ASSIGN or bindings[0].path or bindings[0].value is None:
-            return None
-        found = self.written_entries(bindings[0].value)
+            return self._chosen_entries(expression)
+        found = self._bound_entries(expression)
         for added in self._updates(expression) if found is not None else ():
             found = {**found, **added} if found is not None and added is not None else None
         return found
+
+    def _bound_entries(self, name: syntax.Name) -> dict[str, syntax.BaseExpression] | None:
+        """The entries of the dict that a variable is given; of two, the one that it is given where there is a GPU."""
+        bindings = self.script.names.reaching(name)
+        values = [written(binding) if binding.kind is Kind.ASSIGN else None for binding in bindings]
+        if len(bindings) == 1 and values[0] is not None:
+            return self._chosen_entries(values[0])
+        if len(bindings) != 2 or values[0] is None or values[1] is None:
+            return None
+        guards, source = self.script.loops.guards, self.script.source
+        last, first = (binding.node for binding in bindings)
+        if guards.runs_on_gpu(last):
+            return self._of_gpu(values[0], values[1])
+        test = source.enclosing(first, syntax.If)
+        is_other_branch = isinstance(test, syntax.If) and test.orelse is not None and source.contains(test.orelse, last)
+        return self._of_gpu(values[1], values[0]) if is_other_branch and guards.runs_on_gpu(first) else None
+
+    def _chosen_entries(self, node: syntax.Node) -> dict[str, syntax.BaseExpression] | None:
+        """The entries of a dict that is written out, also of ``{"pin_memory": True} if use_cuda else {}``."""
+        if isinstance(node, syntax.IfExp) and self.script.loops.guards.is_true_on_gpu(node.test):
+            return self._of_gpu(node.body, node.orelse)
+        return self.written_entries(node)
+
+    def _of_gpu(self, there: syntax.Node, elsewhere: syntax.Node) -> dict[str, syntax.BaseExpression] | None:
+        """The entries of a dict that is taken where there is a GPU, if the other one has none that it lacks."""
+        found, other = self.written_entries(there), self.written_entries(elsewhere)
+        return found if found is not None and other is not None and other.keys() <= found.keys() else None
+
+    def varies(self, expression: syntax.BaseExpression) -> bool:
+        """Whether a dict may have other entries in one run than in another: it is changed after it is made, or another one
+        is taken where there is no GPU."""
+        if not isinstance(expression, syntax.Name):
+            return isinstance(expression, syntax.IfExp)
+        bindings = self.script.names.reaching(expression)
+        is_chosen = len(bindings) > 1 or any(isinstance(binding.value, syntax.IfExp) for binding in bindings)
+        return is_chosen or self.is_changed(expression)
 
     def written_entries(self, node: syntax.Node) -> dict[str, syntax.BaseExpression] | None:
         """The entries of ``{"a": 1}`` and ``dict(a=1)``; None for anything else, and where a key is not written out."""
