@@ -750,3 +750,25 @@ def test_the_last_star_decides(project: Write) -> None:
     found = script.constant(expression(script, "width"))
     assert found is not None
     assert found.value == 16
+
+
+def test_what_is_computed_with_an_array_is_on_the_host(project: Write) -> None:
+    script = project(
+        train="""
+        import torch
+        from drawing import draw, read
+
+
+        def likeness(picture, drawn):
+            return torch.log10(((picture - drawn) ** 2).mean())
+
+
+        def compare(model):
+            model.cuda()
+            probe(likeness(read(), draw(model).cpu().numpy()))
+            probe(likeness(read(), draw(model)))
+        """
+    )
+    on_host = script.value(expression(script, "likeness(read(), draw(model).cpu().numpy())"))
+    assert (on_host.role, on_host.place) == (Role.TENSOR, Place.HOST)
+    assert script.value(expression(script, "likeness(read(), draw(model))")).place is Place.EITHER

@@ -776,3 +776,78 @@ def test_a_network_is_known_however_it_is_imported(tmp_path: Path, imports: str)
     settings = Settings(tmp_path, select=("SPD402",), torch=(2, 13))
     found = run.merge(run.check([tmp_path / "train.py"], settings, REGISTRY)).diagnostics
     assert [each.line for each in found] == [9]
+
+
+REGISTRY_OF_DATASETS = """
+import cv2
+import torch
+from scipy.ndimage import distance_transform_edt
+from torch.utils.data import Dataset
+
+
+class Borders(Dataset):
+    def __init__(self, masks, scaler):
+        self.masks, self.scaler = masks, scaler
+
+    def __len__(self):
+        return len(self.masks)
+
+    def __getitem__(self, index):
+        mask = cv2.imread(self.masks[index], 0)
+        return mask, distance_transform_edt(mask > 0)
+
+    def unscaled(self, data):
+        return torch.as_tensor(self.scaler).to(data.device) * data
+
+
+class Plain(Dataset):
+    def __getitem__(self, index):
+        return cv2.imread(self.masks[index], 0)
+
+
+KINDS = {{"borders": Borders, "plain": Plain}}
+
+
+def get_kind(name):
+    return {chosen}
+"""
+CHOOSES = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+from kinds import get_kind
+
+
+def train(name, masks, size={size}):
+    net = nn.Sequential(nn.Conv2d(1, 64, 3), nn.Conv2d(64, 64, 3), nn.Conv2d(64, 64, 3))
+    net.cuda()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    kind = get_kind(name)
+    rows = kind(masks, 2.0)
+    for _ in range(9):
+        for images, borders in DataLoader(rows, batch_size=size, num_workers=8):
+            loss = (net(images.cuda()) - borders.cuda()).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+
+train("borders", ["a.png"])
+"""
+
+
+@pytest.mark.parametrize(
+    "chosen", ["KINDS[name]", '{"borders": Borders, "plain": Plain}[name]', "Borders if name else Plain"]
+)
+def test_a_dataset_whose_class_a_table_chooses(tmp_path: Path, chosen: str) -> None:
+    written(tmp_path, kinds=REGISTRY_OF_DATASETS.format(chosen=chosen), train=CHOOSES.format(size=32))
+    places = found(tmp_path, "train.py", "kinds.py", codes=("SPD202", "SPD209"))
+    assert places.keys() == {("kinds.py", "SPD209"), ("train.py", "SPD202")}
+    assert places["kinds.py", "SPD209"].line == 14
+
+
+@pytest.mark.parametrize(("size", "count"), [(32, 1), (1, 0)])
+def test_items_of_any_size_come_one_by_one(tmp_path: Path, size: int, count: int) -> None:
+    written(tmp_path, kinds=REGISTRY_OF_DATASETS.format(chosen="KINDS[name]"), train=CHOOSES.format(size=size))
+    assert len(found(tmp_path, "train.py", codes=("SPD402",))) == count

@@ -108,20 +108,42 @@ class Calls:
         return self._of_definition(call, function)
 
     def choices(self, function: syntax.BaseExpression) -> list[tuple[Script, syntax.BaseExpression]]:
-        """The functions, classes and lambdas that branches or a dict choose what is called from; none where not all of them
-        are in sight."""
+        """The functions, classes and lambdas that branches, a dict or a function choose what is called from; none where not
+        all of them are in sight."""
+        nothing: list[tuple[Script, syntax.BaseExpression]] = []
+        return self.script.once(("choices", function), lambda: self._find_choices(function), nothing)
+
+    def _find_choices(self, function: syntax.BaseExpression) -> list[tuple[Script, syntax.BaseExpression]]:
         match function:
             case syntax.IfExp():
-                return [(self.script, each) for each in _branches(function)]
+                return self._all_of((self.script, each) for each in _branches(function))
             case syntax.Name():
                 bound = [written(binding) for binding in self.script.names.reaching(function)]
-                chosen = [part for each in bound if each is not None for part in _branches(each)]
-                return [(self.script, each) for each in chosen] if None not in bound else []
+                return self._all_of((self.script, each) for each in bound) if None not in bound else []
             case syntax.Subscript(value=held):
                 tables = list(self.roles.origins(held))
                 entries = [(script, each) for script, table in tables for each in _entries(table)]
                 return entries if all(_entries(table) for _, table in tables) else []
+            case syntax.Call():
+                callee = self.script.definition(function.func)
+                is_function = callee is not None and isinstance(callee.node, syntax.FunctionDef)
+                return self._all_of((callee.script, each) for each in returned(callee)) if callee and is_function else []
         return []
+
+    def _all_of(
+        self, chosen: Iterable[tuple[Script, syntax.BaseExpression | None]]
+    ) -> list[tuple[Script, syntax.BaseExpression]]:
+        """What each of some expressions chooses from, itself where it is one function, class or lambda."""
+        found: list[tuple[Script, syntax.BaseExpression]] = []
+        for script, each in chosen:
+            if isinstance(each, (syntax.Subscript, syntax.Call, syntax.IfExp)):
+                inner = script.roles.calls.choices(each)
+                if not inner:
+                    return []
+                found += inner
+            elif each is not None:
+                found.append((script, each))
+        return found
 
     def _of_definition(self, call: syntax.Call, function: Value) -> Value | None:
         definition = function.definition
@@ -144,7 +166,9 @@ class Calls:
             return None
         text = function.script.text(function.node)
         is_moved = any(mark in text for mark in (".to(", ".cuda(", "device", "self."))
-        return at(result, Place.HOST) if not is_moved and all(value.place is Place.HOST for value in given) else result
+        beside_array = any(value.role is Role.ARRAY for value in given)  # what is computed with it cannot be on a GPU
+        on_host = (value.place is Place.HOST or (beside_array and value.role is Role.UNKNOWN) for value in given)
+        return at(result, Place.HOST) if not is_moved and all(on_host) else result
 
     def _is_generator(self, definition: Definition) -> bool:
         return next(_yields(definition), None) is not None
@@ -386,6 +410,8 @@ class Calls:
                 return base
             case Role.UNKNOWN if name == "cpu" or (name == "to" and self.place_of_move(call, Place.EITHER) is Place.HOST):
                 return at(UNKNOWN, Place.HOST)
+            case Role.UNKNOWN if name == "numpy" and base.place is Place.HOST:
+                return ARRAY
             case Role.UNKNOWN if name in library.NEW_TENSORS:
                 return at(TENSOR, self._device_argument(call, Place.EITHER))
             case Role.UNKNOWN if name in ("prepare", "setup_dataloaders", "prepare_data_loader"):

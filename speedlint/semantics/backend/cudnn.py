@@ -144,7 +144,8 @@ def _is_uneven(script: Script, call: syntax.Call) -> bool:
     collate, size = script.argument(call, "collate_fn"), script.argument(call, "batch_size", 1)
     if collate is not None and not is_none(collate):
         return True
-    return (script.hides_arguments(call) and size is None) or (isinstance(size, syntax.Integer) and size.value == "1")
+    known = script.constant(size) if size is not None else None
+    return (script.hides_arguments(call) and size is None) or (known is not None and known.value == 1)
 
 
 def is_planar(script: Script) -> bool:

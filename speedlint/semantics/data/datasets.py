@@ -112,9 +112,10 @@ def _unseen_base(definition: Definition) -> bool:
 
 def origins(script: Script, expression: syntax.Node) -> list[Origin]:
     """What a dataset expression may be, views such as ``Subset`` and ``random_split`` seen through."""
-    found: dict[int, Origin] = {}
+    found: dict[tuple[syntax.Node, syntax.Node | None], Origin] = {}
     for origin in _origins(script, expression, 0):
-        found.setdefault(id(origin.node), origin)
+        made_of = origin.definition.node if origin.definition is not None else None
+        found.setdefault((origin.node, made_of), origin)
     return list(found.values())
 
 
@@ -215,7 +216,7 @@ def _of_call(script: Script, call: syntax.Call, depth: int) -> Iterator[Origin]:
             assert callee is not None
             yield from _origins(callee.script, result, depth + 1)
         if not results:
-            yield Origin(script, call)
+            yield from _of_choices(script, call)
     elif name in _VIEWS and call.args:
         first = call.args[0].value
         for part in first.elements if isinstance(first, (syntax.List, syntax.Tuple)) else ():
@@ -225,6 +226,15 @@ def _of_call(script: Script, call: syntax.Call, depth: int) -> Iterator[Origin]:
     elif name in _IN_MEMORY or (name.startswith("torchvision.datasets.") and name not in _OPENS_FILES):
         yield Origin(script, call, name=name)
     else:
+        yield Origin(script, call)
+
+
+def _of_choices(script: Script, call: syntax.Call) -> Iterator[Origin]:
+    """What a call of one of several classes makes: ``DATASETS[args.data](root)``."""
+    classes = [place.definition(each) for place, each in script.roles.calls.choices(call.func)]
+    is_known = bool(classes) and all(each is not None and isinstance(each.node, syntax.ClassDef) for each in classes)
+    yield from (Origin(script, call, definition=each) for each in classes if is_known)
+    if not is_known:
         yield Origin(script, call)
 
 
@@ -352,9 +362,20 @@ def _puts_on_gpu(script: Script, call: syntax.Call) -> bool:
         if call.func.attr.value == "cuda":
             return True
         if call.func.attr.value == "to" and call.args and calls.place_of_move(call, Place.HOST) is not Place.HOST:
+            if _is_where_given(script, call.args[0].value):
+                return False
             return script.role(call.args[0].value) is not Role.UNKNOWN or "dev" in script.text(call.args[0].value).lower()
     device = script.argument(call, "device")
     return device is not None and calls.device_of(device) is not Place.HOST
+
+
+def _is_where_given(script: Script, device: syntax.BaseExpression) -> bool:
+    """Whether it is ``data.device`` of what the function is given: what is moved there follows its callers."""
+    match device:
+        case syntax.Attribute(value=syntax.Name() as given, attr=syntax.Name("device")) if given.value != "self":
+            bound = script.names.reaching(given)
+            return bool(bound) and all(binding.kind is Kind.PARAMETER for binding in bound)
+    return False
 
 
 def is_on_gpu(script: Script, expression: syntax.Node) -> bool:
