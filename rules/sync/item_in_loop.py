@@ -1,9 +1,10 @@
 """`.item()`, `float()` or `int()` of a device tensor waits for the GPU in every step.
 
 ## What it does
-Finds reads of one number from a tensor on the GPU, `x.item()`, `float(x)`, `int(x)`, `bool(x)`, in loops of training or
-evaluation steps and in the functions they call. Actions for an environment, tests that end the loop, lengths and positions
-need the number at once and are left alone; so are tensors that never left the host.
+Finds reads of one number from a tensor on the GPU, `x.item()`, `float(x)`, `int(x)`, `bool(x)`, in scripts for torch before
+0.5 also `loss.data[0]`, in loops of training or evaluation steps and in the functions they call. Actions for an environment,
+tests that end the loop, lengths and positions need the number at once and are left alone; so are tensors that never left the
+host.
 
 ## Why it is slow
 The GPU works through a queue while Python runs ahead and fills it. To hand over a number, Python stops until the GPU has
@@ -74,11 +75,32 @@ from speedlint.semantics.sync.deferral import keep_on_device
 from speedlint.semantics.terms import Frequency
 
 
-def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call | syntax.Subscript, script: Script) -> Iterator[Finding]:
+    if isinstance(call, syntax.Subscript):
+        yield from _of_index(call, script)
+        return
     tensor = reads.avoidable_scalar(script, call)
     if tensor is not None and lightning.log_around(script, call) is None:
         message = f"`{reads.shown(script, call)}` waits for the GPU {reads.often(script, call)}"
         yield _finding(call, script, tensor, message)
+
+
+def _of_index(read: syntax.Subscript, script: Script) -> Iterator[Finding]:
+    """``loss.data[0]``, which gave the number before there was ``.item()``."""
+    tensor = reads.avoidable_index(script, read)
+    if tensor is None:
+        return
+    message = f"`{reads.shown(script, read)}` waits for the GPU {reads.often(script, read)}"
+    advice = (
+        f"keep `{reads.shown(script, tensor)}.data` on the GPU and read it with `.item()` every {displays.PERIOD} steps "
+    )
+    advice += "or after the loop; not rewritten, since `[0]` only runs on releases up to torch 0.4"
+    if (in_vain := awaited_anyway(script, read)) is not None:
+        yield Finding(read, message, advice=in_vain, level=Level.NOTE, worth=worth.NOTHING)
+    elif reads.frequency(script, read) is Frequency.THROTTLED:
+        yield Finding(read, message, advice=advice, level=Level.NOTE)
+    else:
+        yield Finding(read, message, advice=advice)
 
 
 def _finding(call: syntax.Call, script: Script, tensor: syntax.BaseExpression, message: str) -> Finding:
@@ -128,9 +150,9 @@ def _undetached(tensor: syntax.BaseExpression) -> syntax.BaseExpression:
 
 RULE = Rule(
     "SPD301",
-    on=syntax.Call,
+    on=(syntax.Call, syntax.Subscript),
     check=check,
-    triggers=(b".item", b"float(", b"int(", b"bool("),
+    triggers=(b".item", b"float(", b"int(", b"bool(", b".data[0]"),
     worth=worth.WAIT,
     cause=worth.one_wait,
     often=True,

@@ -61,11 +61,22 @@ def _find(script: Script) -> Release | None:
         for gone, release in _GONE.items()
         if gone.partition(".")[0].encode() in script.source.data and _uses(script, gone)
     ]
-    if b".data[0]" in script.source.data and any(_indexes_loss(script, each) for each in script.source.of(syntax.Subscript)):
+    if indexes_losses(script):
         bounds.append(_INDEXED_SCALAR)
     if any(_is_taken_in_two(script, call) for call in script.calls("torch.nn.utils.rnn.pack_padded_sequence")):
         bounds.append(_PACKED_PAIR)
     return min(bounds, default=None)
+
+
+def indexes_losses(script: Script) -> bool:
+    """Whether a script reads the number of a loss as ``loss.data[0]``, as before torch 0.4 brought ``.item()``."""
+    return script.once("indexes losses", lambda: _finds_indexed_loss(script), False)
+
+
+def _finds_indexed_loss(script: Script) -> bool:
+    if b".data[0]" not in script.source.data:
+        return False
+    return any(_indexes_loss(script, each) for each in script.source.of(syntax.Subscript))
 
 
 def _uses(script: Script, gone: str) -> bool:

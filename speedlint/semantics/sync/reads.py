@@ -10,12 +10,14 @@ import enum
 from collections.abc import Iterator
 
 from speedlint.facts import syntax
-from speedlint.semantics import library
+from speedlint.semantics import eras, library
+from speedlint.semantics.model.networks import is_loss
 from speedlint.semantics.names import Kind
 from speedlint.semantics.reach import key_of
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync.conditions import is_sanity_check, rules_out_tensor
 from speedlint.semantics.terms import FREQUENT, Frequency, Place, Role
+from speedlint.semantics.unpacking import written
 from speedlint.source import leaves
 
 _CONVERSIONS = ("float", "int", "bool")
@@ -53,6 +55,7 @@ _SIZES = frozenset(
     "reshape new_zeros pad chunk split".split()
 )
 _PASSED_ON = frozenset("abs round float int list tuple sorted zip enumerate max min sum set reversed map dict".split())
+_LOSSES, _LOSS_NAMES = "torch.nn.functional.", ("_loss", "cross_entropy", "kl_div")
 _MOST = 300
 _DEPTH = 3
 
@@ -88,6 +91,34 @@ def avoidable_scalar(script: Script, call: syntax.Call) -> syntax.BaseExpression
     if tensor is None or often(script, call) is None:
         return None
     return tensor if next(needs(script, call), None) is None and not is_repeated(script, call) else None
+
+
+def avoidable_index(script: Script, node: syntax.Subscript) -> syntax.BaseExpression | None:
+    """The device tensor of one value that ``loss.data[0]`` waits for, in a script that is written for torch up to 0.4; None
+    where the number is needed at once."""
+    match node:
+        case syntax.Subscript(
+            value=syntax.Attribute(value=tensor, attr=syntax.Name("data")),
+            slice=[syntax.SubscriptElement(slice=syntax.Index(value=syntax.Integer("0")))],
+        ) if eras.indexes_losses(script) and script.is_device_tensor(tensor) and _has_one_value(script, tensor):
+            is_avoidable = often(script, node) is not None and next(needs(script, node), None) is None
+            return tensor if is_avoidable and not is_read_as_number(script, node) and not is_repeated(script, node) else None
+    return None
+
+
+def _has_one_value(script: Script, tensor: syntax.BaseExpression) -> bool:
+    """Whether a tensor is a loss or the sum or mean of all of another one."""
+    match tensor:
+        case syntax.Name():
+            made = [written(binding) for binding in script.names.reaching(tensor) if binding.kind is Kind.ASSIGN]
+            return bool(made) and all(each is not None and _has_one_value(script, each) for each in made)
+        case syntax.Call(func=syntax.Attribute(attr=syntax.Name("sum" | "mean")), args=[]):
+            return True
+        case syntax.Call(func=func):
+            is_reduced = script.argument(tensor, "reduction") is None and script.argument(tensor, "reduce") is None
+            name = script.name(func) or ""
+            return is_reduced and (is_loss(script, tensor) or (name.startswith(_LOSSES) and name.endswith(_LOSS_NAMES)))
+    return False
 
 
 def avoidable_copy(script: Script, call: syntax.Call) -> syntax.BaseExpression | None:
@@ -390,12 +421,12 @@ def often(script: Script, read: syntax.Node) -> str | None:
     return None if script.loops.guards.is_without_gpu(read) else _OFTEN.get(frequency(script, read))
 
 
-def is_repeated(script: Script, read: syntax.Call) -> bool:
+def is_repeated(script: Script, read: syntax.Call | syntax.Subscript) -> bool:
     """Whether the same read is written a second time on its line; the first one stands for both."""
     line, text = script.source.line(read), script.text(read)
     return any(
         script.source.line(other) == line and script.text(other) == text
-        for other in script.source.inside(script.source.statement(read), syntax.Call)
+        for other in script.source.inside(script.source.statement(read), type(read))
         if script.source.order[other] < script.source.order[read]
     )
 
