@@ -60,7 +60,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if one is None or script.is_test:
         return
     drawn = next((cost for kind in _DRAWN for cost in costs.of_call(script, call) if cost.kind is kind), None)
-    if drawn is None or (drawn.node is call and costs.is_repeated(script, drawn)):
+    if drawn is None or (drawn.kind is Kind.HISTOGRAMS and costs.is_repeated(script, call)):
         return
     if script.loops.kind(one.loop) is Frequency.STEP:
         often = _often_in_steps(call, script, one, drawn)

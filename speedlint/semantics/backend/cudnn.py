@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from speedlint.facts import syntax
 from speedlint.semantics import library
 from speedlint.semantics.backend import intent
+from speedlint.semantics.values import option_of
 from speedlint.source import is_none
 
 if TYPE_CHECKING:
@@ -145,7 +146,8 @@ def _is_uneven(script: Script, call: syntax.Call) -> bool:
     if collate is not None and not is_none(collate):
         return True
     known = script.constant(size) if size is not None else None
-    return (script.hides_arguments(call) and size is None) or (known is not None and known.value == 1)
+    is_one = known is not None and known.value == 1 and option_of(known.script, known.node) is None
+    return is_one or (script.hides_arguments(call) and size is None)
 
 
 def is_planar(script: Script) -> bool:

@@ -22,6 +22,7 @@ class Kind(enum.Enum):
 
     FIGURE = "a figure"
     CLOUD = "a figure of every sample"
+    HISTOGRAM = "a histogram"
     HISTOGRAMS = "a histogram of every parameter"
     METRIC = "a metric on the host"
     PAIRS = "a metric over all pairs of samples"
@@ -29,10 +30,27 @@ class Kind(enum.Enum):
 
 
 _FIGURE_METHODS = frozenset({"savefig", "add_figure", "add_image", "add_images", "add_embedding", "add_video", "add_mesh"})
-_FIGURES = ("matplotlib.pyplot.savefig", "torchvision.utils.save_image", "wandb.Image", "cv2.imwrite", "imageio.imwrite")
+_TENSORFLOW = (
+    "tensorflow",
+    "tensorflow.compat.v1",
+    "tensorboard.compat.proto.summary_pb2",
+    "tensorboardX.proto.summary_pb2",
+)
+"""Where the records are that TensorBoard reads."""
+_FIGURES = (
+    "matplotlib.pyplot.savefig",
+    "torchvision.utils.save_image",
+    "wandb.Image",
+    "cv2.imwrite",
+    "imageio.imwrite",
+    "scipy.misc.toimage",
+    "tensorflow.summary.image",
+    *(f"{module}.Summary.Image" for module in _TENSORFLOW),
+)
 _CLOUD_METHODS = frozenset({"scatter", "imshow", "add_embedding", "hexbin"})
 _HISTOGRAM_METHODS = frozenset({"add_histogram"})
 _HISTOGRAMS = ("wandb.Histogram",)
+_HISTOGRAM_RECORDS = ("tensorflow.summary.histogram", *(f"{module}.HistogramProto" for module in _TENSORFLOW))
 _PAIRS = (
     "sklearn.metrics.silhouette_score",
     "sklearn.metrics.silhouette_samples",
@@ -69,7 +87,14 @@ def of_call(script: Script, call: syntax.Call) -> list[Cost]:
     if own is not None:
         return [Cost(own, script, call)]
     callee = script.callee(call)
-    return _of_function(callee, _DEPTH) if callee is not None else []
+    return list(_for_each(script, call, _of_function(callee, _DEPTH))) if callee is not None else []
+
+
+def _for_each(script: Script, call: syntax.Call, found: list[Cost]) -> Iterator[Cost]:
+    """What a call of a function makes: in a loop over the parameters, the histogram of one becomes that of each."""
+    is_of_each = _is_of_each_parameter(script, call)
+    for cost in found:
+        yield Cost(Kind.HISTOGRAMS, cost.script, cost.node) if is_of_each and cost.kind is Kind.HISTOGRAM else cost
 
 
 def _of_function(function: Definition, depth: int) -> list[Cost]:
@@ -90,7 +115,7 @@ def _find(script: Script, function: syntax.FunctionDef, depth: int) -> Iterator[
         if own is not None:
             found.append(Cost(own, script, call))
         elif depth and (callee := script.callee(call)) is not None and callee.node is not function:
-            found += _of_function(callee, depth - 1)
+            found += _for_each(script, call, _of_function(callee, depth - 1))
     pairs = _pairs_by_hand(script, function)
     if pairs is not None:
         found.append(Cost(Kind.PAIRS, script, pairs))
@@ -108,6 +133,8 @@ def _own(script: Script, call: syntax.Call) -> Kind | None:
     if name is not None:
         if name in _HISTOGRAMS:
             return Kind.HISTOGRAMS if _is_of_each_parameter(script, call) else Kind.FIGURE
+        if name in _HISTOGRAM_RECORDS:
+            return _histogram(script, call)
         if name.startswith(_PAIRS):
             return Kind.PAIRS
         if name.startswith(_METRICS):
@@ -123,8 +150,12 @@ def _own(script: Script, call: syntax.Call) -> Kind | None:
     if method == "save_pretrained":
         return Kind.CHECKPOINT if script.role(call.func.value) is Role.MODULE else None
     if method in _HISTOGRAM_METHODS:
-        return Kind.HISTOGRAMS if _is_of_each_parameter(script, call) else None
+        return _histogram(script, call)
     return Kind.FIGURE if method in _FIGURE_METHODS else None
+
+
+def _histogram(script: Script, call: syntax.Call) -> Kind:
+    return Kind.HISTOGRAMS if _is_of_each_parameter(script, call) else Kind.HISTOGRAM
 
 
 def _writes_model(script: Script, call: syntax.Call, writer: syntax.BaseExpression, *, is_whole: bool) -> bool:
@@ -150,13 +181,17 @@ def _holds_model(script: Script, saved: syntax.BaseExpression, depth: int = 0) -
     return any(one.value is not None and _holds_model(script, one.value, depth + 1) for one in assigned)
 
 
-def is_repeated(script: Script, cost: Cost) -> bool:
-    """Whether the same loop over the parameters makes a histogram before: of the weights, then of the gradients."""
-    loop = parameter_loop(script, cost.node) if cost.kind is Kind.HISTOGRAMS else None
+def is_repeated(script: Script, call: syntax.Call) -> bool:
+    """Whether the same loop over the parameters makes a histogram before a call: of the weights, then of the gradients."""
+    loop = parameter_loop(script, call)
     if loop is None:
         return False
-    first = next(call for call in script.source.inside(loop.body, syntax.Call) if _own(script, call) is Kind.HISTOGRAMS)
-    return first is not cost.node
+    inner = (each for each in script.source.inside(loop.body, syntax.Call) if each is call or _makes_histogram(script, each))
+    return next(inner) is not call
+
+
+def _makes_histogram(script: Script, call: syntax.Call) -> bool:
+    return any(cost.kind is Kind.HISTOGRAMS for cost in of_call(script, call))
 
 
 def only_makes_histograms(script: Script, loop: syntax.For) -> bool:
