@@ -62,6 +62,8 @@ from speedlint.semantics.sync.gathering import copy_once
 from speedlint.semantics.sync.gradients import is_graphless
 from speedlint.semantics.terms import Frequency
 
+_COUNTERS = ("numpy.bincount", "numpy.histogram2d")
+
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     tensor = reads.avoidable_copy(script, call)
@@ -89,13 +91,22 @@ def _finding(
         kept = reads.shown(script, tensor)
         if script.frequency(call) is Frequency.STEP and not is_graphless(script, tensor):
             kept += ".detach()"
-        advice = (
-            f"keep `{kept}` on the GPU, gather it in a list and copy `torch.cat(...)` once after "
-            f"the loop, or compute with it there; not rewritten, since {reason}"
-        )
+        advice = f"keep `{kept}` on the GPU, gather it in a list and copy `torch.cat(...)` once after the loop"
+        advice += ", or compute with it there"
+        if _is_counted(script, whole):
+            advice = f"count `{kept}` on the GPU with `torch.bincount`, and copy the counts once after the loop"
+        advice += f"; not rewritten, since {reason}"
         return Finding(whole, message, advice=advice, level=Level.NOTE if _is_of_each_part(call, script) else None)
     advice = "gather the tensors on the GPU and copy them once after the loop; together they take memory there"
     return Finding(whole, message, fix, advice)
+
+
+def _is_counted(script: Script, whole: syntax.BaseExpression) -> bool:
+    """Whether what a copy gives is counted, as for a confusion matrix."""
+    return any(
+        isinstance(taker, syntax.Call) and where.name(taker.func) in _COUNTERS
+        for where, _, taker in reads.uses(script, whole)
+    )
 
 
 def _is_of_each_part(call: syntax.Call, script: Script) -> bool:

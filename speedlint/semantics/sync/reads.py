@@ -208,10 +208,18 @@ def _need(script: Script, child: syntax.Node, parent: syntax.Node) -> Need | Non
         case syntax.If(test=test) if child is test and _counts_to_end(script, parent):
             return Need.END
         case syntax.Index() | syntax.Slice():
-            return Need.SIZE
+            return None if _picked_out(script, child) is not None else Need.SIZE
         case syntax.Call():
             return _need_of_call(script, parent)
     return None
+
+
+def _picked_out(script: Script, index: syntax.Node) -> syntax.Subscript | None:
+    """What an array picks out of another one, ``labels[labels < 19]``: work that the GPU can do as well."""
+    whole = script.source.enclosing(index, syntax.Subscript)
+    if not isinstance(whole, syntax.Subscript) or script.source.contains(whole.value, index):
+        return None
+    return whole if script.role(index) is Role.ARRAY and script.role(whole.value) is Role.ARRAY else None
 
 
 def _counts_to_end(script: Script, branch: syntax.If) -> bool:
@@ -298,6 +306,9 @@ class _Flow:
                 yield from self.follow(script, parent, depth)
             case syntax.If() | syntax.While() | syntax.Assert() | syntax.Index() | syntax.Slice():
                 yield script, node, parent
+                picked = _picked_out(script, node) if isinstance(parent, syntax.Index) else None
+                if picked is not None:
+                    yield from self.follow(script, picked, depth)
             case syntax.Call(func=func) if func is node:
                 yield from self.follow(script, parent, depth)
             case syntax.Element():
