@@ -1,9 +1,13 @@
 """Which tier verify gives to changes whose effect on a training is known.
 
-    python benchmarks/parity_tiers.py [--json FILE] [NAME ...]
+    python benchmarks/parity_tiers.py [--networks NAME ...] [--changes NAME ...] [--repetitions 5] [--json FILE]
+    python benchmarks/parity_tiers.py --table FILE
 
-The script trains a network with BatchNorm and dropout on shuffled rows, with labels that are partly noise. Each change is
-one replacement in it; the table in `docs/verify.md` comes from here.
+Four networks, the changes of `parity/networks.py`, five repetitions under other seeds. The result is appended to a JSON file
+that is there already; `--table` prints the table of `docs/verify.md` from one. A change is judged wrongly where one that
+changes the training is called identical or numeric, where one with other random numbers is called that or different, and
+where the same training is called different or not known. Runs are forks of one process that has imported torch;
+`--processes` starts each as verify does.
 """
 
 from __future__ import annotations
@@ -12,9 +16,15 @@ import argparse
 import json
 import sys
 import tempfile
+import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.parity.forks import Forks
+from benchmarks.parity.networks import CHANGES, NETWORKS, Kind, texts
 from speedlint.config import Settings
 from speedlint.verify import machine, parity
 from speedlint.verify.nvml import Meter
@@ -23,91 +33,105 @@ from speedlint.verify.plan import Command, Plan, Version
 from speedlint.verify.runner import Limits, Runner
 from speedlint.verify.scratch import scratch
 
-SCRIPT = """
-import torch
-from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
-
-torch.manual_seed(0)
-rows = torch.randn(2560, 20)
-labels = (rows[:, :5].sum(1) + torch.randn(2560) > 0).long()
-loader = DataLoader(TensorDataset(rows, labels), batch_size=32, shuffle=True)
-model = nn.Sequential(nn.Linear(20, 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Dropout(0.1), nn.Linear(64, 2))
-optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-for epoch in range(10):
-    for x, y in loader:
-        loss = nn.functional.cross_entropy(model(x), y)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-"""
-CHANGES: dict[str, tuple[str, str, Tier]] = {
-    "nothing": ("", "", Tier.IDENTICAL),
-    "gradients kept as zeros": ("zero_grad()", "zero_grad(set_to_none=False)", Tier.IDENTICAL),
-    "another order of summation": (
-        "cross_entropy(model(x), y)",
-        "cross_entropy(model(x), y, reduction='none').view(4, 8).sum(0).sum() / 32",
-        Tier.NUMERIC,
-    ),
-    "float32 weights, bf16 arithmetic": (
-        "loss = nn.functional.cross_entropy(model(x), y)",
-        "with torch.autocast('cpu', torch.bfloat16): loss = nn.functional.cross_entropy(model(x), y)",
-        Tier.NUMERIC,
-    ),
-    "random stream moved": ("for epoch", "torch.rand(1)\nfor epoch", Tier.STATISTICAL),
-    "data in another order": (
-        "shuffle=True",
-        "shuffle=True, generator=torch.Generator().manual_seed(torch.initial_seed() + 7)",
-        Tier.STATISTICAL,
-    ),
-    "learning rate x1.1": ("lr=1e-3", "lr=1.1e-3", Tier.DIFFERENT),
-    "learning rate x10": ("lr=1e-3", "lr=1e-2", Tier.DIFFERENT),
-    "BatchNorm removed": ("nn.BatchNorm1d(64)", "nn.Identity()", Tier.DIFFERENT),
-    "dropout removed": ("nn.Dropout(0.1)", "nn.Identity()", Tier.DIFFERENT),
+WRONG = {
+    Kind.SAME: (Tier.DIFFERENT, Tier.UNKNOWN),
+    Kind.RANDOM: (Tier.IDENTICAL, Tier.NUMERIC, Tier.DIFFERENT, Tier.UNKNOWN),
+    Kind.CHANGED: (Tier.IDENTICAL, Tier.NUMERIC),
 }
 
 
 def main() -> None:
-    """Prints a row for each change, and exits with 1 where one is given another tier than it belongs to."""
+    """Prints a line for each cell and exits with 1 where one is judged wrongly."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS), metavar="NAME")
+    parser.add_argument("--changes", nargs="+", choices=CHANGES, default=list(CHANGES), metavar="NAME")
+    parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--processes", action="store_true")
+    parser.add_argument("--table", type=Path, metavar="JSON")
     options = parser.parse_args()
-    result: dict[str, Any] = {"command": " ".join(("python", "benchmarks/parity_tiers.py", *sys.argv[1:])), "changes": {}}
-    wrong = 0
-    with tempfile.TemporaryDirectory() as folder:
-        for name, (old, new, belongs) in CHANGES.items():
-            if options.names and name not in options.names:
-                continue
-            found, environment = _judged(Path(folder), SCRIPT.replace(old, new) if old else SCRIPT)
-            wrong += found.tier is not belongs
-            mark = "" if found.tier is belongs else f"  <- belongs to {belongs.words}"
-            print(
-                f"{name:34} {found.tier.words:18} first {found.first:.1e} drift {found.drift:.1e}; {found.why}{mark}",
-                flush=True,
-            )
-            result["changes"][name] = {
-                "tier": found.tier.words,
-                "belongs": belongs.words,
-                "why": found.why,
-                "first": found.first,
-                "drift": found.drift,
-            }
-            result["machine"] = machine.fingerprint(Path(__file__).parent, environment, Meter())
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n")
+    if options.table:
+        print(_table(json.loads(options.table.read_text())["cells"]))
+        return
+    cells = _done(options.json)
+    environment: dict[str, Any] = {}
+    for seed in range(options.repetitions):
+        for change in options.changes:
+            for network in options.networks:
+                if (key := f"{network}; {change}; {seed}") in cells:
+                    continue
+                began = time.monotonic()
+                scripts = texts(network, CHANGES[change], seed)
+                found, environment = _judged(scripts, Runner if options.processes else Forks)
+                cells[key] = _cell(network, change, seed, found, time.monotonic() - began)
+                print(_line(cells[key]), flush=True)
+                if options.json:
+                    result = {
+                        "command": "python benchmarks/parity_tiers.py --json FILE",
+                        "machine": machine.fingerprint(Path(__file__).parent, environment, Meter()),
+                        "cells": list(cells.values()),
+                    }
+                    options.json.write_text(json.dumps(result, indent=1) + "\n")
+    wrong = sum(cell["wrong"] for cell in cells.values())
+    print(f"{len(cells)} cells, {wrong} judged wrongly")
     sys.exit(wrong > 0)
 
 
-def _judged(root: Path, text: str) -> tuple[Parity, dict[str, Any]]:
-    entry = root / "train.py"
-    entry.write_text(SCRIPT)
-    command = Command(sys.executable, "train.py", False, (), (), root)
-    original, other = Version("original", root, command), Version("other", root, command, {entry: text.encode()})
-    plan = Plan(original, other, root, (root,), (), Settings(root), entry, (entry,))
-    with scratch(None) as folders:
-        runner = Runner(plan, folders, Limits(), Meter(), lambda _seconds, _steps: None)
-        return parity.judge(runner, original, other), runner.environment
+def _done(path: Path | None) -> dict[str, dict[str, Any]]:
+    """The cells that the file holds."""
+    if path is None or not path.exists():
+        return {}
+    cells = json.loads(path.read_text())["cells"]
+    return {f"{cell['network']}; {cell['change']}; {cell['seed']}": cell for cell in cells}
+
+
+def _judged(scripts: tuple[str, str], kind: type[Runner]) -> tuple[Parity, dict[str, Any]]:
+    original, other = scripts
+    with tempfile.TemporaryDirectory() as folder, scratch(None) as folders:
+        root = Path(folder)
+        entry = root / "train.py"
+        entry.write_text(original)
+        command = Command(sys.executable, "train.py", False, (), (), root)
+        versions = Version("original", root, command), Version("other", root, command, {entry: other.encode()})
+        plan = Plan(*versions, root, (root,), (), Settings(root), entry, (entry,))
+        runner = kind(plan, folders, Limits(), Meter(), lambda _seconds, _steps: None)
+        return parity.judge(runner, *versions), runner.environment
+
+
+def _cell(network: str, change: str, seed: int, found: Parity, seconds: float) -> dict[str, Any]:
+    return {
+        "network": network,
+        "change": change,
+        "seed": seed,
+        "kind": CHANGES[change].kind.value,
+        "tier": found.tier.words,
+        "wrong": found.tier in WRONG[CHANGES[change].kind],
+        "why": found.why,
+        "first": found.first,
+        "drift": found.drift,
+        "allowed": found.allowed,
+        "seconds": round(seconds, 2),
+    }
+
+
+def _line(cell: dict[str, Any]) -> str:
+    mark = "  <- wrong" if cell["wrong"] else ""
+    numbers = f"first {cell['first']:.1e} drift {cell['drift']:.1e} {cell['seconds']:4.1f} s"
+    return f"{cell['seed']} {cell['network']:14} {cell['change']:50} {cell['tier']:18} {numbers}; {cell['why']}{mark}"
+
+
+def _table(cells: list[dict[str, Any]]) -> str:
+    """A row for each change, a column for each network: how often each tier was given."""
+    names = [name for name in NETWORKS if any(cell["network"] == name for cell in cells)]
+    rows = [f"| change | training | {' | '.join(names)} |", "|---" * (len(names) + 2) + "|"]
+    for change, each in CHANGES.items():
+        counts = [
+            Counter(cell["tier"] for cell in cells if (cell["change"], cell["network"]) == (change, name)) for name in names
+        ]
+        if any(counts):
+            shown = " | ".join(", ".join(f"{count} {tier}" for tier, count in tiers.most_common()) for tiers in counts)
+            rows.append(f"| {change} | {each.kind.value} | {shown} |")
+    return "\n".join(rows)
 
 
 if __name__ == "__main__":

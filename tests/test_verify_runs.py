@@ -9,6 +9,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from speedlint.config import Settings
 from speedlint.errors import UserError
 from speedlint.verify.nvml import Meter
 from speedlint.verify.plan import Command, Plan, Version, entry_of, reached
-from speedlint.verify.runner import TIMED, Limits, Mode, Runner
+from speedlint.verify.runner import TIMED, Limits, Mode, Rounding, Runner
 from speedlint.verify.samples import Sample
 from speedlint.verify.scratch import scratch
 from tests.conftest import ROOT
@@ -170,11 +171,57 @@ def test_losses_are_those_of_the_backward_passes_and_follow_the_seed(run: Run) -
     first, again, other = run(body, loss), run(body, loss), run(body, Mode("loss", offset=1))
     assert len(first.losses) >= SHORT.steps
     assert first.losses == again.losses != other.losses
-    assert first.seeds == ("torch.manual_seed",)
-    nudged = run(body, Mode("loss", nudge=True))
-    assert nudged.losses[0] == first.losses[0]
-    assert nudged.losses[1:] != first.losses[1:]
-    assert math.isclose(nudged.losses[-1], first.losses[-1], rel_tol=1e-4)
+    assert first.seeds == (("torch.manual_seed", 3),)
+
+
+def test_rounding_moves_the_losses_after_the_first_a_little(run: Run) -> None:
+    first = run(PLAIN, Mode("loss"))
+    assert first.stored == first.computed == 2.0**-24
+    one, other = (run(PLAIN, Mode("loss", rounding=Rounding(seed, 2.0**-24, seed == 1))).losses for seed in (0, 1))
+    assert one[0] == other[0] == first.losses[0]
+    assert len({one[1:], other[1:], first.losses[1:]}) == 3
+    assert all(map(partial(math.isclose, rel_tol=1e-4), one, first.losses))
+
+
+@pytest.mark.parametrize(
+    "seeding",
+    [
+        "torch.manual_seed(int.from_bytes(os.urandom(4), 'little'))",
+        "torch.seed()",
+        "import random; random.seed(); torch.manual_seed(random.randrange(99))",
+        "import numpy; torch.manual_seed(numpy.random.default_rng().integers(99))",
+        "order = torch.Generator().manual_seed(os.getpid()); assert isinstance(torch.default_generator, torch.Generator)",
+    ],
+)
+def test_a_script_with_other_seeds_each_time_is_made_to_repeat_itself(run: Run, seeding: str) -> None:
+    body = f"""
+    {seeding}
+    loader = DataLoader(data, batch_size=4, shuffle=True, generator=globals().get("order"))
+    {PLAIN}
+    """
+    first = run(body, Mode("loss"))
+    assert first.note == ""
+    again = run(body, Mode("loss", replay=first.seeds))
+    assert again.losses == first.losses
+    assert run(body, Mode("loss", replay=first.seeds, offset=1)).losses != first.losses
+
+
+def test_a_rehearsal_comes_soon_to_what_follows_the_steps(run: Run) -> None:
+    sample = run(
+        """
+    for epoch in range(1000):
+        for x, y in loader:
+            step(x, y)
+        with torch.no_grad():
+            for x, y in loader:
+                model(x)
+        if epoch == 2:
+            sys.exit("the end")
+    """,
+        Mode("rehearsal"),
+    )
+    assert (sample.evaluations, sample.ended, sample.failed, len(sample.losses)) == (3, "script", True, 0)
+    assert sample.note == "failed with exit code 1: the end"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from speedlint.output import diff, svg
 from speedlint.output import verify_words as words
 from speedlint.output.terminal import visible
 from speedlint.output.verify_words import seconds, size
-from speedlint.verify.parity import SEEDS, smoothed
+from speedlint.verify.parity import smoothed
 from speedlint.verify.report import Report
 from speedlint.verify.timing import Timing
 
@@ -125,13 +125,14 @@ def _memory(timing: Timing) -> str:
 def _losses(report: Report) -> str:
     parity = report.parity
     envelope = None
-    if len(parity.original_seeds) == SEEDS:
+    if len(parity.original_seeds) > 1:
         length = min(map(len, parity.original_seeds))
         smooth = [smoothed(each[:length]) for each in parity.original_seeds]
         envelope = [(min(each), max(each)) for each in zip(*smooth, strict=True)]
     drawn = svg.curves([parity.original, parity.fixed], envelope)
     caption = "The loss of each backward pass under one seed"
-    caption += f"; the band is the envelope of {SEEDS} seeds of the original, smoothed." if envelope else "."
+    count = len(parity.original_seeds)
+    caption += f"; the band is the envelope of {count} seeds of the original, smoothed." if envelope else "."
     return f"<figure>{drawn}<figcaption>{_keys('original', report.other)}{caption}</figcaption></figure>"
 
 

@@ -6,23 +6,20 @@ import enum
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from statistics import stdev
 
-from speedlint.verify import stats
+from speedlint.verify import drift, seeds
 from speedlint.verify.plan import Version
-from speedlint.verify.runner import Mode, Runner
+from speedlint.verify.runner import Mode, Rounding, Runner
 from speedlint.verify.samples import Sample
+from speedlint.verify.seeds import Answer
 
-SINGLE, HALF = 1e-5, 2e-2
-"""How far the first losses may be apart, relative to the original's, for numeric parity."""
-DRIFT = 3.0
-"""How many times the drift of one ulp is allowed."""
-SEEDS = 5
+ROUNDED = 3
+"""The runs that show what rounding does."""
 _WINDOW = 5
-_INSIDE = 0.8
-_SHIFT, _CERTAIN = 0.005, 0.9975
-"""How far the second half of the losses may be moved, relative to the original's, if seeds say so with this certainty."""
+_REHEARSAL = Mode("rehearsal")
 _SEEDING = "manual_seed"
+_SINGLE = 2.0**-24
+"""The unit roundoff of float32."""
 
 
 class Tier(enum.IntEnum):
@@ -55,10 +52,11 @@ class Parity:
         original, fixed: the losses of both versions under the same seed.
         first: how far the first losses are apart, relative to the original's.
         drift: the largest such distance over all steps.
-        allowed: the drift that numeric parity allows.
-        seeded: whether the script seeds torch itself.
-        repeatable: whether two runs of the original agree bit for bit.
+        allowed: the drift that numeric parity allows, in the step that comes closest to it.
+        seeded: whether the script seeds generators itself, with the same seeds in each run.
+        repeatable: whether two runs of the original, under the same seeds, agree bit for bit.
         original_seeds, fixed_seeds: the losses under further seeds, where they were needed.
+        beyond: what is known of the script after these losses: evaluation, saving, its end. Empty where nothing was left.
     """
 
     tier: Tier
@@ -72,107 +70,157 @@ class Parity:
     repeatable: bool = True
     original_seeds: tuple[tuple[float, ...], ...] = field(default=())
     fixed_seeds: tuple[tuple[float, ...], ...] = field(default=())
+    beyond: str = ""
+
+
+class BrokenError(Exception):
+    """The original version fails, so that there is nothing to compare with. ``str()`` is one line."""
+
+    def __init__(self, sample: Sample) -> None:
+        after = f", after {len(sample.losses)} losses" if sample.losses else ""
+        super().__init__(f"the {sample.version} version {sample.note}{after}")
 
 
 def judge(runner: Runner, original: Version, fixed: Version) -> Parity:
-    """Runs both versions under the same seed, and more often where the losses are not the same."""
-    once, again = runner.run(original, Mode("loss")), runner.run(original, Mode("loss"))
+    """Runs both versions under the same seeds, and more often where the losses are not the same. Raises BrokenError."""
+    once = runner.run(original, Mode("loss"))
+    if once.failed:
+        raise BrokenError(once)
     if not once.losses:
         return Parity(Tier.UNKNOWN, f"the original version {once.note or 'ran no backward pass'}")
-    other = runner.run(fixed, Mode("loss"))
+    mode = Mode("loss", replay=once.seeds)
+    again, other = runner.run(original, mode), runner.run(fixed, mode)
+    if again.failed:
+        raise BrokenError(again)
     if not other.losses or (other.note and not once.note):
         why = f"the fixed version {other.note or 'ran no backward pass'}"
         return Parity(Tier.DIFFERENT, why, once.losses, other.losses)
     found = compare(once, again, other)
-    if found.tier is not Tier.UNKNOWN:
+    if found.tier is Tier.UNKNOWN and may_be_rounding(found, once, other):
+        unit, passing = precision(found, once, other)
+        modes = [replace(mode, rounding=Rounding(seed, unit, passing)) for seed in range(ROUNDED)]
+        found = with_drift(found, unit, [again.losses, *(runner.run(original, each).losses for each in modes)])
+    if found.tier is Tier.UNKNOWN:
+        found = _with_seeds(found, runner, (original, fixed), again, mode)
+    if found.tier in (Tier.DIFFERENT, Tier.UNKNOWN) or once.ended == other.ended == "script":
         return found
-    nudged = runner.run(original, Mode("loss", nudge=True))
-    found = with_drift(found, once, other, nudged)
-    if found.tier is not Tier.UNKNOWN:
-        return found
-    seeds = range(1, SEEDS)
-    mine = (once.losses, *(runner.run(original, Mode("loss", offset=seed)).losses for seed in seeds))
-    theirs = (other.losses, *(runner.run(fixed, Mode("loss", offset=seed)).losses for seed in seeds))
-    return with_seeds(found, mine, theirs)
+    return beyond(found, runner, original, fixed)
 
 
 def compare(once: Sample, again: Sample, other: Sample) -> Parity:
     """Identical, different for certain, or not known yet."""
-    repeatable, seeded = _same(once.losses, again.losses), any(_SEEDING in each for each in once.seeds)
-    first, drift = _gap(once.losses[0], other.losses[0]), distance(once.losses, other.losses)
-    known = (once.losses, other.losses, first, drift)
+    repeatable = _same(once.losses, again.losses)
+    sets_seeds = any(_SEEDING in name for name, _ in once.seeds)
+    varies = once.seeds != again.seeds or any(seed is None for _, seed in once.seeds)
+    distances = drift.gaps(once.losses, other.losses)
+    known = (once.losses, other.losses, distances[0], max(distances))
+    seeded = sets_seeds and not varies
     if any(map(math.isnan, other.losses)) and not any(map(math.isnan, once.losses)):
         at = next(i for i, each in enumerate(other.losses) if math.isnan(each))
         return Parity(Tier.DIFFERENT, f"its loss is not a number from step {at + 1} on", *known, 0.0, seeded, repeatable)
-    if _same(once.losses, other.losses):
-        if repeatable and seeded:
-            why = f"all {len(once.losses)} losses are the same, bit for bit"
-            return Parity(Tier.IDENTICAL, why, *known, 0.0, seeded, repeatable)
-        why = "the losses are the same under a seed of verify's own; the script sets none, so `identical` is not to be had"
-        if seeded:
-            why = "the losses are the same, but the original does not repeat itself, so that `identical` is not to be had"
-        return Parity(Tier.NUMERIC, why, *known, 0.0, seeded, repeatable)
-    return Parity(Tier.UNKNOWN, "", *known, math.nan, seeded, repeatable)
+    if not _same(once.losses, other.losses):
+        return Parity(Tier.UNKNOWN, "", *known, math.nan, seeded, repeatable)
+    if repeatable and seeded:
+        why = f"all {len(once.losses)} losses are the same, bit for bit"
+        return Parity(Tier.IDENTICAL, why, *known, 0.0, seeded, repeatable)
+    why = "the losses are the same under a seed of verify's own; the script sets none, so `identical` is not to be had"
+    if varies:
+        why = "the losses are the same under one run's seeds; the script takes others each time, so there is no `identical`"
+    elif seeded:
+        why = "the losses are the same, but the original does not repeat itself, so that `identical` is not to be had"
+    return Parity(Tier.NUMERIC, why, *known, 0.0, seeded, repeatable)
 
 
-def with_drift(found: Parity, once: Sample, other: Sample, nudged: Sample) -> Parity:
-    """Numeric, or not known yet."""
-    drifts = distance(once.losses, nudged.losses)
-    least = HALF if once.half or other.half else SINGLE
-    allowed = max(DRIFT * drifts, HALF if once.half != other.half else SINGLE)
-    if len(once.losses) == len(other.losses) and found.first <= least and found.drift <= allowed:
-        why = (
-            f"the first losses agree within {found.first:.1e}, and later ones drift by {found.drift:.1e} "
-            f"(allowed: {least:.0e}, and {allowed:.1e})"
-        )
-        return replace(found, tier=Tier.NUMERIC, why=why, allowed=allowed)
-    return replace(found, allowed=allowed)
+def may_be_rounding(found: Parity, once: Sample, other: Sample) -> bool:
+    """Whether the losses are so near to each other that runs moved by rounding are worth their time."""
+    unit = precision(found, once, other)[0]
+    alike = len(once.losses) == len(other.losses)
+    return alike and found.first <= drift.tolerance(unit) and found.drift <= drift.cap(unit)
 
 
-def with_seeds(found: Parity, mine: Sequence[Sequence[float]], theirs: Sequence[Sequence[float]]) -> Parity:
-    """Statistical if the mean of the fixed version's losses runs inside the original's envelope, and seed by seed they are
-    not moved the same way; else different."""
+def precision(found: Parity, once: Sample, other: Sample) -> tuple[float, bool]:
+    """The unit roundoff by which the versions may differ, and whether parameters are stored more finely than that.
+
+    Where both compute in the same precision and the first losses agree as finely as parameters are stored, it is theirs.
+    """
+    stored = max(once.stored, other.stored) or _SINGLE
+    unit = max(once.computed, other.computed, stored)
+    if once.computed == other.computed and found.first <= drift.tolerance(stored):
+        unit = stored
+    return unit, unit > stored
+
+
+def with_drift(found: Parity, unit: float, moved: Sequence[Sequence[float]]) -> Parity:
+    """Numeric, or not known yet. ``moved``: losses of the original that rounding has moved."""
+    rounding = drift.measured(found.original, found.fixed, moved, unit)
+    found = replace(found, allowed=rounding.allowed)
+    if not rounding.is_rounding:
+        return found
+    why = (
+        f"the first losses agree within {rounding.first:.1e}, and later ones drift by {rounding.largest:.1e}, step by step "
+        f"as rounding makes them (at most {rounding.ratio:.0%} of what is allowed, in step {rounding.at + 1})"
+    )
+    return replace(found, tier=Tier.NUMERIC, why=why)
+
+
+def _with_seeds(found: Parity, runner: Runner, versions: tuple[Version, Version], again: Sample, mode: Mode) -> Parity:
+    """Runs both versions under further seeds, and under more where those leave a doubt."""
+    paired = max(drift.gaps(found.original, again.losses)) <= drift.CAP_HALF
+    mine, theirs = [found.original], [found.fixed]
+    if not paired:
+        mine.append(again.losses)
+    for count in (seeds.FEW, seeds.MANY):
+        for side, version in zip((mine, theirs), versions, strict=True):
+            side += [runner.run(version, replace(mode, offset=seed)).losses for seed in range(len(side), count)]
+        answered, is_clear = with_seeds(found, mine, theirs, paired)
+        if is_clear:
+            break
+    return answered
+
+
+def with_seeds(
+    found: Parity, mine: Sequence[Sequence[float]], theirs: Sequence[Sequence[float]], paired: bool = True
+) -> tuple[Parity, bool]:
+    """Statistical or different, and whether more seeds cannot change that."""
     found = replace(found, original_seeds=tuple(map(tuple, mine)), fixed_seeds=tuple(map(tuple, theirs)))
     length = min(map(len, (*mine, *theirs)))
     finite = [sum(all(map(math.isfinite, each[:length])) for each in side) for side in (mine, theirs)]
     if finite != [len(mine), len(theirs)]:
         none = [len(mine) - finite[0], len(theirs) - finite[1]]
         why = f"the losses of {none[1]} of its {len(theirs)} seeds are no numbers, and those of {none[0]} of the original's"
-        return replace(found, tier=Tier.DIFFERENT if finite[1] < finite[0] else Tier.UNKNOWN, why=why)
-    if length < _WINDOW:
-        return replace(found, tier=Tier.DIFFERENT, why=f"a run ended after {length} losses")
-    smooth = [smoothed(each[:length]) for each in mine]
-    mean = smoothed([math.fsum(each[k] for each in theirs) / len(theirs) for k in range(length)])
-    low, high = [min(each) for each in zip(*smooth, strict=True)], [max(each) for each in zip(*smooth, strict=True)]
-    inside = sum(a <= x <= b for a, x, b in zip(low, mean, high, strict=True)) / len(mean)
-    ends = low[-1] <= mean[-1] <= high[-1]
-    share = f"{inside:.0%} of the mean of {len(theirs)} seeds runs inside the envelope of {len(mine)} of the original"
-    shift, t = moved(mine, theirs, length)
-    if abs(shift) > _SHIFT and t > stats.t_quantile(_CERTAIN, len(mine) - 1):
-        side = "above" if shift > 0 else "below"
-        why = f"seed by seed, the second half of its losses is {abs(shift):.1%} {side} the original's"
-        return replace(found, tier=Tier.DIFFERENT, why=f"{why} (t = {t:.1f} over {len(mine)} seeds)")
-    if inside >= _INSIDE and ends:
-        return replace(found, tier=Tier.STATISTICAL, why=f"{share}, its end included")
-    return replace(found, tier=Tier.DIFFERENT, why=f"{share}, its end {'included' if ends else 'outside'}")
+        return replace(found, tier=Tier.DIFFERENT if finite[1] < finite[0] else Tier.UNKNOWN, why=why), True
+    if length < seeds.FEWEST_LOSSES:
+        short = min(map(len, mine)) < seeds.FEWEST_LOSSES
+        tier = Tier.UNKNOWN if short else Tier.DIFFERENT
+        which = "original" if short else "fixed"
+        return replace(found, tier=tier, why=f"a run of the {which} version ended after {length} losses"), True
+    answer, why = seeds.judged([each[:length] for each in mine], [each[:length] for each in theirs], paired)
+    tier = Tier.DIFFERENT if answer is Answer.MOVED else Tier.STATISTICAL
+    return replace(found, tier=tier, why=why), answer is not Answer.DOUBT
 
 
-def moved(mine: Sequence[Sequence[float]], theirs: Sequence[Sequence[float]], length: int) -> tuple[float, float]:
-    """How far the second half of the losses is moved, as a mean over pairs of one seed and relative to the original's, and
-    Student's t of that mean. Another computation moves all seeds the same way; another random stream does not.
-    """
-    differences = []
-    for one, other in zip(mine, theirs, strict=True):
-        half = math.fsum(one[length // 2 : length])
-        differences.append((math.fsum(other[length // 2 : length]) - half) / max(abs(half), 1e-12))
-    mean = math.fsum(differences) / len(differences)
-    deviation = stdev(differences)
-    return mean, abs(mean) / (deviation / math.sqrt(len(differences))) if deviation else math.inf
+def beyond(found: Parity, runner: Runner, original: Version, fixed: Version) -> Parity:
+    """Whether the fixed version also comes through what follows these losses, in a run with a few batches of each loader."""
+    after = f"what follows the first {len(found.original)} losses, such as evaluation,"
+    if original.command.launcher:
+        return replace(found, beyond=f"{after} was not run")
+    theirs = runner.run(fixed, _REHEARSAL)
+    if not theirs.failed:
+        return replace(found, beyond=_reached(after, theirs))
+    if not runner.run(original, _REHEARSAL).failed:
+        why = f"after {len(found.original)} losses that are {found.tier.words} it {theirs.note}; the original does not"
+        return replace(found, tier=Tier.DIFFERENT, why=why)
+    why = f"with few batches of each loader both versions fail (the fixed one {theirs.note})"
+    return replace(found, beyond=f"{after} was not compared: {why}")
 
 
-def distance(one: Sequence[float], other: Sequence[float]) -> float:
-    """The largest distance of two losses of the same step, relative to the first's."""
-    return max((_gap(a, b) for a, b in zip(one, other)), default=math.inf)  # noqa: B905 (one may have ended before)
+def _reached(after: str, theirs: Sample) -> str:
+    """How far the fixed version came with few batches of each loader."""
+    if theirs.ended == "script" and not theirs.note:
+        return f"{after} runs in the fixed version too, up to the script's end; its results were not compared"
+    if theirs.evaluations:
+        return f"{after} was run in the fixed version, but not the script's end; its results were not compared"
+    return f"evaluation was not reached: {after} was not run"
 
 
 def smoothed(losses: Sequence[float]) -> list[float]:
@@ -180,12 +228,5 @@ def smoothed(losses: Sequence[float]) -> list[float]:
     return [math.fsum(losses[k : k + _WINDOW]) / _WINDOW for k in range(len(losses) - _WINDOW + 1)]
 
 
-def _gap(one: float, other: float) -> float:
-    if one == other or (math.isnan(one) and math.isnan(other)):
-        return 0.0
-    gap = abs(one - other) / max(abs(one), 1e-12)
-    return math.inf if math.isnan(gap) else gap
-
-
 def _same(one: Sequence[float], other: Sequence[float]) -> bool:
-    return len(one) == len(other) and distance(one, other) == 0.0
+    return len(one) == len(other) and max(drift.gaps(one, other), default=math.inf) == 0.0

@@ -12,7 +12,7 @@ import struct
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -59,12 +59,35 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class Rounding:
+    """Parameters are moved at random by units in the last place, after each step.
+
+    Attributes:
+        seed: of the random moves.
+        unit: the unit roundoff, such as 2**-24 for float32.
+        passing: whether each move is taken back before the next step.
+    """
+
+    seed: int
+    unit: float
+    passing: bool
+
+
+@dataclass(frozen=True)
 class Mode:
-    """What a run is for: ``time``, ``loss`` or ``syncs``; the offset of seeds; whether a parameter is moved by one ulp."""
+    """What a run is for.
+
+    Attributes:
+        kind: ``time``, ``loss``, ``syncs``, or ``rehearsal`` for short passes over the loaders, up to the script's end.
+        offset: is added to the script's seeds.
+        replay: the seeds of an earlier run, which are set in place of the script's own.
+        rounding: what is done to the parameters, if anything.
+    """
 
     kind: str = "time"
     offset: int = 0
-    nudge: bool = False
+    replay: tuple[tuple[str, int | None], ...] = ()
+    rounding: Rounding | None = None
 
 
 TIMED = Mode()
@@ -145,7 +168,7 @@ class Runner:
         results = self.scratch.empty(f"run{self._count}")
         settings = self._settings(mode, results, turn)
         with (results / _LOG).open("ab") as output:
-            process = self._start(version, folder, settings, output.fileno(), results)
+            process = self._start(version, folder, settings, output.fileno(), mode)
         return _Run(version, process, results)
 
     def _sample(self, run: _Run) -> Sample:
@@ -163,7 +186,8 @@ class Runner:
         settings = {
             "mode": mode.kind,
             "offset": mode.offset,
-            "nudge": mode.nudge,
+            "replay": mode.replay,
+            "rounding": asdict(mode.rounding) if mode.rounding is not None else None,
             "seed": 20_000,
             "steps": self.limits.steps if mode.kind == "time" else self.limits.steps + self.limits.longest_warmup,
             "seconds": self.limits.seconds,
@@ -178,13 +202,15 @@ class Runner:
         path.write_text(json.dumps(settings))
         return path
 
-    def _start(self, version: Version, folder: Path, settings: Path, output: int, results: Path) -> subprocess.Popen[bytes]:
+    def _start(self, version: Version, folder: Path, settings: Path, output: int, mode: Mode) -> subprocess.Popen[bytes]:
         command = version.command
         words = command.words({self.plan.base: folder})
         where = folder / command.folder.relative_to(self.plan.base)
         if shutil.which(words[0], path=os.environ.get("PATH")) is None and not Path(words[0]).is_file():
             raise UserError(f"{words[0]}: there is no such program")
-        environment = self._environment(version, settings, results)
+        environment = self._environment(version, settings)
+        if mode.kind == "loss":
+            environment.setdefault("PYTHONHASHSEED", "0")  # else a set of strings has another order in each run
         try:
             return subprocess.Popen(
                 [*self.confined, *words],
@@ -198,13 +224,13 @@ class Runner:
         except OSError as error:
             raise UserError(f"{words[0]}: cannot be started ({error.strerror})") from error
 
-    def _environment(self, version: Version, settings: Path, results: Path) -> dict[str, str]:
+    def _environment(self, version: Version, settings: Path) -> dict[str, str]:
         environment = dict(os.environ)
         before = [each for each in environment.get("PYTHONPATH", "").split(os.pathsep) if each]
         environment["PYTHONPATH"] = os.pathsep.join([str(self.scratch.folder / "probe"), *before])
         environment["SPEEDLINT_PROBE"] = str(settings)
         environment["PYTHONUNBUFFERED"] = "1"
-        temporary = self.scratch.temporary / results.name
+        temporary = self.scratch.temporary / settings.parent.name
         temporary.mkdir()
         environment["TMPDIR"] = str(temporary)
         caches = self.scratch.empty(f"cache-{version.name}")  # kept from run to run
@@ -308,14 +334,15 @@ def _explained(sample: Sample, run: _Run) -> Sample:
     """The sample, with what went wrong in one line."""
     if sample.ended == "steps":
         return sample
-    note, code = run.note, run.process.returncode
-    if not note and code is not None and code < 0:
+    note, code = run.note, run.process.returncode or 0
+    failed = not note and code != 0
+    if failed and code < 0:
         note = f"was ended by {_signal(-code)}"
-    elif not note and code:
+    elif failed:
         note = f"failed with exit code {code}: {_last_line(run.log)}"
     elif not note and sample.ended == "nothing":
         note = "ended without a training step"
-    return replace(sample, note=note)
+    return replace(sample, note=note, failed=failed)
 
 
 def _while_measured(rows: list[tuple[float, float, float]], sample: Sample) -> dict[str, float]:

@@ -22,8 +22,10 @@ class Sample:
         window: the seconds from the first measured step to the last, evaluation and all between them.
         losses: what each backward pass started from; of the first rank.
         syncs: how often the host waited for the GPU in each step, where that was counted.
-        half: whether the run entered autocast.
-        seeds: the functions with which the script itself seeds generators.
+        seeds: the functions with which the script itself seeds generators, and the seed of each call; None where the system
+            was to choose it.
+        stored, computed: the unit roundoff of the parameters, and of the coarsest arithmetic seen; 0 where there was none.
+        evaluations: in a rehearsal, the passes over a loader without a backward pass.
         memory: peak bytes: ``peak_resident``, ``peak_allocated``, ``peak_reserved``, and the ``total`` of the GPU.
         environment: versions and device, as the process saw them.
         ranks: the number of processes that trained.
@@ -33,6 +35,7 @@ class Sample:
         wall: the seconds of the whole process.
         log: the file with what it printed.
         note: what went wrong, or nothing.
+        failed: whether the script ended with an error, or by a signal that verify did not send.
     """
 
     version: str
@@ -43,9 +46,11 @@ class Sample:
     window: float | None = None
     losses: tuple[float, ...] = ()
     syncs: tuple[int, ...] = ()
-    seeds: tuple[str, ...] = ()
+    seeds: tuple[tuple[str, int | None], ...] = ()
+    stored: float = 0.0
+    computed: float = 0.0
+    evaluations: int = 0
     optimizers: int = 0
-    half: bool = False
     memory: dict[str, int] = field(default_factory=dict)
     environment: dict[str, Any] = field(default_factory=dict)
     clock: str = "loader"
@@ -56,6 +61,7 @@ class Sample:
     wall: float = 0.0
     log: str = ""
     note: str = ""
+    failed: bool = False
     gpu: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -106,9 +112,11 @@ def _joined(results: list[dict[str, Any]], version: str, wall: float, log: str, 
         window=chosen["window"],
         losses=tuple(first["losses"]),
         syncs=tuple(first["syncs"]),
-        seeds=tuple(first["seeds"]),
+        seeds=tuple((name, seed) for name, seed in first["seeds"]),
+        stored=first["stored"],
+        computed=first["computed"],
+        evaluations=first["evaluations"],
         optimizers=first["optimizers"],
-        half=first["half"],
         memory={key: max(result["memory"].get(key, 0) for result in results) for key in first["memory"]},
         environment=first["environment"],
         clock=first["clock"],

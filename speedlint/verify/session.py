@@ -11,7 +11,7 @@ from speedlint import host
 from speedlint.registry import Registry
 from speedlint.verify import attribution, machine, parity
 from speedlint.verify.nvml import Meter
-from speedlint.verify.parity import Parity, Tier
+from speedlint.verify.parity import BrokenError, Parity, Tier
 from speedlint.verify.plan import Plan
 from speedlint.verify.report import Effect, Report
 from speedlint.verify.runner import Limits, Mode, Runner
@@ -73,7 +73,7 @@ def verify(
         if effort.per_fix:
             watch.phase("timing each fix")
             effects = attribution.effects(runner, plan, timing, registry, began + effort.budget, effort.most, watch.timing)
-    except TimingError as error:
+    except (TimingError, BrokenError) as error:
         problem = str(error)
         timing = None
     except KeyboardInterrupt:
@@ -90,7 +90,7 @@ def verify(
         machine=machine.fingerprint(plan.original.root, runner.environment, meter),
         effects=effects,
         syncs=syncs,
-        notes=tuple(notes + _of_timing(measured)),
+        notes=tuple(notes + _of_timing(measured) + ([likeness.beyond] if likeness.beyond else [])),
         problem=problem,
         other=plan.fixed.name,
         interrupted=interrupted,

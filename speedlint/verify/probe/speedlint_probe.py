@@ -30,6 +30,8 @@ _LOOK = 0.02
 _AWAKE = 0.0002
 _OPTIMIZERS_SEEN = 3
 _MOST_UNASKED = 64
+_TF32 = 2.0**-11
+"""The unit roundoff of TensorFloat-32."""
 _GROUP = "SPEEDLINT_GROUP"
 _SYNCHRONISES = "called a synchronizing CUDA operation"
 _RANKS_WARMUP = 10
@@ -60,6 +62,8 @@ class Probe:
         by_loader, by_backward: what a step is measured by; where neither holds, the first optimizer. None: not known yet.
         counted: the sizes of the batches that were counted, by the first dimension.
         losses: what backward passes started from, in order.
+        seeds: the functions with which the script itself seeds generators, and the seeds.
+        stored, computed: the unit roundoff of the parameters and of the coarsest arithmetic seen; 0 before the first step.
         window: the seconds from the first measured step to the last; other runs' turns are no part of it.
     """
 
@@ -73,7 +77,7 @@ class Probe:
         self.counted: List[int] = []
         self.losses: List[float] = []
         self.syncs: List[int] = []
-        self.seeds: List[str] = []
+        self.seeds: List[Tuple[str, Optional[int]]] = []
         self.warmup: Optional[int] = None
         self.window: Optional[float] = None
         self.measured_from = self.paused = 0.0
@@ -86,7 +90,10 @@ class Probe:
         self.by_loader: Optional[bool] = None
         self.by_backward = False
         self.optimizers: List[Any] = []
-        self.scaled = self.nudged = self.half = self.written = False
+        self.scaled = self.written = False
+        self.stored = self.computed = 0.0
+        self.rounding: Any = None
+        self.rehearsal: Any = None
         self.cuda = False
         self.compilations, self.compiled_at = 0, 0
         self.turn = self.turn_from = 0.0
@@ -164,9 +171,10 @@ class Probe:
         """An optimizer has stepped."""
         if not any(each is optimizer for each in self.optimizers):
             self.optimizers.append(optimizer)
-        if self.settings.get("nudge") and not self.nudged:
-            self.nudged = True
-            _nudge(self.torch, optimizer)
+        if self.mode == "loss":
+            self._note_precision(optimizer)
+        if self.rounding is not None:
+            self.rounding.move(optimizer)
         if self.by_loader is None:
             self._replay()
             self.by_loader = bool(self.by_loader)
@@ -175,6 +183,18 @@ class Probe:
             self.by_loader, self.asked, self.due = False, [], False
         if not self.by_loader and not self.by_backward and self.optimizers[0] is optimizer:
             self._tick()
+
+    def cuda_is_used(self) -> bool:
+        """Whether the script has begun to use a GPU."""
+        return bool(self.torch.cuda.is_available() and self.torch.cuda.is_initialized())
+
+    def _note_precision(self, optimizer: Any) -> None:
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                if parameter.is_floating_point():
+                    self.stored = max(self.stored, _roundoff(self.torch, parameter.dtype))
+        if self.cuda_is_used() and self.torch.get_float32_matmul_precision() != "highest":
+            self.computed = max(self.computed, _TF32)
 
     def sees_backward(self) -> bool:
         """A backward pass begins. Returns whether the next one need only be noted."""
@@ -203,7 +223,9 @@ class Probe:
         done = len(self.steps)
         if self._shared is not None:
             self._shared[:8] = struct.pack("<q", done)
-        if self.mode != "time":
+        if self.rehearsal is not None:
+            self.rehearsal.look()
+        elif self.mode != "time":
             if done >= self.settings["steps"]:
                 self.finish()
         elif self.warmup is None:
@@ -222,7 +244,7 @@ class Probe:
 
     def _warm_up(self, done: int, at: float) -> None:
         if not self.cuda:
-            self.cuda = bool(self.torch.cuda.is_available() and self.torch.cuda.is_initialized())
+            self.cuda = self.cuda_is_used()
         distributed = sys.modules.get("torch.distributed")
         if distributed is not None and distributed.is_available() and distributed.is_initialized():
             self.rank = distributed.get_rank()
@@ -315,8 +337,10 @@ class Probe:
             "ended_at": time.monotonic(),
             "losses": self.losses,
             "syncs": self.syncs,
-            "half": self.half,
-            "seeds": sorted(set(self.seeds)),
+            "seeds": self.seeds,
+            "stored": self.stored,
+            "computed": max(self.stored, self.computed),
+            "evaluations": self.rehearsal.evaluations if self.rehearsal is not None else 0,
             "optimizers": len(self.optimizers),
             "memory": self._memory(),
             "environment": _environment(self.torch, self.cuda),
@@ -399,14 +423,9 @@ def _has_optimizer(torch: Any) -> bool:
     return any(issubclass(type(each), torch.optim.Optimizer) for each in gc.get_objects())
 
 
-def _nudge(torch: Any, optimizer: Any) -> None:
-    """Moves the elements of the first parameter by one unit in the last place."""
-    for group in optimizer.param_groups:
-        for parameter in group["params"]:
-            if parameter.is_floating_point() and parameter.numel():
-                with torch.no_grad():
-                    parameter.copy_(torch.nextafter(parameter.detach(), torch.full_like(parameter, float("inf"))))
-                return
+def _roundoff(torch: Any, dtype: Any) -> float:
+    """The unit roundoff of a floating-point type: half the distance from 1 to the next number."""
+    return float(torch.finfo(dtype).eps) / 2
 
 
 def _environment(torch: Any, cuda: Optional[bool]) -> Dict[str, Any]:
@@ -442,15 +461,34 @@ def arm(torch: Any, settings: Dict[str, Any]) -> Probe:
     _hook_backward(probe, torch)
     _hook_optimizers(probe, torch)
     if settings["mode"] == "loss":
-        _seed(probe, torch)
-        _watch_autocast(probe, torch)
-        _hook_scaler(probe, torch)
+        _watch_losses(probe, torch)
+    if settings["mode"] == "rehearsal":
+        from speedlint_rehearsal import Rehearsal
+
+        probe.rehearsal = Rehearsal(probe.finish)
+        probe.rehearsal.hook()
     if settings["mode"] == "syncs":
         _count_syncs(probe, torch)
     atexit.register(probe.write, "script")
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=probe.leave)
     return probe
+
+
+def _watch_losses(probe: Probe, torch: Any) -> None:
+    """What only a run for the losses does: its seeds, its precision, and what rounding does to it."""
+    from speedlint_rounding import Rounding
+    from speedlint_seeds import Seeds
+
+    rounding = probe.settings.get("rounding")
+    if rounding:
+        probe.rounding = Rounding(torch, **rounding)
+        probe.rounding.hook()
+    seeds = Seeds(probe.settings, lambda: probe.written)
+    seeds.hook(torch)
+    probe.seeds = seeds.given
+    _watch_autocast(probe, torch)
+    _hook_scaler(probe, torch)
 
 
 def _hook_loaders(probe: Probe) -> None:
@@ -491,11 +529,13 @@ def _hook_backward(probe: Probe, torch: Any) -> None:
 
     def watching(self: Any, *args: Any, **kwargs: Any) -> Any:
         note(None)
+        if probe.rehearsal is not None:
+            probe.rehearsal.backward += 1
         if losses:
             if not probe.scaled:
                 probe.losses.append(float(self.detach().cpu().double().sum()))
             probe.scaled = False
-        if probe.sees_backward() and not losses:
+        if probe.sees_backward() and not losses and probe.rehearsal is None:
             torch.Tensor.backward = hooked
         return backward(self, *args, **kwargs)
 
@@ -519,12 +559,13 @@ def _hook_scaler(probe: Probe, torch: Any) -> None:
 
 
 def _watch_autocast(probe: Probe, torch: Any) -> None:
-    """Notes whether anything is computed in half precision."""
+    """Notes what precision autocast computes in."""
     enter = torch.autocast.__enter__
 
     def entered(self: Any) -> Any:
         if getattr(self, "_enabled", True):
-            probe.half = True
+            dtype = getattr(self, "fast_dtype", torch.bfloat16)
+            probe.computed = max(probe.computed, _roundoff(torch, dtype))
         return enter(self)
 
     torch.autocast.__enter__ = entered
@@ -598,61 +639,6 @@ def _count_syncs(probe: Probe, torch: Any) -> None:
         return look(at)
 
     probe.look = looked  # type: ignore[method-assign]
-
-
-# Seeds
-
-
-def _seed(probe: Probe, torch: Any) -> None:
-    """Seeds all generators, notes which ones the script seeds itself, and adds the offset to its seeds."""
-    import random
-
-    offset = int(probe.settings.get("offset", 0))
-    seed = int(probe.settings["seed"]) + offset
-    torch.manual_seed(seed)
-    random.seed(seed)
-    owners: List[Tuple[Any, str]] = [
-        (torch, "manual_seed"),
-        (torch.random, "manual_seed"),
-        (torch.cuda, "manual_seed"),
-        (torch.cuda, "manual_seed_all"),
-        (random, "seed"),
-    ]
-    numpy = sys.modules.get("numpy")
-    if numpy is not None:
-        numpy.random.seed(seed % 2**32)
-        owners.append((numpy.random, "seed"))
-    for owner, name in owners:
-        _offset_seed(probe, owner, name, offset)
-    if offset:
-        _offset_generators(torch, offset)
-
-
-def _offset_seed(probe: Probe, owner: Any, name: str, offset: int) -> None:
-    original = getattr(owner, name)
-
-    def seeded(*args: Any, **kwargs: Any) -> Any:
-        if probe.written or not _is_of_script(sys._getframe(1)):
-            return original(*args, **kwargs)
-        probe.seeds.append("%s.%s" % (getattr(owner, "__name__", "torch"), name))
-        moved = [each + offset if isinstance(each, int) else each for each in args]
-        named = {key: value + offset if isinstance(value, int) else value for key, value in kwargs.items()}
-        return original(*moved, **named)
-
-    setattr(owner, name, seeded)
-
-
-def _is_of_script(frame: Any) -> bool:
-    """Whether code other than torch's and numpy's own seeds a generator."""
-    return str(frame.f_globals.get("__name__", "")).partition(".")[0] not in ("torch", "numpy", "random")
-
-
-def _offset_generators(torch: Any, offset: int) -> None:
-    class Generator(torch.Generator):  # type: ignore[misc]
-        def manual_seed(self, seed: int) -> Any:
-            return super().manual_seed(seed + offset)
-
-    torch.Generator = Generator
 
 
 # The hook on the import of torch
