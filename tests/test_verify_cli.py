@@ -141,6 +141,19 @@ def test_a_script_that_fails_is_an_error_and_says_so(tmp_path: Path) -> None:
     assert "Traceback" not in done.stdout + done.stderr
 
 
+def test_a_script_that_fails_after_some_steps_is_an_error_and_is_compared_with_nothing(tmp_path: Path) -> None:
+    for name in ("train.py", "other.py"):
+        written(tmp_path / name, 1)
+        text = (tmp_path / name).read_text()
+        (tmp_path / name).write_text(
+            text.replace("        optimizer.step()", "        if epoch: raise ValueError('no more')")
+        )
+    done = verify(tmp_path, "train.py", "--against", "other.py", *FAST)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "ValueError: no more, after 41 losses" in done.stdout
+    assert "identical" not in done.stdout
+
+
 def test_a_version_that_fails_is_another_training(tmp_path: Path) -> None:
     written(tmp_path / "train.py", 1)
     (tmp_path / "other.py").write_text("import torch\nraise MemoryError('too large')\n")

@@ -71,11 +71,11 @@ class Report:
 
     def exit_code(self, least: float | None) -> int:
         """0 faster or no difference; 1 slower, another training, or less than ``least`` times as fast; 2 where the original
-        cannot be run; 3 inconclusive."""
+        cannot be run; 3 inconclusive, or not known to be the same training."""
         if self.parity.tier is Tier.DIFFERENT or self.verdict is Verdict.SLOWER:
             return WORSE
         if self.timing is None and self.parity.tier is Tier.UNKNOWN and not self.interrupted:
             return FAILED
-        if self.timing is None or self.verdict is Verdict.UNCLEAR:
+        if self.timing is None or self.verdict is Verdict.UNCLEAR or self.parity.tier is Tier.UNKNOWN:
             return UNCLEAR
         return WORSE if least is not None and self.timing.estimate.ratio < least else FINE

@@ -6,6 +6,7 @@ import enum
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import fmean, stdev, variance
 
 from speedlint.verify import stats
@@ -34,7 +35,7 @@ class Answer(enum.Enum):
 
 @dataclass(frozen=True)
 class Shift:
-    """How far the mean loss of a part of the steps is moved.
+    """How far the mean loss of a part of the steps, or another number of each run, is moved.
 
     Attributes:
         part: its name.
@@ -89,11 +90,17 @@ def shifts(mine: Runs, theirs: Runs, paired: bool) -> list[Shift]:
 
 
 def _parts(mine: Runs, theirs: Runs) -> list[tuple[str, list[float], list[float]]]:
-    """The mean losses of each run in the first half, the second half and the last quarter."""
+    """The mean losses of each run in the first half, the second half and the last quarter, and how they change in a step."""
     length = min(map(len, (*mine, *theirs)))
     half, quarter = length // 2, length - length // 4
     spans = (("the first half", 0, half), ("the second half", half, length), ("the last quarter", quarter, length))
-    return [(name, [fmean(each[a:b]) for each in mine], [fmean(each[a:b]) for each in theirs]) for name, a, b in spans]
+    parts = [(name, [fmean(each[a:b]) for each in mine], [fmean(each[a:b]) for each in theirs]) for name, a, b in spans]
+    return [*parts, ("the change from step to step", list(map(_roughness, mine)), list(map(_roughness, theirs)))]
+
+
+def _roughness(losses: Sequence[float]) -> float:
+    """The mean change from one loss to the next, whichever its sign."""
+    return fmean(abs(b - a) for a, b in pairwise(losses))
 
 
 def _paired(differences: Sequence[float]) -> tuple[float, float, int]:
