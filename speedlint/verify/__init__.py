@@ -5,6 +5,6 @@
 - ``probe``: what enters the script's process, standard library and torch only
 - ``runner``: fresh processes, one after the other; ``samples``: what they bring back
 - ``stats``: ratios, intervals, verdicts; ``timing``: pairs until the answer is clear
-- ``parity``: whether the losses are those of the same training
+- ``parity``: whether the losses are those of the same training; ``drift``: rounding or more; ``seeds``: the test over seeds
 - ``attribution``: what each fix brings; ``targets``: what to do next; ``machine``: on what it was measured
 """

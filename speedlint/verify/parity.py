@@ -171,7 +171,12 @@ def _with_seeds(found: Parity, runner: Runner, versions: tuple[Version, Version]
         mine.append(again.losses)
     for count in (seeds.FEW, seeds.MANY):
         for side, version in zip((mine, theirs), versions, strict=True):
-            side += [runner.run(version, replace(mode, offset=seed)).losses for seed in range(len(side), count)]
+            for seed in range(len(side), count):
+                sample = runner.run(version, replace(mode, offset=seed))
+                if sample.failed:
+                    tier = Tier.UNKNOWN if side is mine else Tier.DIFFERENT
+                    return replace(found, tier=tier, why=f"under another seed the {version.name} version {sample.note}")
+                side.append(sample.losses)
         answered, is_clear = with_seeds(found, mine, theirs, paired)
         if is_clear:
             break
@@ -195,8 +200,10 @@ def with_seeds(
         which = "original" if short else "fixed"
         return replace(found, tier=tier, why=f"a run of the {which} version ended after {length} losses"), True
     answer, why = seeds.judged([each[:length] for each in mine], [each[:length] for each in theirs], paired)
-    tier = Tier.DIFFERENT if answer is Answer.MOVED else Tier.STATISTICAL
-    return replace(found, tier=tier, why=why), answer is not Answer.DOUBT
+    if answer is Answer.MOVED:
+        return replace(found, tier=Tier.DIFFERENT, why=why), True
+    why = f"under one seed the losses are up to {found.drift:.1e} apart, more than rounding is known to make; {why}"
+    return replace(found, tier=Tier.STATISTICAL, why=why), answer is Answer.ALIKE
 
 
 def beyond(found: Parity, runner: Runner, original: Version, fixed: Version) -> Parity:
@@ -217,9 +224,9 @@ def beyond(found: Parity, runner: Runner, original: Version, fixed: Version) -> 
 def _reached(after: str, theirs: Sample) -> str:
     """How far the fixed version came with few batches of each loader."""
     if theirs.ended == "script" and not theirs.note:
-        return f"{after} runs in the fixed version too, up to the script's end; its results were not compared"
+        return f"{after} runs in the fixed version too, with few batches of each loader; its results were not compared"
     if theirs.evaluations:
-        return f"{after} was run in the fixed version, but not the script's end; its results were not compared"
+        return f"evaluation runs in the fixed version too, with few batches of each loader; {after} was not compared"
     return f"evaluation was not reached: {after} was not run"
 
 
