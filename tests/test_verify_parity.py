@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from speedlint.verify.parity import Parity, Tier, compare, may_be_rounding, precision, with_drift, with_seeds
+from speedlint.verify.parity import Parity, Tier, compare, may_be_rounding, precision, varying, with_drift, with_seeds
 from speedlint.verify.samples import Sample
 
 LOSSES = tuple(2.0 * 0.97**k for k in range(30))
@@ -64,6 +64,13 @@ def test_a_script_with_other_seeds_each_time_has_no_identical(seeds: tuple[tuple
     found = compare(run(seeds=first), run(seeds=seeds), run(seeds=seeds))
     assert found.tier is Tier.NUMERIC
     assert "takes others each time" in found.why
+
+
+def test_only_seeds_that_vary_are_set_again() -> None:
+    once = run(seeds=(("torch.manual_seed", 0), ("random.seed", 5)))
+    assert varying(once, once) == ()
+    again = run(seeds=(("torch.manual_seed", 0), ("random.seed", 6)))
+    assert varying(once, again) == (("torch.manual_seed", None), ("random.seed", 5))
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,11 @@ def test_a_change_in_a_script_that_seeds_itself_from_the_system_is_seen(judge: J
 
 
 @pytest.mark.slow
+def test_another_seed_is_another_run(judge: Judge) -> None:
+    assert judge(("manual_seed(0)", "manual_seed(1)")).tier is Tier.STATISTICAL
+
+
+@pytest.mark.slow
 def test_noise_that_no_seed_rules_is_compared_over_runs(judge: Judge) -> None:
     noise = ("rows = ", "torch.rand(os.urandom(1)[0] + 1)\nrows = ")
     found = judge(("zero_grad()", "zero_grad(set_to_none=False)"), both=noise)

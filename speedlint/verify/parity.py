@@ -88,10 +88,11 @@ def judge(runner: Runner, original: Version, fixed: Version) -> Parity:
         raise BrokenError(once)
     if not once.losses:
         return Parity(Tier.UNKNOWN, f"the original version {once.note or 'ran no backward pass'}")
-    mode = Mode("loss", replay=once.seeds)
-    again, other = runner.run(original, mode), runner.run(fixed, mode)
+    again = runner.run(original, Mode("loss", replay=once.seeds))
     if again.failed:
         raise BrokenError(again)
+    mode = Mode("loss", replay=varying(once, again))
+    other = runner.run(fixed, mode)
     if not other.losses or (other.note and not once.note):
         why = f"the fixed version {other.note or 'ran no backward pass'}"
         return Parity(Tier.DIFFERENT, why, once.losses, other.losses)
@@ -105,6 +106,13 @@ def judge(runner: Runner, original: Version, fixed: Version) -> Parity:
     if found.tier in (Tier.DIFFERENT, Tier.UNKNOWN) or once.ended == other.ended == "script":
         return found
     return beyond(found, runner, original, fixed)
+
+
+def varying(once: Sample, again: Sample) -> tuple[tuple[str, int | None], ...]:
+    """The seeds to set in all further runs: those that the script took from elsewhere, and None for its own."""
+    if once.seeds == again.seeds:
+        return ()
+    return tuple((one[0], None if one == other else one[1]) for one, other in zip(once.seeds, again.seeds))  # noqa: B905
 
 
 def compare(once: Sample, again: Sample, other: Sample) -> Parity:

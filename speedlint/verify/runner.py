@@ -80,7 +80,7 @@ class Mode:
     Attributes:
         kind: ``time``, ``loss``, ``syncs``, or ``rehearsal`` for short passes over the loaders, up to the script's end.
         offset: is added to the script's seeds.
-        replay: the seeds of an earlier run, which are set in place of the script's own.
+        replay: the seeds of an earlier run, which are set in place of the script's own; None for those that are left.
         rounding: what is done to the parameters, if anything.
     """
 

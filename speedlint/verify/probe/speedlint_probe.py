@@ -173,8 +173,8 @@ class Probe:
             self.optimizers.append(optimizer)
         if self.mode == "loss":
             self._note_precision(optimizer)
-        if self.rounding is not None:
-            self.rounding.move(optimizer)
+            if self.rounding is not None:
+                self.rounding.move(optimizer)
         if self.by_loader is None:
             self._replay()
             self.by_loader = bool(self.by_loader)

@@ -35,7 +35,7 @@ class Seeds:
         count = self.taken.get(name, 0)
         self.taken[name] = count + 1
         before = self.before.get(name, [])
-        if count < len(before):
+        if count < len(before) and before[count] is not None:
             seed = before[count]
         return (self.first + count if seed is None else seed) + self.offset
 
