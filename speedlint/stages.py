@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -47,10 +47,12 @@ class Proposer:
     risk: Risk
     cache: Cache
     paths: Sequence[Path]
+    watch: Callable[[Path], None] = lambda _path: None
     _seen: tuple[Read, Engine] | None = field(default=None, init=False)
 
     def __call__(self, read: Read, path: Path, code: str | None) -> Sequence[Candidate]:
         """The fixes that may be applied to ``path``, of one rule or of all."""
+        self.watch(path)
         if self._seen is None or self._seen[0] is not read:
             self._seen = (read, Engine(self.settings, self.registry, read, self.options, self.cache, self.paths))
         chosen = [each for each in self._seen[1].check(path, code).diagnostics if fixable(each, self.risk)]
@@ -68,15 +70,17 @@ def fix(
     registry: Registry,
     options: Options | None = None,
     store: Store | None = None,
+    watch: Callable[[Path], None] = lambda _path: None,
 ) -> Staged:
-    """Applies all fixes up to the settings' risk, in memory. ``options`` and ``store`` are the engine's."""
+    """Applies all fixes up to the settings' risk, in memory. ``options`` and ``store`` are the engine's; ``watch`` is told
+    of each file that is looked at."""
     now: dict[Path, bytes] = {}
     stages: list[Stage] = []
     problems: list[Problem] = []
     cache = Cache(store)
     for risk in (each for each in Risk if each <= settings.risk):
         contents = dict(now)
-        result = fix_files(paths, Proposer(settings, options, registry, risk, cache, paths), _reader(contents))
+        result = fix_files(paths, Proposer(settings, options, registry, risk, cache, paths, watch), _reader(contents))
         stages.append(Stage(risk, result.outcomes, result.applied))
         problems += result.problems
         now.update((_key(outcome.path), outcome.after) for outcome in result.outcomes)

@@ -107,7 +107,7 @@ def test_a_step_is_timed_on_the_gpu_where_the_host_does_not_wait(plan: Plan) -> 
 
 
 def test_the_report_has_what_the_gpu_says(plan: Plan, tmp_path: Path) -> None:
-    effort = session.Effort(pairs=2, most=2)
+    effort = session.Effort(pairs=3, most=3)
     rules = Registry.load()
     with scratch(None) as folders:
         report = session.verify(plan, folders, LIMITS, effort, rules, Silent(), Meter(Library()))

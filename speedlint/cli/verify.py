@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,11 @@ from speedlint.rule import Risk
 if TYPE_CHECKING:
     from speedlint.verify.plan import Command
 
+_FOR_PLANNING = 0.5
+"""What part of the budget planning may take: with less for the runs there is nothing to say."""
+_PLANNING_TAKES_LONG = (
+    "working out the fixes takes more than half of `--budget`; give it more, or name rules with `--select`"
+)
 _ENDINGS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
@@ -44,10 +48,15 @@ _ENDINGS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(s
     "--seconds", type=click.FloatRange(min=0), default=1, show_default=True, help="The least time to measure in each."
 )
 @click.option("--warmup", type=click.IntRange(min=0), default=5, show_default=True, help="The fewest steps before them.")
-@click.option("--pairs", type=click.IntRange(min=2), default=6, show_default=True, help="The fewest pairs of runs.")
-@click.option("--max-pairs", type=click.IntRange(min=2), default=20, show_default=True, help="The most pairs of runs.")
+@click.option("--pairs", type=click.IntRange(min=3), default=6, show_default=True, help="The fewest pairs of runs.")
+@click.option("--max-pairs", type=click.IntRange(min=3), default=20, show_default=True, help="The most pairs of runs.")
 @click.option(
-    "--budget", type=click.FloatRange(min=1), default=300, show_default=True, metavar="SECONDS", help="Time for all."
+    "--budget",
+    type=click.FloatRange(min=1),
+    default=300,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time for all: planning, losses and pairs.",
 )
 @click.option(
     "--timeout", type=click.FloatRange(min=1), default=600, show_default=True, metavar="SECONDS", help="For one run."
@@ -74,13 +83,16 @@ def verify(
     from speedlint.output import verify_html, verify_json, verify_text
     from speedlint.output.verify_live import Live
     from speedlint.verify import session
+    from speedlint.verify.budget import Budget, BudgetError, bounded
     from speedlint.verify.nvml import Meter
     from speedlint.verify.plan import plan
+    from speedlint.verify.report import UNCLEAR
     from speedlint.verify.runner import Limits
     from speedlint.verify.scratch import scratch
 
+    budget = Budget(options["budget"])
     command = _command(script, arguments, module, options)
-    settings, registry, _ = prepare(
+    settings, registry, store = prepare(
         (command.folder / command.target if not command.is_module else command.folder,),
         config=options["config"],
         select=options["select"],
@@ -88,11 +100,19 @@ def verify(
         amp=options["amp"],
         risk=Risk[options["risk"].upper()] if options["risk"] else None,
         by_default=Risk.NUMERIC,
+        no_cache=False,
     )
     for target in (options["json_file"], options["html_file"]):
         if target is not None and not target.absolute().parent.is_dir():
             raise UserError(f"{target}: there is no such folder to write to")
-    whole = plan(command, settings, registry, options["against"])
+    with Live(budget) as live:
+        try:
+            with bounded(budget.left * _FOR_PLANNING, _PLANNING_TAKES_LONG):
+                live.phase("planning the fixes" if options["against"] is None else "planning")
+                whole = plan(command, settings, registry, options["against"], store, live.planning)
+        except BudgetError as error:
+            click.echo(f"inconclusive: {error}")
+            ctx.exit(UNCLEAR)
     if options["against"] is None and not whole.fixed.changed:
         click.echo("Nothing to fix at this risk, so there is nothing to compare; `speedlint check` says what it saw.")
         ctx.exit(0)
@@ -103,12 +123,10 @@ def verify(
         threads=options["threads"] or max(1, host.cores() - 1),
         timeout=options["timeout"],
     )
-    effort = session.Effort(
-        options["pairs"], max(options["pairs"], options["max_pairs"]), options["budget"], options["per_fix"]
-    )
+    effort = session.Effort(options["pairs"], max(options["pairs"], options["max_pairs"]), budget, options["per_fix"])
     for kind in _ENDINGS:
         signal.signal(kind, _interrupt)
-    with scratch(options["keep"]) as folders, Live(time.monotonic() + options["budget"]) as live:
+    with scratch(options["keep"]) as folders, Live(budget) as live:
         report = session.verify(whole, folders, limits, effort, registry, live, Meter())
     live.show(verify_text.render(report))
     if options["json_file"] is not None:

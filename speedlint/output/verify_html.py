@@ -77,12 +77,14 @@ def _sections(report: Report) -> Iterator[str]:
 
 def _head(report: Report) -> str:
     notes = "".join(f'<p class="soft">{_text(note)}</p>' for note in report.notes)
+    missing = words.wanting(report)
+    wanting = f'<p class="inconclusive">{_text(missing)}</p>' if missing else ""
     problem = f'<p class="slower">{_text(report.problem)}</p>' if report.problem else ""
     kind = report.verdict.value if report.timing is not None else "inconclusive"
     verdict = _text(words.headline(report))
     return (
         f'<p class="soft command"><code>{_text(report.command)}</code></p><h1 class="{kind}">{verdict}</h1>'
-        f"<p><strong>{report.parity.tier.words}</strong>: {_text(report.parity.why)}</p>{problem}{notes}"
+        f"<p><strong>{report.parity.tier.words}</strong>: {_text(report.parity.why)}</p>{wanting}{problem}{notes}"
     )
 
 

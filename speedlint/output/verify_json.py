@@ -11,7 +11,7 @@ from typing import Any
 from speedlint.verify.parity import Parity
 from speedlint.verify.report import Effect, Report
 from speedlint.verify.samples import Sample
-from speedlint.verify.stats import Estimate
+from speedlint.verify.stats import FEWEST, Estimate
 from speedlint.verify.timing import Timing
 
 VERSION = 1
@@ -48,6 +48,8 @@ def _report(report: Report) -> dict[str, Any]:
         "problem": report.problem,
         "machine": report.machine,
         "seconds": report.seconds,
+        "budget": report.budget,
+        "wanting": asdict(report.wanting) if report.wanting is not None else None,
     }
 
 
@@ -70,7 +72,9 @@ def _timing(timing: Timing) -> dict[str, Any]:
 
 
 def _estimate(found: Estimate) -> dict[str, Any]:
-    return {"ratio": found.ratio, "low": found.low, "high": found.high, "count": found.count}
+    """A ratio of fewer pairs than an interval needs is none."""
+    ratio = found.ratio if found.count >= FEWEST else math.nan
+    return {"ratio": ratio, "low": found.low, "high": found.high, "count": found.count}
 
 
 def _sample(sample: Sample) -> dict[str, Any]:

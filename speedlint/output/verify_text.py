@@ -28,6 +28,8 @@ def render(report: Report) -> RenderableType:
     if report.effects:
         parts += [Text(), _table(words.EFFECTS, words.effects(report))]
     parts += [Text(f"note: {visible(note)}", style="dim") for note in report.notes]
+    if missing := words.wanting(report):
+        parts.append(Text(missing, style="bold yellow"))
     if report.problem:
         parts.append(Text(visible(report.problem), style="bold red"))
     return Group(*parts)

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Iterator
 from statistics import median
 
+from speedlint.output.text import count
+from speedlint.verify import stats
 from speedlint.verify.report import Effect, Report
 from speedlint.verify.samples import Sample
 from speedlint.verify.stats import Estimate, Verdict
@@ -22,7 +24,7 @@ _GPU_BUSY, _JOULES = "busy", "joules_a_step"
 def headline(report: Report) -> str:
     """The verdict in one line."""
     if report.timing is None:
-        return "inconclusive: nothing could be timed"
+        return "inconclusive: too little could be timed"
     found = report.timing.estimate
     if report.verdict is Verdict.FASTER:
         return f"{found.ratio:.2f}x faster ({interval(found)})"
@@ -33,14 +35,37 @@ def headline(report: Report) -> str:
 
 def interval(found: Estimate) -> str:
     """The 95% interval of a ratio."""
-    return f"{found.low:.2f} to {found.high:.2f}" if math.isfinite(found.half) else "one pair, no interval"
+    return f"{found.low:.2f} to {found.high:.2f}"
+
+
+def wanting(report: Report) -> str:
+    """What it would have taken to be clear; nothing where it is, or where something failed."""
+    missing = report.wanting
+    if missing is None:
+        return ""
+    if missing.budget is None:
+        return "the pairs spread too much for this difference: 200 more would not do; try again while less else runs"
+    took = f"{minutes(report.seconds)} of {minutes(report.budget)} were spent"
+    pairs = "" if missing.pairs is None else f"{count(missing.pairs, 'more pair')}: "
+    most = "" if missing.most is None else f" --max-pairs {missing.most}"
+    return f"to be clear it takes about {pairs}`--budget {max(missing.budget, report.budget):.0f}{most}` ({took})"
+
+
+def minutes(value: float) -> str:
+    """A time as minutes and seconds."""
+    return f"{int(value) // 60}:{int(value) % 60:02d}"
 
 
 def noise(timing: Timing) -> str:
     """How many pairs there are, and what the original says against itself."""
     control = timing.control
-    against = f"the original against itself: {control.ratio:.3f}x ({interval(control)})" if control.count else "no control"
-    how = "pairs in turns" if timing.in_turns else "pairs"
+    is_shown = control.count >= stats.FEWEST
+    against = (
+        f"the original against itself: {control.ratio:.3f}x ({interval(control)})"
+        if is_shown
+        else "too few pairs for a control"
+    )
+    how = f"pairs in turns, from {count(timing.starts, 'start')}" if timing.in_turns else "pairs"
     return f"{len(timing.pairs)} {how}; a difference counts beyond {math.expm1(timing.floor):.1%}; {against}"
 
 
@@ -97,7 +122,7 @@ def effects(report: Report) -> Iterator[tuple[str, str, str, str, str]]:
     """The rows under `EFFECTS`."""
     for effect in report.effects:
         name = f"{effect.code} {effect.rule} ({effect.fixes})"
-        if effect.without is None:
+        if effect.without is None or not effect.without.has_ratio:
             yield name, effect.risk, "-", "-", effect.note
         else:
             found = effect.without.estimate

@@ -7,12 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from speedlint.registry import Registry
+from speedlint.verify import stats
+from speedlint.verify.budget import BudgetError, bounded
 from speedlint.verify.plan import Plan, Version, without
 from speedlint.verify.report import Effect
 from speedlint.verify.runner import Runner
 from speedlint.verify.timing import Timing, TimingError, measure
 
-_SCREENING = 2
+_SCREENING = stats.FEWEST
+_SPENT = "not measured: the budget (`--budget`) was spent"
 
 
 def effects(
@@ -24,7 +27,7 @@ def effects(
     most: int,
     watch: Callable[[Timing], None],
 ) -> tuple[Effect, ...]:
-    """Each rule is left out in two screening pairs; then those that seem to matter most are measured in full, one after
+    """Each rule is left out in three screening pairs; then those that seem to matter most are measured in full, one after
     another, until ``deadline``."""
     screened = [_screened(runner, plan, code, timing, registry, deadline, watch) for code in plan.codes]
     by_size = sorted(screened, key=lambda each: -abs(each.timing.estimate.log) if each.timing.pairs else 0.0)
@@ -55,14 +58,15 @@ def _screened(
     deadline: float,
     watch: Callable[[Timing], None],
 ) -> _Screened:
-    found = _Screened(code, without(plan, (code,), f"without {code}", registry), replace(timing, pairs=[], twins=[]))
-    if time.monotonic() > deadline:
-        found.problem = "not measured: the budget (`--budget`) was spent"
-        return found
+    found = _Screened(code, plan.fixed, replace(timing, pairs=[], twins=[], is_cut_short=False))
     try:
+        with bounded(deadline - time.monotonic(), _SPENT):
+            found.left_out = without(plan, (code,), f"without {code}", registry)
         measure(runner, (found.left_out, plan.fixed), found.timing, _SCREENING, _SCREENING, deadline, watch)
-    except TimingError as error:
+    except (TimingError, BudgetError) as error:
         found.problem = str(error)
+    if not found.timing.has_ratio:
+        found.problem = found.problem or _SPENT
     return found
 
 

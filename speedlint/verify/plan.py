@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from speedlint import stages
 from speedlint.config import Settings
 from speedlint.errors import UserError
+from speedlint.facts.store import Store
 from speedlint.fixer import Applied
 from speedlint.registry import Registry
 from speedlint.semantics.program import Program
@@ -84,6 +85,7 @@ class Plan:
         base: the folder that is copied: that of the project, or one around it and the current folder.
         real: the folders within ``base`` whose files are copied.
         stages: what the fixes change, by risk.
+        store: keeps what is known of the files, for the fixed version without some fixes.
     """
 
     original: Version
@@ -94,6 +96,7 @@ class Plan:
     settings: Settings
     entry: Path
     files: tuple[Path, ...]
+    store: Store | None = None
 
     @property
     def applied(self) -> tuple[Applied, ...]:
@@ -106,8 +109,16 @@ class Plan:
         return tuple(dict.fromkeys(fix.code for fix in self.applied))
 
 
-def plan(command: Command, settings: Settings, registry: Registry, against: Path | None = None) -> Plan:
-    """Fixes the first-party files that the script reaches, in memory, or takes another version. Raises UserError."""
+def plan(
+    command: Command,
+    settings: Settings,
+    registry: Registry,
+    against: Path | None = None,
+    store: Store | None = None,
+    watch: Callable[[Path], None] = lambda _path: None,
+) -> Plan:
+    """Fixes the first-party files that the script reaches, in memory, or takes another version; ``watch`` is told of each
+    file that is looked at. Raises UserError."""
     entry = entry_of(command)
     files = reached(entry)
     root = Program(Options()).root(entry)
@@ -115,15 +126,16 @@ def plan(command: Command, settings: Settings, registry: Registry, against: Path
     original = Version("original", root, command)
     if against is not None:
         return Plan(original, _other(against, original, entry), base, real, (), settings, entry, files)
-    staged = stages.fix(files, settings, registry)
+    staged = stages.fix(files, settings, registry, store=store, watch=watch)
     changed = {Path(os.path.abspath(each.path)): each.after for each in staged.outcomes}  # noqa: PTH100
-    return Plan(original, Version("fixed", root, command, changed), base, real, staged.stages, settings, entry, files)
+    fixed = Version("fixed", root, command, changed)
+    return Plan(original, fixed, base, real, staged.stages, settings, entry, files, store)
 
 
 def without(whole: Plan, codes: tuple[str, ...], name: str, registry: Registry) -> Version:
     """The fixed version without the fixes of some rules."""
     settings = replace(whole.settings, ignore=(*whole.settings.ignore, *codes))
-    staged = stages.fix(whole.files, settings, registry)
+    staged = stages.fix(whole.files, settings, registry, store=whole.store)
     changed = {Path(os.path.abspath(each.path)): each.after for each in staged.outcomes}  # noqa: PTH100
     return Version(name, whole.original.root, whole.original.command, changed)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from speedlint.stages import Stage
+from speedlint.verify.forecast import Wanting
 from speedlint.verify.parity import Parity, Tier
 from speedlint.verify.stats import Verdict
 from speedlint.verify.targets import Target
@@ -47,6 +48,8 @@ class Report:
 
     Attributes:
         syncs: how often the host waits for the GPU in a step of either version; None where that was not counted.
+        seconds, budget: what all of it took, and might take.
+        wanting: what was missing for a clear answer; None where it is clear or something failed.
     """
 
     command: str
@@ -63,6 +66,8 @@ class Report:
     other: str = ""
     interrupted: bool = False
     seconds: float = 0.0
+    budget: float = 0.0
+    wanting: Wanting | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -74,7 +79,7 @@ class Report:
         cannot be run; 3 inconclusive, or not known to be the same training."""
         if self.parity.tier is Tier.DIFFERENT or self.verdict is Verdict.SLOWER:
             return WORSE
-        if self.timing is None and self.parity.tier is Tier.UNKNOWN and not self.interrupted:
+        if self.timing is None and self.parity.tier is Tier.UNKNOWN and self.problem and not self.interrupted:
             return FAILED
         if self.timing is None or self.verdict is Verdict.UNCLEAR or self.parity.tier is Tier.UNKNOWN:
             return UNCLEAR

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import mmap
 import os
 import shutil
@@ -19,6 +20,7 @@ from typing import Any
 from speedlint.errors import UserError
 from speedlint.host import available_memory
 from speedlint.verify import confine
+from speedlint.verify.budget import BudgetError
 from speedlint.verify.nvml import Meter
 from speedlint.verify.plan import Plan, Version
 from speedlint.verify.samples import Sample, read
@@ -30,10 +32,22 @@ _POLL = 0.05
 _TURN = 0.05
 _TURN_POLL = 0.001
 _LITTLE_WAITING = 0.05
+_FEWEST_LOSSES = 10
+"""How many steps of a run for the losses are waited for, however short the time is: fewer say little of a training."""
+_LOSS_RUNS = 4
+"""What the time for the losses is cut into for the first of their runs: two of the original, one of the other version, and
+one more."""
+_ENDING = 0.5
+"""Seconds that processes which are told to end take for it."""
 _LOG = "output.txt"
 _PROGRESS = "progress-*[0-9]"
 _WORD = 8
-_WORDS = struct.Struct("<4q")
+_RANKS_APART = 2
+"""How many steps one rank may be ahead of what another has noted, beside those of the time that telling them takes."""
+FEWEST_STEPS = 3
+"""The fewest measured steps that have a median worth the name."""
+_SPENT = "the budget (`--budget`) was spent"
+_WORDS = struct.Struct("<5q")
 _CACHES = tuple("TORCHINDUCTOR_CACHE_DIR TRITON_CACHE_DIR CUDA_CACHE_PATH MPLCONFIGDIR WANDB_DIR".split())
 
 
@@ -98,6 +112,12 @@ class Runner:
 
     ``meter`` reads the GPU meanwhile; ``watch`` is called some times a second with the seconds since the run began and the
     steps it has done.
+
+    Attributes:
+        until: the reading of ``time.monotonic()`` at which a run that still goes on is ended.
+        losses_until: the same for those whose losses are compared; none is begun that would not be over then.
+        begins: is told of each run that begins.
+        longest: the seconds that the longest run of each kind took, from its copy on.
     """
 
     def __init__(
@@ -105,6 +125,10 @@ class Runner:
     ) -> None:
         self.plan, self.scratch, self.limits = plan, scratch, limits
         self.meter, self.watch = meter, watch
+        self.until = self.losses_until = math.inf
+        self.longest: dict[str, float] = {}
+        self.begins: Callable[[Mode], None] = lambda _mode: None
+        self._loss_steps = limits.steps + limits.longest_warmup
         self.confined = confine.prefix(scratch.folder, scratch.temporary)
         self.projects = sorted({str(each.resolve()) for each in (plan.base, plan.original.root, plan.fixed.root)})
         self.environment: dict[str, Any] = {}
@@ -112,39 +136,63 @@ class Runner:
         scratch.temporary.mkdir(exist_ok=True)
         shutil.copytree(_PROBE, scratch.folder / "probe", ignore=shutil.ignore_patterns("__pycache__"))
 
-    def run(self, version: Version, mode: Mode = TIMED) -> Sample:
-        """One run of one version. Raises UserError where the interpreter or the launcher cannot be started."""
+    def run(self, version: Version, mode: Mode = TIMED, within: float = math.inf) -> Sample:
+        """One run of one version, which is told to end after ``within`` seconds if it has done what must be by then.
+
+        Raises UserError where the interpreter or the launcher cannot be started, and BudgetError where the run does not fit
+        into the time, by those before it, or was ended before it had measured anything.
+        """
+        began = time.monotonic()
+        is_loss = mode.kind == "loss"
+        self._admit(mode.kind, self.losses_until if is_loss else self.until)
+        if is_loss and mode.kind not in self.longest:
+            within = (self.losses_until - began) / _LOSS_RUNS
         with self.meter.reading() as rows:
             run = self._begin(version, mode, 0.0)
+            run.ends_from = began + within
+            run.fewest = _FEWEST_LOSSES if is_loss else self.limits.warmup + FEWEST_STEPS
             try:
                 self._wait(run)
             finally:
                 run.end()
         sample = self._sample(run)
+        self.longest[mode.kind] = max(self.longest.get(mode.kind, 0.0), time.monotonic() - began)
+        if is_loss and run.is_told_to_end:
+            self._loss_steps = len(sample.warmup) + len(sample.steps)
         return replace(sample, gpu=_while_measured(rows, sample))
 
-    def in_turns(self, versions: Sequence[Version]) -> list[Sample] | None:
+    def in_turns(self, versions: Sequence[Version], blocks: int = 1) -> list[Sample] | None:
         """One run of each version, all at the same time: while one runs for a twentieth of a second, the others are stopped.
 
-        They warm up together, and are stopped as each has. None where a run failed or ended before its first turn: its steps
-        were then measured beside those of the others. Raises UserError as `run` does.
+        They warm up together, and are stopped as each has. Each measures ``blocks`` times as long as a run by itself. None
+        where a run failed or ended before its first turn: its steps were then measured beside those of the others. Raises
+        UserError and BudgetError as `run` does.
         """
         runs: list[_Run] = []
         try:
             for version in versions:
-                runs.append(self._begin(version, TIMED, _TURN))
+                runs.append(self._begin(version, TIMED, _TURN, blocks))
             for run in runs:
                 self._wait(run)
             while going := [run for run in runs if run.goes_on]:
+                began = time.monotonic()
                 for run in going:
                     run.give_turn()
                     self._wait(run)
+                now = time.monotonic()
+                if now + 2 * (now - began) + _ENDING * len(runs) > self.until:
+                    for run in going:
+                        run.tell_to_end()
         finally:
             for run in runs:
                 run.end()
         samples = [self._sample(run) for run in runs]
         took_turns = all(run.turns_given for run in runs) and not any(sample.note for sample in samples)
         return samples if took_turns else None
+
+    def _admit(self, kind: str, until: float) -> None:
+        if time.monotonic() + self.longest.get(kind, 0.0) > until:
+            raise BudgetError(_SPENT)
 
     def can_take_turns(self, sample: Sample, count: int) -> bool:
         """Whether ``count`` runs such as the one that gave ``sample`` can be held in memory and stopped, each by itself.
@@ -162,17 +210,20 @@ class Runner:
         needed = count * (1 + sample.workers) * sample.memory.get("peak_resident", 0)
         return needed < available_memory()
 
-    def _begin(self, version: Version, mode: Mode, turn: float) -> _Run:
+    def _begin(self, version: Version, mode: Mode, turn: float, blocks: int = 1) -> _Run:
         self._count += 1
+        self.begins(mode)
         folder = self._copy(version)
         results = self.scratch.empty(f"run{self._count}")
-        settings = self._settings(mode, results, turn)
+        settings = self._settings(mode, results, turn, blocks)
         with (results / _LOG).open("ab") as output:
             process = self._start(version, folder, settings, output.fileno(), mode)
         return _Run(version, process, results)
 
     def _sample(self, run: _Run) -> Sample:
         sample = read(run.results, run.version.name, run.spent, str(run.log), self.limits.warmup)
+        if run.is_cut_off and sample.ended != "steps":
+            raise BudgetError(_SPENT)
         self.environment = sample.environment or self.environment
         return _explained(sample, run)
 
@@ -182,15 +233,16 @@ class Runner:
         self.scratch.remove(name)
         return self.scratch.version(name, self.plan.base, self.plan.real, version.changed)
 
-    def _settings(self, mode: Mode, results: Path, turn: float) -> Path:
+    def _settings(self, mode: Mode, results: Path, turn: float, blocks: int) -> Path:
         settings = {
             "mode": mode.kind,
             "offset": mode.offset,
             "replay": mode.replay,
             "rounding": asdict(mode.rounding) if mode.rounding is not None else None,
             "seed": 20_000,
-            "steps": self.limits.steps if mode.kind == "time" else self.limits.steps + self.limits.longest_warmup,
-            "seconds": self.limits.seconds,
+            "steps": self.limits.steps if mode.kind == "time" else self._loss_steps,
+            "seconds": self.limits.seconds * blocks,
+            "blocks": blocks,
             "turn": turn,
             "warmup": self.limits.warmup,
             "longest_warmup": self.limits.longest_warmup,
@@ -261,6 +313,11 @@ class Runner:
         if run.spent > self.limits.timeout:
             run.note = f"took longer than {self.limits.timeout:.0f} s and was ended (`--timeout`)"
             run.end()
+        elif (now := time.monotonic()) > self.until:
+            run.is_cut_off = True
+            run.end()
+        elif now > run.ends_from and run.steps >= run.fewest and not run.is_told_to_end:
+            run.tell_to_end()
         if run.log.stat().st_size > _LARGEST_LOG:
             os.truncate(run.log, 0)
 
@@ -271,6 +328,9 @@ class _Run:
     Attributes:
         spent: the seconds it ran; its turns alone where it takes turns.
         turns_given: how many turns it had after its first.
+        ends_from: the reading of ``time.monotonic()`` from which it is told to end, once it has done ``fewest`` steps.
+        is_told_to_end: whether it was.
+        is_cut_off: whether it was ended since all time was spent.
         note: why it was ended from here, or nothing.
     """
 
@@ -278,6 +338,8 @@ class _Run:
         self.version, self.process, self.results = version, process, results
         self.log = results / _LOG
         self.spent, self.turns_given, self.note = 0.0, 0, ""
+        self.ends_from, self.fewest = math.inf, 0
+        self.is_told_to_end = self.is_cut_off = False
         self._shared: mmap.mmap | None = None
 
     @property
@@ -293,7 +355,7 @@ class _Run:
     def has_ended_turn(self) -> bool:
         """Whether it has stopped itself and waits for its next turn."""
         if self._shared is not None:
-            _, ended, _, taken = _WORDS.unpack(self._shared)
+            _, ended, _, taken, _ = _WORDS.unpack(self._shared)
             if taken < self.turns_given:
                 self._go_on()  # again: the first signal may have come before the process stopped itself
             return bool(ended > self.turns_given)
@@ -312,6 +374,17 @@ class _Run:
         self._shared[2 * _WORD : 3 * _WORD] = self.turns_given.to_bytes(_WORD, "little")
         self._go_on()
 
+    def tell_to_end(self) -> None:
+        """Has it end after the step that goes on; ranks must end after the same one, or the others wait for ever."""
+        self.is_told_to_end = True
+        shared = list(self.results.glob(_PROGRESS))
+        soon = _RANKS_APART + int(self.steps / max(self.spent, _POLL) * _POLL)
+        last = self.steps + (soon if len(shared) > 1 else 0)
+        for path in shared:
+            with path.open("r+b") as file:
+                file.seek(4 * _WORD)
+                file.write(max(1, last).to_bytes(_WORD, "little"))
+
     def _go_on(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGCONT)
@@ -324,7 +397,7 @@ class _Run:
 def _words(path: Path) -> tuple[int, int]:
     """The steps a process has done and the turns it has ended."""
     try:
-        done, ended, _, _ = _WORDS.unpack(path.read_bytes())
+        done, ended, _, _, _ = _WORDS.unpack(path.read_bytes())
     except (OSError, struct.error):
         return 0, 0
     return done, ended

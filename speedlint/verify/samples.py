@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -20,6 +20,7 @@ class Sample:
         waits: the time of each measured step that was spent waiting for data, in seconds.
         samples: how many samples the measured steps had together, by the sizes of some of their batches.
         window: the seconds from the first measured step to the last, evaluation and all between them.
+        turns: where the run took turns, the measured steps and the window until the end of each.
         losses: what each backward pass started from; of the first rank.
         syncs: how often the host waited for the GPU in each step, where that was counted.
         seeds: the functions with which the script itself seeds generators, and the seed of each call; None where the system
@@ -44,6 +45,7 @@ class Sample:
     waits: tuple[float, ...] = ()
     samples: int = 0
     window: float | None = None
+    turns: tuple[tuple[int, float], ...] = ()
     losses: tuple[float, ...] = ()
     syncs: tuple[int, ...] = ()
     seeds: tuple[tuple[str, int | None], ...] = ()
@@ -74,6 +76,15 @@ class Sample:
         """The share of the measured steps' time that the process waited for data."""
         whole = sum(self.steps)
         return sum(self.waits) / whole if whole else 0.0
+
+    def during(self, first: int, last: int) -> Sample:
+        """What was measured from turn ``first`` on, counted from 0, until before turn ``last``."""
+        begin, start = self.turns[first - 1] if first else (0, 0.0)
+        end, stop = self.turns[last - 1]
+        steps = self.steps[begin:end]
+        samples = round(self.samples * len(steps) / len(self.steps))
+        waits = self.waits[begin:end]
+        return replace(self, steps=steps, waits=waits, window=stop - start, samples=samples, turns=())
 
     @property
     def warmup_cost(self) -> float:
@@ -110,6 +121,7 @@ def _joined(results: list[dict[str, Any]], version: str, wall: float, log: str, 
         waits=tuple(chosen["waits"][n:]),
         samples=round(sum(result["batch"] * len(times) for result, times in zip(results, measured))),  # noqa: B905
         window=chosen["window"],
+        turns=tuple((count, window) for count, window in chosen["turns"]),
         losses=tuple(first["losses"]),
         syncs=tuple(first["syncs"]),
         seeds=tuple((name, seed) for name, seed in first["seeds"]),

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from statistics import median
 from typing import Protocol
 
 from speedlint import host
 from speedlint.registry import Registry
-from speedlint.verify import attribution, machine, parity
+from speedlint.verify import attribution, forecast, machine, parity
+from speedlint.verify.budget import Budget, BudgetError
 from speedlint.verify.nvml import Meter
 from speedlint.verify.parity import BrokenError, Parity, Tier
 from speedlint.verify.plan import Plan
 from speedlint.verify.report import Effect, Report
 from speedlint.verify.runner import Limits, Mode, Runner
 from speedlint.verify.scratch import Scratch
+from speedlint.verify.stats import Verdict
 from speedlint.verify.targets import targets
 from speedlint.verify.timing import Timing, TimingError, measure
+
+_FOR_LOSSES = 0.5
+"""What part of the time after planning the losses may take; what they leave is for the pairs."""
+_NO_TIME = "the budget (`--budget`) does not suffice for comparing the losses"
+_FOR_ALL_FIXES = 0.5
+"""With ``--per-fix``: what part of the time after the losses is for all fixes together."""
+_LOSS_RUNS, _NUDGED_RUNS = 3, 4
+_OFFSET_RUNS = _NUDGED_RUNS + 2 * (parity.SEEDS - 1)
+"""How many runs for the losses there are: where they are the same, where the drift of one ulp is needed, and more seeds."""
 
 
 @dataclass(frozen=True)
@@ -26,12 +37,12 @@ class Effort:
 
     Attributes:
         pairs, most: the fewest and the most pairs of runs.
-        budget: seconds for everything.
+        budget: the time for everything; it has begun when planning has.
     """
 
     pairs: int = 6
     most: int = 20
-    budget: float = 300.0
+    budget: Budget = field(default_factory=lambda: Budget(300.0))
     per_fix: bool = False
 
 
@@ -52,34 +63,41 @@ def verify(
     plan: Plan, scratch: Scratch, limits: Limits, effort: Effort, registry: Registry, watch: Watch, meter: Meter
 ) -> Report:
     """Measures, and reports what there is where it is interrupted. Raises UserError."""
-    began = time.monotonic()
+    budget = effort.budget
     runner = Runner(plan, scratch, limits, meter, watch.running)
+    runner.until, runner.losses_until = budget.deadline, budget.share(_FOR_LOSSES)
+    runner.begins = _counting(watch)
     notes = [*_surroundings(meter), *_of_runner(runner)]
     timing: Timing | None = None
     likeness = Parity(Tier.UNKNOWN, "it was not compared")
     effects: tuple[Effect, ...] = ()
     syncs: tuple[float, float] | None = None
-    problem, interrupted = "", False
+    problem, interrupted, timed = "", False, 0.0
     try:
-        watch.phase("comparing the losses")
-        likeness = parity.judge(runner, plan.original, plan.fixed)
+        likeness = _losses(runner, plan)
         watch.phase("timing")
-        deadline = began + effort.budget * (0.5 if effort.per_fix else 1.0)
-        timing = Timing()
+        timing, timed_from = Timing(), budget.spent
+        deadline = budget.share(_FOR_ALL_FIXES) if effort.per_fix else budget.deadline
         measure(runner, (plan.original, plan.fixed), timing, effort.pairs, effort.most, deadline, watch.timing)
-        if "total" in timing.pairs[0][0].memory:
+        timed = budget.spent - timed_from
+        if timing.pairs and "total" in timing.pairs[0][0].memory:
             watch.phase("counting synchronisations")
             syncs = _syncs(runner, plan)
-        if effort.per_fix:
+        if effort.per_fix and timing.has_ratio:
             watch.phase("timing each fix")
-            effects = attribution.effects(runner, plan, timing, registry, began + effort.budget, effort.most, watch.timing)
+            effects = attribution.effects(runner, plan, timing, registry, budget.deadline, effort.most, watch.timing)
     except (TimingError, BrokenError) as error:
         problem = str(error)
         timing = None
     except KeyboardInterrupt:
         interrupted = True
         problem = "interrupted: this is what was measured until then"
-    measured = timing if timing is not None and timing.pairs else None
+    measured = timing if timing is not None and timing.has_ratio else None
+    missing = None
+    if not problem and (measured is None or likeness.why == _NO_TIME):
+        missing = forecast.of_runs(budget.spent, max(runner.longest.values(), default=0.0))
+    elif measured is not None and measured.verdict is Verdict.UNCLEAR:
+        missing = forecast.of_pairs(measured, budget.spent, timed, effort.most)
     return Report(
         command=plan.original.command.shown,
         root=plan.original.root,
@@ -94,13 +112,39 @@ def verify(
         problem=problem,
         other=plan.fixed.name,
         interrupted=interrupted,
-        seconds=time.monotonic() - began,
+        seconds=budget.spent,
+        budget=budget.seconds,
+        wanting=missing,
     )
+
+
+def _losses(runner: Runner, plan: Plan) -> Parity:
+    try:
+        return parity.judge(runner, plan.original, plan.fixed)
+    except BudgetError:
+        return Parity(Tier.UNKNOWN, _NO_TIME)
+
+
+def _counting(watch: Watch) -> Callable[[Mode], None]:
+    """Says which of the runs for the losses begins, and how many there are, as far as is known by then."""
+    count = 0
+
+    def begins(mode: Mode) -> None:
+        nonlocal count
+        if mode.kind == "loss":
+            count += 1
+            expected = _OFFSET_RUNS if mode.offset else _NUDGED_RUNS if mode.nudge else _LOSS_RUNS
+            watch.phase(f"losses {count} of {max(count, expected)}, then timing")
+
+    return begins
 
 
 def _syncs(runner: Runner, plan: Plan) -> tuple[float, float] | None:
     """How often the host waits for the GPU in a step, the first ones aside: the median of one run of each version."""
-    runs = [runner.run(version, Mode("syncs")) for version in (plan.original, plan.fixed)]
+    try:
+        runs = [runner.run(version, Mode("syncs")) for version in (plan.original, plan.fixed)]
+    except BudgetError:
+        return None
     one, other = (run.syncs[runner.limits.warmup :] for run in runs)
     return (median(one), median(other)) if one and other else None
 

@@ -1,23 +1,31 @@
-"""Pairs of runs, in turns or in ABBA order, until the answer is clear."""
+"""Pairs, of blocks of turns or of runs in ABBA order, until the answer is clear."""
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from statistics import median
 
+from speedlint import host
 from speedlint.verify import stats
+from speedlint.verify.budget import BudgetError
 from speedlint.verify.plan import Version
-from speedlint.verify.runner import Runner
+from speedlint.verify.runner import FEWEST_STEPS, TIMED, Runner
 from speedlint.verify.samples import Sample
 from speedlint.verify.stats import Estimate, Verdict
 
 _BLOCK = 2
 _WIDE = math.log1p(0.03)
-FEWEST_STEPS = 3
 _ALIKE = 0.1
+_LEAST_BLOCK = 0.5
+"""How short a block of turns may be, as a part of ``--seconds``, where the time or the script ends early."""
+_TOGETHER = 3
+"""How many runs take turns: the original, the other version, and the original's twin."""
+_FIRST_SHARE = 6
+"""What the time is cut into for each version's first run: two of them, and as much again and more for pairs."""
 
 
 class TimingError(Exception):
@@ -36,10 +44,13 @@ class Timing:
 
     Attributes:
         first: each version's first run, whose caches were empty; not among the pairs. Empty before it was made.
-        pairs: the runs of both versions that stood side by side, the original's first.
+        pairs: the runs of both versions that stood side by side, or blocks of their turns; the original's first.
         twins: for each pair that was run in turns, a second run of the original that took turns with them.
+        starts: how often three runs were started to take turns.
+        start: the seconds that the last start took until the first turn; None before it was made.
         in_turns: whether the runs of a pair take turns; else they follow each other.
         tried_turns: whether turns were tried and did not work.
+        is_cut_short: whether more was wanted than there was time for.
     """
 
     first: tuple[Sample, ...] = ()
@@ -47,6 +58,14 @@ class Timing:
     twins: list[Sample] = field(default_factory=list)
     in_turns: bool = False
     tried_turns: bool = False
+    is_cut_short: bool = False
+    starts: int = 0
+    start: float | None = None
+
+    @property
+    def has_ratio(self) -> bool:
+        """Whether there are as many pairs as an interval needs; with fewer no ratio is shown."""
+        return len(self.pairs) >= stats.FEWEST
 
     @property
     def estimate(self) -> Estimate:
@@ -76,7 +95,7 @@ class Timing:
     @property
     def verdict(self) -> Verdict:
         """What the pairs say of the step; not clear where all that lies between the steps says the opposite."""
-        if len(self.pairs) < 2 or self.is_contradicted or not self.steps_are_alike:
+        if not self.has_ratio or self.is_contradicted or not self.steps_are_alike:
             return Verdict.UNCLEAR
         return stats.verdict(self.estimate, self.floor)
 
@@ -126,57 +145,125 @@ def measure(
 ) -> None:
     """Adds pairs of runs of both versions to ``timing``. Raises TimingError.
 
-    After ``pairs`` pairs, blocks of two follow until the interval is within 3% of the ratio and the verdict is clear, or
-    ``most`` pairs are made, or the next block would end after ``deadline``, a reading of ``time.monotonic()``.
+    Pairs follow until there are ``pairs`` of them, the interval is within 3% of the ratio and the verdict is clear, or
+    ``most`` are made, or what comes next would not be over at ``deadline``, a reading of ``time.monotonic()``.
     """
+    before, runner.until = runner.until, min(runner.until, deadline)
+    try:
+        _measure(runner, versions, timing, pairs, most, watch)
+    except BudgetError:
+        timing.is_cut_short = True
+    finally:
+        runner.until = before
+
+
+def _measure(
+    runner: Runner,
+    versions: tuple[Version, Version],
+    timing: Timing,
+    pairs: int,
+    most: int,
+    watch: Callable[[Timing], None],
+) -> None:
     if not timing.first:
-        timing.first = (_timed(runner, versions[0]), _timed(runner, versions[1]))
-        timing.in_turns = all(runner.can_take_turns(sample, len(versions) + 1) for sample in timing.first)
+        within = (runner.until - time.monotonic()) / _FIRST_SHARE
+        timing.first = (_timed(runner, versions[0], within), _timed(runner, versions[1], within))
+        timing.in_turns = all(runner.can_take_turns(sample, _TOGETHER) for sample in timing.first)
     watch(timing)
-    began, before = time.monotonic(), len(timing.pairs)
-    while not _is_enough(timing, pairs, most, deadline, (time.monotonic() - began) / max(1, len(timing.pairs) - before)):
+    while not _is_enough(timing, pairs, most):
         if timing.in_turns:
-            _add_in_turns(runner, versions, timing)
+            _add_in_turns(runner, versions, timing, pairs, most)
         else:
-            _add_in_order(runner, versions, timing)
+            _add_in_order(runner, versions, timing, pairs)
         watch(timing)
 
 
-def _add_in_turns(runner: Runner, versions: tuple[Version, Version], timing: Timing) -> None:
-    """A pair and its twin; where they cannot run at the same time, since all want the same port for example, none."""
+def _add_in_turns(runner: Runner, versions: tuple[Version, Version], timing: Timing, pairs: int, most: int) -> None:
+    """The pairs of one start, and their twins; where the versions cannot run at the same time, since all want the same port
+    for example, none. Raises BudgetError."""
     original, fixed = versions
     order = (original, fixed, replace(original, twin=1))
-    turned = len(timing.pairs) % 2 == 1
-    runs = runner.in_turns(order[::-1] if turned else order)
+    turned = timing.starts % 2 == 1
+    missing = max(pairs, len(timing.pairs) + _BLOCK) - len(timing.pairs)
+    count = _blocks(runner, timing, missing)
+    began = time.monotonic()
+    runs = runner.in_turns(order[::-1] if turned else order, min(count, most - len(timing.pairs)))
     if runs is not None and all(len(sample.steps) >= FEWEST_STEPS for sample in runs):
+        timing.starts += 1
+        timing.start = time.monotonic() - began - sum(sample.window or 0.0 for sample in runs)
         mine, theirs, twin = runs[::-1] if turned else runs
-        timing.pairs.append((mine, theirs))
-        timing.twins.append(twin)
+        for each in cut((mine, theirs, twin), count, runner.limits.seconds * _LEAST_BLOCK):
+            timing.pairs.append(each[:2])
+            timing.twins.append(each[2])
         return
     timing.in_turns, timing.tried_turns = False, True
     timing.pairs.clear()
     timing.twins.clear()
 
 
-def _add_in_order(runner: Runner, versions: tuple[Version, Version], timing: Timing) -> None:
-    """A pair of runs that follow each other: original, fixed, and in the next pair fixed, original."""
+def _blocks(runner: Runner, timing: Timing, missing: int) -> int:
+    """How many blocks of turns the next start is used for. Raises BudgetError where it does not fit."""
+    limits, step = runner.limits, max(sample.step for sample in timing.first)
+    left = runner.until - time.monotonic()
+    start = _start(timing)
+    if start + stats.FEWEST * _TOGETHER * max(limits.seconds * _LEAST_BLOCK, FEWEST_STEPS * step) > left:
+        raise BudgetError
+    return blocks_of_start(start, limits.seconds * _TOGETHER, limits.steps * step * _TOGETHER, left, missing)
+
+
+def _start(timing: Timing) -> float:
+    """The seconds until three runs that begin together take turns: those of the last start, or what single runs took."""
+    if timing.start is not None:
+        return timing.start
+    return max(sample.wall - (sample.window or 0.0) for sample in timing.first) * max(1.0, _TOGETHER / host.cores())
+
+
+def blocks_of_start(start: float, block: float, steps: float, left: float, missing: int) -> int:
+    """How many blocks of turns one start is used for, if a block takes ``block`` seconds and ``left`` are left.
+
+    As many as take as long as the start, so that no more than half the time goes into starts, or as long as the fewest steps
+    do (``steps``), but two at the least; and all that are missing where no other start will fit.
+    """
+    count = max(_BLOCK, math.ceil(max(start, steps) / max(block, 1e-3)))
+    is_last = 2 * start + missing * block > left
+    return missing if is_last else min(missing, count)
+
+
+def cut(runs: tuple[Sample, Sample, Sample], most: int, least: float) -> list[tuple[Sample, Sample, Sample]]:
+    """Runs that took turns, cut into at most ``most`` blocks of turns that all of them had, of ``least`` seconds and more
+    for each version."""
+    rounds = min(len(run.turns) for run in runs)
+    window = min(run.turns[rounds - 1][1] for run in runs) if rounds else 0.0
+    count = max(1, min(most, rounds // FEWEST_STEPS, int(window / least) if least else most))
+    if count == 1:
+        return [runs]
+    edges = [rounds * k // count for k in range(count + 1)]
+    return [(runs[0].during(a, b), runs[1].during(a, b), runs[2].during(a, b)) for a, b in itertools.pairwise(edges)]
+
+
+def _add_in_order(runner: Runner, versions: tuple[Version, Version], timing: Timing, pairs: int) -> None:
+    """A pair of runs that follow each other: original, fixed, and in the next pair fixed, original. Raises BudgetError."""
     turned = len(timing.pairs) % 2 == 1
-    runs = [_timed(runner, version) for version in (versions[::-1] if turned else versions)]
+    left = runner.until - time.monotonic()
+    if not timing.pairs and 2 * stats.FEWEST * runner.longest["time"] > left:
+        raise BudgetError
+    within = left / 2 / max(1, pairs - len(timing.pairs))
+    runs = [_timed(runner, version, within) for version in (versions[::-1] if turned else versions)]
     timing.pairs.append((runs[1], runs[0]) if turned else (runs[0], runs[1]))
 
 
-def _timed(runner: Runner, version: Version) -> Sample:
-    sample = runner.run(version)
+def _timed(runner: Runner, version: Version, within: float) -> Sample:
+    sample = runner.run(version, TIMED, within)
     if len(sample.steps) < FEWEST_STEPS:
         raise TimingError(sample)
     return sample
 
 
-def _is_enough(timing: Timing, pairs: int, most: int, deadline: float, each: float) -> bool:
-    """Whether to stop; ``each`` is the seconds that a pair takes."""
+def _is_enough(timing: Timing, pairs: int, most: int) -> bool:
+    """Whether to stop."""
     done = len(timing.pairs)
-    if done >= most or (done >= _BLOCK and time.monotonic() + each * (_BLOCK - done % _BLOCK) > deadline):
+    if done >= most:
         return True
-    if done < pairs or done % _BLOCK:
+    if done < pairs or (not timing.in_turns and done % _BLOCK):
         return False
     return timing.estimate.half < _WIDE and timing.verdict is not Verdict.UNCLEAR

@@ -65,6 +65,7 @@ class Probe:
         seeds: the functions with which the script itself seeds generators, and the seeds.
         stored, computed: the unit roundoff of the parameters and of the coarsest arithmetic seen; 0 before the first step.
         window: the seconds from the first measured step to the last; other runs' turns are no part of it.
+        turns: at the end of each turn, the measured steps and the window until then.
     """
 
     def __init__(self, settings: Dict[str, Any], torch: Any) -> None:
@@ -97,6 +98,7 @@ class Probe:
         self.cuda = False
         self.compilations, self.compiled_at = 0, 0
         self.turn = self.turn_from = 0.0
+        self.turns: List[Tuple[int, float]] = []
         self.ranks = os.environ.get("WORLD_SIZE", "1") != "1"
         rank = os.environ.get("RANK", "0")
         self.rank = int(rank) if rank.isdigit() else 0
@@ -223,19 +225,26 @@ class Probe:
         done = len(self.steps)
         if self._shared is not None:
             self._shared[:8] = struct.pack("<q", done)
+        if self.warmup is not None:
+            self.window = at - self.measured_from - self.paused
         if self.rehearsal is not None:
             self.rehearsal.look()
+        elif self._is_told_to_end(done):
+            self.finish()
         elif self.mode != "time":
             if done >= self.settings["steps"]:
                 self.finish()
         elif self.warmup is None:
             self._warm_up(done, at)
         else:
-            self.window = at - self.measured_from - self.paused
             if done - self.warmup >= self.settings["steps"] and self._is_long_enough():
+                self.end_turn()
                 self.finish()
             if self.turn and now() - self.turn_from >= self.turn:
+                self.end_turn()
                 self.pause()
+                if self._is_told_to_end(done):
+                    self.finish()
         after = now()
         if self.warmup is not None and not self.exact:
             self.look_at = min(after + _LOOK, self.turn_from + self.turn) if self.turn else after + _LOOK
@@ -259,6 +268,18 @@ class Probe:
             self.reset_peak()
             self.pause()
 
+    def _is_told_to_end(self, done: int) -> bool:
+        """Whether the runner has set a number of steps after which the run is to end, and they are done."""
+        if self._shared is None:
+            return False
+        (last,) = struct.unpack("<q", self._shared[32:40])
+        return 0 < last <= done
+
+    def end_turn(self) -> None:
+        """Notes how far the turn that ends has come."""
+        if self.turn and self.warmup is not None and self.window is not None:
+            self.turns.append((len(self.steps) - self.warmup, self.window))
+
     def pause(self) -> None:
         """Ends this run's turn: the whole process group is stopped until the runner gives it the next one."""
         if not self.turn or self._shared is None:
@@ -277,7 +298,7 @@ class Probe:
         """Whether the measured time covers the seconds in which a shared machine's speed comes and goes."""
         if self.ranks or self.window is None:
             return True
-        most = _MOST_TIMES * int(self.settings["steps"])
+        most = _MOST_TIMES * int(self.settings["steps"]) * int(self.settings["blocks"])
         return self.window >= self.settings["seconds"] or len(self.steps) >= most
 
     def _is_warm(self, done: int) -> bool:
@@ -334,6 +355,7 @@ class Probe:
             "workers": self.workers,
             "warmup": self.warmup,
             "window": self.window,
+            "turns": self.turns,
             "ended_at": time.monotonic(),
             "losses": self.losses,
             "syncs": self.syncs,
@@ -383,15 +405,16 @@ class Probe:
         return found
 
     def share(self) -> None:
-        """Opens the file shared with the runner: the steps done, the turns ended here, given there, and taken here.
+        """Opens the file shared with the runner: the steps done, the turns ended here, given there, and taken here, and the
+        number of steps after which the runner wants the run to end, 0 for none.
 
         Only a process of the group that the runner started takes turns: no other is stopped along with it.
         """
         path = os.path.join(self.settings["results"], "progress-%d" % self.process)
         with open(path + ".part", "wb+") as file:
-            file.write(b"\0" * 32)
+            file.write(b"\0" * 40)
             file.flush()
-            self._shared = mmap.mmap(file.fileno(), 32)
+            self._shared = mmap.mmap(file.fileno(), 40)
         os.replace(path + ".part", path)
         if os.environ.get(_GROUP) == str(_group()):
             self.turn = float(self.settings["turn"])

@@ -1,0 +1,78 @@
+"""What it would have taken to be clear: more pairs, and the budget for them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from speedlint.verify import stats
+from speedlint.verify.stats import Estimate, Verdict
+from speedlint.verify.timing import Timing
+
+_MOST = 200
+"""Pairs beyond which no budget is named: such a spread wants a quieter machine."""
+_SPARE = 1.2
+"""What a budget is more than the time that was counted: starts take now longer, now shorter."""
+_STEPS = (30.0, 60.0)
+"""Seconds to which a budget is rounded up, under ten minutes and above."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanting:
+    """What is missing for a clear answer.
+
+    Attributes:
+        pairs: how many more pairs, about; None where that cannot be told or is more than anybody would wait for.
+        budget: the seconds for all of it; None as for the pairs.
+        most: the pairs in all where that is more than were allowed, else None.
+    """
+
+    pairs: int | None = None
+    budget: float | None = None
+    most: int | None = None
+
+
+def more_pairs(timing: Timing) -> int | None:
+    """How many more pairs make the verdict clear, if they spread as those that there are; None for more than 200."""
+    done = len(timing.pairs)
+    count = done + 1
+    while count <= done + _MOST:
+        control = _with(timing.control, count) if timing.twins else _with(timing.control, count // 2)
+        if stats.verdict(_with(timing.estimate, count), stats.floor(control)) is not Verdict.UNCLEAR:
+            return count - done
+        count += 1 + (count - done) // 8
+    return None
+
+
+def of_runs(spent: float, longest: float) -> Wanting:
+    """What is missing where the runs did not fit, after ``spent`` seconds; the longest of them took ``longest``."""
+    return Wanting(budget=rounded(_SPARE * max(spent, (_LOSSES + _FIRST + _START) * longest)))
+
+
+def of_pairs(timing: Timing, spent: float, timed: float, most: int) -> Wanting:
+    """What is missing where the pairs are not clear, after ``spent`` seconds in all, ``timed`` of them for pairs, of which
+    ``most`` were allowed."""
+    more = more_pairs(timing)
+    if more is None:
+        return Wanting()
+    whole = len(timing.pairs) + more
+    return Wanting(more, rounded(spent + _SPARE * more * timed / len(timing.pairs)), whole if whole > most else None)
+
+
+_LOSSES, _FIRST, _START = 4, 2, 4
+"""In single runs: those for the losses, each version's first, and three that start together and take turns."""
+
+
+def rounded(seconds: float) -> float:
+    """Rounded up to what one would type."""
+    step = _STEPS[seconds > 600]
+    return math.ceil(seconds / step) * step
+
+
+def _with(found: Estimate, count: int) -> Estimate:
+    """The same mean and spread, of so many ratios."""
+    if found.count < 2 or count < 2:
+        return found
+    spread = found.half * math.sqrt(found.count) / stats.t_quantile((1 + stats.CONFIDENCE) / 2, found.count - 1)
+    half = stats.t_quantile((1 + stats.CONFIDENCE) / 2, count - 1) * spread / math.sqrt(count)
+    return Estimate(found.log, half, count)

@@ -1,0 +1,172 @@
+"""One promise about time: what fits into the budget is measured, and what does not is said."""
+
+from __future__ import annotations
+
+import io
+import math
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from speedlint.output import verify_words
+from speedlint.output.verify_live import Live
+from speedlint.verify import forecast, stats
+from speedlint.verify.budget import Budget, BudgetError, bounded
+from speedlint.verify.parity import Parity, Tier
+from speedlint.verify.report import UNCLEAR, Report
+from speedlint.verify.samples import Sample
+from speedlint.verify.stats import Verdict
+from speedlint.verify.timing import Timing, blocks_of_start, cut
+from tests.test_verify_cli import FAST, verify, written
+
+
+@dataclass
+class Clock:
+    """A clock that a test sets."""
+
+    now: float = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def timing_of(ratios: list[float], control: float = 1.0) -> Timing:
+    run = Sample("x", steps=(1.0,) * 10)
+    pairs = [(replace(run, steps=(ratio,) * 10), run) for ratio in ratios]
+    return Timing(pairs=pairs, twins=[replace(a, steps=tuple(control * step for step in a.steps)) for a, _ in pairs])
+
+
+def report_of(timing: Timing | None, **more: object) -> Report:
+    whole = Report("python train.py", Path(), (), timing, Parity(Tier.IDENTICAL, ""), (), {}, seconds=300, budget=300)
+    return replace(whole, **more)  # type: ignore[arg-type]
+
+
+def test_what_is_left_is_shared_out() -> None:
+    clock = Clock()
+    budget = Budget(60, clock)
+    clock.now += 20
+    assert (budget.left, budget.spent, budget.share(0.5), budget.deadline) == (40, 20, 140, 160)
+    clock.now += 50
+    assert (budget.left, budget.share(0.5)) == (0, 160)
+
+
+def test_work_that_knows_nothing_of_time_is_ended() -> None:
+    began = time.monotonic()
+    with pytest.raises(BudgetError, match="too long"), bounded(0.05, "it took too long"):
+        while time.monotonic() - began < 20:
+            try:
+                time.sleep(0.01)
+            except Exception:
+                continue
+    with bounded(30, "never"):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("start", "left", "count"),
+    [
+        (2.0, 300.0, 2),  # a start costs little: many starts, since processes of one program differ
+        (12.0, 300.0, 4),
+        (60.0, 300.0, 6),
+        (12.0, 40.0, 6),  # no second one would fit
+    ],
+)
+def test_a_start_is_used_for_as_long_as_it_took(start: float, left: float, count: int) -> None:
+    assert blocks_of_start(start, block=3.0, steps=0.0, left=left, missing=6) == count
+
+
+def test_blocks_are_cut_where_all_versions_had_their_turns() -> None:
+    runs = [
+        Sample(name, steps=(1.0,) * 24, waits=(0.1,) * 24, samples=96, turns=tuple((2 * k, 2.0 * k) for k in range(1, 13)))
+        for name in ("original", "fixed")
+    ]
+    twin = replace(runs[0], turns=runs[0].turns[:9])
+    blocks = cut((runs[0], runs[1], twin), most=6, least=1.0)
+    assert [[len(run.steps) for run in block] for block in blocks] == [[6, 6, 6]] * 3
+    assert [block[0].window for block in blocks] == [6.0] * 3
+    assert blocks[0][0].samples == 24
+
+
+def test_what_is_missing_is_named() -> None:
+    unclear = timing_of([1.02, 1.12, 0.98, 1.10, 1.0, 1.08])
+    assert unclear.verdict is Verdict.UNCLEAR
+    more = forecast.more_pairs(unclear)
+    assert more is not None
+    wider = timing_of([1.02, 1.12, 0.98, 1.10, 1.0, 1.08] * (1 + more // 6 + 1))
+    assert wider.verdict is not Verdict.UNCLEAR
+    wanted = forecast.of_pairs(unclear, spent=300, timed=200, most=20)
+    said = verify_words.wanting(report_of(unclear, wanting=wanted))
+    assert f"about {more} more pairs: `--budget {wanted.budget:.0f}" in said
+    assert wanted.budget is not None
+    assert wanted.budget > 300 + more * 200 / 6
+    assert ("--max-pairs" in said) == (more + 6 > 20)
+
+
+def test_a_spread_without_end_names_no_budget() -> None:
+    wild = timing_of([0.5, 2.0, 0.6, 1.7, 0.4, 2.4])
+    assert forecast.of_pairs(wild, 300, 200, 20) == forecast.Wanting()
+    assert "less else runs" in verify_words.wanting(report_of(wild, wanting=forecast.Wanting()))
+
+
+def test_two_pairs_are_no_ratio() -> None:
+    two = timing_of([11.2, 6.3])
+    assert not two.has_ratio
+    assert two.verdict is Verdict.UNCLEAR
+    report = report_of(None, wanting=forecast.of_runs(300, 60))
+    assert report.exit_code(None) == UNCLEAR
+    assert "x" not in verify_words.headline(report).replace("inconclusive", "")
+    assert "--budget 720" in verify_words.wanting(report)
+
+
+def test_what_processes_of_one_program_differ_by_is_no_difference() -> None:
+    assert math.expm1(timing_of([1.06, 1.061, 1.062, 1.061], control=1.10).floor) == pytest.approx(0.10, abs=1e-3)
+    assert stats.floor(stats.estimate([0.05, 0.05, 0.05])) == pytest.approx(0.05)
+
+
+def test_without_a_terminal_a_line_follows_every_ten_seconds() -> None:
+    clock, stream = Clock(), io.StringIO()
+    live = Live(Budget(300, clock), stream)
+    live.phase("losses 2 of 3, then timing")
+    live.running(4, 12)
+    for _ in range(20):
+        clock.now += 1
+        live.remind()
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == 3
+    assert lines[0] == "losses 2 of 3, then timing; at most 5:00 left"
+    assert lines[1] == "losses 2 of 3, then timing; run of 4 s, step 12; at most 4:52 left"
+
+
+def test_an_estimate_is_told_from_three_pairs_on() -> None:
+    live = Live(Budget(300, Clock()), io.StringIO())
+    live.phase("timing")
+    live.timing(timing_of([2.0, 2.1]))
+    assert live.line == "timing; 2 pairs; at most 5:00 left"
+    live.timing(timing_of([2.0, 2.1, 2.05]))
+    assert "3 pairs: 2.05x (" in live.line
+
+
+def test_a_budget_that_does_not_suffice_is_kept_and_said(tmp_path: Path) -> None:
+    for name in ("train.py", "other.py"):
+        written(tmp_path / name, 1)
+        (tmp_path / name).write_text("import time\ntime.sleep(5)\n" + (tmp_path / name).read_text())
+    began = time.monotonic()
+    done = verify(tmp_path, "train.py", "--against", "other.py", *FAST, "--budget", "14")
+    assert time.monotonic() - began < 30
+    assert done.returncode == UNCLEAR, done.stdout + done.stderr
+    assert "inconclusive: too little could be timed" in done.stdout
+    assert "does not suffice for comparing the losses" in done.stdout
+    assert "--budget" in done.stdout.splitlines()[-1]
+    assert "x (" not in done.stdout
+
+
+def test_a_run_that_hangs_ends_with_the_budget(tmp_path: Path) -> None:
+    for name in ("train.py", "other.py"):
+        written(tmp_path / name, 1)
+        (tmp_path / name).write_text("import time\ntime.sleep(300)\n" + (tmp_path / name).read_text())
+    began = time.monotonic()
+    done = verify(tmp_path, "train.py", "--against", "other.py", *FAST, "--budget", "4")
+    assert time.monotonic() - began < 20
+    assert done.returncode == UNCLEAR, done.stdout + done.stderr
