@@ -7,12 +7,14 @@ import os
 import platform
 import re
 import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 _CGROUPS = Path("/sys/fs/cgroup")
 _SHARED_MEMORY = Path("/dev/shm")
+_STAT = Path("/proc/stat")
 _MOUNTS = Path("/proc/self/mountinfo")
 _NETWORK = re.compile(
     r"(nfs\d?|cifs|smb\w*|afs|ceph|lustre|gpfs|beegfs|glusterfs|9p|davfs2?"
@@ -63,9 +65,44 @@ def core_quota() -> float:
     return min(found)
 
 
-def busy_with_others() -> float:
-    """How many cores other processes keep busy, by the load of the last minute; 0 where that is not known."""
-    return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+def busy_with_others(seconds: float = 0.4) -> float:
+    """How many of its cores other processes keep busy, looked at for ``seconds``; 0 where the system does not say.
+
+    The load average counts what waits for a disk, and what runs on all cores of the machine around a container.
+    """
+    before, own = _busy_seconds(), time.process_time()
+    began = time.monotonic()
+    time.sleep(seconds)
+    after, whole = _busy_seconds(), time.monotonic() - began
+    if before is None or after is None:
+        return 0.0
+    busy = (after - before - (time.process_time() - own)) / whole
+    return min(max(0.0, busy), float(cores()))
+
+
+def _busy_seconds() -> float | None:
+    """The seconds that the cores of this process were busy since some moment; where its control group has a quota, those
+    that the group has used of it, since what runs beside the group takes nothing from it."""
+    if core_quota() < visible_cores():
+        for folder in _own_groups():
+            for line in _lines(folder / "cpu.stat"):
+                if line.startswith("usage_usec "):
+                    return float(line.split()[1]) / 1e6
+        if used := _words(_CGROUPS / "cpuacct" / "cpuacct.usage"):
+            return float(used[0]) / 1e9
+    affinity = getattr(os, "sched_getaffinity", None)
+    allowed = {f"cpu{core}" for core in affinity(0)} if affinity is not None else set()
+    found = [line.split() for line in _lines(_STAT) if line.split()[0] in allowed]
+    if not found:
+        return None
+    return sum(_busy_ticks(words) for words in found) / os.sysconf("SC_CLK_TCK")
+
+
+def _busy_ticks(words: list[str]) -> int:
+    """Of a core's line in ``/proc/stat``: user, nice, system, idle, iowait, irq, softirq and steal time, without the idle
+    and iowait time."""
+    ticks = [int(word) for word in words[1:9]]
+    return sum(ticks) - sum(ticks[3:5])
 
 
 def available_memory() -> float:

@@ -107,7 +107,7 @@ NO_GPU: dict[str, Any] = {"available": False, "gpus": ()}
             "a quota of 4 cores holds this process",
         ),
         ({"cores": 2, "visible_cores": 2}, "cores", "note", "2 cores for this process and 1 GPU"),
-        ({"busy": 12.0}, "cores", "note", "the load of the last minute is 12.0"),
+        ({"busy": 12.0}, "cores", "note", "other processes keep 12.0 of 16 busy"),
         (
             {"loaders": (Loading(Path("/x/train.py"), 7, 32),)},
             "workers",

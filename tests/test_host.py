@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,50 @@ def test_quota_of_a_container(groups: Path, file: str, text: str, quota: float) 
     (groups / file).write_text(text)
     assert host.core_quota() == quota
     assert host.cores() == min(host.visible_cores(), 2 if quota == 1.5 else 1 if quota == 0.5 else host.visible_cores())
+
+
+class Time:
+    """A second passes when it is slept through; ``then`` is what happens meanwhile."""
+
+    def __init__(self, then: Callable[[], object]) -> None:
+        self.now, self.then = 0.0, then
+
+    def sleep(self, _seconds: float) -> None:
+        self.now += 1.0
+        self.then()
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def process_time(self) -> float:
+        return self.now * 0.25  # this process keeps a quarter of a core busy itself
+
+
+def test_what_others_keep_busy_is_measured_on_the_cores_of_this_process(
+    groups: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks, stat = os.sysconf("SC_CLK_TCK"), groups / "stat"
+    line = "cpu{core} {user} 0 0 {idle} 50 0 0 {stolen} 0 0\n".format
+
+    def after() -> None:
+        stat.write_text(
+            "cpu 9 9 9 9\n" + line(core=0, user=ticks, idle=0, stolen=0) + line(core=1, user=0, idle=0, stolen=ticks)
+        )
+
+    stat.write_text("cpu 9 9 9 9\n" + line(core=0, user=0, idle=0, stolen=0) + line(core=1, user=0, idle=0, stolen=0))
+    monkeypatch.setattr(host, "_STAT", stat)
+    monkeypatch.setattr(host, "time", Time(after))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _process: {0, 1}, raising=False)
+    assert host.busy_with_others() == pytest.approx(1.75)
+
+
+def test_beside_a_quota_only_the_container_counts(groups: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _process: set(range(64)), raising=False)
+    (groups / "cpu.max").write_text("200000 100000\n")
+    (groups / "cpu.stat").write_text("usage_usec 7000000\nuser_usec 1\n")
+    after = lambda: (groups / "cpu.stat").write_text("usage_usec 7750000\nuser_usec 1\n")  # noqa: E731
+    monkeypatch.setattr(host, "time", Time(after))
+    assert host.busy_with_others() == pytest.approx(0.5)
 
 
 def test_memory_of_a_container(groups: Path) -> None:

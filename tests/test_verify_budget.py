@@ -170,3 +170,24 @@ def test_a_run_that_hangs_ends_with_the_budget(tmp_path: Path) -> None:
     done = verify(tmp_path, "train.py", "--against", "other.py", *FAST, "--budget", "4")
     assert time.monotonic() - began < 20
     assert done.returncode == UNCLEAR, done.stdout + done.stderr
+
+
+def test_what_is_for_the_script_and_what_is_for_verify_is_told_apart(tmp_path: Path) -> None:
+    written(tmp_path / "train.py", 1)
+    done = verify(tmp_path, "train.py", "--lr", "0.1")
+    assert done.returncode == 2
+    assert "speedlint verify train.py -- --lr" in done.stderr
+    done = verify(tmp_path, "train.py", "--risk", "exact", "--", "--json", "x.json")
+    assert "`--json` stands after the script's arguments" in done.stderr
+    (tmp_path / "train.py").write_text("import argparse\nargparse.ArgumentParser().add_argument('--json')\n")
+    done = verify(tmp_path, "train.py", "--risk", "exact", "--", "--json", "x.json")
+    assert "note" not in done.stderr
+
+
+def test_there_is_a_sign_of_life_before_anything_is_planned(tmp_path: Path) -> None:
+    written(tmp_path / "train.py", 1)
+    done = verify(tmp_path, "train.py", "--risk", "exact")
+    first, second = done.stderr.splitlines()[:2]
+    assert "Python 3." in first
+    assert "torch" in first
+    assert second.startswith("planning the fixes; ")

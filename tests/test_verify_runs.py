@@ -335,6 +335,21 @@ def test_no_process_is_left(run: Run) -> None:
     assert not found
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="daemons are found through /proc")
+def test_no_daemon_is_left(run: Run) -> None:
+    marker = f"daemon-{os.getpid()}-{time.time_ns()}"
+    run(f"""
+    import subprocess
+    if not os.fork():
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)", "{marker}"], start_new_session=True)
+        os._exit(0)
+    time = __import__("time").sleep(1)
+    {PLAIN}
+    """)
+    found = [path for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists() and marker.encode() in path.read_bytes()]
+    assert not found
+
+
 def test_an_interpreter_without_torch_and_a_missing_one(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("import torch_that_is_not_there\n")
     for interpreter, said in ((sys.executable, "ModuleNotFoundError"), (str(tmp_path / "no-python"), None)):

@@ -8,17 +8,18 @@ from pathlib import Path
 import click
 
 from speedlint import files
+from speedlint.interpreter import choose
 from speedlint.output.problems import report_problems
-from speedlint.output.terminal import coloured
+from speedlint.output.terminal import coloured, visible
 
 
 @click.command()
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--python", default=sys.executable, metavar="PATH", help="The interpreter that has the training's torch.")
+@click.option("--python", metavar="PATH", help="The interpreter that trains (default: the first one around with torch).")
 @click.option("--data", multiple=True, type=click.Path(path_type=Path), metavar="PATH", help="Where the training data lies.")
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", help="How to print what it sees.")
 @click.pass_context
-def doctor(ctx: click.Context, paths: tuple[Path, ...], python: str, data: tuple[Path, ...], style: str) -> None:
+def doctor(ctx: click.Context, paths: tuple[Path, ...], python: str | None, data: tuple[Path, ...], style: str) -> None:
     """Looks at the machine: torch, CUDA and the GPUs, cores, memory, the environment, and the storage of the data.
 
     torch is asked in a process of its own. The loaders of the scripts in PATHS are held against the cores.
@@ -32,11 +33,13 @@ def doctor(ctx: click.Context, paths: tuple[Path, ...], python: str, data: tuple
 
     found = files.discover(paths) if paths else files.Discovery((), ())
     loaders, problems = scripts.loaders(found.paths)
-    facts = gather(python, data or (Path(),), loaders)
+    interpreter = choose(python, Path.cwd())
+    facts = gather(interpreter.path, data or (Path(),), loaders)
     advice = examine(facts)
     if style == "json":
         click.echo(doctor_json.render(facts, advice, (*found.problems, *problems)))
     else:
+        click.echo(visible(interpreter.said))
         click.echo(doctor_text.render(advice), color=coloured(sys.stdout))
         report_problems((*found.problems, *problems))
     wrong = bool(found.problems or problems)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import signal
-import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from speedlint import config, host
 from speedlint.cli.options import prepare
 from speedlint.cli.options import words as split_words
 from speedlint.errors import UserError
+from speedlint.interpreter import with_torch
 from speedlint.rule import Risk
 
 if TYPE_CHECKING:
@@ -27,7 +28,19 @@ _PLANNING_TAKES_LONG = (
 _ENDINGS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
-@click.command(context_settings={"ignore_unknown_options": False})
+class _Verify(click.Command):
+    """Says where the script's own options stand when one of them is taken for an option of verify."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Reads the command line."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            where = f"what is for the script follows `--`: speedlint verify train.py -- {error.option_name}"
+            raise click.UsageError(f"{error.format_message()} ({where})", ctx) from None
+
+
+@click.command(cls=_Verify)
 @click.argument("script", required=False)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.option("-m", "module", metavar="MODULE", help="Run a module of the current folder instead of a script.")
@@ -37,7 +50,7 @@ _ENDINGS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(s
 @click.option("--ignore", multiple=True, callback=split_words, metavar="CODE,...", help="No fixes of these rules.")
 @click.option("--amp", type=click.Choice(config.AMP), help="The half precision that fixes bring in (default: fp16).")
 @click.option("--config", type=click.Path(path_type=Path), help="The configuration file to use.")
-@click.option("--python", default=sys.executable, metavar="PATH", help="The interpreter that has the script's torch.")
+@click.option("--python", metavar="PATH", help="The interpreter that trains (default: the first one around with torch).")
 @click.option(
     "--launch", default="", metavar="COMMAND", help='What starts the script, such as "torchrun --nproc-per-node 2".'
 )
@@ -85,13 +98,18 @@ def verify(
     from speedlint.verify import session
     from speedlint.verify.budget import Budget, BudgetError, bounded
     from speedlint.verify.nvml import Meter
-    from speedlint.verify.plan import plan
+    from speedlint.verify.plan import entry_of, plan
     from speedlint.verify.report import UNCLEAR
     from speedlint.verify.runner import Limits
     from speedlint.verify.scratch import scratch
 
     budget = Budget(options["budget"])
+    live = Live(budget)
     command = _command(script, arguments, module, options)
+    entry_of(command)
+    interpreter = with_torch(options["python"], Path.cwd())
+    live.say(interpreter.said)
+    command = replace(command, interpreter=interpreter.path)
     settings, registry, store = prepare(
         (command.folder / command.target if not command.is_module else command.folder,),
         config=options["config"],
@@ -105,7 +123,7 @@ def verify(
     for target in (options["json_file"], options["html_file"]):
         if target is not None and not target.absolute().parent.is_dir():
             raise UserError(f"{target}: there is no such folder to write to")
-    with Live(budget) as live:
+    with live:
         try:
             with bounded(budget.left * _FOR_PLANNING, _PLANNING_TAKES_LONG):
                 live.phase("planning the fixes" if options["against"] is None else "planning")
@@ -113,6 +131,10 @@ def verify(
         except BudgetError as error:
             click.echo(f"inconclusive: {error}")
             ctx.exit(UNCLEAR)
+    for word in _misplaced(ctx, command.arguments, whole.files):
+        live.say(
+            f"note: `{word}` stands after the script's arguments and goes to it; verify's own options stand before `--`"
+        )
     if options["against"] is None and not whole.fixed.changed:
         click.echo("Nothing to fix at this risk, so there is nothing to compare; `speedlint check` says what it saw.")
         ctx.exit(0)
@@ -151,7 +173,15 @@ def _command(script: str | None, arguments: tuple[str, ...], module: str | None,
         launcher = tuple(shlex.split(options["launch"]))
     except ValueError as error:
         raise UserError(f"--launch: {error}") from error
-    return Command(options["python"], module or script or "", module is not None, arguments, launcher, Path.cwd())
+    return Command("", module or script or "", module is not None, arguments, launcher, Path.cwd())
+
+
+def _misplaced(ctx: click.Context, arguments: tuple[str, ...], files: tuple[Path, ...]) -> list[str]:
+    """The script's arguments that are options of verify and are named in none of the script's files."""
+    own = {name for parameter in ctx.command.params for name in parameter.opts if name.startswith("--")}
+    given = [each for each in dict.fromkeys(word.partition("=")[0] for word in arguments) if each in own]
+    texts = [path.read_bytes() for path in files] if given else []
+    return [each for each in given if not any(each.encode() in text for text in texts)]
 
 
 def _write(path: Path, text: str) -> None:

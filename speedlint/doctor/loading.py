@@ -29,7 +29,8 @@ def cores(facts: Facts) -> Iterator[Advice]:
     else:
         yield fine("cores", what)
     if facts.busy > facts.cores * _BUSY:
-        yield note("cores", f"the load of the last minute is {facts.busy:.1f}", "time nothing until that work is done")
+        what = f"other processes keep {facts.busy:.1f} of {facts.cores} busy"
+        yield note("cores", what, "time nothing until that work is done")
 
 
 def workers(facts: Facts) -> Iterator[Advice]:

@@ -40,6 +40,9 @@ one more."""
 _ENDING = 0.5
 """Seconds that processes which are told to end take for it."""
 _LOG = "output.txt"
+_SETTINGS = "settings.json"
+_MOST_GENERATIONS = 10
+"""How often processes are looked for that others have started while they were ended."""
 _PROGRESS = "progress-*[0-9]"
 _WORD = 8
 _RANKS_APART = 2
@@ -250,7 +253,7 @@ class Runner:
             "scratch": str(self.scratch.folder),
             "projects": self.projects,
         }
-        path = results / "settings.json"
+        path = results / _SETTINGS
         path.write_text(json.dumps(settings))
         return path
 
@@ -390,8 +393,11 @@ class _Run:
             os.killpg(self.process.pid, signal.SIGCONT)
 
     def end(self) -> None:
-        """Ends it, and all that it has started: loaders' workers outlive a killed script."""
+        """Ends it, and all that it has started: loaders' workers outlive a killed script, and daemons leave its group."""
         _end(self.process)
+        for _ in range(_MOST_GENERATIONS):
+            if not _end_strays(str(self.results / _SETTINGS)):
+                return
 
 
 def _words(path: Path) -> tuple[int, int]:
@@ -444,6 +450,17 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             process.poll()
             time.sleep(0.01)
     process.wait()
+
+
+def _end_strays(settings: str) -> int:
+    """Ends the processes, of any group, whose environment names this run's settings. Returns how many; Linux only."""
+    mark, found = f"SPEEDLINT_PROBE={settings}\0".encode(), 0
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if mark in (folder / "environ").read_bytes():
+                os.kill(int(folder.name), signal.SIGKILL)
+                found += 1
+    return found
 
 
 def _is_alive(group: int) -> bool:

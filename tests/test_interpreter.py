@@ -1,0 +1,69 @@
+"""Which Python trains, where none is named."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from speedlint.cli import main
+from speedlint.errors import UserError
+from speedlint.interpreter import candidates, choose, with_torch
+
+
+def python_in(folder: Path, torch: str) -> str:
+    """An interpreter that gives its answer without looking."""
+    path = folder / "bin" / "python"
+    path.parent.mkdir(parents=True)
+    path.write_text(f"""#!/bin/sh\necho '["3.9.1", "{torch}"]'\n""")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.fixture
+def around(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """An environment in which speedlint's own interpreter has no torch."""
+    monkeypatch.setattr(sys, "executable", python_in(tmp_path / "own", ""))
+    (tmp_path / "empty").mkdir()
+    return {"PATH": str(tmp_path / "empty")}
+
+
+def test_the_active_environment_goes_before_the_folders_own(tmp_path: Path, around: dict[str, str]) -> None:
+    own = python_in(tmp_path / ".venv", "2.3")
+    assert choose(None, tmp_path, around).path == own
+    active = python_in(tmp_path / "active", "2.4")
+    found = choose(None, tmp_path, {**around, "VIRTUAL_ENV": str(tmp_path / "active")})
+    assert found.said == f"{active} (VIRTUAL_ENV): Python 3.9.1, torch 2.4"
+
+
+def test_one_without_torch_is_passed_over(tmp_path: Path, around: dict[str, str]) -> None:
+    python_in(tmp_path / "active", "")
+    on_path = python_in(tmp_path / "there", "2.2")
+    environment = {"VIRTUAL_ENV": str(tmp_path / "active"), "PATH": str(tmp_path / "there" / "bin")}
+    assert (choose(None, tmp_path, environment).path, choose(None, tmp_path, environment).origin) == (on_path, "PATH")
+
+
+def test_where_none_has_torch_all_are_named(tmp_path: Path, around: dict[str, str]) -> None:
+    with pytest.raises(UserError, match=r"own/bin/python.*--python"):
+        with_torch(None, tmp_path, around)
+    assert [origin for _, origin in candidates(tmp_path, around)] == ["speedlint's own"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the stand-ins are shell scripts")
+def test_verify_and_doctor_say_which_one_it_is_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text("print('no training')\n")
+    done = CliRunner().invoke(main, ["verify", "train.py", "--python", sys.executable], catch_exceptions=False)
+    assert done.stderr.splitlines()[0].startswith(f"{sys.executable} (--python): Python 3.")
+    monkeypatch.setattr("speedlint.doctor.facts.ask_torch", lambda python, timeout: stand_in(python))
+    done = CliRunner().invoke(main, ["doctor", "--python", sys.executable], catch_exceptions=False)
+    assert done.stdout.splitlines()[0].startswith(f"{sys.executable} (--python): Python 3.")
+
+
+def stand_in(python: str) -> object:
+    from speedlint.doctor.facts import Torch
+
+    return Torch(executable=python, missing="it is not asked here")
