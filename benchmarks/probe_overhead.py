@@ -63,7 +63,7 @@ class Hooks:
         batches.__next__ = lambda it: through[0](it) if self.on else past[0](it)
         tensor.backward = lambda *args, **options: (through if self.on else past)[1](*args, **options)
         before = _of_an_event()
-        speedlint_guard.GUARD = guard = speedlint_guard.Guard(folder, [])
+        speedlint_guard.GUARD = guard = speedlint_guard.Guard(folder, [], [folder], confined=True)
         sys.addaudithook(lambda event, args: guard(event, args) if event in speedlint_guard.WATCHED else None)
         self.an_event = _of_an_event() - before
         sys.addaudithook(self._count)

@@ -79,6 +79,9 @@ class _Verify(click.Command):
 @click.option("--min-speedup", type=float, metavar="X", help="Exit with 1 if it is less than X times as fast.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Write all that was measured.")
 @click.option("--html", "html_file", type=click.Path(path_type=Path), metavar="FILE", help="Write a page with charts.")
+@click.option(
+    "--allow-write", multiple=True, type=click.Path(path_type=Path), metavar="FOLDER", help="A folder runs may write to."
+)
 @click.option("--keep", type=click.Path(path_type=Path), metavar="FOLDER", help="Keep the copies and the outputs there.")
 @click.pass_context
 def verify(
@@ -148,7 +151,7 @@ def verify(
     effort = session.Effort(options["pairs"], max(options["pairs"], options["max_pairs"]), budget, options["per_fix"])
     for kind in _ENDINGS:
         signal.signal(kind, _interrupt)
-    with scratch(options["keep"]) as folders, Live(budget) as live:
+    with scratch(options["keep"], options["allow_write"]) as folders, Live(budget) as live:
         report = session.verify(whole, folders, limits, effort, registry, live, Meter())
     live.show(verify_text.render(report))
     if options["json_file"] is not None:

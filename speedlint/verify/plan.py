@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from speedlint.semantics.script import Options
 from speedlint.stages import Stage
 
 _MOST_FILES = 500
+_UPWARD = re.compile(rb"(?<![\w./\\])(?:\.\.[/\\])*\.\.(?=[/\\\"']|$)")
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ def plan(
     entry = entry_of(command)
     files = reached(entry)
     root = Program(Options()).root(entry)
-    base, real = _around(root, command.folder)
+    base, real = _around(root, command.folder, _above(files, command.arguments))
     original = Version("original", root, command)
     if against is not None:
         return Plan(original, _other(against, original, entry), base, real, (), settings, entry, files)
@@ -177,11 +179,17 @@ def reached(entry: Path) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def _around(root: Path, folder: Path) -> tuple[Path, tuple[Path, ...]]:
-    """The folder to copy, and what in it is copied, not linked."""
-    if folder == root or root in folder.parents:
-        return root, (root,)
-    return Path(os.path.commonpath((root, folder))), (root,)
+def _around(root: Path, folder: Path, above: int) -> tuple[Path, tuple[Path, ...]]:
+    """The folder to copy, and what in it is copied, not linked; ``above`` folders over the current one are in it, but for
+    the file system's own root."""
+    upward = (folder, *folder.parents)
+    return Path(os.path.commonpath((root, upward[min(above, max(0, len(upward) - 2))]))), (root,)
+
+
+def _above(files: Iterable[Path], arguments: Iterable[str]) -> int:
+    """How many folders up the paths lead that stand in the script's files and arguments, such as ``../../data``."""
+    texts = [*(path.read_bytes() for path in files), *map(os.fsencode, arguments)]
+    return max((found.count(b"..") for text in texts for found in _UPWARD.findall(text)), default=0)
 
 
 def _other(against: Path, original: Version, entry: Path) -> Version:

@@ -7,6 +7,7 @@ import json
 import math
 import mmap
 import os
+import re
 import shutil
 import signal
 import struct
@@ -41,6 +42,7 @@ _ENDING = 0.5
 """Seconds that processes which are told to end take for it."""
 _LOG = "output.txt"
 _SETTINGS = "settings.json"
+_DENIED = re.compile(r"Permission denied: '(/[^']+)'")
 _MOST_GENERATIONS = 10
 """How often processes are looked for that others have started while they were ended."""
 _PROGRESS = "progress-*[0-9]"
@@ -119,6 +121,7 @@ class Runner:
     Attributes:
         until: the reading of ``time.monotonic()`` at which a run that still goes on is ended.
         losses_until: the same for those whose losses are compared; none is begun that would not be over then.
+        refused: the paths outside of the copies that the runs wanted to write to.
         begins: is told of each run that begins.
         longest: the seconds that the longest run of each kind took, from its copy on.
     """
@@ -132,7 +135,9 @@ class Runner:
         self.longest: dict[str, float] = {}
         self.begins: Callable[[Mode], None] = lambda _mode: None
         self._loss_steps = limits.steps + limits.longest_warmup
-        self.confined = confine.prefix(scratch.folder, scratch.temporary)
+        self.writable = (scratch.folder, scratch.temporary, *scratch.allowed)
+        self.confined = confine.prefix(*self.writable)
+        self.refused: dict[str, None] = {}
         self.projects = sorted({str(each.resolve()) for each in (plan.base, plan.original.root, plan.fixed.root)})
         self.environment: dict[str, Any] = {}
         self._count = 0
@@ -228,7 +233,9 @@ class Runner:
         if run.is_cut_off and sample.ended != "steps":
             raise BudgetError(_SPENT)
         self.environment = sample.environment or self.environment
-        return _explained(sample, run)
+        sample = _explained(sample, run)
+        self.refused.update(dict.fromkeys(sample.refused))
+        return sample
 
     def _copy(self, version: Version) -> Path:
         """The version's copy: the same folder for all its runs, made new before each."""
@@ -252,6 +259,8 @@ class Runner:
             "results": str(results),
             "scratch": str(self.scratch.folder),
             "projects": self.projects,
+            "writable": list(map(str, self.writable)),
+            "confined": bool(self.confined),
         }
         path = results / _SETTINGS
         path.write_text(json.dumps(settings))
@@ -409,8 +418,17 @@ def _words(path: Path) -> tuple[int, int]:
     return done, ended
 
 
+def _refused(run: _Run) -> tuple[str, ...]:
+    """What the run wanted to write and might not, as its processes noted it, and as the error says that ended it."""
+    found = [line for path in run.results.glob("refused-*") for line in path.read_text(errors="replace").splitlines()]
+    if run.process.returncode:
+        found += _DENIED.findall(_last_line(run.log))
+    return tuple(dict.fromkeys(found))
+
+
 def _explained(sample: Sample, run: _Run) -> Sample:
     """The sample, with what went wrong in one line."""
+    sample = replace(sample, refused=_refused(run))
     if sample.ended == "steps":
         return sample
     note, code = run.note, run.process.returncode or 0
@@ -421,7 +439,14 @@ def _explained(sample: Sample, run: _Run) -> Sample:
         note = f"failed with exit code {code}: {_last_line(run.log)}"
     elif not note and sample.ended == "nothing":
         note = "ended without a training step"
+    if note and sample.refused:
+        note += f"; {refusal(sample.refused[0])}"
     return replace(sample, note=note, failed=failed)
+
+
+def refusal(path: str) -> str:
+    """That a write was refused, and what allows it."""
+    return f"verify refused a write to {path}: `--allow-write {Path(path).parent}` allows it"
 
 
 def _while_measured(rows: list[tuple[float, float, float]], sample: Sample) -> dict[str, float]:

@@ -35,6 +35,7 @@ class Sample:
         ended: ``steps`` if all were measured, ``script`` if the script ended before.
         wall: the seconds of the whole process.
         log: the file with what it printed.
+        refused: the paths outside of the copy that it wanted to write to.
         note: what went wrong, or nothing.
         failed: whether the script ended with an error, or by a signal that verify did not send.
     """
@@ -62,6 +63,7 @@ class Sample:
     ended: str = "steps"
     wall: float = 0.0
     log: str = ""
+    refused: tuple[str, ...] = ()
     note: str = ""
     failed: bool = False
     gpu: dict[str, float] = field(default_factory=dict)

@@ -30,10 +30,11 @@ class Scratch:
         folder: holds all of them.
         temporary: holds the runs' temporary files. Its path is short, wherever the copies are kept: the sockets of loaders'
             workers lie there, and a socket's path has at most 108 bytes.
+        allowed: the user's folders that a run may write to: they are never copied.
     """
 
-    def __init__(self, folder: Path, temporary: Path) -> None:
-        self.folder, self.temporary = folder, temporary
+    def __init__(self, folder: Path, temporary: Path, allowed: tuple[Path, ...] = ()) -> None:
+        self.folder, self.temporary, self.allowed = folder, temporary, allowed
         self._made = 0
 
     def version(self, name: str, base: Path, real: tuple[Path, ...], changed: Mapping[Path, bytes | None]) -> Path:
@@ -90,7 +91,7 @@ class Scratch:
             if left_out or entry.name in _SKIPPED or inner == self.folder:
                 continue
             if entry.is_dir(follow_symlinks=False):
-                if _is_environment(inner) or not _is_of_project(inner):
+                if _is_environment(inner) or not _is_of_project(inner) or inner.resolve() in self.allowed:
                     place.symlink_to(inner)
                 else:
                     self._copy(inner, place, changed)
@@ -106,8 +107,14 @@ class Scratch:
 
 
 @contextmanager
-def scratch(keep: Path | None) -> Iterator[Scratch]:
-    """A new scratch folder, in ``keep`` if it is to be kept. Raises UserError."""
+def scratch(keep: Path | None, allowed: tuple[Path, ...] = ()) -> Iterator[Scratch]:
+    """A new scratch folder, in ``keep`` if it is to be kept; ``allowed`` are folders that runs may write to as well.
+
+    Raises UserError.
+    """
+    for each in allowed:
+        if not each.is_dir():
+            raise UserError(f"--allow-write {each}: there is no such folder")
     if keep is not None:
         if keep.exists() and any(keep.iterdir()):
             raise UserError(f"{keep}: is not empty; name a new folder to keep the copies in")
@@ -115,7 +122,7 @@ def scratch(keep: Path | None) -> Iterator[Scratch]:
     _sweep(Path(tempfile.gettempdir()))
     folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-")).resolve()
     try:
-        yield Scratch(folder if keep is None else keep.resolve(), folder / "tmp")
+        yield Scratch(folder if keep is None else keep.resolve(), folder / "tmp", tuple(each.resolve() for each in allowed))
     finally:
         _remove(folder)
 

@@ -15,17 +15,18 @@ from speedlint.verify.nvml import Meter
 from speedlint.verify.parity import BrokenError, Parity, Tier
 from speedlint.verify.plan import Plan
 from speedlint.verify.report import Effect, Report
-from speedlint.verify.runner import Limits, Mode, Runner
+from speedlint.verify.runner import Limits, Mode, Runner, refusal
 from speedlint.verify.scratch import Scratch
 from speedlint.verify.stats import Verdict
 from speedlint.verify.targets import targets
 from speedlint.verify.timing import Timing, TimingError, measure
 
-_FOR_LOSSES = 0.5
+_FOR_LOSSES = 0.6
 """What part of the time after planning the losses may take; what they leave is for the pairs."""
 _NO_TIME = "the budget (`--budget`) does not suffice for comparing the losses"
 _FOR_ALL_FIXES = 0.5
 """With ``--per-fix``: what part of the time after the losses is for all fixes together."""
+_MOST_REFUSALS = 5
 _LOSS_RUNS, _NUDGED_RUNS = 3, 4
 _OFFSET_RUNS = _NUDGED_RUNS + 2 * (parity.SEEDS - 1)
 """How many runs for the losses there are: where they are the same, where the drift of one ulp is needed, and more seeds."""
@@ -108,7 +109,12 @@ def verify(
         machine=machine.fingerprint(plan.original.root, runner.environment, meter),
         effects=effects,
         syncs=syncs,
-        notes=tuple(notes + _of_timing(measured) + ([likeness.beyond] if likeness.beyond else [])),
+        notes=tuple(
+            notes
+            + _of_writes(runner, problem)
+            + _of_timing(measured)
+            + ([likeness.beyond] if likeness.beyond else [])
+        ),
         problem=problem,
         other=plan.fixed.name,
         interrupted=interrupted,
@@ -162,6 +168,12 @@ def _of_runner(runner: Runner) -> list[str]:
     if runner.confined:
         return []
     return ["this system has no Landlock: writes from compiled code are not kept inside the copy"]
+
+
+def _of_writes(runner: Runner, problem: str) -> list[str]:
+    said = [line for line in map(refusal, runner.refused) if line not in problem]
+    more = len(said) - _MOST_REFUSALS
+    return said if more <= 0 else [*said[:_MOST_REFUSALS], f"{more} more writes were refused"]
 
 
 def _of_timing(timing: Timing | None) -> list[str]:

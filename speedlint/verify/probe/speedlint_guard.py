@@ -1,7 +1,8 @@
 """Keeps what a run writes inside its scratch copy: a linked file is replaced by a copy before it is opened for writing.
 
-The links of the scratch folder lead into the user's project. Where the kernel confines the process too, a write that does
-not pass through here is refused; elsewhere this hook alone refuses writes into the project.
+The links of the scratch folder lead into the user's project; a link to a folder becomes a folder of links before something
+is written in it. Where the kernel confines the process too, a write that does not pass through here is refused; elsewhere
+this hook alone refuses writes into the project. What is refused is noted beside the results.
 """
 
 import json
@@ -12,6 +13,8 @@ from typing import Any, Optional
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC
 _LARGEST_COPY = 1 << 30
+_MOST_LINKS = 100_000
+_SYSTEM = ("/dev", "/proc", "/sys")
 _REMOVALS = frozenset(("os.remove", "os.rename", "os.rmdir", "os.mkdir", "shutil.rmtree"))
 _OPENINGS = frozenset(("os.truncate", "sqlite3.connect"))
 WATCHED = frozenset(("open",)) | _REMOVALS | _OPENINGS
@@ -23,10 +26,17 @@ class Guard:
     Attributes:
         scratch: the folder that the run may write to.
         projects: the folders that it must not change, symbolic links resolved.
+        writable: the folders that it may write to, the scratch folder among them.
+        confined: whether the kernel refuses writes elsewhere.
+        notes: the file in which what is refused is noted.
     """
 
-    def __init__(self, scratch: str, projects: "list[str]") -> None:
-        self.scratch, self.projects = scratch, projects
+    def __init__(
+        self, scratch: str, projects: "list[str]", writable: "list[str]", confined: bool, notes: "Optional[str]" = None
+    ) -> None:
+        self.scratch, self.projects, self.writable = scratch, projects, writable
+        self.confined, self.notes = confined, notes
+        self.noted = set()  # type: set[str]
 
     def __call__(self, event: str, args: "tuple[Any, ...]") -> None:
         """Called before each operation that is watched."""
@@ -39,16 +49,19 @@ class Guard:
         elif event in _REMOVALS:
             for path in args[: 2 if event == "os.rename" else 1]:
                 if isinstance(path, (str, bytes, os.PathLike)):
-                    folder = os.path.dirname(os.path.abspath(os.fsdecode(path)))
-                    self._check(os.path.realpath(folder), path)
+                    whole = os.path.abspath(os.fsdecode(path))
+                    self._spread_links(whole)
+                    if os.path.lexists(whole) != (event == "os.mkdir"):  # else it fails by itself, whoever may write there
+                        self._check(os.path.realpath(os.path.dirname(whole)), whole)
 
     def prepare(self, path: str, keeps: bool) -> None:
         """Replaces a link of the scratch folder by a copy of its file. Raises PermissionError for files of the project."""
         path = os.path.abspath(path)
+        self._spread_links(path)
         inside = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
         if os.path.islink(inside) and _is_in(inside, self.scratch):
             target = os.path.realpath(inside)
-            if any(_is_in(target, project) for project in self.projects) and not os.path.isdir(target):
+            if self._is_of_project(target) and not os.path.isdir(target):
                 if os.path.exists(target) and keeps and os.path.getsize(target) > _LARGEST_COPY:
                     self._refuse(inside)
                 os.unlink(inside)
@@ -57,12 +70,52 @@ class Guard:
                 return
         self._check(os.path.realpath(path), path)
 
-    def _check(self, real: str, path: Any) -> None:
-        if any(_is_in(real, project) for project in self.projects) and not _is_in(real, self.scratch):
-            self._refuse(os.fsdecode(path))
+    def _spread_links(self, path: str) -> None:
+        """Makes folders of links out of the links to folders of the project that lie on the way to a file."""
+        folder = os.path.dirname(path)
+        if not _is_in(folder, self.scratch):
+            return
+        at = self.scratch
+        for part in os.path.relpath(folder, self.scratch).split(os.sep):
+            at = os.path.join(at, part)
+            if os.path.islink(at) and os.path.isdir(at) and self._is_of_project(os.path.realpath(at)):
+                self._spread(at)
+
+    def _spread(self, link: str) -> None:
+        target, made = os.path.realpath(link), "%s.speedlint-%d" % (link, os.getpid())
+        names = os.listdir(target)
+        if len(names) > _MOST_LINKS:
+            self._refuse(link)
+        os.mkdir(made)
+        for name in names:
+            os.symlink(os.path.join(target, name), os.path.join(made, name))
+        try:
+            os.unlink(link)
+            os.rename(made, link)
+        except OSError:  # another process of the run was faster
+            shutil.rmtree(made, ignore_errors=True)
+
+    def _is_of_project(self, real: str) -> bool:
+        is_written = any(_is_in(real, folder) for folder in (*self.writable, *_SYSTEM))
+        return not is_written and any(_is_in(real, project) for project in self.projects)
+
+    def _check(self, real: str, path: str) -> None:
+        if self._is_of_project(real):
+            self._refuse(path)
+        is_elsewhere = not any(_is_in(real, folder) for folder in (*self.writable, *_SYSTEM))
+        if self.confined and is_elsewhere and os.path.isdir(os.path.dirname(path)):
+            self._note(path)
 
     def _refuse(self, path: str) -> None:
-        raise PermissionError(13, "speedlint verify runs in a copy and may not write here", path)
+        self._note(path)
+        raise PermissionError(13, "speedlint verify runs in a copy and may not write here (--allow-write)", path)
+
+    def _note(self, path: str) -> None:
+        if self.notes is None or path in self.noted:
+            return
+        self.noted.add(path)
+        with open(self.notes, "a", errors="surrogateescape") as file:
+            file.write(path + "\n")
 
 
 def _is_write(mode: Optional[str], flags: int) -> bool:
@@ -83,7 +136,8 @@ def install() -> None:
     global GUARD
     with open(os.environ["SPEEDLINT_PROBE"]) as file:
         settings = json.load(file)
-    guard = GUARD = Guard(settings["scratch"], settings["projects"])
+    notes = os.path.join(settings["results"], "refused-%d" % os.getpid())
+    guard = GUARD = Guard(settings["scratch"], settings["projects"], settings["writable"], settings["confined"], notes)
 
     def hook(event: str, args: "tuple[Any, ...]") -> None:
         if event in WATCHED:  # an optimizer's step calls `id`, which is audited, many times
