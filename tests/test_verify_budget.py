@@ -83,7 +83,7 @@ def test_blocks_are_cut_where_all_versions_had_their_turns() -> None:
         for name in ("original", "fixed")
     ]
     twin = replace(runs[0], turns=runs[0].turns[:9])
-    blocks = cut((runs[0], runs[1], twin), most=6, least=1.0)
+    blocks = cut((runs[0], runs[1], twin), most=6, fewest=3, least=1.0)
     assert [[len(run.steps) for run in block] for block in blocks] == [[6, 6, 6]] * 3
     assert [block[0].window for block in blocks] == [6.0] * 3
     assert blocks[0][0].samples == 24

@@ -37,7 +37,16 @@ def test_the_probe_is_python_3_8(path: Path) -> None:
 
 
 def test_steps_are_seen_where_torch_has_no_hook_for_optimizers(tmp_path: Path) -> None:
-    settings = {"mode": "time", "steps": 12, "seconds": 0, "warmup": 2, "longest_warmup": 5, "turn": 0, "blocks": 1}
+    settings = {
+        "mode": "time",
+        "steps": 12,
+        "seconds": 0,
+        "warmup": 2,
+        "longest_warmup": 5,
+        "turn": 0,
+        "blocks": 1,
+        "unit": "step",
+    }
     text = json.dumps({**settings, "results": str(tmp_path)})
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(TRAINING))

@@ -60,6 +60,7 @@ class _Verify(click.Command):
 @click.option(
     "--seconds", type=click.FloatRange(min=0), default=1, show_default=True, help="The least time to measure in each."
 )
+@click.option("--epochs", type=click.IntRange(min=1), default=0, metavar="N", help="Time whole epochs, N in each run.")
 @click.option("--warmup", type=click.IntRange(min=0), default=5, show_default=True, help="The fewest steps before them.")
 @click.option("--pairs", type=click.IntRange(min=3), default=6, show_default=True, help="The fewest pairs of runs.")
 @click.option("--max-pairs", type=click.IntRange(min=3), default=20, show_default=True, help="The most pairs of runs.")
@@ -147,6 +148,7 @@ def verify(
         warmup=options["warmup"],
         threads=options["threads"] or max(1, host.cores() - 1),
         timeout=options["timeout"],
+        epochs=options["epochs"],
     )
     effort = session.Effort(options["pairs"], max(options["pairs"], options["max_pairs"]), budget, options["per_fix"])
     for kind in _ENDINGS:

@@ -16,6 +16,7 @@ from speedlint.verify.report import Report
 from speedlint.verify.timing import Timing
 
 _SHORT = 26
+_ARTICLES = {"step": "a step", "epoch": "an epoch"}
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c2430; --soft: #667180; --line: #d9dee5; --card: #fff; --page: #f5f6f8;
   --a: #7a8694; --b: #0f7b6c; --good: #0f7b6c; --bad: #b3261e; --warn: #9a6700; }
@@ -60,7 +61,10 @@ def _sections(report: Report) -> Iterator[str]:
     timing = report.timing
     if timing is not None:
         yield _section("Both versions", _table(report, timing))
-        charts = [_section("Time of a step", _distribution(timing)), _section("Pairs of runs", _pairs(timing))]
+        charts = [
+            _section(f"Time of {_ARTICLES[timing.unit]}", _distribution(timing)),
+            _section("Pairs of runs", _pairs(timing)),
+        ]
         charts.append(_section("Waiting for data", _shares(timing)))
         charts.append(_section("Peak memory", _memory(timing)))
         yield f'<div class="grid">{"".join(charts)}</div>'
@@ -95,7 +99,9 @@ def _table(report: Report, timing: Timing) -> str:
 
 def _distribution(timing: Timing) -> str:
     series = [[step for pair in timing.pairs for step in pair[side].steps] for side in (0, 1)]
-    return _figure(svg.histogram(series, seconds), "How often a measured step took how long, over all runs.", timing)
+    return _figure(
+        svg.histogram(series, seconds), f"How often a measured {timing.unit} took how long, over all runs.", timing
+    )
 
 
 def _pairs(timing: Timing) -> str:
@@ -103,7 +109,9 @@ def _pairs(timing: Timing) -> str:
     found = timing.estimate
     band = (math.exp(-timing.floor), math.exp(timing.floor))
     drawn = svg.ratios(ratios, (found.low, found.ratio, found.high) if math.isfinite(found.half) else None, band)
-    caption = "Each dot is a pair: how many times as long the original's step takes. The grey band is the noise floor."
+    caption = (
+        f"Each dot is a pair: how many times as long the original's {timing.unit} takes. The grey band is the noise floor."
+    )
     return f"<figure>{drawn}<figcaption>{caption}</figcaption></figure>"
 
 

@@ -59,6 +59,7 @@ def _parity(parity: Parity) -> dict[str, Any]:
 
 def _timing(timing: Timing) -> dict[str, Any]:
     return {
+        "unit": timing.unit,
         "ratio": _estimate(timing.estimate),
         "control": _estimate(timing.control),
         "floor": math.expm1(timing.floor),

@@ -25,12 +25,15 @@ def headline(report: Report) -> str:
     """The verdict in one line."""
     if report.timing is None:
         return "inconclusive: too little could be timed"
-    found = report.timing.estimate
+    found, measure = report.timing.estimate, MEASURES[report.timing.unit]
     if report.verdict is Verdict.FASTER:
-        return f"{found.ratio:.2f}x faster ({interval(found)})"
+        return f"{found.ratio:.2f}x faster ({interval(found)}), {measure}"
     if report.verdict is Verdict.SLOWER:
-        return f"{1 / found.ratio:.2f}x slower ({1 / found.high:.2f} to {1 / found.low:.2f})"
-    return f"{report.verdict.value}: {found.ratio:.2f}x ({interval(found)})"
+        return f"{1 / found.ratio:.2f}x slower ({1 / found.high:.2f} to {1 / found.low:.2f}), {measure}"
+    return f"{report.verdict.value}: {found.ratio:.2f}x ({interval(found)}), {measure}"
+
+
+MEASURES = {"step": "by the step", "epoch": "by whole epochs, evaluation and the start of workers in"}
 
 
 def interval(found: Estimate) -> str:
@@ -80,7 +83,7 @@ def comparison(report: Report, timing: Timing) -> Iterator[tuple[str, str, str, 
     def row(name: str, values: tuple[float, float], shown: Callable[[float], str], ratio: str) -> tuple[str, str, str, str]:
         return name, shown(values[0]), shown(values[1]), ratio
 
-    yield row("step", both(lambda run: run.step), seconds, f"{timing.estimate.ratio:.2f}x")
+    yield row(timing.unit, both(lambda run: run.step), seconds, f"{timing.estimate.ratio:.2f}x")
     if (whole := timing.whole) is not None:
         spent = both(lambda run: (run.window or 0) / len(run.steps))
         yield row("step, and all between steps", spent, seconds, f"{whole.ratio:.2f}x")

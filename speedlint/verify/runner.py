@@ -67,6 +67,7 @@ class Limits:
         longest_warmup: the most.
         threads: of the CPU, for each process.
         timeout: the seconds after which a run is ended.
+        epochs: how many whole epochs a timed run measures in place of steps; 0 for steps.
     """
 
     steps: int = 30
@@ -75,6 +76,17 @@ class Limits:
     longest_warmup: int = 40
     threads: int = 1
     timeout: float = 600.0
+    epochs: int = 0
+
+    @property
+    def fewest(self) -> int:
+        """The fewest steps, or epochs, that are worth a median."""
+        return 1 if self.epochs else FEWEST_STEPS
+
+    @property
+    def least_warmup(self) -> int:
+        """The fewest steps, or epochs, before those that are measured."""
+        return 1 if self.epochs else self.warmup
 
 
 @dataclass(frozen=True)
@@ -158,7 +170,7 @@ class Runner:
         with self.meter.reading() as rows:
             run = self._begin(version, mode, 0.0)
             run.ends_from = began + within
-            run.fewest = _FEWEST_LOSSES if is_loss else self.limits.warmup + FEWEST_STEPS
+            run.fewest = _FEWEST_LOSSES if is_loss else self.limits.least_warmup + self.limits.fewest
             try:
                 self._wait(run)
             finally:
@@ -229,7 +241,7 @@ class Runner:
         return _Run(version, process, results)
 
     def _sample(self, run: _Run) -> Sample:
-        sample = read(run.results, run.version.name, run.spent, str(run.log), self.limits.warmup)
+        sample = read(run.results, run.version.name, run.spent, str(run.log), self.limits.least_warmup)
         if run.is_cut_off and sample.ended != "steps":
             raise BudgetError(_SPENT)
         self.environment = sample.environment or self.environment
@@ -250,12 +262,14 @@ class Runner:
             "replay": mode.replay,
             "rounding": asdict(mode.rounding) if mode.rounding is not None else None,
             "seed": 20_000,
+            "unit": "step",
             "steps": self.limits.steps if mode.kind == "time" else self._loss_steps,
             "seconds": self.limits.seconds * blocks,
             "blocks": blocks,
             "turn": turn,
             "warmup": self.limits.warmup,
             "longest_warmup": self.limits.longest_warmup,
+            **(self._of_epochs(blocks) if mode.kind == "time" and self.limits.epochs else {}),
             "results": str(results),
             "scratch": str(self.scratch.folder),
             "projects": self.projects,
@@ -265,6 +279,11 @@ class Runner:
         path = results / _SETTINGS
         path.write_text(json.dumps(settings))
         return path
+
+    def _of_epochs(self, blocks: int) -> dict[str, Any]:
+        """The settings of a run that measures epochs: a first one for warming up, and no time beside their number."""
+        count = self.limits.epochs * blocks
+        return {"unit": "epoch", "steps": count, "seconds": 0, "warmup": 1, "longest_warmup": 1}
 
     def _start(self, version: Version, folder: Path, settings: Path, output: int, mode: Mode) -> subprocess.Popen[bytes]:
         command = version.command

@@ -27,6 +27,7 @@ _NO_TIME = "the budget (`--budget`) does not suffice for comparing the losses"
 _FOR_ALL_FIXES = 0.5
 """With ``--per-fix``: what part of the time after the losses is for all fixes together."""
 _MOST_REFUSALS = 5
+_ONE_EPOCH = "the script trains one epoch: what its first steps cost more is in what was timed"
 _LOSS_RUNS, _NUDGED_RUNS = 3, 4
 _OFFSET_RUNS = _NUDGED_RUNS + 2 * (parity.SEEDS - 1)
 """How many runs for the losses there are: where they are the same, where the drift of one ulp is needed, and more seeds."""
@@ -77,7 +78,7 @@ def verify(
     try:
         likeness = _losses(runner, plan)
         watch.phase("timing")
-        timing, timed_from = Timing(), budget.spent
+        timing, timed_from = Timing(unit="epoch" if limits.epochs else "step"), budget.spent
         deadline = budget.share(_FOR_ALL_FIXES) if effort.per_fix else budget.deadline
         measure(runner, (plan.original, plan.fixed), timing, effort.pairs, effort.most, deadline, watch.timing)
         timed = budget.spent - timed_from
@@ -181,10 +182,12 @@ def _of_timing(timing: Timing | None) -> list[str]:
         return []
     notes = []
     run = timing.pairs[0][0]
+    if timing.unit == "epoch":
+        return [_ONE_EPOCH] if not timing.first[0].warmup else []
     if timing.is_contradicted:
         notes.append(
             "the median step and all steps together, with what lies between them, say different things: some steps take "
-            "much longer than most, or evaluation and the start of workers do; which counts depends on an epoch's length"
+            "much longer than most, or evaluation and the start of workers do; `--epochs 1` times whole epochs"
         )
     if not timing.steps_are_alike:
         notes.append("the steps of both versions are not alike: they take other batches, or begin at other events")

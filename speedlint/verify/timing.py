@@ -29,12 +29,14 @@ _FIRST_SHARE = 6
 
 
 class TimingError(Exception):
-    """A run measured too few steps; ``sample`` says why. ``str()`` is one line."""
+    """A run measured too few steps or epochs; ``sample`` says why. ``str()`` is one line."""
 
-    def __init__(self, sample: Sample) -> None:
+    def __init__(self, sample: Sample, unit: str = "step") -> None:
         self.sample = sample
         counted = len(sample.steps)
         why = sample.note or f"ended after {counted} measured steps, and at least {FEWEST_STEPS} are needed"
+        if unit == "epoch" and not sample.note:
+            why = "ended without a whole epoch: `--epochs` needs a DataLoader that feeds the training and ends"
         super().__init__(f"the {sample.version} version {why}")
 
 
@@ -43,6 +45,8 @@ class Timing:
     """Two versions, timed in turn.
 
     Attributes:
+        unit: what is timed: ``step``, or ``epoch`` with evaluation and the start of workers. Where it is an epoch, the steps
+            of all runs are epochs.
         first: each version's first run, whose caches were empty; not among the pairs. Empty before it was made.
         pairs: the runs of both versions that stood side by side, or blocks of their turns; the original's first.
         twins: for each pair that was run in turns, a second run of the original that took turns with them.
@@ -61,6 +65,7 @@ class Timing:
     is_cut_short: bool = False
     starts: int = 0
     start: float | None = None
+    unit: str = "step"
 
     @property
     def has_ratio(self) -> bool:
@@ -119,7 +124,10 @@ class Timing:
 
     @property
     def whole(self) -> Estimate | None:
-        """The same for all that happens between the first and the last measured step: evaluation, starts of workers."""
+        """The same for all that happens between the first and the last measured step: evaluation, starts of workers; None
+        where epochs are timed, which have it in."""
+        if self.unit == "epoch":
+            return None
         windows = [(a.window / len(a.steps), b.window / len(b.steps)) for a, b in self.pairs if a.window and b.window]
         return stats.estimate([math.log(a / b) for a, b in windows]) if len(windows) == len(self.pairs) else None
 
@@ -188,11 +196,13 @@ def _add_in_turns(runner: Runner, versions: tuple[Version, Version], timing: Tim
     count = _blocks(runner, timing, missing)
     began = time.monotonic()
     runs = runner.in_turns(order[::-1] if turned else order, min(count, most - len(timing.pairs)))
-    if runs is not None and all(len(sample.steps) >= FEWEST_STEPS for sample in runs):
+    if runs is not None and all(len(sample.steps) >= runner.limits.fewest for sample in runs):
         timing.starts += 1
         timing.start = time.monotonic() - began - sum(sample.window or 0.0 for sample in runs)
         mine, theirs, twin = runs[::-1] if turned else runs
-        for each in cut((mine, theirs, twin), count, runner.limits.seconds * _LEAST_BLOCK):
+        turns = runner.limits.epochs or FEWEST_STEPS
+        least = 0.0 if runner.limits.epochs else runner.limits.seconds * _LEAST_BLOCK
+        for each in cut((mine, theirs, twin), count, turns, least):
             timing.pairs.append(each[:2])
             timing.twins.append(each[2])
         return
@@ -206,9 +216,12 @@ def _blocks(runner: Runner, timing: Timing, missing: int) -> int:
     limits, step = runner.limits, max(sample.step for sample in timing.first)
     left = runner.until - time.monotonic()
     start = _start(timing)
-    if start + stats.FEWEST * _TOGETHER * max(limits.seconds * _LEAST_BLOCK, FEWEST_STEPS * step) > left:
+    least = limits.epochs * step if limits.epochs else max(limits.seconds * _LEAST_BLOCK, FEWEST_STEPS * step)
+    if start + (stats.FEWEST - len(timing.pairs)) * _TOGETHER * least > left:
         raise BudgetError
-    return blocks_of_start(start, limits.seconds * _TOGETHER, limits.steps * step * _TOGETHER, left, missing)
+    block = limits.epochs * step if limits.epochs else limits.seconds
+    steps = 0.0 if limits.epochs else limits.steps * step
+    return blocks_of_start(start, block * _TOGETHER, steps * _TOGETHER, left, missing)
 
 
 def _start(timing: Timing) -> float:
@@ -229,12 +242,12 @@ def blocks_of_start(start: float, block: float, steps: float, left: float, missi
     return missing if is_last else min(missing, count)
 
 
-def cut(runs: tuple[Sample, Sample, Sample], most: int, least: float) -> list[tuple[Sample, Sample, Sample]]:
-    """Runs that took turns, cut into at most ``most`` blocks of turns that all of them had, of ``least`` seconds and more
-    for each version."""
+def cut(runs: tuple[Sample, Sample, Sample], most: int, fewest: int, least: float) -> list[tuple[Sample, Sample, Sample]]:
+    """Runs that took turns, cut into at most ``most`` blocks of turns that all of them had: of ``fewest`` turns and
+    ``least`` seconds for each version, or more."""
     rounds = min(len(run.turns) for run in runs)
     window = min(run.turns[rounds - 1][1] for run in runs) if rounds else 0.0
-    count = max(1, min(most, rounds // FEWEST_STEPS, int(window / least) if least else most))
+    count = max(1, min(most, rounds // fewest, int(window / least) if least else most))
     if count == 1:
         return [runs]
     edges = [rounds * k // count for k in range(count + 1)]
@@ -254,8 +267,8 @@ def _add_in_order(runner: Runner, versions: tuple[Version, Version], timing: Tim
 
 def _timed(runner: Runner, version: Version, within: float) -> Sample:
     sample = runner.run(version, TIMED, within)
-    if len(sample.steps) < FEWEST_STEPS:
-        raise TimingError(sample)
+    if len(sample.steps) < runner.limits.fewest:
+        raise TimingError(sample, "epoch" if runner.limits.epochs else "step")
     return sample
 
 

@@ -307,7 +307,7 @@ class Probe:
             self.compilations, self.compiled_at = compiled, done
         if done < self.settings["warmup"]:
             return False
-        if self.ranks:
+        if self.ranks and self.settings["unit"] == "step":
             return done >= _RANKS_WARMUP
         if done >= self.settings["longest_warmup"]:
             return True
@@ -480,9 +480,15 @@ def arm(torch: Any, settings: Dict[str, Any]) -> Probe:
     """Hooks the loaders, the backward pass and the optimizers."""
     probe = Probe(settings, torch)
     probe.share()
-    _hook_loaders(probe)
-    _hook_backward(probe, torch)
-    _hook_optimizers(probe, torch)
+    atexit.register(probe.write, "script")
+    if settings["unit"] == "epoch":
+        import speedlint_epochs
+
+        speedlint_epochs.arm(probe, torch, _samples)
+    else:
+        _hook_loaders(probe)
+        _hook_backward(probe, torch)
+        _hook_optimizers(probe, torch)
     if settings["mode"] == "loss":
         _watch_losses(probe, torch)
     if settings["mode"] == "rehearsal":
@@ -492,7 +498,6 @@ def arm(torch: Any, settings: Dict[str, Any]) -> Probe:
         probe.rehearsal.hook()
     if settings["mode"] == "syncs":
         _count_syncs(probe, torch)
-    atexit.register(probe.write, "script")
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=probe.leave)
     return probe
