@@ -30,11 +30,12 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """All stages, what they change together, and the fixes that were given up."""
+    """All stages, what they change together, the fixes that were given up, and those of a higher risk than was asked for."""
 
     stages: tuple[Stage, ...]
     outcomes: tuple[Outcome, ...]
     problems: tuple[Problem, ...]
+    beyond: tuple[Applied, ...] = ()
 
 
 @dataclass
@@ -48,6 +49,7 @@ class Proposer:
     cache: Cache
     paths: Sequence[Path]
     watch: Callable[[Path], None] = lambda _path: None
+    beyond: dict[Path, tuple[Applied, ...]] = field(default_factory=dict, init=False)
     _seen: tuple[Read, Engine] | None = field(default=None, init=False)
 
     def __call__(self, read: Read, path: Path, code: str | None) -> Sequence[Candidate]:
@@ -55,7 +57,11 @@ class Proposer:
         self.watch(path)
         if self._seen is None or self._seen[0] is not read:
             self._seen = (read, Engine(self.settings, self.registry, read, self.options, self.cache, self.paths))
-        chosen = [each for each in self._seen[1].check(path, code).diagnostics if fixable(each, self.risk)]
+        found = self._seen[1].check(path, code).diagnostics
+        if code is None and path not in self.beyond:
+            higher = [each for each in found if not fixable(each, self.settings.risk)]
+            self.beyond[path] = tuple(_applied(each, each.line) for each in higher if fixable(each, max(Risk)))
+        chosen = [each for each in found if fixable(each, self.risk)]
         return [_candidate(each, _line_before(each.line, read(path), _on_disk(path))) for each in chosen]
 
 
@@ -77,14 +83,17 @@ def fix(
     now: dict[Path, bytes] = {}
     stages: list[Stage] = []
     problems: list[Problem] = []
+    beyond: tuple[Applied, ...] = ()
     cache = Cache(store)
     for risk in (each for each in Risk if each <= settings.risk):
         contents = dict(now)
-        result = fix_files(paths, Proposer(settings, options, registry, risk, cache, paths, watch), _reader(contents))
+        proposer = Proposer(settings, options, registry, risk, cache, paths, watch)
+        result = fix_files(paths, proposer, _reader(contents))
+        beyond = beyond or tuple(each for found in proposer.beyond.values() for each in found)
         stages.append(Stage(risk, result.outcomes, result.applied))
         problems += result.problems
         now.update((_key(outcome.path), outcome.after) for outcome in result.outcomes)
-    return Staged(tuple(stages), tuple(_together(stages)), tuple(dict.fromkeys(problems)))
+    return Staged(tuple(stages), tuple(_together(stages)), tuple(dict.fromkeys(problems)), beyond)
 
 
 def _together(stages: Iterable[Stage]) -> list[Outcome]:
@@ -129,5 +138,9 @@ def _line_before(line: int, now: bytes, original: bytes) -> int:
 
 def _candidate(found: Diagnostic, line: int) -> Candidate:
     assert found.fix is not None
-    what = Applied(found.path, line, found.code, found.rule, found.fix.risk, found.message)
-    return Candidate(what, found.fix.edits)
+    return Candidate(_applied(found, line), found.fix.edits)
+
+
+def _applied(found: Diagnostic, line: int) -> Applied:
+    assert found.fix is not None
+    return Applied(found.path, line, found.code, found.rule, found.fix.risk, found.message)

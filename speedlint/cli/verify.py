@@ -15,10 +15,14 @@ from speedlint.cli.options import prepare
 from speedlint.cli.options import words as split_words
 from speedlint.errors import UserError
 from speedlint.interpreter import with_torch
+from speedlint.output.problems import report_problems
 from speedlint.rule import Risk
 
 if TYPE_CHECKING:
-    from speedlint.verify.plan import Command
+    from speedlint.files import Problem
+    from speedlint.registry import Registry
+    from speedlint.verify.plan import Command, Plan
+    from speedlint.verify.report import Report
 
 _FOR_PLANNING = 0.5
 """What part of the budget planning may take: with less for the runs there is nothing to say."""
@@ -60,7 +64,7 @@ class _Verify(click.Command):
 @click.option(
     "--seconds", type=click.FloatRange(min=0), default=1, show_default=True, help="The least time to measure in each."
 )
-@click.option("--epochs", type=click.IntRange(min=1), default=0, metavar="N", help="Time whole epochs, N in each run.")
+@click.option("--epochs", type=click.IntRange(min=1), metavar="N", help="Time whole epochs, N in each run.")
 @click.option("--warmup", type=click.IntRange(min=0), default=5, show_default=True, help="The fewest steps before them.")
 @click.option("--pairs", type=click.IntRange(min=3), default=6, show_default=True, help="The fewest pairs of runs.")
 @click.option("--max-pairs", type=click.IntRange(min=3), default=20, show_default=True, help="The most pairs of runs.")
@@ -77,6 +81,7 @@ class _Verify(click.Command):
 )
 @click.option("--threads", type=click.IntRange(min=1), help="CPU threads of a run (default: one fewer than the cores).")
 @click.option("--per-fix", is_flag=True, help="Measure what each rule's fixes bring.")
+@click.option("--apply", is_flag=True, help="Write the fixes, with --per-fix those that pay, if faster and the same.")
 @click.option("--min-speedup", type=float, metavar="X", help="Exit with 1 if it is less than X times as fast.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Write all that was measured.")
 @click.option("--html", "html_file", type=click.Path(path_type=Path), metavar="FILE", help="Write a page with charts.")
@@ -124,6 +129,8 @@ def verify(
         by_default=Risk.NUMERIC,
         no_cache=False,
     )
+    if options["apply"] and options["against"] is not None:
+        raise UserError("--apply writes speedlint's fixes, and --against times something else")
     for target in (options["json_file"], options["html_file"]):
         if target is not None and not target.absolute().parent.is_dir():
             raise UserError(f"{target}: there is no such folder to write to")
@@ -148,19 +155,36 @@ def verify(
         warmup=options["warmup"],
         threads=options["threads"] or max(1, host.cores() - 1),
         timeout=options["timeout"],
-        epochs=options["epochs"],
+        epochs=options["epochs"] or 0,
     )
     effort = session.Effort(options["pairs"], max(options["pairs"], options["max_pairs"]), budget, options["per_fix"])
     for kind in _ENDINGS:
         signal.signal(kind, _interrupt)
     with scratch(options["keep"], options["allow_write"]) as folders, Live(budget) as live:
         report = session.verify(whole, folders, limits, effort, registry, live, Meter())
+    problems: list[Problem] = []
+    if options["apply"]:
+        report, problems = _applied(report, whole, registry, options["min_speedup"])
     live.show(verify_text.render(report))
+    report_problems(problems)
     if options["json_file"] is not None:
         _write(options["json_file"], verify_json.render(report))
     if options["html_file"] is not None:
         _write(options["html_file"], verify_html.render(report))
-    ctx.exit(report.exit_code(options["min_speedup"]))
+    ctx.exit(2 if problems else report.exit_code(options["min_speedup"]))
+
+
+def _applied(report: Report, whole: Plan, registry: Registry, least: float | None) -> tuple[Report, list[Problem]]:
+    """Writes what paid. Returns the report that says so, and what could not be written."""
+    from speedlint import fixer
+    from speedlint.verify.applying import choose
+
+    choice = choose(report, whole, registry, least)
+    problems = fixer.write_all(choice.outcomes)
+    failed = {problem.path for problem in problems}
+    written = tuple(outcome.path for outcome in choice.outcomes if outcome.path not in failed)
+    left_out = (*report.left_out, *choice.left_out)
+    return replace(report, left_out=left_out, written=written, unwritten=choice.why_not), problems
 
 
 def _interrupt(_number: int, _frame: object) -> None:

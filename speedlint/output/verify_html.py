@@ -161,7 +161,8 @@ def _changes(report: Report) -> str:
     for line in diff.plain(report.stages):
         kind = {"+": "plus", "-": "minus", "@": "at", "#": "at"}.get(line[:1], "")
         lines.append(f'<span class="{kind}">{_text(line)}</span>' if kind else _text(line))
-    return f"<pre>{chr(10).join(lines)}</pre>"
+    said = "".join(f"<p>{_text(line)}</p>" for line in words.fixes(report))
+    return f"{said}<pre>{chr(10).join(lines)}</pre>"
 
 
 def _machine(report: Report) -> str:

@@ -42,6 +42,8 @@ def _report(report: Report) -> dict[str, Any]:
             for stage in report.stages
             for fix in stage.applied
         ],
+        "left_out": [asdict(each) for each in report.left_out],
+        "written": [os.path.relpath(path, report.root) for path in report.written],
         "syncs_a_step": report.syncs,
         "per_fix": [_effect(each) for each in report.effects],
         "notes": list(report.notes),

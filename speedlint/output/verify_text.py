@@ -27,6 +27,7 @@ def render(report: Report) -> RenderableType:
         parts += [Text(), _targets(report)]
     if report.effects:
         parts += [Text(), _table(words.EFFECTS, words.effects(report))]
+    parts += [Text(visible(line)) for line in words.fixes(report)]
     parts += [Text(f"note: {visible(note)}", style="dim") for note in report.notes]
     if missing := words.wanting(report):
         parts.append(Text(missing, style="bold yellow"))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from statistics import median
 
+from speedlint.output.terminal import shown
 from speedlint.output.text import count
 from speedlint.verify import stats
 from speedlint.verify.report import Effect, Report
@@ -108,6 +109,23 @@ def comparison(report: Report, timing: Timing) -> Iterator[tuple[str, str, str, 
 def _paid(timing: Timing) -> str:
     steps = timing.breakeven
     return f"paid for after {steps:,} steps" if steps else ""
+
+
+def fixes(report: Report) -> Iterator[str]:
+    """Which fixes were timed, with their risk, which were left out, and what was written."""
+    timed: dict[tuple[str, str, str], int] = {}
+    for fix in (each for stage in report.stages for each in stage.applied):
+        key = (fix.code, fix.rule, fix.risk.name.lower())
+        timed[key] = timed.get(key, 0) + 1
+    if timed:
+        yield "fixes in: " + ", ".join(f"{code} {rule} ({risk}, {number})" for (code, rule, risk), number in timed.items())
+    if report.left_out:
+        out = [f"{each.code} {each.rule} ({each.risk}, {each.fixes}; {each.why})" for each in report.left_out]
+        yield "left out: " + ", ".join(out)
+    if report.written:
+        yield "written: " + ", ".join(shown(path) for path in report.written)
+    if report.unwritten:
+        yield f"nothing was written: {report.unwritten}"
 
 
 TARGETS = ("target", "is", "should be", "")

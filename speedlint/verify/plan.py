@@ -13,7 +13,7 @@ from speedlint import stages
 from speedlint.config import Settings
 from speedlint.errors import UserError
 from speedlint.facts.store import Store
-from speedlint.fixer import Applied
+from speedlint.fixer import Applied, Outcome
 from speedlint.registry import Registry
 from speedlint.semantics.program import Program
 from speedlint.semantics.script import Options
@@ -88,6 +88,8 @@ class Plan:
         real: the folders within ``base`` whose files are copied.
         stages: what the fixes change, by risk.
         store: keeps what is known of the files, for the fixed version without some fixes.
+        outcomes: the files that the fixes change.
+        beyond: fixes that were left out for their risk.
     """
 
     original: Version
@@ -99,6 +101,8 @@ class Plan:
     entry: Path
     files: tuple[Path, ...]
     store: Store | None = None
+    outcomes: tuple[Outcome, ...] = ()
+    beyond: tuple[Applied, ...] = ()
 
     @property
     def applied(self) -> tuple[Applied, ...]:
@@ -131,7 +135,8 @@ def plan(
     staged = stages.fix(files, settings, registry, store=store, watch=watch)
     changed = {Path(os.path.abspath(each.path)): each.after for each in staged.outcomes}  # noqa: PTH100
     fixed = Version("fixed", root, command, changed)
-    return Plan(original, fixed, base, real, staged.stages, settings, entry, files, store)
+    changes = (staged.outcomes, staged.beyond)
+    return Plan(original, fixed, base, real, staged.stages, settings, entry, files, store, *changes)
 
 
 def without(whole: Plan, codes: tuple[str, ...], name: str, registry: Registry) -> Version:

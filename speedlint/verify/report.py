@@ -42,6 +42,17 @@ class Effect:
         return {Verdict.FASTER: True, Verdict.SLOWER: False, Verdict.SAME: False}.get(self.without.verdict)
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """One rule's fixes that are not in what was timed, or not in what was written, and why."""
+
+    code: str
+    rule: str
+    risk: str
+    fixes: int
+    why: str
+
+
 @dataclass(frozen=True)
 class Report:
     """The verdict and what it rests on.
@@ -50,6 +61,9 @@ class Report:
         syncs: how often the host waits for the GPU in a step of either version; None where that was not counted.
         seconds, budget: what all of it took, and might take.
         wanting: what was missing for a clear answer; None where it is clear or something failed.
+        left_out: the fixes that were left out.
+        written: the files that ``--apply`` has written.
+        unwritten: why it has written none; empty where it has, or was not asked to.
     """
 
     command: str
@@ -68,6 +82,9 @@ class Report:
     seconds: float = 0.0
     budget: float = 0.0
     wanting: Wanting | None = None
+    left_out: tuple[LeftOut, ...] = ()
+    written: tuple[Path, ...] = ()
+    unwritten: str = ""
 
     @property
     def verdict(self) -> Verdict:

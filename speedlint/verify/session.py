@@ -14,7 +14,7 @@ from speedlint.verify.budget import Budget, BudgetError
 from speedlint.verify.nvml import Meter
 from speedlint.verify.parity import BrokenError, Parity, Tier
 from speedlint.verify.plan import Plan
-from speedlint.verify.report import Effect, Report
+from speedlint.verify.report import Effect, LeftOut, Report
 from speedlint.verify.runner import Limits, Mode, Runner, refusal
 from speedlint.verify.scratch import Scratch
 from speedlint.verify.stats import Verdict
@@ -122,7 +122,18 @@ def verify(
         seconds=budget.spent,
         budget=budget.seconds,
         wanting=missing,
+        left_out=_left_out(plan),
     )
+
+
+def _left_out(plan: Plan) -> tuple[LeftOut, ...]:
+    """The fixes of a higher risk than was asked for, rule by rule."""
+    found = []
+    for code, risk in sorted({(each.code, each.risk) for each in plan.beyond}):
+        same = [each for each in plan.beyond if (each.code, each.risk) == (code, risk)]
+        name = risk.name.lower()
+        found.append(LeftOut(code, same[0].rule, name, len(same), f"`--risk {name}`"))
+    return tuple(found)
 
 
 def _losses(runner: Runner, plan: Plan) -> Parity:
