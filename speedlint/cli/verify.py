@@ -16,7 +16,9 @@ from speedlint.cli.options import words as split_words
 from speedlint.errors import UserError
 from speedlint.interpreter import with_torch
 from speedlint.output.problems import report_problems
+from speedlint.output.terminal import visible
 from speedlint.rule import Risk
+from speedlint.verify.budget import Budget, BudgetError, bounded
 
 if TYPE_CHECKING:
     from speedlint.files import Problem
@@ -102,23 +104,23 @@ def verify(
     Exits with 0 if it is faster or no different, 1 if it is slower, another training, or less than --min-speedup, 2 if
     something is wrong, and 3 if the answer is not clear.
     """
+    if script is None and module is None:
+        raise UserError("name the script to time, or a module with -m")
+    budget = Budget(options["budget"])
+    interpreter = with_torch(options["python"], Path.cwd())
+    click.echo(visible(interpreter.said), err=True)  # before what takes time to import
+
     from speedlint.output import verify_html, verify_json, verify_text
     from speedlint.output.verify_live import Live
     from speedlint.verify import session
-    from speedlint.verify.budget import Budget, BudgetError, bounded
     from speedlint.verify.nvml import Meter
-    from speedlint.verify.plan import entry_of, plan
+    from speedlint.verify.plan import plan
     from speedlint.verify.report import UNCLEAR
     from speedlint.verify.runner import Limits
     from speedlint.verify.scratch import scratch
 
-    budget = Budget(options["budget"])
     live = Live(budget)
-    command = _command(script, arguments, module, options)
-    entry_of(command)
-    interpreter = with_torch(options["python"], Path.cwd())
-    live.say(interpreter.said)
-    command = replace(command, interpreter=interpreter.path)
+    command = _command(interpreter.path, script, arguments, module, options["launch"])
     settings, registry, store = prepare(
         (command.folder / command.target if not command.is_module else command.folder,),
         config=options["config"],
@@ -191,18 +193,16 @@ def _interrupt(_number: int, _frame: object) -> None:
     raise KeyboardInterrupt
 
 
-def _command(script: str | None, arguments: tuple[str, ...], module: str | None, options: dict[str, Any]) -> Command:
-    if (script is None) == (module is None) and module is None:
-        raise UserError("name the script to time, or a module with -m")
+def _command(interpreter: str, script: str | None, arguments: tuple[str, ...], module: str | None, launch: str) -> Command:
     if module is not None and script is not None:
         arguments = (script, *arguments)
     from speedlint.verify.plan import Command
 
     try:
-        launcher = tuple(shlex.split(options["launch"]))
+        launcher = tuple(shlex.split(launch))
     except ValueError as error:
         raise UserError(f"--launch: {error}") from error
-    return Command("", module or script or "", module is not None, arguments, launcher, Path.cwd())
+    return Command(interpreter, module or script or "", module is not None, arguments, launcher, Path.cwd())
 
 
 def _misplaced(ctx: click.Context, arguments: tuple[str, ...], files: tuple[Path, ...]) -> list[str]:
