@@ -1,11 +1,11 @@
 """How often verify's timing is right: a script against itself, against a slower copy, and against a faster one.
 
-    python benchmarks/verify_power.py [--runs 20] [--json FILE]
+    python benchmarks/verify_power.py [--runs 20] [--epochs 1] [--json FILE]
 
 The script trains a small network and multiplies some matrices beside it in each step. The slower copy multiplies as many
 more as take 10% of a step, the faster copy as many fewer as make it 15% faster: real work, found by timing the script with
 one and two times the matrices. It prints for each copy how often each verdict was given, the ratios, the spread of the
-pairs and how many pairs it took.
+pairs and how many pairs it took. With ``--epochs`` whole epochs are timed, of 100 steps each.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -60,18 +61,19 @@ def main() -> None:
     """Prints the counts, and exits with 1 where the bars are missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--epochs", type=int, default=0)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    began = time.monotonic()
+    began, limits = time.monotonic(), Limits(threads=max(1, host.cores() - 1), epochs=options.epochs)
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        whole, step = _calibrated(root)
+        whole, step = _calibrated(root, replace(limits, epochs=0))
         cases = {"itself": UNITS, f"slower by {SLOWER - 1:.0%}": _units(whole, step, SLOWER)}
         cases[f"faster by {FASTER - 1:.0%}"] = _units(whole, step, 1 / FASTER)
         found: dict[str, list[Timing]] = {name: [] for name in cases}
         for _ in range(options.runs):
             for name, units in cases.items():
-                found[name].append(_timed(root, units))
+                found[name].append(_timed(root, units, limits))
             if options.json:
                 options.json.write_text(json.dumps(_result(found, cases, whole, step, began), indent=1) + "\n")
     result = _result(found, cases, whole, step, began)
@@ -107,9 +109,9 @@ def _holds(cases: dict[str, Any], runs: int) -> bool:
     )
 
 
-def _calibrated(root: Path) -> tuple[float, float]:
+def _calibrated(root: Path, limits: Limits) -> tuple[float, float]:
     """The seconds of a step, and those of one multiplication."""
-    once, twice = (_timing(root, UNITS, units, 4, 4) for units in (UNITS, 2 * UNITS))
+    once, twice = (_timing(root, UNITS, units, 4, 4, limits) for units in (UNITS, 2 * UNITS))
     steps = [statistics.median(pair[1].step for pair in timing.pairs) for timing in (once, twice)]
     return steps[0], (steps[1] - steps[0]) / UNITS
 
@@ -118,21 +120,21 @@ def _units(whole: float, unit: float, factor: float) -> int:
     return max(0, UNITS + round(whole * (factor - 1) / unit))
 
 
-def _timed(root: Path, units: int) -> Timing:
-    timing = _timing(root, UNITS, units, 6, 20)
+def _timed(root: Path, units: int, limits: Limits) -> Timing:
+    timing = _timing(root, UNITS, units, 6, 20, limits)
     print(f"  {units} units: {timing.verdict.value}, {timing.estimate.ratio:.3f}, {len(timing.pairs)} pairs", flush=True)
     return timing
 
 
-def _timing(root: Path, mine: int, theirs: int, pairs: int, most: int) -> Timing:
+def _timing(root: Path, mine: int, theirs: int, pairs: int, most: int, limits: Limits) -> Timing:
     entry = root / "train.py"
     entry.write_text(SCRIPT.format(units=mine))
     command = Command(sys.executable, "train.py", False, (), (), root)
     other = Version("other", root, command, {entry: SCRIPT.format(units=theirs).encode()})
     plan = Plan(Version("original", root, command), other, root, (root,), (), Settings(root), entry, (entry,))
-    timing = Timing()
+    timing = Timing(unit="epoch" if limits.epochs else "step")
     with scratch(None) as folders:
-        runner = Runner(plan, folders, Limits(threads=max(1, host.cores() - 1)), Meter(), lambda _seconds, _steps: None)
+        runner = Runner(plan, folders, limits, Meter(), lambda _seconds, _steps: None)
         measure(runner, (plan.original, plan.fixed), timing, pairs, most, math.inf, lambda _timing: None)
     return timing
 
@@ -146,6 +148,7 @@ def _summary(timings: list[Timing]) -> dict[str, Any]:
         "spread_of_pairs": round(statistics.median(spreads), 4),
         "floor": round(statistics.median(math.expm1(timing.floor) for timing in timings), 4),
         "pairs": dict(sorted(Counter(len(timing.pairs) for timing in timings).items())),
+        "starts": dict(sorted(Counter(timing.starts for timing in timings).items())),
         "in_turns": sum(timing.in_turns for timing in timings),
     }
 

@@ -7,6 +7,7 @@ import math
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,10 +16,12 @@ from speedlint.output.verify_live import Live
 from speedlint.verify import forecast, stats
 from speedlint.verify.budget import Budget, BudgetError, bounded
 from speedlint.verify.parity import Parity, Tier
+from speedlint.verify.plan import Command, Version
 from speedlint.verify.report import UNCLEAR, Report
+from speedlint.verify.runner import Limits
 from speedlint.verify.samples import Sample
 from speedlint.verify.stats import Verdict
-from speedlint.verify.timing import Timing, blocks_of_start, cut
+from speedlint.verify.timing import Timing, blocks_of_start, cut, first_runs
 from tests.test_verify_cli import FAST, verify, written
 
 
@@ -191,3 +194,21 @@ def test_there_is_a_sign_of_life_before_anything_is_planned(tmp_path: Path) -> N
     assert "Python 3." in first
     assert "torch" in first
     assert second.startswith("planning the fixes; ")
+
+
+@pytest.mark.parametrize(("left", "runs"), [(30, 0), (300, 2)])
+def test_where_time_is_short_the_runs_for_the_losses_say_what_the_versions_are_like(left: float, runs: int) -> None:
+    class Running(SimpleNamespace):
+        count = 0
+
+        def run(self, version: Version, *_: object) -> Sample:
+            Running.count += 1
+            return Sample(version.name, steps=(0.2,) * 30)
+
+    command = Command("python", "train.py", False, (), (), Path())
+    versions = (Version("original", Path(), command), Version("fixed", Path(), command))
+    compared = {version.name: Sample(version.name, steps=(0.1,) * 30) for version in versions}
+    runner = Running(limits=Limits(), until=time.monotonic() + left, compared=compared, longest={"loss": 8.0})
+    first = first_runs(runner, versions, 6)  # type: ignore[arg-type]
+    assert (Running.count, [sample.version for sample in first]) == (runs, ["original", "fixed"])
+    assert {sample.step for sample in first} == ({0.2} if runs else {0.1})

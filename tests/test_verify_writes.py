@@ -11,7 +11,7 @@ import pytest
 from speedlint.config import Settings
 from speedlint.registry import Registry
 from speedlint.verify.nvml import Meter
-from speedlint.verify.plan import Command, _above, plan
+from speedlint.verify.plan import Command, folders_up, plan
 from speedlint.verify.runner import Runner
 from speedlint.verify.samples import Sample
 from speedlint.verify.scratch import scratch
@@ -93,4 +93,4 @@ def test_a_folder_to_write_to_must_be_there(tmp_path: Path) -> None:
 def test_how_far_up_a_script_reaches(tmp_path: Path, text: str, above: int) -> None:
     script = tmp_path / "train.py"
     script.write_text(text)
-    assert _above([script], ["--data=../x"] if not above else []) == (above or 1)
+    assert folders_up([script], ["--data=../x"] if not above else []) == (above or 1)

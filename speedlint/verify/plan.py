@@ -128,7 +128,7 @@ def plan(
     entry = entry_of(command)
     files = reached(entry)
     root = Program(Options()).root(entry)
-    base, real = _around(root, command.folder, _above(files, command.arguments))
+    base, real = _around(root, command.folder, folders_up(files, command.arguments))
     original = Version("original", root, command)
     if against is not None:
         return Plan(original, _other(against, original, entry), base, real, (), settings, entry, files)
@@ -191,7 +191,7 @@ def _around(root: Path, folder: Path, above: int) -> tuple[Path, tuple[Path, ...
     return Path(os.path.commonpath((root, upward[min(above, max(0, len(upward) - 2))]))), (root,)
 
 
-def _above(files: Iterable[Path], arguments: Iterable[str]) -> int:
+def folders_up(files: Iterable[Path], arguments: Iterable[str]) -> int:
     """How many folders up the paths lead that stand in the script's files and arguments, such as ``../../data``."""
     texts = [*(path.read_bytes() for path in files), *map(os.fsencode, arguments)]
     return max((found.count(b"..") for text in texts for found in _UPWARD.findall(text)), default=0)

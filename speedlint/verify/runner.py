@@ -135,6 +135,7 @@ class Runner:
         losses_until: the same for those whose losses are compared; none is begun that would not be over then.
         refused: the paths outside of the copies that the runs wanted to write to.
         begins: is told of each run that begins.
+        compared: the first run of each version for its losses, by the version's name.
         longest: the seconds that the longest run of each kind took, from its copy on.
     """
 
@@ -146,6 +147,7 @@ class Runner:
         self.until = self.losses_until = math.inf
         self.longest: dict[str, float] = {}
         self.begins: Callable[[Mode], None] = lambda _mode: None
+        self.compared: dict[str, Sample] = {}
         self._loss_steps = limits.steps + limits.longest_warmup
         self.writable = (scratch.folder, scratch.temporary, *scratch.allowed)
         self.confined = confine.prefix(*self.writable)
@@ -177,6 +179,8 @@ class Runner:
                 run.end()
         sample = self._sample(run)
         self.longest[mode.kind] = max(self.longest.get(mode.kind, 0.0), time.monotonic() - began)
+        if is_loss:
+            self.compared.setdefault(version.name, sample)
         if is_loss and run.is_told_to_end:
             self._loss_steps = len(sample.warmup) + len(sample.steps)
         return replace(sample, gpu=_while_measured(rows, sample))

@@ -174,8 +174,7 @@ def _measure(
     watch: Callable[[Timing], None],
 ) -> None:
     if not timing.first:
-        within = (runner.until - time.monotonic()) / _FIRST_SHARE
-        timing.first = (_timed(runner, versions[0], within), _timed(runner, versions[1], within))
+        timing.first = first_runs(runner, versions, pairs)
         timing.in_turns = all(runner.can_take_turns(sample, _TOGETHER) for sample in timing.first)
     watch(timing)
     while not _is_enough(timing, pairs, most):
@@ -184,6 +183,22 @@ def _measure(
         else:
             _add_in_order(runner, versions, timing, pairs)
         watch(timing)
+
+
+def first_runs(runner: Runner, versions: tuple[Version, Version], pairs: int) -> tuple[Sample, Sample]:
+    """Each version's first run; the one for its losses where time is too short for another beside ``pairs`` pairs."""
+    left, limits = runner.until - time.monotonic(), runner.limits
+    one, other = (runner.compared.get(version.name, Sample(version.name)) for version in versions)
+    needed = (2 + _together()) * max(runner.longest.values(), default=0.0) + pairs * _TOGETHER * limits.seconds
+    if needed > left and not limits.epochs and min(len(one.steps), len(other.steps)) >= FEWEST_STEPS:
+        return one, other
+    within = left / _FIRST_SHARE
+    return _timed(runner, versions[0], within), _timed(runner, versions[1], within)
+
+
+def _together() -> float:
+    """How many times as long as by itself a start takes when three begin together."""
+    return max(1.0, _TOGETHER / host.cores())
 
 
 def _add_in_turns(runner: Runner, versions: tuple[Version, Version], timing: Timing, pairs: int, most: int) -> None:
@@ -228,7 +243,7 @@ def _start(timing: Timing) -> float:
     """The seconds until three runs that begin together take turns: those of the last start, or what single runs took."""
     if timing.start is not None:
         return timing.start
-    return max(sample.wall - (sample.window or 0.0) for sample in timing.first) * max(1.0, _TOGETHER / host.cores())
+    return max(sample.wall - (sample.window or sum(sample.steps)) for sample in timing.first) * _together()
 
 
 def blocks_of_start(start: float, block: float, steps: float, left: float, missing: int) -> int:
@@ -258,7 +273,7 @@ def _add_in_order(runner: Runner, versions: tuple[Version, Version], timing: Tim
     """A pair of runs that follow each other: original, fixed, and in the next pair fixed, original. Raises BudgetError."""
     turned = len(timing.pairs) % 2 == 1
     left = runner.until - time.monotonic()
-    if not timing.pairs and 2 * stats.FEWEST * runner.longest["time"] > left:
+    if not timing.pairs and 2 * stats.FEWEST * max(runner.longest.values()) > left:
         raise BudgetError
     within = left / 2 / max(1, pairs - len(timing.pairs))
     runs = [_timed(runner, version, within) for version in (versions[::-1] if turned else versions)]
