@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 import os
 import runpy
 import signal
@@ -29,12 +30,12 @@ PROBE = Path(runner.__file__).parent / "probe"
 class Forks(Runner):
     """A runner for scripts that need no arguments, no launcher and one process."""
 
-    def run(self, version: Version, mode: Mode = runner.TIMED) -> Sample:
-        """One run of one version."""
+    def run(self, version: Version, mode: Mode = runner.TIMED, within: float = math.inf) -> Sample:
+        """One run of one version, to its end."""
         self._count += 1
         folder = self._copy(version)
         results = self.scratch.empty(f"run{self._count}")
-        settings = self._settings(mode, results, 0.0)
+        settings = self._settings(mode, results, 0.0, 1)
         began = time.monotonic()
         child = os.fork()
         if child == 0:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from speedlint.verify import drift, seeds
+from speedlint.verify.budget import BudgetError
 from speedlint.verify.plan import Version
 from speedlint.verify.runner import Mode, Rounding, Runner
 from speedlint.verify.samples import Sample
@@ -105,7 +106,10 @@ def judge(runner: Runner, original: Version, fixed: Version) -> Parity:
         found = _with_seeds(found, runner, (original, fixed), again, mode)
     if found.tier in (Tier.DIFFERENT, Tier.UNKNOWN) or once.ended == other.ended == "script":
         return found
-    return beyond(found, runner, original, fixed)
+    try:
+        return beyond(found, runner, original, fixed)
+    except BudgetError:
+        return replace(found, beyond="what comes after the steps that were compared was not run: there was no time left")
 
 
 def varying(once: Sample, again: Sample) -> tuple[tuple[str, int | None], ...]:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from speedlint import host
 from speedlint.registry import Registry
-from speedlint.verify import attribution, forecast, machine, parity
+from speedlint.verify import attribution, forecast, machine, parity, seeds
 from speedlint.verify.budget import Budget, BudgetError
 from speedlint.verify.nvml import Meter
 from speedlint.verify.parity import BrokenError, Parity, Tier
@@ -28,9 +28,10 @@ _FOR_ALL_FIXES = 0.5
 """With ``--per-fix``: what part of the time after the losses is for all fixes together."""
 _MOST_REFUSALS = 5
 _ONE_EPOCH = "the script trains one epoch: what its first steps cost more is in what was timed"
-_LOSS_RUNS, _NUDGED_RUNS = 3, 4
-_OFFSET_RUNS = _NUDGED_RUNS + 2 * (parity.SEEDS - 1)
-"""How many runs for the losses there are: where they are the same, where the drift of one ulp is needed, and more seeds."""
+_LOSS_RUNS = 3
+_ROUNDED_RUNS = _LOSS_RUNS + parity.ROUNDED
+_OFFSET_RUNS = _ROUNDED_RUNS + 2 * (seeds.FEW - 1)
+"""How many runs for the losses there are: where they are the same, where they must be compared with rounding, or seeds."""
 
 
 @dataclass(frozen=True)
@@ -111,10 +112,7 @@ def verify(
         effects=effects,
         syncs=syncs,
         notes=tuple(
-            notes
-            + _of_writes(runner, problem)
-            + _of_timing(measured)
-            + ([likeness.beyond] if likeness.beyond else [])
+            notes + _of_writes(runner, problem) + _of_timing(measured) + ([likeness.beyond] if likeness.beyond else [])
         ),
         problem=problem,
         other=plan.fixed.name,
@@ -151,7 +149,7 @@ def _counting(watch: Watch) -> Callable[[Mode], None]:
         nonlocal count
         if mode.kind == "loss":
             count += 1
-            expected = _OFFSET_RUNS if mode.offset else _NUDGED_RUNS if mode.nudge else _LOSS_RUNS
+            expected = _OFFSET_RUNS if mode.offset else _ROUNDED_RUNS if mode.rounding else _LOSS_RUNS
             watch.phase(f"losses {count} of {max(count, expected)}, then timing")
 
     return begins
