@@ -93,6 +93,13 @@ def test_with_single_timings_only_what_pays_is_written(whole: Plan) -> None:
     assert (none.outcomes, "pay by themselves" in none.why_not) == ((), True)
 
 
+def test_screening_pairs_may_show_that_a_fix_pays() -> None:
+    assert Effect("SPD406", "a", "exact", 1, FASTER, full=False).pays is True
+    wide = timing_of([0.9, 1.3, 1.1])
+    assert Effect("SPD406", "a", "exact", 1, wide, full=False).pays is None
+    assert Effect("SPD406", "a", "exact", 1, timing_of([2.0, 2.0]), full=False).pays is None
+
+
 def test_the_report_says_what_was_in_and_what_was_left_out(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(textwrap.dedent(SCRIPT))
     command = Command("python", "train.py", False, (), (), tmp_path)

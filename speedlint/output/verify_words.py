@@ -151,7 +151,7 @@ def effects(report: Report) -> Iterator[tuple[str, str, str, str, str]]:
 
 
 def _said(effect: Effect) -> str:
-    if not effect.full:
+    if not effect.full and effect.pays is None:
         return "screened only: the budget (`--budget`) was spent"
     return {True: "pays", False: "does not pay", None: "not clear"}[effect.pays]
 

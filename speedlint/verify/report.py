@@ -36,8 +36,8 @@ class Effect:
 
     @property
     def pays(self) -> bool | None:
-        """Whether the step takes longer without these fixes; None where that is not clear."""
-        if self.without is None or not self.full:
+        """Whether the step takes longer without these fixes, be it by the screening pairs; None where that is not clear."""
+        if self.without is None:
             return None
         return {Verdict.FASTER: True, Verdict.SLOWER: False, Verdict.SAME: False}.get(self.without.verdict)
 
