@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,15 +12,18 @@ from types import SimpleNamespace
 
 import pytest
 
+from speedlint.config import Settings
 from speedlint.output import verify_words
 from speedlint.output.verify_live import Live
 from speedlint.verify import forecast, stats
 from speedlint.verify.budget import Budget, BudgetError, bounded
+from speedlint.verify.nvml import Meter
 from speedlint.verify.parity import Parity, Tier
-from speedlint.verify.plan import Command, Version
+from speedlint.verify.plan import Command, Plan, Version
 from speedlint.verify.report import UNCLEAR, Report
-from speedlint.verify.runner import Limits
+from speedlint.verify.runner import Limits, Mode, Runner
 from speedlint.verify.samples import Sample
+from speedlint.verify.scratch import scratch
 from speedlint.verify.stats import Verdict
 from speedlint.verify.timing import Timing, blocks_of_start, cut, first_runs
 from tests.test_verify_cli import FAST, verify, written
@@ -173,6 +177,20 @@ def test_a_run_that_hangs_ends_with_the_budget(tmp_path: Path) -> None:
     done = verify(tmp_path, "train.py", "--against", "other.py", *FAST, "--budget", "4")
     assert time.monotonic() - began < 20
     assert done.returncode == UNCLEAR, done.stdout + done.stderr
+
+
+def test_what_comes_after_the_losses_takes_none_of_the_pairs_time(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import time\ntime.sleep(300)\n")
+    version = Version("original", tmp_path, Command(sys.executable, "train.py", False, (), (), tmp_path))
+    entry = tmp_path / "train.py"
+    plan = Plan(version, version, tmp_path, (tmp_path,), (), Settings(tmp_path), entry, (entry,))
+    with scratch(None) as folders:
+        runner = Runner(plan, folders, Limits(), Meter(), lambda _seconds, _steps: None)
+        began = time.monotonic()
+        runner.losses_until = began + 1
+        with pytest.raises(BudgetError):
+            runner.run(version, Mode("rehearsal"))
+    assert time.monotonic() - began < 60
 
 
 def test_what_is_for_the_script_and_what_is_for_verify_is_told_apart(tmp_path: Path) -> None:

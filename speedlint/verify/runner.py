@@ -38,6 +38,9 @@ _FEWEST_LOSSES = 10
 _LOSS_RUNS = 4
 """What the time for the losses is cut into for the first of their runs: two of the original, one of the other version, and
 one more."""
+_REHEARSAL = "rehearsal"
+_COMPARED = ("loss", _REHEARSAL)
+"""The runs that share the time for the losses. One that goes up to the script's end is ended with it."""
 _ENDING = 0.5
 """Seconds that processes which are told to end take for it."""
 _LOG = "output.txt"
@@ -166,11 +169,12 @@ class Runner:
         """
         began = time.monotonic()
         is_loss = mode.kind == "loss"
-        self._admit(mode.kind, self.losses_until if is_loss else self.until)
+        self._admit(mode.kind, self.losses_until if mode.kind in _COMPARED else self.until)
         if is_loss and mode.kind not in self.longest:
             within = (self.losses_until - began) / _LOSS_RUNS
         with self.meter.reading() as rows:
             run = self._begin(version, mode, 0.0)
+            run.until = self.losses_until if mode.kind == _REHEARSAL else self.until
             run.ends_from = began + within
             run.fewest = _FEWEST_LOSSES if is_loss else self.limits.least_warmup + self.limits.fewest
             try:
@@ -348,7 +352,7 @@ class Runner:
         if run.spent > self.limits.timeout:
             run.note = f"took longer than {self.limits.timeout:.0f} s and was ended (`--timeout`)"
             run.end()
-        elif (now := time.monotonic()) > self.until:
+        elif (now := time.monotonic()) > min(run.until, self.until):
             run.is_cut_off = True
             run.end()
         elif now > run.ends_from and run.steps >= run.fewest and not run.is_told_to_end:
@@ -363,6 +367,7 @@ class _Run:
     Attributes:
         spent: the seconds it ran; its turns alone where it takes turns.
         turns_given: how many turns it had after its first.
+        until: the reading of ``time.monotonic()`` at which it is ended, whatever it has done.
         ends_from: the reading of ``time.monotonic()`` from which it is told to end, once it has done ``fewest`` steps.
         is_told_to_end: whether it was.
         is_cut_off: whether it was ended since all time was spent.
@@ -373,7 +378,7 @@ class _Run:
         self.version, self.process, self.results = version, process, results
         self.log = results / _LOG
         self.spent, self.turns_given, self.note = 0.0, 0, ""
-        self.ends_from, self.fewest = math.inf, 0
+        self.until, self.ends_from, self.fewest = math.inf, math.inf, 0
         self.is_told_to_end = self.is_cut_off = False
         self._shared: mmap.mmap | None = None
 
