@@ -87,7 +87,7 @@ def forward_of_pass(script: Script, loop: syntax.For) -> syntax.Call | None:
     where there is none."""
     function = script.function(loop)
     for call in script.source.inside(loop.body, syntax.Call):
-        if script.function(call) is function and (is_network(script, call) or _runs_network(script, call, _DEPTH)):
+        if script.function(call) is function and (is_network(script, call) or runs_network(script, call)):
             return call
     return None
 
@@ -100,7 +100,7 @@ def is_network(script: Script, call: syntax.Call) -> bool:
     return script.role(call.func) is Role.MODULE and not is_loss(script, call)
 
 
-def _runs_network(script: Script, call: syntax.Call, depth: int) -> bool:
+def runs_network(script: Script, call: syntax.Call, depth: int = _DEPTH) -> bool:
     """Whether a call is of a function that runs a network and does not switch gradients off around it."""
     callee = script.callee(call)
     if callee is None or not depth or not isinstance(callee.node, syntax.FunctionDef) or callee.name == "__init__":
@@ -108,7 +108,7 @@ def _runs_network(script: Script, call: syntax.Call, depth: int) -> bool:
     other, node = callee.script, callee.node
     inner = (each for each in other.source.inside(node.body, syntax.Call) if other.function(each) is node)
     return any(
-        (is_network(other, each) or _runs_network(other, each, depth - 1)) and told(other, each) is False for each in inner
+        (is_network(other, each) or runs_network(other, each, depth - 1)) and told(other, each) is False for each in inner
     )
 
 
@@ -181,8 +181,10 @@ def _switches_mode(script: Script, function: syntax.FunctionDef) -> bool:
 
 
 def is_only_decided(script: Script, call: syntax.Call) -> bool:
-    """Whether nothing differentiable is made of a network's output: it is bound to a name that is only argmaxed."""
+    """Whether nothing differentiable is made of a network's output: it, or the name it is bound to, is only argmaxed."""
     source = script.source
+    if _is_decision(script, call):
+        return True
     assign = source.parents[call]
     match assign:
         case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Name() as target)]):
@@ -196,7 +198,7 @@ def is_only_decided(script: Script, call: syntax.Call) -> bool:
     return bool(uses) and all(_is_decision(script, use) for use in uses)
 
 
-def _is_decision(script: Script, use: syntax.Name) -> bool:
+def _is_decision(script: Script, use: syntax.BaseExpression) -> bool:
     """Whether a use of an output is ``torch.argmax(x)``, ``x.argmax()`` or ``x.max(1)[1]``."""
     parent = script.source.parents[use]
     up = script.source.parents[parent]

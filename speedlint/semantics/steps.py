@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from speedlint.facts import syntax
+from speedlint.semantics.acting import ENVIRONMENTS
 from speedlint.semantics.gradients import told
 from speedlint.semantics.loops import Does
 from speedlint.semantics.model.networks import Network, code_network, is_loss, is_small, root_network
@@ -304,14 +305,11 @@ def is_light(step: Step) -> bool:
     return not has_layers and (not isinstance(loop, syntax.For) or step.script.is_call_to(loop.iter, "range"))
 
 
-_ENVIRONMENTS = ("gym", "gymnasium", "envpool", "procgen", "pettingzoo", "isaacgym", "dm_control", "stable_baselines3")
-
-
 def is_reinforcement(script: Script) -> bool:
     """Whether the program trains on what an environment answers."""
-    for place in script.everywhere(*(name.encode() for name in _ENVIRONMENTS)):
+    for place in script.everywhere(*(name.encode() for name in ENVIRONMENTS)):
         found = (each for bindings in place.names.all_bindings() for each in bindings)
-        names = {each.name for each in found if each.dotted and each.dotted.split(".")[0] in _ENVIRONMENTS}
+        names = {each.name for each in found if each.dotted and each.dotted.split(".")[0] in ENVIRONMENTS}
         if any(name.value in names and not _is_imported(place, name) for name in place.source.of(syntax.Name)):
             return True
     return False

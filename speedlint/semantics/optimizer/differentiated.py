@@ -38,6 +38,7 @@ _SHOWS = (
 )  # fmt: skip
 """Libraries that turn what they are given into numbers, pictures or files."""
 _FILLS = frozenset("append extend insert add appendleft".split())
+_WITHOUT_GRAPH = (Role.NUMBER, Role.STRING, Role.ARRAY, Role.DEVICE, Role.DTYPE)
 _MOST = 600
 """Expressions that are followed."""
 
@@ -81,7 +82,7 @@ class _Follow:
                 self._carry(self.script, attribute)
 
     def _kept_by(self, callee: Definition) -> None:
-        """Follows what the code of a network keeps on its object."""
+        """Follows what a function that runs networks keeps: a network on its object, any other function wherever it is."""
         if (callee.node, None) in self._seen:
             return
         self._seen.add((callee.node, None))
@@ -89,10 +90,14 @@ class _Follow:
         for base, _ in changing.written(script, callee.node):
             if changing.is_on_self(base):
                 self._bound(script, base)
+        outside, self._inside = self._inside, callee.node
         for call in script.source.inside(callee.node, syntax.Call):
             inner = script.callee(call)
             if inner is not None and isinstance(inner.node, syntax.FunctionDef):
                 self._kept_by(inner)
+            if callee.name != "forward" and _runs(script, call, inner):
+                self._carry(script, call)
+        self._inside = outside
 
     def _started(self, call: syntax.Call) -> None:
         script = self.script
@@ -105,15 +110,10 @@ class _Follow:
         if callee is None and script.role(call.func) is not Role.MODULE:
             self._check_unseen(script, call)
             return
-        runs = script.role(call.func) is Role.MODULE or (
-            callee is not None
-            and isinstance(callee.node, syntax.FunctionDef)
-            and callee.script.loops.function_does(callee.node, Does.FORWARD)
-        )
-        if runs:
+        if _runs(script, call, callee):
             self._carry(script, call)
-        if runs and callee is not None:
-            self._kept_by(callee)
+            if callee is not None:
+                self._kept_by(callee)
 
     def _check_unseen(self, script: Script, call: syntax.Call) -> None:
         """Raises NotProven for a call of what is not known, which may train."""
@@ -133,7 +133,7 @@ class _Follow:
 
     def _carry(self, script: Script, node: syntax.Node) -> None:
         """Follows an expression whose value may carry a graph. Raises NotProven."""
-        if (node, self._inside) in self._seen:
+        if (node, self._inside) in self._seen or script.role(node) in _WITHOUT_GRAPH:
             return
         self._seen.add((node, self._inside))
         if len(self._seen) > _MOST:
@@ -266,7 +266,7 @@ class _Follow:
                 for element in elements:
                     self._bound(script, element.value)
             case syntax.Name():
-                uses = [use for use in script.names.uses(target) if use is not target and not _is_bound(script, use)]
+                uses = [use for use in script.names.uses(target) if _may_hold(script, use, target)]
                 owner = script.names.scope(target).lookup(target.value)
                 is_own = self._inside is not None and owner is not None and script.source.contains(self._inside, owner.node)
                 self._carry_all(((script, use) for use in uses), outlives=not is_own)
@@ -296,6 +296,24 @@ class _Follow:
             raise NotProven("what its callers do with the result is not seen")
         for other, call in sites:
             self._carry(other, call)
+
+
+def _runs(script: Script, call: syntax.Call, callee: Definition | None) -> bool:
+    """Whether a call runs a network, itself or by the first-party function that it calls."""
+    if script.role(call.func) is Role.MODULE:
+        return True
+    if callee is None or not isinstance(callee.node, syntax.FunctionDef):
+        return False
+    return bool(callee.script.loops.function_does(callee.node, Does.FORWARD))
+
+
+def _may_hold(script: Script, use: syntax.Name, target: syntax.Name) -> bool:
+    """Whether a use of a variable reads what ``target``, where it is set or filled, gives it."""
+    if use is target or _is_bound(script, use):
+        return False
+    scope = script.names.scope(target).lookup(target.value)
+    is_set = scope is not None and any(binding.node is target for binding in scope.bindings.get(target.value, ()))
+    return not is_set or any(binding.node is target for binding in script.names.reaching(use))
 
 
 def _is_bound(script: Script, node: syntax.Node) -> bool:
