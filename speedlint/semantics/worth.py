@@ -52,12 +52,12 @@ def waits(count: int | None) -> Estimate:
 def one_wait(script: Script, node: syntax.Node) -> str:
     """The cause of a wait for a number: after the first one in a stretch the GPU's queue is empty, so that all in it are
     one."""
-    return f"{causes.WAIT} {stretch(script, node)}"
+    return f"{causes.WAIT} {_across_turns(script, node)}"
 
 
 def one_copy(script: Script, node: syntax.Node) -> str:
     """The cause of a copy that the host waits for: those side by side are one."""
-    return f"{causes.COPY} {stretch(script, node)}"
+    return f"{causes.COPY} {_across_turns(script, node)}"
 
 
 def one_feed(script: Script, node: syntax.Node) -> str:
@@ -86,21 +86,31 @@ def one_step(code: str) -> Callable[[Script, syntax.Node], str]:
 
 
 def stretch(script: Script, node: syntax.Node) -> str:
-    """The stretch of a step, or of a function that it calls, between two pieces of work for the GPU, that a node is in; that
-    of the call, where a step in the same file calls the node's function.
+    """The stretch of a step, or of a function that it calls, between two pieces of work for the GPU, that a node is in."""
+    around = script.loops.driving_loop(node) or script.function(node)
+    if around is None or not isinstance(around.body, syntax.IndentedBlock):
+        return f"at {script.source.span(node)[0]}"
+    return f"{script.source.span(around)[0]}:{_start(script, around.body, node)}"
 
-    What stands before the first piece in a loop is in one stretch with what stands behind the last one, in the turn before.
-    """
+
+def _across_turns(script: Script, node: syntax.Node) -> str:
+    """The stretch that a node is in, or the call of its function by a step in the same file. What stands before the first
+    piece of work in a loop is in one stretch with what stands behind the last one, in the turn before."""
     loop = script.loops.driving_loop(node)
     if loop is None:
         callers = [call for other, call in script.loops.callers(node) if other is script]
-        if callers and script.loops.driving_loop(callers[0]) is not None:
-            return stretch(script, callers[0])
-    around = loop or script.function(node)
-    if around is None or not isinstance(around.body, syntax.IndentedBlock):
-        return f"at {script.source.span(node)[0]}"
+        is_of_step = bool(callers) and script.loops.driving_loop(callers[0]) is not None
+        return _across_turns(script, callers[0]) if is_of_step else stretch(script, node)
+    if not isinstance(loop.body, syntax.IndentedBlock) or _start(script, loop.body, node):
+        return stretch(script, node)
+    ends = [script.source.span(statement)[1] for statement in loop.body.body if works(script, statement)]
+    return f"{script.source.span(loop)[0]}:{max(ends, default=0)}"
+
+
+def _start(script: Script, body: syntax.IndentedBlock, node: syntax.Node) -> int:
+    """Where the last piece of work for the GPU ends that a block does before a node within it; 0 where there is none."""
     start = 0
-    block: syntax.Node | None = around.body
+    block: syntax.Node | None = body
     while isinstance(block, syntax.IndentedBlock):
         inner: syntax.Node | None = None
         for statement in block.body:
@@ -110,10 +120,7 @@ def stretch(script: Script, node: syntax.Node) -> str:
             if works(script, statement):
                 start = script.source.span(statement)[1]
         block = inner if inner is not None and script.source.contains(inner, node) else None
-    if start == 0 and loop is not None:
-        ends = [script.source.span(statement)[1] for statement in around.body.body if works(script, statement)]
-        start = max(ends, default=0)
-    return f"{script.source.span(around)[0]}:{start}"
+    return start
 
 
 def works(script: Script, statement: syntax.Node) -> bool:
