@@ -154,6 +154,7 @@ def test_a_script_that_fails_after_some_steps_is_an_error_and_is_compared_with_n
     assert "identical" not in done.stdout
 
 
+@pytest.mark.slow
 def test_a_version_that_fails_is_another_training(tmp_path: Path) -> None:
     written(tmp_path / "train.py", 1)
     (tmp_path / "other.py").write_text("import torch\nraise MemoryError('too large')\n")

@@ -63,6 +63,7 @@ def test_the_last_epoch_ends_with_the_script(run: Run) -> None:
     assert (len(only.warmup), len(only.steps)) == (0, 1)
 
 
+@pytest.mark.slow
 def test_a_gain_in_evaluation_is_one_by_the_epoch_and_none_by_the_step(tmp_path: Path) -> None:
     for name, evaluation in (("train.py", "0.2"), ("other.py", "0.02")):
         (tmp_path / name).write_text(textwrap.dedent(TRAINING).replace("EVALUATION", evaluation))

@@ -106,6 +106,7 @@ def test_a_step_is_timed_on_the_gpu_where_the_host_does_not_wait(plan: Plan) -> 
     assert sample.environment["device"] == "Fake GPU"
 
 
+@pytest.mark.slow
 def test_the_report_has_what_the_gpu_says(plan: Plan, tmp_path: Path) -> None:
     effort = session.Effort(pairs=3, most=3)
     rules = Registry.load()

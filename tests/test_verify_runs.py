@@ -187,10 +187,13 @@ def test_rounding_moves_the_losses_after_the_first_a_little(run: Run) -> None:
     "seeding",
     [
         "torch.manual_seed(int.from_bytes(os.urandom(4), 'little'))",
-        "torch.seed()",
-        "import random; random.seed(); torch.manual_seed(random.randrange(99))",
-        "import numpy; torch.manual_seed(numpy.random.default_rng().integers(99))",
-        "order = torch.Generator().manual_seed(os.getpid()); assert isinstance(torch.default_generator, torch.Generator)",
+        pytest.param("torch.seed()", marks=pytest.mark.slow),
+        pytest.param("import random; random.seed(); torch.manual_seed(random.randrange(99))", marks=pytest.mark.slow),
+        pytest.param("import numpy; torch.manual_seed(numpy.random.default_rng().integers(99))", marks=pytest.mark.slow),
+        pytest.param(
+            "order = torch.Generator().manual_seed(os.getpid()); assert isinstance(torch.default_generator, torch.Generator)",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_script_with_other_seeds_each_time_is_made_to_repeat_itself(run: Run, seeding: str) -> None:

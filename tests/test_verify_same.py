@@ -125,17 +125,20 @@ def test_a_fixed_version_whose_evaluation_fails_is_another_training(judge: Judge
     assert "AttributeError" in found.why
 
 
+@pytest.mark.slow
 def test_what_follows_the_losses_is_said(judge: Judge) -> None:
     assert "runs in the fixed version too, with few batches" in judge(both=("# epoch", EVALUATION)).beyond
     assert judge(both=("range(100)", "range(1)")).beyond == ""
 
 
+@pytest.mark.slow
 def test_what_fails_in_both_versions_is_not_compared(judge: Judge) -> None:
     broken = judge(both=("# epoch", "if epoch == 3:\n            raise ValueError('in both')"))
     assert broken.tier is Tier.IDENTICAL
     assert "was not compared: with few batches of each loader both versions fail" in broken.beyond
 
 
+@pytest.mark.slow
 def test_evaluation_that_was_not_reached_is_said(judge: Judge) -> None:
     endless = judge(both=("for x, y in loader:", "while True:\n        x, y = next(iter(loader))"))
     assert "evaluation was not reached" in endless.beyond

@@ -75,6 +75,7 @@ def test_only_one_runs_at_a_time_and_the_others_turns_are_not_measured(tmp_path:
     assert 2 <= switches < len(events) / 4
 
 
+@pytest.mark.slow
 def test_versions_that_cannot_run_at_the_same_time_follow_each_other(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, "import socket; server = socket.create_server(('127.0.0.1', 0 or PORT))")
     entry = tmp_path / "train.py"
