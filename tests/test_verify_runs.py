@@ -191,7 +191,8 @@ def test_rounding_moves_the_losses_after_the_first_a_little(run: Run) -> None:
         pytest.param("import random; random.seed(); torch.manual_seed(random.randrange(99))", marks=pytest.mark.slow),
         pytest.param("import numpy; torch.manual_seed(numpy.random.default_rng().integers(99))", marks=pytest.mark.slow),
         pytest.param(
-            "order = torch.Generator().manual_seed(os.getpid()); assert isinstance(torch.default_generator, torch.Generator)",
+            "order = torch.Generator().manual_seed(os.getpid()); "
+            "assert isinstance(torch.default_generator, torch.Generator)",
             marks=pytest.mark.slow,
         ),
     ],
