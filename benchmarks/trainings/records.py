@@ -308,7 +308,7 @@ PREDICTIONS = (
         "arrays_joined",
         start="@it, @truth = [], []",
         step="@it.append(out.argmax(1).cpu().numpy())\n@truth.append(y.cpu().numpy())",
-        returns=(("@share", "float((np.concatenate(@it) == np.concatenate(@truth)).mean())"),),
+        returns=(("@share", "float((np.concatenate(@it)[-8:] == np.concatenate(@truth)[-8:]).mean())"),),
         kind="tensors",
     ),
     Part(
