@@ -139,7 +139,7 @@ class Engine:
         estimate = finding.worth or worth.at(rule.worth, frequency)
         if level is Level.WARNING and entry.is_never_called(script, finding.node):
             level = Level.NOTE
-        if level is Level.WARNING and (lower := _worth_nothing(rule, finding, script, frequency)) is not None:
+        if level is Level.WARNING and (lower := _worth_nothing(finding, script)) is not None:
             level, estimate = Level.NOTE, lower
         excerpt = [source.line_text(each) for each in range(line, min(end_line + 1, line + _EXCERPT_LINES))]
         return Diagnostic(
@@ -184,13 +184,12 @@ def _is_idle(finding: Finding, script: Script) -> bool:
     return script.loops.guards.is_never_taken(finding.node) or probes.is_tried_out(script, finding.node)
 
 
-def _worth_nothing(rule: Rule, finding: Finding, script: Script, frequency: Frequency) -> Estimate | None:
+def _worth_nothing(finding: Finding, script: Script) -> Estimate | None:
     """Why a finding gains nothing in the runs that are made, or None."""
     since, torch = finding.fix.since if finding.fix is not None else None, script.options.torch
     if since is not None and torch is not None and torch < since:
         return worth.TOO_NEW
-    is_of_line = rule.often and frequency in FREQUENT
-    return worth.OFF if is_of_line and script.loops.guards.is_off(finding.node) else None
+    return worth.OFF if script.loops.guards.is_off(finding.node) else None
 
 
 def look(rule: Rule, script: Script) -> Iterator[Finding]:

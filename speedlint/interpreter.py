@@ -16,7 +16,9 @@ from speedlint.errors import UserError
 _LONGEST = 20.0
 """Seconds for an answer; finding torch without importing it takes some hundredths."""
 _ASK = """
-import importlib.util, json, sys
+import sys
+sys.path[:] = filter(None, sys.path)  # a json.py in this folder is none of ours
+import importlib.util, json
 try:
     from importlib.metadata import version
     torch = version("torch")

@@ -67,3 +67,11 @@ def stand_in(python: str) -> object:
     from speedlint.doctor.facts import Torch
 
     return Torch(executable=python, missing="it is not asked here")
+
+
+def test_nothing_of_the_folder_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "json.py").write_text("open('ran', 'w')\nraise ImportError\n")
+    monkeypatch.chdir(tmp_path)
+    found = choose(sys.executable, tmp_path, {})
+    assert found.python == sys.version.split()[0]
+    assert not (tmp_path / "ran").exists()

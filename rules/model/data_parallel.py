@@ -43,7 +43,7 @@ from collections.abc import Iterator
 
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Rule, Worth
-from speedlint.semantics import evaluation, worth
+from speedlint.semantics import evaluation
 from speedlint.semantics.script import Script
 
 
@@ -52,14 +52,12 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         return
     if script.loops.guards.is_without_gpu(call) or script.is_test or not evaluation.trains(script):
         return
-    is_off = script.loops.guards.is_off(call)
     yield Finding(
         call,
         f"`{script.text(call)}` copies the model to every GPU on each step, driven by one Python process",
         advice="use `nn.parallel.DistributedDataParallel`, started by `torchrun --nproc-per-node=gpu`; not written here, "
         "because the sampler, the batch size, the logging and the way the script is started change with it",
-        level=Level.NOTE if is_off else Level.WARNING,
-        worth=worth.OFF if is_off else None,
+        level=Level.WARNING,
     )
 
 

@@ -164,8 +164,8 @@ class Calls:
         given = [value for arg in call.args if (value := self.roles.evaluate(arg.value)) is not None]
         if len(given) < len(call.args):
             return None
-        text = function.script.text(function.node)
-        is_moved = any(mark in text for mark in (".to(", ".cuda(", "device", "self."))
+        names = function.script.source.inside(function.node, syntax.Name)
+        is_moved = _may_move(function) or any(name.value == "self" for name in names)
         beside_array = any(value.role is Role.ARRAY for value in given)  # what is computed with it cannot be on a GPU
         on_host = (value.place is Place.HOST or (beside_array and value.role is Role.UNKNOWN) for value in given)
         return at(result, Place.HOST) if not is_moved and all(on_host) else result

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from speedlint.verify import stats
+from speedlint.verify.runner import LOSS_RUNS
 from speedlint.verify.stats import Estimate, Verdict
 from speedlint.verify.timing import Timing
 
@@ -15,6 +16,10 @@ _SPARE = 1.2
 """What a budget is more than the time that was counted: starts take now longer, now shorter."""
 _STEPS = (30.0, 60.0)
 """Seconds to which a budget is rounded up, under ten minutes and above."""
+
+
+_FOR_PAIRS = 2 + 4
+"""In single runs: each version's first, and three that start together and take turns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +51,7 @@ def more_pairs(timing: Timing) -> int | None:
 
 def of_runs(spent: float, longest: float) -> Wanting:
     """What is missing where the runs did not fit, after ``spent`` seconds; the longest of them took ``longest``."""
-    return Wanting(budget=rounded(_SPARE * max(spent, (_LOSSES + _FIRST + _START) * longest)))
+    return Wanting(budget=rounded(_SPARE * max(spent, (LOSS_RUNS + 1 + _FOR_PAIRS) * longest)))
 
 
 def of_pairs(timing: Timing, spent: float, timed: float, most: int) -> Wanting:
@@ -57,10 +62,6 @@ def of_pairs(timing: Timing, spent: float, timed: float, most: int) -> Wanting:
         return Wanting()
     whole = len(timing.pairs) + more
     return Wanting(more, rounded(spent + _SPARE * more * timed / len(timing.pairs)), whole if whole > most else None)
-
-
-_LOSSES, _FIRST, _START = 4, 2, 4
-"""In single runs: those for the losses, each version's first, and three that start together and take turns."""
 
 
 def rounded(seconds: float) -> float:

@@ -35,9 +35,8 @@ _TURN_POLL = 0.001
 _LITTLE_WAITING = 0.05
 _FEWEST_LOSSES = 10
 """How many steps of a run for the losses are waited for, however short the time is: fewer say little of a training."""
-_LOSS_RUNS = 4
-"""What the time for the losses is cut into for the first of their runs: two of the original, one of the other version, and
-one more."""
+LOSS_RUNS = 3
+"""The fewest runs for the losses: two of the original, one of the other version."""
 _REHEARSAL = "rehearsal"
 _COMPARED = ("loss", _REHEARSAL)
 """The runs that share the time for the losses. One that goes up to the script's end is ended with it."""
@@ -171,7 +170,7 @@ class Runner:
         is_loss = mode.kind == "loss"
         self._admit(mode.kind, self.losses_until if mode.kind in _COMPARED else self.until)
         if is_loss and mode.kind not in self.longest:
-            within = (self.losses_until - began) / _LOSS_RUNS
+            within = (self.losses_until - began) / (LOSS_RUNS + 1)  # one to spare
         with self.meter.reading() as rows:
             run = self._begin(version, mode, 0.0)
             run.until = self.losses_until if mode.kind == _REHEARSAL else self.until

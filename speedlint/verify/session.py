@@ -15,7 +15,7 @@ from speedlint.verify.nvml import Meter
 from speedlint.verify.parity import BrokenError, Parity, Tier
 from speedlint.verify.plan import Plan
 from speedlint.verify.report import Effect, LeftOut, Report
-from speedlint.verify.runner import Limits, Mode, Runner, refusal
+from speedlint.verify.runner import LOSS_RUNS, Limits, Mode, Runner, refusal
 from speedlint.verify.scratch import Scratch
 from speedlint.verify.stats import Verdict
 from speedlint.verify.targets import targets
@@ -28,10 +28,9 @@ _FOR_ALL_FIXES = 0.5
 """With ``--per-fix``: what part of the time after the losses is for all fixes together."""
 _MOST_REFUSALS = 5
 _ONE_EPOCH = "the script trains one epoch: what its first steps cost more is in what was timed"
-_LOSS_RUNS = 3
-_ROUNDED_RUNS = _LOSS_RUNS + parity.ROUNDED
+_ROUNDED_RUNS = LOSS_RUNS + parity.ROUNDED
 _OFFSET_RUNS = _ROUNDED_RUNS + 2 * (seeds.FEW - 1)
-"""How many runs for the losses there are: where they are the same, where they must be compared with rounding, or seeds."""
+"""How many runs for the losses there are where they must be compared with rounding, or with further seeds."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +148,7 @@ def _counting(watch: Watch) -> Callable[[Mode], None]:
         nonlocal count
         if mode.kind == "loss":
             count += 1
-            expected = _OFFSET_RUNS if mode.offset else _ROUNDED_RUNS if mode.rounding else _LOSS_RUNS
+            expected = _OFFSET_RUNS if mode.offset else _ROUNDED_RUNS if mode.rounding else LOSS_RUNS
             watch.phase(f"losses {count} of {max(count, expected)}, then timing")
 
     return begins

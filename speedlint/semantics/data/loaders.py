@@ -452,8 +452,9 @@ def reads_digits(script: Script) -> bool:
 def _finds_digits(script: Script) -> bool:
     if not script.program.mentions(script, _DIGITS):
         return False
-    origins = [origin for each in near(script) for origin in each.origins]
-    if not any(True for _ in near(script)) or not all(origin.is_of_digits or not origin.is_known for origin in origins):
+    found = list(near(script))
+    origins = (origin for each in found for origin in each.origins)
+    if not found or not all(origin.is_of_digits or not origin.is_known for origin in origins):
         return False
     if any(name not in datasets.DIGITS for name in _library_datasets(script)):
         return False
