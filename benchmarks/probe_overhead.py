@@ -45,8 +45,9 @@ class Hooks:
         batches: Any = dataloader._BaseDataLoaderIter
         tensor: Any = torch.Tensor
         past = (batches.__next__, tensor.backward)
-        settings = {"mode": "time", "steps": 10**9, "seconds": 1e9, "warmup": 5, "longest_warmup": 40, "turn": 0}
-        self.probe = speedlint_probe.arm(torch, {**settings, "results": folder})
+        settings = {"mode": "time", "steps": 10**9, "seconds": 1e9, "warmup": 5, "longest_warmup": 40}
+        whole = {**settings, "unit": "step", "turn": 0, "blocks": 1, "results": folder}
+        self.probe = speedlint_probe.arm(torch, whole)
         for _ in range(WARM):  # the hook on the backward pass is a longer one until the clock is chosen
             next(step)
         through = (batches.__next__, tensor.backward)

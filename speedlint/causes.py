@@ -23,7 +23,8 @@ class Cause:
     @property
     def name(self) -> str:
         """What tells it from any other: its rule and its first place."""
-        return f"{self.first.code}:{self.first.line}:{self.first.column}"
+        cell = f"{self.first.cell}:" if self.first.cell else ""
+        return f"{self.first.code}:{cell}{self.first.line}:{self.first.column}"
 
 
 def together(diagnostics: Iterable[Diagnostic]) -> list[Cause]:
@@ -58,7 +59,7 @@ def _join(
         if (home := homes.get(key(found[name]))) is not None:
             home += found.pop(name)
     for group in homes.values():
-        group.sort(key=lambda each: (each.line, each.column))
+        group.sort(key=lambda each: (each.cell or 0, each.line, each.column))
 
 
 def _is_copy(group: Group) -> bool:

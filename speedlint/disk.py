@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar, cast
 
+from speedlint import reading
 from speedlint.facts.imported import imported_names
+from speedlint.notebook import NotebookError
 
 Read = Callable[[Path], bytes]
 Mark = bytes | re.Pattern[bytes] | tuple[bytes, re.Pattern[bytes]]
@@ -61,7 +63,7 @@ class Disk:
     ``read`` may give them as edited.
     """
 
-    def __init__(self, read: Read = Path.read_bytes) -> None:
+    def __init__(self, read: Read = reading.read) -> None:
         self._read = read
         self._data: dict[str, bytes | OSError] = {}
         self._size = 0
@@ -94,7 +96,7 @@ class Disk:
                 self._data[path] = error
             data = self._data[path]
             self._size += 0 if isinstance(data, OSError) else len(data)
-            self.notes.setdefault((CONTENTS, path), "" if isinstance(data, OSError) else digest(data))
+            self.notes.setdefault((CONTENTS, path), _name(data))
         return self._data[path]
 
     def held(self) -> int:
@@ -187,6 +189,13 @@ class Disk:
             case "renamed":
                 return self.renamed(path)
         return None
+
+
+def _name(data: bytes | OSError) -> str:
+    """The name of what reading a file has given; none where it cannot be read, but a notebook that is none says why."""
+    if isinstance(data, OSError):
+        return digest(str(data).encode("utf-8", "replace")) if isinstance(data, NotebookError) else ""
+    return digest(data)
 
 
 def digest(data: bytes) -> str:

@@ -5,12 +5,23 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from speedlint.families import FAMILIES
+
 if TYPE_CHECKING:
     from speedlint.rule import Rule
 
+SITE = "https://speedlint.readthedocs.io/"
+"""Where the documentation is served."""
 HEADINGS = ("What it does", "Why it is slow", "Example", "Use instead", "Fix safety", "Sources")
 _SHORT = 240
+_SOURCE = re.compile(r"(?m)^- \[([^\]]+)\]\((https://[^\s()]+)\)$")
 _SENTENCE = re.compile(r"(?<=[.!?]) +(?=[A-Z`])")
+
+
+def rule_url(code: str) -> str | None:
+    """The page of one of speedlint's own rules; None for a code of a user's rule, which has none."""
+    is_own = any(re.fullmatch(rf"{family.prefix}\d\d", code) for family in FAMILIES.values())
+    return f"{SITE}rules/{code}/" if is_own else None
 
 
 def summary(docs: str) -> str:
@@ -24,13 +35,20 @@ def sections(docs: str) -> dict[str, str]:
     return {heading: text.strip() for heading, text in zip(parts[1::2], parts[2::2], strict=True)}
 
 
-def why(docs: str) -> str:
-    """The first sentences of why the pattern is slow, on one line."""
-    paragraph = " ".join(sections(docs).get("Why it is slow", "").partition("\n\n")[0].split())
+def why(docs: str, case: str = "") -> str:
+    """The first sentences of why the pattern is slow, on one line; of a ``case``, what its item ``- `case`: ...`` says."""
+    section = sections(docs).get("Why it is slow", "")
+    item = re.search(rf"(?ms)^- `{re.escape(case)}`: (.+?)(?=^- |\n\n|\Z)", section) if case else None
+    paragraph = " ".join((item[1] if item else section.partition("\n\n")[0]).split())
     first, *more = _SENTENCE.split(paragraph)
     while more and len(first) + len(more[0]) < _SHORT:
         first = f"{first} {more.pop(0)}"
     return first
+
+
+def sources(docs: str) -> dict[str, str]:
+    """The pages under "Sources" by their titles: its lines ``- [title](URL)``."""
+    return dict(_SOURCE.findall(sections(docs).get("Sources", "")))
 
 
 def first_sentence(docs: str) -> str:

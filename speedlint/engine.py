@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import os
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
-from speedlint import target
-from speedlint.config import Settings
+from speedlint import notebook, reading, target
+from speedlint.config import Nearest, Settings
 from speedlint.diagnostic import Diagnostic, Place, Proposal, Report
-from speedlint.disk import Disk
+from speedlint.disk import Disk, digest
+from speedlint.errors import UserError
 from speedlint.facts import syntax
 from speedlint.facts.store import Store
 from speedlint.files import Problem
 from speedlint.fixer import Read
+from speedlint.notebook import Cells, NotebookError, OtherLanguageError
 from speedlint.registry import Registry, covers
-from speedlint.rule import Estimate, Finding, Fix, Level, Related, Rule
+from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Rule
 from speedlint.semantics import entry, eras, probes, worth
 from speedlint.semantics.program import Cache, Program
 from speedlint.semantics.script import Options, Script
 from speedlint.semantics.terms import FREQUENT, Frequency
-from speedlint.source import SourceError
-from speedlint.suppress import Suppressions
+from speedlint.source import Source, SourceError
+from speedlint.suppress import Suppressions, mentions
 
 _OLDEST = (1, 13)
 _MOST_HELD = 200_000_000
@@ -30,6 +34,8 @@ _MOST_HELD = 200_000_000
 _BEYOND_ONE = 1.5
 """How many times what one file's check has needed may be held: where that is much, letting it go only makes it anew."""
 _EXCERPT_LINES, _EXCERPT_WIDTH = 3, 300
+_TEXT_WIDTH, _DIGITS = 160, 12
+"""Characters of a finding's text, and of the digest of a longer one: 48 bits tell those of one function apart."""
 _LONGEST = 600
 _MOST_CALLERS = 3
 _OFTEN = {Frequency.STEP: "in every training step", Frequency.EVAL_STEP: "in every evaluation step"}
@@ -47,7 +53,7 @@ class Engine:
         self,
         settings: Settings,
         registry: Registry,
-        read: Read = Path.read_bytes,
+        read: Read = reading.read,
         options: Options | None = None,
         cache: Cache | None = None,
         asked: Iterable[Path] = (),
@@ -56,8 +62,8 @@ class Engine:
         self.settings = settings
         self.asked = tuple(asked)
         self._registry = registry
-        self.rules = registry.choose(settings.select, settings.ignore)
-        self.named = registry.named(settings.select)
+        self._nearest = Nearest(settings)
+        self._chosen: dict[Path | None, tuple[tuple[Rule, ...], frozenset[str]]] = {}
         self.disk = Disk(read)
         self._options = options
         self._cache = cache or Cache(store)
@@ -71,12 +77,29 @@ class Engine:
         try:
             self._let_go(path)
             return self._check(path, code)
+        except UserError:
+            raise
         except SourceError as error:
-            return Report(problems=(Problem(error.path, error.line, error.what),))
+            return Report(problems=(self._unparsed(path, error),))
+        except OtherLanguageError as error:
+            return Report(bounds=(f"{path}: {error.what}",))
+        except NotebookError as error:
+            return Report(problems=(Problem(path, error.line, error.what),))
         except OSError as error:
             return Report(problems=(Problem(path, None, f"cannot be read ({error.strerror or error})"),))
         except Exception as error:
             return Report(problems=(_fault("reading this file", path, error),))
+
+    def _unparsed(self, path: Path, error: SourceError) -> Problem:
+        """What kept a file from being parsed, by cell and line for a notebook."""
+        if not notebook.is_notebook(error.path):
+            return Problem(error.path, error.line, error.what)
+        place = Cells(self.disk.read(error.path)).place(error.line)
+        return Problem(path, place.line, error.what, place.cell)
+
+    def script(self, path: Path) -> Script:
+        """What is known of a file. Raises SourceError and OSError."""
+        return self._program(path).script(path)
 
     def _let_go(self, path: Path) -> None:
         """Begins anew where what is held takes much memory, unless most of it is part of the next file's programs."""
@@ -95,39 +118,53 @@ class Engine:
         data = self.disk.read(path)
         chosen = [rule for rule in self._rules_for(path) if code in (None, rule.code)]
         rules = [rule for rule in chosen if any(trigger in data for trigger in rule.triggers)]
-        if not rules:
+        if not rules and not mentions(data, self._registry.letters):
             return Report()
         script = self._program(path).script(path)
-        suppressions = Suppressions(script.source)
+        suppressions = Suppressions(script.source, self._registry)
         found: dict[tuple[object, ...], Diagnostic] = {}
         problems = []
         for known in rules:
             try:
                 rule = self._registry.loaded(known)
                 for finding in look(rule, script):
-                    if _is_out_of_reach(finding, script) or _is_idle(finding, script):
+                    if suppressions.silence(script.source.line(finding.node), rule.code, rule.name):
                         continue
-                    diagnostic = self._diagnostic(path, rule, finding, script)
-                    if not suppressions.silence(diagnostic.line, rule.code, rule.name):
+                    if not _is_out_of_reach(finding, script) and not _is_idle(finding, script):
+                        diagnostic = self._diagnostic(path, rule, finding, script)
+                        diagnostic = _in_cell(diagnostic, script.source.cells)
                         found.setdefault(diagnostic.key, diagnostic)
             except Exception as error:
                 problems.append(_fault(known.code, path, error))
-        return Report(tuple(found[key] for key in sorted(found)), tuple(problems), self._program(path).bounds)
+        unused = (
+            suppressions.unused({rule.code for rule in chosen}, partial(_calls_away, script))
+            if code is None and not problems and script.source.cells is None
+            else ()
+        )
+        found_here = tuple(found[key] for key in sorted(found))
+        return Report(found_here, tuple(problems), self._program(path).bounds, tuple(unused))
 
     def _program(self, path: Path) -> Program:
         folder = path.absolute().parent
         options = self._options or self._targets.get(folder)
         if options is None:
-            options = self._targets[folder] = Options(
-                target.find(self.settings, folder, self.disk).release, self.settings.amp
-            )
+            own = self._nearest.within(folder)
+            options = self._targets[folder] = Options(target.find(own, folder, self.disk).release, own.amp)
         if options not in self._programs:
             self._programs[options] = Program(options, self.disk, self._cache, self.asked)
         return self._programs[options]
 
     def _rules_for(self, path: Path) -> Iterable[Rule]:
-        ignored = _ignored(self.settings, path)
-        return [rule for rule in self.rules if not any(covers(word, rule.code, rule.name) for word in ignored)]
+        own = self._nearest.of(path)
+        ignored = _ignored(own, path)
+        return [rule for rule in self._choice(own)[0] if not any(covers(word, rule.code, rule.name) for word in ignored)]
+
+    def _choice(self, own: Settings) -> tuple[tuple[Rule, ...], frozenset[str]]:
+        """The rules that the settings of a file choose, and the codes of those that they name one by one."""
+        if own.file not in self._chosen:
+            named = self._registry.named((*own.select, *own.extend_select))
+            self._chosen[own.file] = (self._registry.chosen(own), named)
+        return self._chosen[own.file]
 
     def _diagnostic(self, path: Path, rule: Rule, finding: Finding, script: Script) -> Diagnostic:
         source = script.source
@@ -141,6 +178,7 @@ class Engine:
             level = Level.NOTE
         if level is Level.WARNING and (lower := _worth_nothing(finding, script)) is not None:
             level, estimate = Level.NOTE, lower
+        related = finding.related or _callers(script, finding.node, frequency)
         excerpt = [source.line_text(each) for each in range(line, min(end_line + 1, line + _EXCERPT_LINES))]
         return Diagnostic(
             path=path,
@@ -156,22 +194,40 @@ class Engine:
             worth=estimate,
             cause=rule.cause(script, finding.node) if rule.cause is not None else "",
             frequency=frequency.name.lower(),
-            related=tuple(_place(related) for related in finding.related or _callers(script, finding.node, frequency)),
-            fix=self._proposal(rule, finding.fix, level, script.options.torch),
+            related=tuple(_place(each) for each in related if not _is_dead(each, script)),
+            fix=self._proposal(path, rule, finding.fix, level, script.options.torch),
             excerpt=tuple(excerpt) if max(map(len, excerpt)) <= _EXCERPT_WIDTH else (),
+            case=finding.case,
+            scope=_scope(source, finding.node),
+            text=_text(source, finding.node, line),
+            start=start,
+            end=end,
         )
 
-    def _proposal(self, rule: Rule, fix: Fix | None, level: Level, torch: tuple[int, int] | None) -> Proposal | None:
-        return Proposal(fix.risk, fix.edits, self._withheld(rule, fix, level, torch)) if fix else None
+    def _proposal(
+        self, path: Path, rule: Rule, fix: Fix | None, level: Level, torch: tuple[int, int] | None
+    ) -> Proposal | None:
+        return Proposal(fix.risk, fix.edits, self._withheld(path, rule, fix, level, torch)) if fix else None
 
-    def _withheld(self, rule: Rule, fix: Fix, level: Level, torch: tuple[int, int] | None) -> str:
+    def _withheld(self, path: Path, rule: Rule, fix: Fix, level: Level, torch: tuple[int, int] | None) -> str:
         """Why the fix is only shown, or nothing."""
+        own = self._nearest.of(path)
         if fix.since and fix.since > (torch or _OLDEST):
             known = f"the target is {_dotted(torch)}" if torch else "the target release is unknown"
             return f"needs torch {_dotted(fix.since)} or newer, and {known} (`--torch` sets it)"
-        if level is Level.NOTE and rule.code not in self.named:
+        if not _is_fixable(rule, own):
+            return f"{own.file} leaves it to you (`fixable` and `unfixable`)"
+        if own.risk < fix.risk <= self.settings.risk:
+            return f"{own.file} sets the risk to `{own.risk.name.lower()}`"
+        if level is Level.NOTE and rule.code not in self._choice(own)[1]:
             return f"a note's fix is applied only when asked for: `--select {rule.code}`"
         return ""
+
+
+def _is_fixable(rule: Rule, settings: Settings) -> bool:
+    """Whether the configuration lets the rule's fixes be written."""
+    may = not settings.fixable or any(covers(word, rule.code, rule.name) for word in settings.fixable)
+    return may and not any(covers(word, rule.code, rule.name) for word in settings.unfixable)
 
 
 def _is_out_of_reach(finding: Finding, script: Script) -> bool:
@@ -181,7 +237,13 @@ def _is_out_of_reach(finding: Finding, script: Script) -> bool:
 
 def _is_idle(finding: Finding, script: Script) -> bool:
     """Whether a line runs in no training worth the name: never, or for a handful of steps."""
-    return script.loops.guards.is_never_taken(finding.node) or probes.is_tried_out(script, finding.node)
+    return script.loops.guards.never_runs(finding.node) or probes.is_tried_out(script, finding.node)
+
+
+def _is_dead(related: Related, script: Script) -> bool:
+    """Whether no run reaches another place of a finding."""
+    other = script.program.reached(related.source.path)
+    return other is not None and other.loops.guards.never_runs(related.node)
 
 
 def _worth_nothing(finding: Finding, script: Script) -> Estimate | None:
@@ -223,8 +285,56 @@ def _callers(script: Script, node: syntax.Node, frequency: Frequency) -> list[Re
     return [Related(other.source, call, f"called here, {_OFTEN[frequency]}") for other, call in callers]
 
 
+def _calls_away(script: Script, lines: range) -> bool:
+    """Whether some lines call what stands in another file that is asked for: what waits in it is told there, and at the call
+    where this file is checked alone."""
+    calls = (call for call in script.source.of(syntax.Call) if script.source.line(call) in lines)
+    callees = (script.callee(call) for call in calls)
+    return any(each is not None and each.script is not script and script.is_reported(each.script) for each in callees)
+
+
+def _scope(source: Source, node: syntax.Node) -> str:
+    """The dotted names of the classes and functions around a node."""
+    around = (up for up in source.ancestors(node) if isinstance(up, (syntax.FunctionDef, syntax.ClassDef)))
+    return ".".join(reversed([up.name.value for up in around]))
+
+
+def _text(source: Source, node: syntax.Node, line: int) -> str:
+    """An expression, or the first line of a statement, in one line; of a long one its digest stands for what is left out."""
+    written = source.text(node) if isinstance(node, syntax.BaseExpression) else source.line_text(line)
+    text = " ".join(written.split())
+    return text if len(text) <= _TEXT_WIDTH else f"{text[:_TEXT_WIDTH]}... {digest(text.encode())[:_DIGITS]}"
+
+
 def _place(related: Related) -> Place:
-    return Place(related.source.path, related.source.line(related.node), related.message)
+    source, line = related.source, related.source.line(related.node)
+    if source.cells is None:
+        return Place(source.path, line, related.message)
+    cell, line = source.cells.place(line)
+    return Place(source.path, line, related.message, cell)
+
+
+def _in_cell(found: Diagnostic, cells: Cells | None) -> Diagnostic:
+    """The finding with its place in its cell, where it is one of a notebook."""
+    if cells is None:
+        return found
+    cell, line = cells.place(found.line)
+    shift, start = found.line - line, cells.start(cell)
+    return dataclasses.replace(
+        found,
+        cell=cell,
+        line=line,
+        end_line=found.end_line - shift,
+        start=found.start - start,
+        end=found.end - start,
+        fix=found.fix and dataclasses.replace(found.fix, cells=tuple(_cell_of(each, cells) for each in found.fix.edits)),
+    )
+
+
+def _cell_of(edit: Edit, cells: Cells) -> tuple[int, int]:
+    """The cell that an edit of a notebook's script changes, and the byte at which its code begins."""
+    cell = cells.cell_at(edit.start)
+    return cell, cells.start(cell)
 
 
 def _one_line(text: str) -> str:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
+
+_CODE = re.compile(r"[A-Z]+\d+")
+"""A rule's code, or the prefix of some."""
 
 
 class UserError(Exception):
@@ -12,5 +16,13 @@ class UserError(Exception):
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
     """`` (did you mean `x`?)`` for the choice nearest to ``word``, or nothing when none is near."""
-    near = difflib.get_close_matches(word, sorted(choices), n=1, cutoff=0.5)
+    likely = sorted(choice for choice in choices if _may_be(word, choice))
+    near = difflib.get_close_matches(word, likely, n=1, cutoff=0.5)
     return f" (did you mean `{near[0]}`?)" if near else ""
+
+
+def _may_be(word: str, choice: str) -> bool:
+    """Whether ``choice`` may be meant: of two codes of rules only where the family, or else the number, is the same."""
+    if not (_CODE.fullmatch(word) and _CODE.fullmatch(choice)):
+        return True
+    return word.startswith(choice[:-2]) or word[-3:] == choice[-3:]

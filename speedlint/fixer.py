@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
-from speedlint import sound
+from speedlint import reading, sound
 from speedlint.apply import Overlay, Read, apply_edits, collides, place, written
 from speedlint.edits import CannotEdit
 from speedlint.files import Problem
@@ -38,7 +38,8 @@ __all__ = ["Applied", "Candidate", "Outcome", "Propose", "Read", "Result", "appl
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A fix in words: the finding's place as it was when the fix was proposed, and its rule."""
+    """A fix in words: the finding's place as it was when the fix was proposed, and its rule; in a notebook the line is that
+    of a cell."""
 
     path: Path
     line: int
@@ -46,6 +47,7 @@ class Applied:
     rule: str
     risk: Risk
     message: str
+    cell: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ class Result:
     problems: tuple[Problem, ...]
 
 
-def fix_files(paths: Iterable[Path], propose: Propose, read: Read = Path.read_bytes) -> Result:
+def fix_files(paths: Iterable[Path], propose: Propose, read: Read = reading.read) -> Result:
     """Applies what ``propose`` proposes for ``paths`` until it proposes nothing more. Nothing is written."""
     fixing = _Fixing(Overlay(read), propose)
     active = list(paths)
@@ -245,4 +247,4 @@ class _Fixing:
 
 
 def _whats(steps: Iterable[_Step]) -> tuple[Applied, ...]:
-    return tuple(sorted((step.what for step in steps), key=lambda what: (what.path, what.line, what.code)))
+    return tuple(sorted((step.what for step in steps), key=lambda what: (what.path, what.cell or 0, what.line, what.code)))

@@ -51,10 +51,13 @@ class Interpreter:
         return f"{self.path} ({self.origin}): Python {self.python or '?'}, {torch}"
 
 
-def choose(given: str | None, folder: Path, environment: Mapping[str, str] = os.environ) -> Interpreter:
-    """The interpreter that was named, else the first one with torch, else the first that starts. Raises UserError."""
+def choose(given: str | None, folder: Path | None, environment: Mapping[str, str] = os.environ) -> Interpreter:
+    """The interpreter that was named, else the first one with torch, else the first that starts. Raises UserError.
+
+    Without a ``folder`` no program of the current one is started but for the one that was named.
+    """
     if given is not None:
-        return _asked(given, "--python")
+        return _asked(_whole(given, environment), "--python")
     looked_at = []
     for path, origin in candidates(folder, environment):
         found = _asked(path, origin)
@@ -67,18 +70,20 @@ def choose(given: str | None, folder: Path, environment: Mapping[str, str] = os.
 def with_torch(given: str | None, folder: Path, environment: Mapping[str, str] = os.environ) -> Interpreter:
     """The same, where one without torch is of no use. Raises UserError."""
     found = choose(given, folder, environment)
+    if not found.python:
+        raise UserError(f"--python {given}: cannot be started, or is no Python")
     if not found.torch and given is None:
         looked_at = "; ".join(f"{path} ({origin})" for path, origin in candidates(folder, environment))
         raise UserError(f"no Python here has torch: {looked_at}. Name the one that trains with `--python`")
     return found
 
 
-def candidates(folder: Path, environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def candidates(folder: Path | None, environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Each Python around, once, and where it was found: the active environment's, the folder's, speedlint's, conda's, and
     that of the search path."""
     prefixes = [(environment.get(name), name) for name in ("VIRTUAL_ENV", "CONDA_PREFIX")]
-    prefixes += [(str(folder / name), f"./{name}") for name in (".venv", "venv")]
     found: list[tuple[str | None, str]] = [(_of(Path(prefix)), origin) for prefix, origin in prefixes if prefix]
+    found += of_folder(folder) if folder is not None else []
     found.append((sys.executable, "speedlint's own"))
     found.append((environment.get("CONDA_PYTHON_EXE"), "conda"))
     found += [(shutil.which(name, path=environment.get("PATH")), "PATH") for name in ("python", "python3")]
@@ -87,6 +92,18 @@ def candidates(folder: Path, environment: Mapping[str, str]) -> Iterator[tuple[s
         if path and path not in seen and Path(path).is_file():
             seen.add(path)
             yield path, origin
+
+
+def of_folder(folder: Path) -> list[tuple[str, str]]:
+    """The Pythons of a folder's own environments, and their names."""
+    return [(path, f"./{name}") for name in (".venv", "venv") if (path := _of(folder / name)) is not None]
+
+
+def _whole(given: str, environment: Mapping[str, str]) -> str:
+    """The full path: runs start in another folder than this one."""
+    if Path(given).name == given:
+        return shutil.which(given, path=environment.get("PATH")) or given
+    return os.path.abspath(given)  # noqa: PTH100 (resolve would leave a virtual environment)
 
 
 def _of(prefix: Path) -> str | None:

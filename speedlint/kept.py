@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import os
 import re
@@ -11,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from speedlint import __version__
-from speedlint.config import Settings
-from speedlint.diagnostic import Diagnostic, Place, Proposal, Report
+from speedlint.config import Given, Nearest, Settings
+from speedlint.diagnostic import Diagnostic, Place, Proposal, Report, Unused
 from speedlint.disk import CONTENTS, OF_CONTENTS, Disk, Note
 from speedlint.facts.store import Store
 from speedlint.files import Problem
@@ -25,8 +26,15 @@ _KIND = "reports"
 def key(files: Sequence[Path], settings: Settings) -> str:
     """The name of a run: which files were asked for, how, of which speedlint, Python and installed packages."""
     asked = (os.getcwd(), *map(str, files))  # noqa: PTH109
-    said = (__version__, sys.version, *sys.path, repr(settings), *_code(settings), *asked)
+    said = (__version__, sys.version, *sys.path, *_settings(files, settings), *_code(settings), *asked)
     return hashlib.sha256("\0".join(said).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _settings(files: Sequence[Path], settings: Settings) -> Iterable[str]:
+    """The settings of each file, but for those that what is found does not hang on."""
+    nearest = Nearest(settings)
+    for own in {id(each): each for each in (settings, *map(nearest.of, files))}.values():
+        yield repr(dataclasses.replace(own, baseline=None, notes=False, format="", given=Given()))
 
 
 def _code(settings: Settings) -> Iterable[str]:
@@ -101,30 +109,38 @@ def _note(kind: str, path: str, literal: bytes, pattern: bytes, flags: int, answ
 
 
 def _plain_report(report: Report) -> tuple[Any, ...]:
-    problems = [(str(each.path), each.line, each.what) for each in report.problems]
-    return [_plain_diagnostic(each) for each in report.diagnostics], problems, list(report.bounds)
+    problems = [(str(each.path), each.line, each.what, each.cell) for each in report.problems]
+    unused = [(str(each.path), each.line, each.why, _plain_edits(each.edits)) for each in report.unused]
+    return [_plain_diagnostic(each) for each in report.diagnostics], problems, list(report.bounds), unused
 
 
 def _plain_diagnostic(found: Diagnostic) -> tuple[Any, ...]:
     fix = found.fix
-    edits = [(str(each.path), each.start, each.end, each.text) for each in fix.edits] if fix is not None else []
+    edits = _plain_edits(fix.edits) if fix is not None else []
     return (
-        (found.line, found.column, found.end_line, found.end_column, found.code, found.rule, found.message, found.advice),
+        (found.line, found.column, found.end_line, found.end_column, found.start, found.end, found.cell),
+        (found.code, found.rule, found.message, found.advice),
         (str(found.path), found.level.value, found.frequency, found.excerpt),
-        (found.worth.worth.value, found.worth.because, found.cause),
-        [(str(each.path), each.line, each.message) for each in found.related],
-        (int(fix.risk), edits, fix.withheld) if fix is not None else None,
+        (found.worth.worth.value, found.worth.because, found.cause, found.case, found.scope, found.text),
+        [(str(each.path), each.line, each.message, each.cell) for each in found.related],
+        (int(fix.risk), edits, fix.withheld, fix.cells) if fix is not None else None,
     )
 
 
+def _plain_edits(edits: Iterable[Edit]) -> list[tuple[str, int, int, str]]:
+    return [(str(each.path), each.start, each.end, each.text) for each in edits]
+
+
 def _report(held: tuple[Any, ...]) -> Report:
-    diagnostics, problems, bounds = held
-    told = (Problem(Path(path), line, what) for path, line, what in problems)
-    return Report(tuple(map(_diagnostic, diagnostics)), tuple(told), tuple(bounds))
+    diagnostics, problems, bounds, ignores = held
+    told = (Problem(Path(path), line, what, cell) for path, line, what, cell in problems)
+    unused = (Unused(Path(path), line, why, _edits(edits)) for path, line, why, edits in ignores)
+    return Report(tuple(map(_diagnostic, diagnostics)), tuple(told), tuple(bounds), tuple(unused))
 
 
 def _diagnostic(held: tuple[Any, ...]) -> Diagnostic:
-    (line, column, end_line, end_column, code, rule, message, advice), of_file, (worth, because, cause), related, fix = held
+    place, (code, rule, message, advice), of_file, (worth, because, cause, case, scope, text), related, fix = held
+    line, column, end_line, end_column, start, end, cell = place
     path, level, frequency, excerpt = of_file
     return Diagnostic(
         path=Path(path),
@@ -140,12 +156,23 @@ def _diagnostic(held: tuple[Any, ...]) -> Diagnostic:
         worth=Estimate(Worth(worth), because),
         cause=cause,
         frequency=frequency,
-        related=tuple(Place(Path(place), at, what) for place, at, what in related),
+        related=tuple(Place(Path(place), at, what, its_cell) for place, at, what, its_cell in related),
         fix=_proposal(*fix) if fix is not None else None,
         excerpt=tuple(excerpt),
+        case=case,
+        scope=scope,
+        text=text,
+        start=start,
+        end=end,
+        cell=cell,
     )
 
 
-def _proposal(risk: int, edits: Iterable[tuple[str, int, int, str]], withheld: str) -> Proposal:
-    made = tuple(Edit(Path(path), start, end, text) for path, start, end, text in edits)
-    return Proposal(Risk(risk), made, withheld)
+def _proposal(
+    risk: int, edits: Iterable[tuple[str, int, int, str]], withheld: str, cells: tuple[tuple[int, int], ...]
+) -> Proposal:
+    return Proposal(Risk(risk), _edits(edits), withheld, cells)
+
+
+def _edits(edits: Iterable[tuple[str, int, int, str]]) -> tuple[Edit, ...]:
+    return tuple(Edit(Path(path), start, end, text) for path, start, end, text in edits)

@@ -18,9 +18,12 @@ from speedlint.errors import UserError, did_you_mean
 from speedlint.rule import Estimate, Rule, Worth
 
 if TYPE_CHECKING:
+    from speedlint.config import Settings
     from speedlint.facts.store import Store
 
 _CODE = re.compile(r"[A-Z]{2,8}[0-9]{3,4}")
+EVERY = "ALL"
+"""The word that means every rule, those too that are off."""
 _PACKAGE = Path(__file__).parent
 
 
@@ -63,29 +66,50 @@ class Registry:
         """Each rule under its code."""
         return {rule.code: rule for rule in self.rules}
 
+    @cached_property
+    def letters(self) -> frozenset[str]:
+        """What the codes begin with."""
+        return frozenset(rule.code.rstrip("0123456789") for rule in self.rules)
+
     def find(self, word: str) -> Rule:
         """The rule with this code or name. Raises UserError that names the nearest."""
         for rule in self.rules:
             if _names(rule, word):
                 return rule
-        raise UserError(f"there is no rule `{word}`{self._nearest(word)}; `speedlint rules` lists them")
+        raise self._no_rule(word)
 
-    def choose(self, select: Collection[str], ignore: Collection[str]) -> tuple[Rule, ...]:
-        """The rules selected (all, if nothing is) and not ignored; off rules only by their full code or name."""
-        for word in (*select, *ignore):
+    def covered(self, word: str) -> tuple[Rule, ...]:
+        """The rules with this code, code prefix or name. Raises UserError that names the nearest."""
+        found = tuple(rule for rule in self.rules if _covers(word, rule))
+        if not found:
+            raise self._no_rule(word)
+        return found
+
+    def choose(self, select: Collection[str], ignore: Collection[str], extend: Collection[str] = ()) -> tuple[Rule, ...]:
+        """The rules selected (all, if nothing is), or added by ``extend``, and not ignored. Raises UserError.
+
+        Off rules are selected only by their full code or name, or by ``ALL``.
+        """
+        for word in (*select, *ignore, *extend):
             if not any(_covers(word, rule) for rule in self.rules):
                 raise UserError(f"`{word}` selects no rule{self._nearest(word)}; `speedlint rules` lists them")
         return tuple(
             rule
             for rule in self.rules
-            if (not select or any(_covers(word, rule) for word in select))
-            and (not rule.off or rule.code in self.named(select))
+            if ((_selects(select, rule) if select else not rule.off) or _selects(extend, rule))
             and not any(_covers(word, rule) for word in ignore)
         )
+
+    def chosen(self, settings: Settings) -> tuple[Rule, ...]:
+        """The rules that the settings of a file choose. Raises UserError."""
+        return self.choose(settings.select, (*settings.ignore, *settings.without), settings.extend_select)
 
     def named(self, select: Collection[str]) -> frozenset[str]:
         """The codes of the rules that ``select`` asks for one by one, not by a prefix."""
         return frozenset(rule.code for rule in self.rules for word in select if _names(rule, word))
+
+    def _no_rule(self, word: str) -> UserError:
+        return UserError(f"there is no rule `{word}`{self._nearest(word)}; `speedlint rules` lists them")
 
     def _nearest(self, word: str) -> str:
         return did_you_mean(word, [*self.by_code, *(rule.name for rule in self.rules)])
@@ -114,8 +138,12 @@ def own_rules() -> Path:
 
 
 def covers(word: str, code: str, name: str) -> bool:
-    """Whether a word of ``select``, ``ignore`` or a comment means this rule: a prefix of its code, or its name."""
-    return code.startswith(word.upper()) or word.lower() == name
+    """Whether a word of ``select``, ``ignore`` or a comment means this rule: a prefix of its code, its name, or ``ALL``."""
+    return code.startswith(word.upper()) or word.lower() == name or word == EVERY
+
+
+def _selects(words: Collection[str], rule: Rule) -> bool:
+    return any(_covers(word, rule) and (not rule.off or word == EVERY or _names(rule, word)) for word in words)
 
 
 def _covers(word: str, rule: Rule) -> bool:

@@ -20,6 +20,10 @@ _OF_WHOLE_PROJECTS = ("README*", "LICENSE*", "LICENCE*", ".gitignore", ".github"
 """What a copy without ``.git`` still holds at its top."""
 _BOUND = re.compile(r"(?:===?|>=?|~=)\s*v?(\d+)(?:\.(\d+))?")
 _UPPER = re.compile(r"(===?|<=?|~=)\s*v?(\d+)(?:\.(\d+))?(?:\.(\d+))?")
+_OLD_TORCH = re.compile(
+    r"^\s*(?:[-*+]\s+)?[\[`*]*(?:python[^,\n]*,\s*)?pytorch[\]`*]*\s*(?:==?\s*|v)?0\.([123])(?:\.\d+)?[`*]*\s*(?:,|$)",
+    re.IGNORECASE | re.MULTILINE,
+)
 _NAMES = {"torch": r"(?:py)?torch"}
 
 
@@ -31,6 +35,22 @@ def of(package: str, start: Path, root: Path, disk: Disk | None = None) -> Itera
         for pattern, read in _READERS.items():
             for file in _matching(folder, pattern, disk):
                 yield from ((file, line) for line in _read(file, read, package, disk) if named.match(line))
+
+
+def old_torch(start: Path, root: Path, disk: Disk) -> tuple[Path, Release] | None:
+    """The torch release before 0.4 that a README asks for, in a line of its own; None where none does.
+
+    Have: ``* Pytorch 0.3``. Code of 0.4 runs on releases of today; that of 0.3, whose tensors were no variables, does not.
+    """
+    for folder in _project_folders(start, root, disk):
+        for file in _matching(folder, "README*", disk):
+            try:
+                asked = _OLD_TORCH.search(disk.read(file).decode("utf-8", "replace"))
+            except OSError:
+                continue
+            if asked is not None:
+                return file, (0, int(asked[1]))
+    return None
 
 
 def _matching(folder: Path, pattern: str, disk: Disk) -> list[Path]:

@@ -91,7 +91,8 @@ class Finding:
 
     ``level`` None means: derive it from how often the node runs. ``advice`` says what to write instead; a finding without
     a fix must have it, together with the reason why speedlint did not write it. ``worth`` None means: what the rule's
-    findings are worth.
+    findings are worth. ``case`` names the item under "Why it is slow" that speaks of it, where the rule's documentation has
+    several.
     """
 
     node: syntax.Node
@@ -101,6 +102,7 @@ class Finding:
     level: Level | None = None
     related: tuple[Related, ...] = field(default=())
     worth: Estimate | None = None
+    case: str = ""
 
 
 _NOT_KNOWN = Estimate(Worth.UNKNOWN, "")

@@ -2,46 +2,41 @@
 
 from __future__ import annotations
 
-import gc
-import signal
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from speedlint import host, kept
+from speedlint import host, kept, reading
 from speedlint.config import Settings
 from speedlint.diagnostic import Report
 from speedlint.disk import Disk, Note
-from speedlint.errors import UserError
 from speedlint.facts.store import Store
 from speedlint.program.imports import Imports, Known, absolute
 from speedlint.registry import Registry
 
-if TYPE_CHECKING:
-    from concurrent.futures import ProcessPoolExecutor
-
-    from speedlint.engine import Engine
-
 _FEW = 24
-_engine: Engine
-_store: Store
 
 
-def check(files: Sequence[Path], settings: Settings, registry: Registry, store: Store | None = None) -> Iterator[Report]:
-    """A report for each file, in an order that is the same on every run.
+def check(
+    files: Sequence[Path],
+    settings: Settings,
+    registry: Registry,
+    store: Store | None = None,
+    jobs: int | None = None,
+) -> Iterator[Report]:
+    """A report for each file, in an order that is the same on every run, made by up to ``jobs`` processes, one a core.
 
     What the ``store`` holds of the same run is taken where nothing has changed; without a store nothing is kept.
     """
+    jobs = jobs or host.cores()
     if store is None:
-        yield from _checked(files, settings, registry, Store(), {})
+        yield from _checked(files, settings, registry, Store(), {}, jobs)
         return
     name = kept.key(files, settings)
     found = kept.find(store, name)
     if found is None:
         notes: dict[Note, Hashable] = {}
         found = []
-        for report in _checked(files, settings, registry, store, notes):
+        for report in _checked(files, settings, registry, store, notes, jobs):
             found.append(report)
             yield report
         kept.keep(store, name, found, notes)
@@ -50,10 +45,22 @@ def check(files: Sequence[Path], settings: Settings, registry: Registry, store: 
     store.flush()
 
 
+def check_as(
+    texts: Mapping[Path, bytes], path: Path, settings: Settings, registry: Registry, store: Store | None = None
+) -> Report:
+    """The report on a file, where the files of ``texts`` hold these bytes, whatever is on disk; no report is kept."""
+    from speedlint.engine import Engine
+
+    store = store or Store()
+    report = Engine(settings, registry, reading.over(texts), asked=[path], store=store).check(path)
+    store.flush()
+    return report
+
+
 def _checked(
-    files: Sequence[Path], settings: Settings, registry: Registry, store: Store, notes: dict[Note, Hashable]
+    files: Sequence[Path], settings: Settings, registry: Registry, store: Store, notes: dict[Note, Hashable], jobs: int
 ) -> Iterator[Report]:
-    projects = _by_project(files) if len(files) > _FEW and host.cores() > 1 else [files]
+    projects = _by_project(files) if len(files) > _FEW and jobs > 1 else [files]
     if len(projects) == 1:
         from speedlint.engine import Engine
 
@@ -61,17 +68,9 @@ def _checked(
         yield from map(engine.check, files)
         notes.update(engine.disk.notes)
         return
-    from concurrent.futures.process import BrokenProcessPool
+    from speedlint import workers
 
-    with _workers(settings, files, store.path) as pool:
-        try:
-            for reports, noted in pool.map(_check, projects):
-                yield from reports
-                notes.update(noted)
-        except BrokenProcessPool:
-            raise UserError("a worker process was killed, perhaps for memory; check fewer files at once") from None
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    yield from workers.check(projects, settings, store.path, notes, min(jobs, len(projects)))
 
 
 def _by_project(files: Sequence[Path]) -> list[list[Path]]:
@@ -89,30 +88,5 @@ def merge(reports: Iterable[Report]) -> Report:
     found = {(str(each.path.absolute()), *each.key): each for report in every for each in report.diagnostics}
     problems = {problem: None for report in every for problem in report.problems}
     bounds = dict.fromkeys(bound for report in every for bound in report.bounds)
-    return Report(tuple(found[key] for key in sorted(found)), tuple(problems), tuple(bounds))
-
-
-def _workers(settings: Settings, files: Sequence[Path], kept_in: Path | None) -> ProcessPoolExecutor:
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-
-    spawn = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(host.cores(), mp_context=spawn, initializer=_prepare, initargs=(settings, files, kept_in))
-
-
-def _prepare(settings: Settings, files: Sequence[Path], kept_in: Path | None) -> None:
-    global _engine, _store
-    from speedlint.engine import Engine
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    gc.disable()
-    _store = Store(kept_in)
-    _engine = Engine(settings, Registry.load(settings.rule_paths, _store), asked=files, store=_store)
-
-
-def _check(files: Sequence[Path]) -> tuple[list[Report], dict[Note, Hashable]]:
-    """The reports on some files, and what was noted for them: what others had noted was handed over with theirs."""
-    noted = len(_engine.disk.notes)
-    reports = [_engine.check(path) for path in files]
-    _store.flush()
-    return reports, dict(islice(_engine.disk.notes.items(), noted, None))
+    unused = {each: None for report in every for each in report.unused}
+    return Report(tuple(found[key] for key in sorted(found)), tuple(problems), tuple(bounds), tuple(unused))

@@ -34,6 +34,8 @@ TODO: what a fix may change, and what must be proven before it is written. None 
 
 ## Sources
 TODO: who measured it, or where torch's documentation says so.
+
+- [TODO: the title of the page](https://docs.pytorch.org/)
 """
 
 from __future__ import annotations

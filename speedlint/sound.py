@@ -7,6 +7,7 @@ import symtable
 import warnings
 from collections.abc import Iterator
 
+from speedlint import notebook
 from speedlint.source import Source, SourceError
 
 _ALWAYS_BOUND = {*dir(builtins), "__file__", "__path__", "__annotations__", "__builtins__", "__class__"}
@@ -18,19 +19,21 @@ def fault(before: Source, after: bytes) -> str:
         parsed = Source.parse(before.path, after)
     except SourceError as error:
         return f"line {error.line} of the result: {error.what.partition(';')[0]}"
-    if _compile_error(before.data):  # Python may be older or newer than the file
+    if before.cells is not None and notebook.marks(before.data) != notebook.marks(after):
+        return "it reaches over the end of a cell"
+    if _compile_error(before):  # Python may be older or newer than the file
         return ""
-    if broken := _compile_error(after):
+    if broken := _compile_error(parsed):
         return broken
     unbound = _unbound(parsed.text_) - _unbound(before.text_)
     return f"the result names {', '.join(f'`{name}`' for name in sorted(unbound))}, which nothing binds" if unbound else ""
 
 
-def _compile_error(data: bytes) -> str:
+def _compile_error(source: Source) -> str:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            compile(data, "<file>", "exec", dont_inherit=True)
+            compile(source.text_, "<file>", "exec", dont_inherit=True)
     except SyntaxError as error:
         return f"line {error.lineno} of the result: {error.msg}"
     except (ValueError, RecursionError, MemoryError) as error:

@@ -18,6 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, TypeVar, cast
 
+from speedlint import magics, notebook
 from speedlint.facts import syntax
 from speedlint.facts.lower import TooDeep, lower
 from speedlint.facts.rows import Rows
@@ -45,6 +46,7 @@ _STRINGS_AND_COMMENTS = re.compile(
     rb"""#[^\n]*|(\"{3}|'{3})(?:\\.|(?!\1).)*?\1|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL
 )
 _PYTHON_2 = re.compile(r"^\s*(?:print|exec)\s+[\"'\w]|except\s+\w+\s*,\s*\w+\s*:", re.MULTILINE)
+_DIVIDED = re.compile(r"(?m)^# ?%%")
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 
 
@@ -121,10 +123,13 @@ class Source:
     def parse(cls, path: Path, data: bytes, known: Rows | None = None) -> Source:
         """Parses ``data`` as the file ``path``; ``known`` are the rows that it has. Raises SourceError."""
         text, encoding = _decode(path, data)
+        text = _without_magics(path, text)
         if known is not None:
             return cls(path, data, text, encoding, known)
         if _is_too_deep(data):
             raise SourceError(path, 1, _TOO_DEEP)
+        if notebook.is_notebook(path):
+            _refuse_broken_cells(path, text)
         try:
             rows = lower(text.encode(), parsed(text))
         except SyntaxError as error:
@@ -344,6 +349,11 @@ class Source:
         return self.data[start:end].decode(self.encoding, "replace")
 
     @cached_property
+    def cells(self) -> notebook.Cells | None:
+        """The cells of a notebook; None for any other file."""
+        return notebook.Cells(self.data) if notebook.is_notebook(self.path) else None
+
+    @cached_property
     def default_indent(self) -> str:
         """What the first indented block is indented by; four spaces where there is none."""
         for block in self.of(syntax.IndentedBlock):
@@ -364,6 +374,25 @@ class Source:
         counts["\n"] = self.data.count(b"\n") - counts["\r\n"]
         counts["\r"] = self.data.count(b"\r") - counts["\r\n"]
         return max(("\n", "\r\n", "\r"), key=counts.__getitem__)
+
+
+def _without_magics(path: Path, text: str) -> str:
+    """The text as Python where it is a notebook's or divided into cells, in which editors know IPython's magics too."""
+    if notebook.is_notebook(path):
+        return "".join(notebook.marked(number, magics.hidden(code)) for number, code in notebook.split(text))
+    return magics.hidden(text) if "%%" in text and _DIVIDED.search(text) else text
+
+
+def _refuse_broken_cells(path: Path, text: str) -> None:
+    """Raises SourceError for a cell that is no Python by itself."""
+    line = 1
+    for _, code in notebook.split(text):
+        try:
+            parsed(code)
+        except SyntaxError as error:
+            at, what = _syntax_problem(code, error)
+            raise SourceError(path, line + at, what) from None
+        line += code.count("\n") + 2
 
 
 def parsed(text: str) -> ast.Module:

@@ -7,16 +7,22 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from speedlint import notebook, reading
+from speedlint.choice import Choice
 from speedlint.config import Settings
-from speedlint.diagnostic import Diagnostic
+from speedlint.diagnostic import Diagnostic, Unused
 from speedlint.engine import Engine
 from speedlint.facts.store import Store
 from speedlint.files import Problem
 from speedlint.fixer import Applied, Candidate, Outcome, Read, fix_files
+from speedlint.notebook import Cells
 from speedlint.registry import Registry
-from speedlint.rule import Risk
+from speedlint.rule import Edit, Risk
 from speedlint.semantics.program import Cache
 from speedlint.semantics.script import Options
+
+COMMENT = "comment"
+"""What stands for a rule's code where a comment that silences nothing is taken away; after all codes, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,10 @@ class Proposer:
     cache: Cache
     paths: Sequence[Path]
     watch: Callable[[Path], None] = lambda _path: None
+    original: Read = reading.read
+    alone: bool = False
+    choice: Choice = field(default_factory=Choice)
+    with_comments: bool = False
     beyond: dict[Path, tuple[Applied, ...]] = field(default_factory=dict, init=False)
     _seen: tuple[Read, Engine] | None = field(default=None, init=False)
 
@@ -57,12 +67,17 @@ class Proposer:
         self.watch(path)
         if self._seen is None or self._seen[0] is not read:
             self._seen = (read, Engine(self.settings, self.registry, read, self.options, self.cache, self.paths))
-        found = self._seen[1].check(path, code).diagnostics
+        report = self._seen[1].check(path, None if code == COMMENT else code)
+        line = lines_before(read, self.original, path)
+        found = self.choice.of(report.diagnostics, line)
         if code is None and path not in self.beyond:
             higher = [each for each in found if not fixable(each, self.settings.risk)]
-            self.beyond[path] = tuple(_applied(each, each.line) for each in higher if fixable(each, max(Risk)))
-        chosen = [each for each in found if fixable(each, self.risk)]
-        return [_candidate(each, _line_before(each.line, read(path), _on_disk(path))) for each in chosen]
+            self.beyond[path] = tuple(_applied(each, b"", b"") for each in higher if fixable(each, max(Risk)))
+        chosen = [each for each in found if fixable(each, self.risk) and not (self.alone and _reaches_further(each))]
+        unused = self.choice.unused(report.unused, line) if self.with_comments else ()
+        before = _read_or_none(self.original, path)
+        fixes = [Candidate(_applied(each, read(path), before), _edits(each)) for each in chosen if code != COMMENT]
+        return [*fixes, *(_removal(each, line(each.line)) for each in unused)]
 
 
 def fixable(diagnostic: Diagnostic, risk: Risk) -> bool:
@@ -77,9 +92,19 @@ def fix(
     options: Options | None = None,
     store: Store | None = None,
     watch: Callable[[Path], None] = lambda _path: None,
+    read: Read = reading.read,
+    alone: bool = False,
+    choice: Choice | None = None,
+    with_comments: bool = False,
+    original: Read | None = None,
 ) -> Staged:
-    """Applies all fixes up to the settings' risk, in memory. ``options`` and ``store`` are the engine's; ``watch`` is told
-    of each file that is looked at."""
+    """Applies the fixes up to the settings' risk of the findings that are chosen, all by default, in memory.
+
+    ``options`` and ``store`` are the engine's; ``watch`` is told of each file that is looked at; ``read`` gives files as
+    they are before, and ``original`` those whose lines were told, by default the same. ``alone`` leaves out fixes that
+    reach further than the file they are found in; ``with_comments`` takes comments away that silence nothing.
+    """
+    chosen, told = choice or Choice(), original or read
     now: dict[Path, bytes] = {}
     stages: list[Stage] = []
     problems: list[Problem] = []
@@ -87,8 +112,8 @@ def fix(
     cache = Cache(store)
     for risk in (each for each in Risk if each <= settings.risk):
         contents = dict(now)
-        proposer = Proposer(settings, options, registry, risk, cache, paths, watch)
-        result = fix_files(paths, proposer, _reader(contents))
+        proposer = Proposer(settings, options, registry, risk, cache, paths, watch, told, alone, chosen, with_comments)
+        result = fix_files(paths, proposer, _reader(contents, read))
         beyond = beyond or tuple(each for found in proposer.beyond.values() for each in found)
         stages.append(Stage(risk, result.outcomes, result.applied))
         problems += result.problems
@@ -106,10 +131,14 @@ def _together(stages: Iterable[Stage]) -> list[Outcome]:
     return [each for each in whole.values() if each.before != each.after]
 
 
-def _reader(contents: dict[Path, bytes]) -> Read:
+def _reaches_further(found: Diagnostic) -> bool:
+    return found.fix is not None and any(_key(edit.path) != _key(found.path) for edit in found.fix.edits)
+
+
+def _reader(contents: dict[Path, bytes], original: Read) -> Read:
     def read(path: Path) -> bytes:
         held = contents.get(_key(path))
-        return path.read_bytes() if held is None else held
+        return original(path) if held is None else held
 
     return read
 
@@ -118,17 +147,28 @@ def _key(path: Path) -> Path:
     return path.resolve()
 
 
-def _on_disk(path: Path) -> bytes:
+def lines_before(read: Read, original: Read, path: Path) -> Callable[[int], int]:
+    """Gives the line of a file's original text for one of the text that ``read`` gives; in a notebook, whose findings have
+    the lines of their cells, the same line."""
+    if notebook.is_notebook(path):
+        return int
+
+    def line(number: int) -> int:
+        now, before = read(path), _read_or_none(original, path)
+        return number if now == before or not before else _line_before(number, now, before)
+
+    return line
+
+
+def _read_or_none(read: Read, path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read(path)
     except OSError:
         return b""
 
 
 def _line_before(line: int, now: bytes, original: bytes) -> int:
     """Where a line of the half-fixed text was in the file, so that the fix can be found in what ``check`` printed."""
-    if now == original or not original:
-        return line
     lines = difflib.SequenceMatcher(None, original.splitlines(), now.splitlines(), autojunk=False)
     for _, first, last, start, end in lines.get_opcodes():
         if start < line <= end:
@@ -136,11 +176,22 @@ def _line_before(line: int, now: bytes, original: bytes) -> int:
     return line
 
 
-def _candidate(found: Diagnostic, line: int) -> Candidate:
-    assert found.fix is not None
-    return Candidate(_applied(found, line), found.fix.edits)
+def _removal(unused: Unused, line: int) -> Candidate:
+    return Candidate(Applied(unused.path, line, COMMENT, "unused-ignore", Risk.EXACT, unused.why), unused.edits)
 
 
-def _applied(found: Diagnostic, line: int) -> Applied:
+def _edits(found: Diagnostic) -> tuple[Edit, ...]:
+    return found.fix.edits if found.fix is not None else ()
+
+
+def _applied(found: Diagnostic, now: bytes, original: bytes) -> Applied:
+    """The fix in words, with its line as it was in the file's first text."""
     assert found.fix is not None
-    return Applied(found.path, line, found.code, found.rule, found.fix.risk, found.message)
+    line, cell = found.line, found.cell
+    if now == original or not original:
+        pass
+    elif cell is None:
+        line = _line_before(line, now, original)
+    else:
+        cell, line = Cells(original).place(_line_before(Cells(now).line(cell, line), now, original))
+    return Applied(found.path, line, found.code, found.rule, found.fix.risk, found.message, cell)

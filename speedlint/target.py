@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from speedlint import requirements
 from speedlint.config import Settings
 from speedlint.disk import Disk
 
@@ -25,14 +24,19 @@ class Target(NamedTuple):
 def find(settings: Settings, folder: Path | None = None, disk: Disk | None = None) -> Target:
     """The release that the files in ``folder``, by default the settings' own, are written for.
 
-    It is that of the command line or the config, else the lower bound of the innermost requirement, else the installed one.
+    It is that of the command line or the config, else the lower bound of the innermost requirement, else one before 0.4 that
+    a README asks for, else the installed one.
     """
     if settings.torch:
         return Target(settings.torch, settings.torch_from)
+    from speedlint import requirements
+
     disk = disk or Disk()
     for file, requirement in requirements.of("torch", folder or settings.root, settings.root, disk):
         if bound := requirements.lower_bound(requirement):
             return Target(bound, str(file))
+    if (told := requirements.old_torch(folder or settings.root, settings.root, disk)) is not None:
+        return Target(told[1], str(told[0]))
     return _installed(disk)
 
 

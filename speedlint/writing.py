@@ -11,10 +11,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from speedlint import notebook, reading
 from speedlint.files import Problem
 
 if TYPE_CHECKING:
     from speedlint.fixer import Outcome
+
+_NEW_FILE = 0o644
+"""The mode of a file that was not there: everyone may read it."""
 
 
 class ChangedError(Exception):
@@ -24,14 +28,18 @@ class ChangedError(Exception):
 class Replacement:
     """New contents of a file, complete on disk beside it, waiting to take its place.
 
+    A notebook's contents are the script of its cells; what else it holds stays as it is.
     Mode and, where allowed, ownership are the old file's; a symbolic link stays, its target is replaced.
     """
 
     def __init__(self, path: Path, before: bytes, after: bytes) -> None:
         """Writes ``after`` beside the file. Raises OSError, and ChangedError where the file no longer holds ``before``."""
         self.target = Path(os.path.realpath(path))
-        if self.target.read_bytes() != before:
+        held = self.target.read_bytes()
+        if reading.code(path, held) != before:
             raise ChangedError("changed on disk since it was read, left as it is; run speedlint again")
+        if notebook.is_notebook(path):
+            after = notebook.replaced(held, after)
         if not os.access(self.target, os.W_OK):
             raise PermissionError(errno.EACCES, "it is read-only")
         handle, name = tempfile.mkstemp(dir=self.target.parent, prefix=f".{self.target.name[:100]}.", suffix=".speedlint")
@@ -54,6 +62,20 @@ class Replacement:
         """Removes what was written; after a commit there is nothing to remove."""
         with contextlib.suppress(OSError):
             self.temporary.unlink()
+
+
+def put(path: Path, data: bytes) -> None:
+    """Writes a whole file, new or in place of what is there. Raises OSError, and leaves then what was there."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.", suffix=".speedlint")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        temporary.chmod(stat.S_IMODE(path.stat().st_mode) if path.exists() else _NEW_FILE)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def _copy_owner_and_mode(source: Path, target: Path) -> None:

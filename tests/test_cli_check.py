@@ -31,7 +31,7 @@ def test_nothing_found(project: Project) -> None:
 
 
 def test_finding(project: Project) -> None:
-    result = project.run("check", project.write("sub/a.py", SLOW))
+    result = project.run("check", "--torch", "2.4", project.write("sub/a.py", SLOW))
     assert result.exit_code == 1
     assert result.stdout == (
         "sub/a.py:2:12 TOY301 called-item: `loss.item()` is slow\n"
@@ -42,7 +42,8 @@ def test_finding(project: Project) -> None:
         "  = fix:  numeric, rounding or the random stream may differ (`speedlint fix --apply --risk numeric`)\n"
         "  = more: speedlint explain TOY301\n"
         "\n"
-        "1 finding in 1 file: 1 fixable at a higher `--risk`.\n"
+        "1 finding: 1 numeric fix. Target: torch 2.4 (--torch).\n"
+        "Next: speedlint fix --risk numeric --torch 2.4 sub/a.py\n"
     )
 
 
@@ -89,7 +90,7 @@ def test_notes_are_shown_when_asked_for(project: Project) -> None:
     path = project.write("a.py", "noted()\n")
     result = project.run("check", path)
     assert result.exit_code == 0
-    assert "1 note hidden; `--notes` shows it." in result.stdout
+    assert "1 note hidden (`--notes`)." in result.stdout
     assert project.findings(path) == []
     result = project.run("check", path, "--notes")
     assert result.exit_code == 1
@@ -137,6 +138,8 @@ def test_unknown_code_names_the_nearest(project: Project) -> None:
     result = project.run("check", project.write("a.py", SLOW), "--select", "TOY309")
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("error: `TOY309` selects no rule (did you mean `TOY30")
+    far = project.run("check", "a.py", "--select", "TOY999").stderr
+    assert far == "error: `TOY999` selects no rule; `speedlint rules` lists them\n"
 
 
 def test_raising_rule_is_one_line_and_the_rest_is_done(project: Project) -> None:

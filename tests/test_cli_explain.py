@@ -22,6 +22,25 @@ def test_explain_prints_the_documentation(project: Project) -> None:
     assert by_code.stdout.startswith("# TOY301 called-item\n\nCalls `.item()`.\n\n## Why it is slow\n")
 
 
+def test_explain_takes_several_codes_and_families(project: Project) -> None:
+    def explained(*words: str) -> list[str]:
+        lines = project.run("explain", *words).stdout.splitlines()
+        return [line.split()[1] for line in lines if line.startswith("# ")]
+
+    assert explained("TOY302,TOY301", "TOY302") == ["TOY302", "TOY301"]
+    assert explained("TOY30", "exact-call") == [
+        "TOY301",
+        "TOY302",
+        "TOY303",
+        "TOY304",
+        "TOY305",
+        "TOY306",
+        "TOY307",
+        "TOY308",
+    ]
+    assert explained("spd31") == ["SPD310", "SPD311"]
+
+
 def test_explain_names_the_nearest(project: Project) -> None:
     result = project.run("explain", "called-itm")
     assert result.exit_code == 2
@@ -62,6 +81,29 @@ def test_help_and_version(project: Project) -> None:
         result = project.run(*command, "--help")
         assert result.exit_code == 0
         assert "Usage:" in result.stdout
+
+
+def test_the_list_of_commands_fits_80_columns(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = project.run("--help").stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert not [each for each in lines[lines.index("Commands:") :] if each.endswith("...")]
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("chek", " (did you mean `check`?)"),
+        ("train.py", " (did you mean `speedlint check train.py`?)"),
+        ("src", " (did you mean `speedlint check src`?)"),
+        ("xyzzy", ""),
+    ],
+)
+def test_what_is_no_command_is_one_line(project: Project, word: str, meant: str) -> None:
+    project.write("src/a.py", "")
+    result = project.run(word)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == f"error: there is no command `{word}`{meant}; `speedlint --help` lists them\n"
 
 
 def test_runs_as_a_module(tmp_path: Path) -> None:

@@ -213,7 +213,7 @@ def test_files_beside_what_was_asked_for_are_named(project: Project, more: tuple
         project.write("losses.py", f"# by hand\n{LOSSES}")
     result = project.run("fix", "--risk", "numeric", *more, path)
     assert "1 file beside what was asked for, where calls lead: losses.py.\n" in result.stdout
-    assert ("note: losses.py has changes that git does not hold\n" in result.stderr) is changed
+    assert ("note: losses.py has changes that git does not hold; commit or stash them" in result.stderr) is changed
     assert (".item()" in (project.root / "losses.py").read_text()) is not bool(more)
 
 
@@ -224,3 +224,85 @@ def test_what_was_asked_for_is_not_named_again(project: Project) -> None:
     result = project.run("fix", "--risk", "numeric")
     assert "beside what was asked for" not in result.stdout
     assert result.stderr == ""
+
+
+PATCHED = {
+    "a.py": b"y = 1\nexactly()\nz = 2\n",
+    "crlf.py": b"y = 1\r\nexactly()\r\nz = 2\r\n",
+    "mixed.py": b"y = 1\r\nexactly()\nz = 2\r",
+    "no end.py": b"y = '\xc3\xa9'\nexactly()",
+    'caf\u00e9 "x".py': b"exactly()\n\x0c\n",
+    "sub/latin.py": b"# coding: latin-1\ny = '\xe9'\nexactly()\n",
+    "bom.py": b"\xef\xbb\xbfexactly()\n",
+}
+
+
+@pytest.mark.parametrize("folder", [".", "sub"])
+def test_git_applies_the_diff(project: Project, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, data in PATCHED.items():
+        project.write(f"{folder}/{name}", data)
+    _git("init", "-q")
+    _git("config", "core.autocrlf", "false")
+    _git("add", ".")
+    monkeypatch.chdir(project.root / folder)
+    result = project.run("fix", "--diff", ".")
+    assert (result.exit_code, result.stderr) == (1, "")
+    subprocess.run(("git", "apply"), input=result.stdout_bytes, check=True)
+    for name, data in PATCHED.items():
+        assert (project.root / folder / name).read_bytes() == data.replace(b"exactly", b"print")
+    assert project.run("fix", "--diff", ".").stdout == ""
+
+
+def test_a_diff_holds_all_risks_once_and_no_more(project: Project) -> None:
+    path = project.write("a.py", MIXED)
+    result = project.run("fix", "--diff", "--risk", "numeric", path)
+    assert result.stdout == (
+        "diff --git a/a.py b/a.py\n"
+        "--- a/a.py\n+++ b/a.py\n@@ -1,3 +1,3 @@\n risky()\n-exactly()\n-x.item()\n+print()\n+x.detach()\n"
+    )
+    assert result.stderr.startswith("1 more fix with `--risk behavior`")
+    assert "take one" in project.run("fix", "--diff", "--apply", path).stderr
+
+
+def test_a_file_outside_has_no_diff_here(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.write("a.py", "exactly()\n")
+    project.write("sub/b.py", "exactly()\n")
+    monkeypatch.chdir(project.root / "sub")
+    result = project.run("fix", "--diff", "b.py", "../a.py")
+    assert result.exit_code == 2
+    assert result.stdout.startswith("diff --git a/b.py b/b.py\n")
+    assert "a.py: lies outside the current folder" in result.stderr
+
+
+def test_one_line_is_fixed(project: Project) -> None:
+    path = project.write("a.py", "exactly(1)\nexactly(2)\nexactly(3)\n")
+    assert project.run("fix", "--apply", f"{path}:2").stdout == "fixed a.py: 1 fix (TOY308)\n"
+    assert (project.root / path).read_text() == "exactly(1)\nprint(2)\nexactly(3)\n"
+    project.run("fix", "--apply", f"{path}:1:4", f"{path}:3")
+    assert (project.root / path).read_text() == "print(1)\nprint(2)\nprint(3)\n"
+
+
+def test_a_line_without_a_finding(project: Project) -> None:
+    path = project.write("a.py", "exactly()\n\n")
+    result = project.run("fix", f"{path}:2")
+    assert (result.exit_code, result.stdout) == (0, "Nothing to fix.\n")
+    assert "missing.py: does not exist" in project.run("fix", "missing.py:2").stderr
+
+
+def test_a_line_stays_the_same_line_while_fixes_add_others(project: Project) -> None:
+    project.configure("select = ['TOY', 'SPD301']")
+    path = project.write("a.py", CALLER.replace("total += share(part, labels[: len(part)])", "total += loss.item()"))
+    line = CALLER.split("\n").index("        for part in outputs.chunk(4):") + 2
+    assert "1 fix (SPD301)" in project.run("fix", "--apply", "--risk", "numeric", f"{path}:{line}").stdout
+
+
+@pytest.mark.parametrize("more", [(), ("--apply",), ("--diff",)])
+def test_changes_that_git_does_not_hold_are_named(project: Project, more: tuple[str, ...]) -> None:
+    path = project.write("a.py", "exactly()\n")
+    _git("init", "-q")
+    _git("add", ".")
+    assert project.run("fix", path).stderr == ""
+    project.write("a.py", "exactly(1)\n")
+    assert project.run("fix", *more, path).stderr == (
+        "note: a.py has changes that git does not hold; commit or stash them to tell them from the fixes\n"
+    )

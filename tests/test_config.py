@@ -13,9 +13,18 @@ from tests.conftest import Project
 
 FULL = """
 [tool.speedlint]
+extend = "base.toml"
 select = ["SPD3"]
+extend-select = ["SPD411"]
 ignore = ["SPD301"]
+fixable = ["SPD3"]
+unfixable = ["SPD302"]
 exclude = ["old/"]
+force-exclude = true
+tests = true
+notes = true
+format = "json"
+baseline = "known.json"
 risk = "exact"
 amp = "bf16"
 torch = "2.4"
@@ -31,10 +40,19 @@ def _load(path: Path, text: str, name: str = "speedlint.toml") -> config.Setting
 
 
 def test_every_key(tmp_path: Path) -> None:
+    (tmp_path / "base.toml").write_text("")
     assert _load(tmp_path, FULL, "pyproject.toml") == config.Settings(
         root=tmp_path,
         select=("SPD3",),
+        extend_select=("SPD411",),
         ignore=("SPD301",),
+        fixable=("SPD3",),
+        unfixable=("SPD302",),
+        force_exclude=True,
+        tests=True,
+        notes=True,
+        format="json",
+        baseline=tmp_path / "known.json",
         exclude=("old/",),
         per_file_ignores=(("eval.py", ("SPD303",)),),
         risk=Risk.EXACT,
@@ -50,10 +68,13 @@ def test_defaults_without_a_file(tmp_path: Path) -> None:
 
 
 def test_command_line_wins(tmp_path: Path) -> None:
+    (tmp_path / "base.toml").write_text("")
     (tmp_path / "pyproject.toml").write_text(FULL)
     settings = config.load((tmp_path,), select=("SPD5",), ignore=(), torch=(2, 1), amp=None)
     assert (settings.select, settings.ignore, settings.amp) == (("SPD5",), ("SPD301",), "bf16")
     assert (settings.torch, settings.torch_from) == ((2, 1), "--torch")
+    (tmp_path / "pyproject.toml").write_text("[tool.speedlint]\nrisk = 'behavior'")
+    assert config.load((tmp_path,), risk=Risk.EXACT).risk is Risk.EXACT
 
 
 def test_nearest_file_above_the_common_parent(tmp_path: Path) -> None:
@@ -89,6 +110,14 @@ def test_file_that_is_named(tmp_path: Path) -> None:
         ("torch = 2.10", "`torch` must be a release"),
         ("torch = 'new'", "`torch` must be a release"),
         ("select = [", "is not valid TOML"),
+        ("notes = 'yes'", "`notes` must be true or false"),
+        ("force-exclude = 1", "`force-exclude` must be true or false"),
+        ("baseline = ''", "`baseline` must be a file"),
+        ("format = []", "`format` must be a format"),
+        ("select = ['SPD3', 'SPD1']\nignore = ['spd3']", "`SPD3` is in `select` and in `ignore`; take it out of one"),
+        ("extend-select = ['SPD411']\nignore = ['SPD411']", "`SPD411` is in `extend-select` and in `ignore`"),
+        ("fixable = ['ALL']\nunfixable = ['ALL']", "`ALL` is in `fixable` and in `unfixable`"),
+        ("extend = 'speedlint.toml'", "`extend` leads back to this file"),
     ],
 )
 def test_wrong_settings_are_one_line(tmp_path: Path, text: str, message: str) -> None:
@@ -120,7 +149,8 @@ def test_per_file_ignores(project: Project) -> None:
 
 def test_unknown_code_in_per_file_ignores(project: Project) -> None:
     project.configure("per-file-ignores = {'a.py' = ['TOY399']}")
-    assert "`TOY399` selects no rule" in project.run("check", ".").stderr
+    said = project.run("check", ".").stderr
+    assert said.startswith(f"error: {project.root / 'speedlint.toml'}: `TOY399` selects no rule")
 
 
 def test_unknown_option_value(project: Project) -> None:

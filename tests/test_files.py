@@ -101,6 +101,12 @@ def test_a_linked_folder_is_followed_and_a_loop_ends() -> None:
     assert found("project") == ["project/b.py", "project/linked/a.py"]
 
 
+def test_notebooks_are_taken_and_what_jupyter_keeps_of_them_is_not() -> None:
+    make("a.py", "net.ipynb", ".ipynb_checkpoints/net-checkpoint.ipynb")
+    assert found(".") == ["a.py", "net.ipynb"]
+    assert found(".", exclude=["*.ipynb"]) == ["a.py"]
+
+
 def test_large_files_are_skipped_unless_named(monkeypatch: pytest.MonkeyPatch) -> None:
     make("a.py", "big.py", content="x = 1\n" * 10)
     monkeypatch.setattr(files, "MAX_BYTES", 50)
@@ -110,12 +116,11 @@ def test_large_files_are_skipped_unless_named(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_paths_that_cannot_be_looked_at_are_one_line_each() -> None:
-    make("empty/notes.txt", "net.ipynb", "loops/a.py")
+    make("empty/notes.txt", "loops/a.py")
     Path("broken.py").symlink_to("gone.py")
     Path("loop.py").symlink_to("loop.py")
     assert problem("missing.py") == "missing.py: does not exist; check the spelling"
     assert problem("empty").startswith("empty: holds no Python files")
-    assert problem("net.ipynb").startswith("net.ipynb: is a notebook, not Python")
     assert problem("broken.py").startswith("broken.py: is a symbolic link to gone.py, which does not exist")
     assert problem("loop.py").startswith("loop.py: cannot be read (Too many levels of symbolic links)")
     assert problem("/dev/null").startswith("/dev/null: is not a file or folder")

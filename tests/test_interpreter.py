@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from click.testing import CliRunner
 from speedlint.cli import main
 from speedlint.errors import UserError
 from speedlint.interpreter import candidates, choose, with_torch
+from speedlint.verify.plan import Command
 
 
 def python_in(folder: Path, torch: str) -> str:
@@ -75,3 +77,32 @@ def test_nothing_of_the_folder_is_imported(tmp_path: Path, monkeypatch: pytest.M
     found = choose(sys.executable, tmp_path, {})
     assert found.python == sys.version.split()[0]
     assert not (tmp_path / "ran").exists()
+
+
+def test_a_relative_path_is_that_of_this_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = python_in(tmp_path / ".venv", "2.3")
+    monkeypatch.chdir(tmp_path)
+    assert choose(".venv/bin/python", tmp_path).path == path
+    assert choose("python", tmp_path, {"PATH": str(tmp_path / ".venv" / "bin")}).path == path
+    with pytest.raises(UserError, match=r"--python gone/python: cannot be started"):
+        with_torch("gone/python", tmp_path)
+
+
+def test_the_doctor_starts_nothing_of_the_folder_that_is_not_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    Path(python_in(tmp_path / ".venv", "2.3")).write_text("#!/bin/sh\ntouch ran\n")
+    monkeypatch.setattr("speedlint.doctor.facts.ask_torch", lambda python, timeout: stand_in(python))
+    done = CliRunner().invoke(main, ["doctor"], catch_exceptions=False)
+    assert "./.venv has a Python of its own, which is asked where it is named: --python .venv/bin/python" in done.stdout
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_launcher_is_that_of_the_environment(tmp_path: Path) -> None:
+    python = python_in(tmp_path / "env", "2.3")
+    (tmp_path / "env" / "bin" / "torchrun").touch()
+    command = Command(python, "train.py", False, (), ("torchrun", "--standalone"), tmp_path)
+    assert command.words({})[0] == "torchrun"
+    (tmp_path / "env" / "pyvenv.cfg").touch()
+    assert command.words({})[:2] == [f"{tmp_path}/env/bin/torchrun", "--standalone"]
+    assert replace(command, launcher=("srun",)).words({})[0] == "srun"

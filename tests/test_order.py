@@ -154,7 +154,9 @@ def _statements(depth: int) -> st.SearchStrategy[list[str]]:
     block = _statements(depth - 1).map(lambda lines: [f"    {each}" for each in lines])
     maybe = st.one_of(st.none(), block)
     compound = st.one_of(
-        st.tuples(block, maybe).map(lambda each: ["if _:", *each[0], *_part("else:", each[1])]),
+        st.tuples(st.sampled_from(["_", "_", "_", "True", "0"]), block, maybe).map(
+            lambda each: [f"if {each[0]}:", *each[1], *_part("else:", each[2])]
+        ),
         st.tuples(block, maybe).map(lambda each: ["for x in _:", *each[0], *_part("else:", each[1])]),
         st.tuples(st.sampled_from(["_", "True"]), block).map(lambda each: [f"while {each[0]}:", *each[1]]),
         st.tuples(block, block, maybe, st.booleans()).map(
@@ -247,6 +249,8 @@ class _Walk:
                 return [((), "break"), ((), "raise")]
             case ast.Continue():
                 return [((), "continue"), ((), "raise")]
+            case ast.If(test=ast.Constant(value=value), body=body, orelse=orelse):
+                return self.block(body if value else orelse)
             case ast.If(test=test, body=body, orelse=orelse):
                 return self._then(self.mark(test), "", [*self.block(body), *self.block(orelse)])
             case ast.For():
@@ -313,6 +317,7 @@ def test_against_every_path(lines: list[str]) -> None:
         before = [("done", one) in trace[: trace.index(("begin", other))] for trace in traces if ("begin", other) in trace]
         again = any(("begin", other) in trace[trace.index(("done", one)) :] for trace in traces if ("done", one) in trace)
         case = f"{one} before {other} in\n{text}"
+        assert order.is_run(names[other]) is bool(at), case
         if at:
             assert order.runs_before(names[one], names[other]) is all(before), case
         assert order.may_run_before(names[one], names[other]) is any(before), case

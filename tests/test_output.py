@@ -68,3 +68,11 @@ def test_why_is_the_first_sentences() -> None:
     assert docs.summary(text) == "Summary."
     assert docs.sections(text)["Example"] == "It."
     assert docs.why("Summary.") == ""
+
+
+def test_why_of_a_case_is_its_own_item() -> None:
+    items = "- `a`: First\n  of two.\n- `a.b`: Second."
+    text = f"Summary.\n\n## Why it is slow\nAll are.\n\n{items}\n\nMore.\n\n## Example\n- `a.b`: It."
+    assert docs.why(text) == docs.why(text, "b") == "All are."
+    assert docs.why(text, "a") == "First of two."
+    assert docs.why(text, "a.b") == "Second."

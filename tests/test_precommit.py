@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -51,19 +52,36 @@ def _user(folder: Path) -> Path:
     return user
 
 
-def test_the_hooks_with_what_is_installed_here(tmp_path: Path) -> None:
+def _hooks_here() -> list[dict[str, Any]]:
     """The hooks as they are declared, but in this environment instead of one that pre-commit makes."""
-    hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    hooks: list[dict[str, Any]] = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     for hook in hooks:
         assert hook["language"] == "python"
         program, _, rest = hook["entry"].partition(" ")
         assert program == "speedlint"
         hook.update(language="system", entry=f"env PYTHONPATH={ROOT} {sys.executable} -m speedlint {rest}")
+    return hooks
+
+
+def test_the_hooks_with_what_is_installed_here(tmp_path: Path) -> None:
     user, home = _user(tmp_path), tmp_path / "home"
-    (user / ".pre-commit-config.yaml").write_text(yaml.safe_dump({"repos": [{"repo": "local", "hooks": hooks}]}))
+    (user / ".pre-commit-config.yaml").write_text(yaml.safe_dump({"repos": [{"repo": "local", "hooks": _hooks_here()}]}))
     _repository(user, home)
     run = (sys.executable, "-m", "pre_commit", "run", "--all-files")
     _check_both_hooks(lambda hook: _run(*run, hook, cwd=user, home=home), user / "train.py")
+
+
+@pytest.mark.parametrize(("required", "said"), [("torch>=2.4", '"applicable": true'), ("torch==1.13.1", "Passed")])
+def test_the_release_is_the_one_that_the_project_requires(tmp_path: Path, required: str, said: str) -> None:
+    user, home = tmp_path / "user", tmp_path / "home"
+    user.mkdir()
+    shutil.copy(ROOT / "examples" / "train.py", user)
+    (user / "requirements.txt").write_text(f"{required}\n")
+    hook = _hooks_here()[0] | {"args": ["--select", "SPD502", "--format", "json"]}
+    (user / ".pre-commit-config.yaml").write_text(yaml.safe_dump({"repos": [{"repo": "local", "hooks": [hook]}]}))
+    _repository(user, home)
+    checked = _run(sys.executable, "-m", "pre_commit", "run", "--all-files", cwd=user, home=home)
+    assert said in checked.stdout
 
 
 @pytest.mark.slow

@@ -65,6 +65,25 @@ def test_documentation(rule: Rule) -> None:
 
 
 @every_rule
+def test_sources_have_a_page_each(rule: Rule) -> None:
+    text = docs.sections(rule.docs)["Sources"]
+    pages = docs.sources(rule.docs)
+    assert pages, "a line `- [title](https://...)` under Sources"
+    links = "\n".join(f"- [{title}]({url})" for title, url in pages.items())
+    said = text.removesuffix(links).strip()
+    assert said and said != text, "what the sources say, then a list of their pages"
+    assert "http" not in said
+
+
+def test_a_page_has_the_same_title_in_every_rule() -> None:
+    titles: dict[str, set[str]] = {}
+    for rule in REGISTRY.rules:
+        for title, url in docs.sources(rule.docs).items():
+            titles.setdefault(url, set()).add(title)
+    assert not [each for each in titles.values() if len(each) > 1]
+
+
+@every_rule
 def test_code_names_its_family(rule: Rule) -> None:
     (family,) = (name for name, family in FAMILIES.items() if rule.code.startswith(family.prefix))
     assert (own_rules() / family / f"{rule.name.replace('-', '_')}.py").is_file()
@@ -82,6 +101,8 @@ def test_finds_what_its_fixture_marks_and_nothing_else(rule: Rule) -> None:
     assert not difference(path.name, text, wanted, found(report.diagnostics))
     for each in report.diagnostics:
         assert each.advice or (each.fix and each.fix.edits), f"line {each.line} has neither advice nor a fix"
+        own = re.search(rf"(?m)^- `{re.escape(each.case)}`: ", docs.sections(rule.docs)["Why it is slow"])
+        assert not each.case or own, f'line {each.line}: no item `{each.case}` under "Why it is slow"'
 
 
 @every_rule

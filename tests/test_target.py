@@ -51,6 +51,13 @@ def _nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
         ("environment.yml", "dependencies:\n  - pytorch=2.1.0=py3.11_cuda12.1\n", (2, 1)),
         ("environment.yaml", "dependencies:\n  - pytorch::pytorch>=2.2\n", (2, 2)),
         ("environment.yml", "dependencies:\n  - pip:\n    - torch==2.3.1\n", (2, 3)),
+        ("README.md", "## Requirements\n* Python 3\n* Pytorch 0.3\n* numpy\n", (0, 3)),
+        ("README.md", "Python >= 3.5.5, PyTorch == 0.3.1, torchvision == 0.2.0\n", (0, 3)),
+        ("README.rst", "- `PyTorch` 0.2.0\n", (0, 2)),
+        ("README.md", "* Pytorch 0.3+\n", None),
+        ("README.md", "* PyTorch 0.3 or newer\n", None),
+        ("README.md", "* Pytorch 0.4\n* PyTorch 1.0\n", None),
+        ("README.md", "Runs on PyTorch 0.3, see the branch `old`.\n", None),
     ],
 )
 def test_requirement(tmp_path: Path, file: str, text: str, release: tuple[int, int] | None) -> None:

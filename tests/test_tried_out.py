@@ -102,6 +102,39 @@ def test_a_self_test_on_the_host_is_not_told_of(project: Project, place: str, tu
     assert (not found) is silent
 
 
+PICTURE = """
+import torch
+from torch import nn
+
+
+class Split(nn.Module):
+    def forward(self, one, other):
+        return (one - other).square().mean()
+
+
+if __name__ == "__main__":
+    shown = torch.rand(1, 3, 64, 64).cuda()
+    made = torch.rand(1, 3, 64, 64, device="cuda", requires_grad=True)
+    value, split = 1.0, Split()
+    optimizer = torch.optim.Adam([made], lr=0.01)
+    while value > 0.01:
+        optimizer.zero_grad()
+        loss = split(shown, made)
+        value = loss.item()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("is_imported", [True, False])
+def test_a_self_test_that_trains_no_network_is_not_told_of(project: Project, is_imported: bool) -> None:
+    project.configure("select = ['SPD101', 'SPD301']\ntorch = '2.4'")
+    if is_imported:
+        project.write("train.py", USER)
+    found = project.findings(project.write("loss.py", PICTURE), "--notes")
+    assert (not found) is is_imported
+
+
 def test_plain_sgd_over_several_modules_is_one_kernel_as_it_is(project: Project) -> None:
     project.configure("select = ['SPD502']\ntorch = '2.4'")
     assert not project.findings(
@@ -178,3 +211,138 @@ def test_what_code_out_of_sight_may_set_is_no_constant(project: Project) -> None
     text = BRANCH.format(test="gpu_count > 1", body="model = nn.DataParallel(model)")
     text = text.replace("watch = False", "exec(open('overrides.py').read())")
     assert [each["code"] for each in project.findings(project.write("train.py", text), "--notes")] == ["SPD603"]
+
+
+DEAD = """
+import sys
+import torch
+from torch import nn
+
+CHECKED = True
+device = torch.device("cuda")
+
+
+def evaluate(model, loader):
+    {early}
+    model.eval()
+    right = 0
+    for images, labels in loader:
+        right += (model(images.to(device)).argmax(1) == labels.to(device)).sum().item()
+    return right
+
+
+def fit(model, loader, optimizer):
+    for images, labels in loader:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(images.cuda()), labels.cuda())
+        loss.backward()
+        optimizer.step()
+    evaluate(model, loader)
+
+
+model = nn.Linear(784, 10).to(device)
+loader = torch.utils.data.DataLoader(torch.randn(60000, 784), num_workers=4)
+fit(model, loader, torch.optim.SGD(model.parameters(), lr=0.1))
+"""
+
+
+@pytest.mark.parametrize(
+    ("early", "silent"),
+    [
+        ("return", True),
+        ("if True:\n        return 0", True),
+        ("if CHECKED:\n        return 0", True),
+        ("if not CHECKED:\n        right = 0\n    else:\n        raise ValueError", True),
+        ("sys.exit()", True),
+        ("while True:\n        model(1)", True),
+        ("if len(loader) > 5:\n        return 0", False),
+        ("if not CHECKED:\n        return 0", False),
+        ("if False:\n        return 0", False),
+        ("try:\n        return model(1)\n    except ValueError:\n        pass", False),
+    ],
+)
+def test_what_stands_behind_a_jump_is_not_told_of(project: Project, early: str, silent: bool) -> None:
+    project.configure("select = ['SPD301', 'SPD505', 'SPD205']\ntorch = '2.4'")
+    found = project.findings(project.write("train.py", DEAD.format(early=early)), "--notes")
+    in_evaluation = [each for each in found if 10 < each["line"] < 20]
+    assert {each["code"] for each in in_evaluation} == (set() if silent else {"SPD301", "SPD505", "SPD205"})
+    assert [each["code"] for each in found if each["line"] > 20], "the training runs as before"
+
+
+def test_a_call_behind_a_jump_drives_nothing(project: Project) -> None:
+    project.configure("select = ['SPD301']")
+    text = """
+import torch
+
+
+def shown(loss):
+    return loss.item()
+
+
+model = torch.nn.Linear(784, 10).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for images in torch.utils.data.DataLoader(torch.randn(60000, 784)):
+    loss = model(images.cuda()).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    {jump}
+    print(shown(loss))
+"""
+    assert project.findings(project.write("train.py", text.format(jump="pass")))
+    assert not project.findings(project.write("train.py", text.format(jump="continue")), "--notes")
+
+
+MEASURED = """
+import time
+import torch
+
+warmup, active = 5, 10
+model = torch.nn.Linear(784, 10).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+images = torch.randn(64, 784, device="cuda")
+
+
+def step():
+    loss = model(images).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss
+
+
+{measure}
+"""
+PROFILED = """
+with {profiler} as prof:
+    for k in range({turns}):
+        print(step().item())
+        prof.step()
+"""
+TIMED = """
+for stage, count in enumerate({counts}):
+    begun = time.time()
+    for k in range(count):
+        print(step().item())
+    {wait}
+    took = time.time() - begun
+"""
+
+
+@pytest.mark.parametrize(
+    ("measure", "silent"),
+    [
+        (PROFILED.format(profiler="torch.profiler.profile(record_shapes=True)", turns="warmup + active"), True),
+        (PROFILED.format(profiler="torch.autograd.profiler.profile()", turns="10"), True),
+        (PROFILED.format(profiler="torch.profiler.profile()", turns="10_000"), False),
+        (PROFILED.format(profiler="torch.profiler.profile()", turns="len(images) * 9"), False),
+        (PROFILED.format(profiler="open('log')", turns="10"), False),
+        (TIMED.format(counts="[10, 20]", wait="torch.cuda.synchronize()"), True),
+        (TIMED.format(counts="[10, 20_000]", wait="torch.cuda.synchronize()"), False),
+        (TIMED.format(counts="[10, 20]", wait="pass"), False),
+    ],
+)
+def test_a_measurement_is_not_told_of(project: Project, measure: str, silent: bool) -> None:
+    project.configure("select = ['SPD301']")
+    found = project.findings(project.write("train.py", MEASURED.format(measure=measure)), "--notes")
+    assert (not found) is silent

@@ -6,18 +6,25 @@ import json
 import textwrap
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from speedlint.config import Settings
 from speedlint.output import verify_words
+from speedlint.output.verify_live import Live
 from speedlint.registry import Registry
 from speedlint.rule import Risk
+from speedlint.verify import attribution, parity, session
 from speedlint.verify.applying import choose
+from speedlint.verify.nvml import Meter
 from speedlint.verify.parity import Parity, Tier
-from speedlint.verify.plan import Command, Plan, plan
-from speedlint.verify.report import Effect, Report
+from speedlint.verify.plan import Command, Plan, Version, plan, without
+from speedlint.verify.report import Effect, Kept, Report
+from speedlint.verify.runner import Limits
+from speedlint.verify.scratch import scratch
 from speedlint.verify.session import _left_out
+from speedlint.verify.timing import Timing
 from tests.test_verify_budget import report_of, timing_of
 from tests.test_verify_cli import verify
 
@@ -67,30 +74,65 @@ def judged(plan: Plan, **more: object) -> Report:
 def test_nothing_is_written_that_was_not_shown(
     whole: Plan, changes: dict[str, object], least: float | None, said: str
 ) -> None:
-    choice = choose(judged(whole, **changes), whole, Registry.load(), least)
+    choice = choose(judged(whole, **changes), whole, least)
     assert choice.outcomes == ()
     assert said in choice.why_not
 
 
 def test_what_is_faster_and_the_same_is_written_whole(whole: Plan) -> None:
-    choice = choose(judged(whole), whole, Registry.load(), 1.5)
+    choice = choose(judged(whole), whole, 1.5)
     assert [outcome.after for outcome in choice.outcomes] == list(whole.fixed.changed.values())
 
 
-def test_with_single_timings_only_what_pays_is_written(whole: Plan) -> None:
+SAME = timing_of([1.0, 1.001, 0.999, 1.0])
+
+
+def test_with_single_timings_only_what_pays_and_was_timed_without_the_rest_is_written(whole: Plan) -> None:
     assert len(whole.codes) == 2, whole.codes
     anomaly, zeros = whole.codes
-    effects = (
-        Effect(anomaly, "a", "exact", 1, FASTER, True),
-        Effect(zeros, "b", "exact", 1, timing_of([1.0, 1.001, 0.999, 1.0]), True),
-    )
-    choice = choose(judged(whole, effects=effects), whole, Registry.load(), None)
+    effects = (Effect(anomaly, "a", "exact", 1, FASTER, True), Effect(zeros, "b", "exact", 1, SAME, True))
+    _, outcomes = without(whole, (zeros,), "kept", Registry.load())
+    kept = Kept(outcomes, FASTER, Parity(Tier.IDENTICAL, ""))
+    choice = choose(judged(whole, effects=effects, kept=kept), whole, None)
     (outcome,) = choice.outcomes
     assert b"set_detect_anomaly(True)" not in outcome.after
     assert b"set_to_none=False" in outcome.after
     assert [(each.code, each.why) for each in choice.left_out] == [(zeros, "does not pay")]
-    none = choose(judged(whole, effects=effects[1:]), whole, Registry.load(), None)
+    assert choose(judged(whole, effects=effects[:1]), whole, None).outcomes == whole.outcomes
+    for unproven, said in (
+        (None, "no time"),
+        (replace(kept, timing=SAME), "not shown to be faster"),
+        (replace(kept, parity=Parity(Tier.DIFFERENT, "")), "not shown to be the same"),
+    ):
+        choice = choose(judged(whole, effects=effects, kept=unproven), whole, None)
+        assert (choice.outcomes, said in choice.why_not) == ((), True)
+    none = choose(judged(whole, effects=effects[1:]), whole, None)
     assert (none.outcomes, "pay by themselves" in none.why_not) == ((), True)
+
+
+def test_what_pays_is_compared_and_timed_without_the_rest(whole: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    anomaly, zeros = whole.codes
+    effects = (Effect(anomaly, "a", "exact", 1, FASTER, True), Effect(zeros, "b", "exact", 1, SAME, True))
+    compared: list[Version] = []
+
+    def timed(_runner: object, versions: tuple[Version, Version], timing: Timing, *_: object) -> None:
+        timing.pairs, timing.twins = (FASTER.pairs, FASTER.twins)
+        compared.append(versions[1])
+
+    monkeypatch.setattr(session, "measure", timed)
+    monkeypatch.setattr(attribution, "effects", lambda *_: effects)
+    monkeypatch.setattr(parity, "judge", lambda *versions: Parity(Tier.IDENTICAL, versions[2].name))
+    effort = session.Effort(per_fix=True, apply=True)
+    with scratch(None) as folders:
+        report = session.verify(
+            whole, folders, Limits(), effort, Registry.load(), Live(effort.budget), Meter(SimpleNamespace())
+        )
+    assert report.kept is not None
+    assert (report.kept.parity.why, report.kept.timing is not None) == ("kept", True)
+    (kept,) = compared[1].changed.values()
+    assert kept is not None
+    assert b"set_to_none=False" in kept
+    assert any("compared and timed again: 2.00x faster" in line for line in verify_words.fixes(report))
 
 
 def test_screening_pairs_may_show_that_a_fix_pays() -> None:

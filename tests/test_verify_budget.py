@@ -96,6 +96,18 @@ def test_blocks_are_cut_where_all_versions_had_their_turns() -> None:
     assert blocks[0][0].samples == 24
 
 
+def test_more_pairs_are_no_answer_where_the_steps_contradict_all_the_time_together() -> None:
+    def timed(window: float) -> Timing:
+        found = timing_of([2.0, 2.01, 1.99])
+        pairs = [(replace(a, window=10.0), replace(b, window=window)) for a, b in found.pairs]
+        return replace(found, pairs=pairs)
+
+    assert timed(5.0).verdict is Verdict.FASTER
+    assert timed(30.0).verdict is Verdict.UNCLEAR
+    assert not timed(30.0).is_unclear_for_noise
+    assert timing_of([0.8, 1.3, 1.1]).is_unclear_for_noise
+
+
 def test_what_is_missing_is_named() -> None:
     unclear = timing_of([1.02, 1.12, 0.98, 1.10, 1.0, 1.08])
     assert unclear.verdict is Verdict.UNCLEAR

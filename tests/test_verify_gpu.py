@@ -19,8 +19,10 @@ from speedlint.verify import session
 from speedlint.verify.nvml import Meter
 from speedlint.verify.plan import Command, Plan, Version
 from speedlint.verify.runner import Limits, Runner
+from speedlint.verify.samples import Sample
 from speedlint.verify.scratch import scratch
 from speedlint.verify.stats import Verdict
+from speedlint.verify.targets import targets
 
 SCRIPT = """
     import torch
@@ -145,3 +147,13 @@ def test_without_nvml_it_is_said_and_nothing_fails() -> None:
     with meter.reading() as rows:
         pass
     assert rows == []
+
+
+def test_where_the_gpu_was_not_read_it_is_said_why() -> None:
+    class Broken:
+        def nvmlInit(self) -> None:  # noqa: N802 (NVML names it so)
+            raise OSError("driver mismatch")
+
+    run = Sample("x", steps=(1.0,), memory={"total": 10, "peak_reserved": 5})
+    busy = targets([run], Meter(Broken()).why)[1]
+    assert (busy.value, busy.advice) == (None, "NVML cannot be used (driver mismatch)")

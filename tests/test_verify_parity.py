@@ -4,10 +4,26 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from speedlint.verify.parity import Parity, Tier, compare, may_be_rounding, precision, varying, with_drift, with_seeds
+from speedlint.verify.parity import (
+    Parity,
+    Tier,
+    beyond,
+    compare,
+    judge,
+    may_be_rounding,
+    precision,
+    varying,
+    with_drift,
+    with_seeds,
+)
+from speedlint.verify.plan import Command, Version
 from speedlint.verify.samples import Sample
 
 LOSSES = tuple(2.0 * 0.97**k for k in range(30))
@@ -50,6 +66,34 @@ def test_a_script_that_sets_no_seed_has_no_identical() -> None:
     found = judged(run(seeds=()), run(seeds=()))
     assert found.tier is Tier.NUMERIC
     assert "sets none" in found.why
+
+
+def test_a_seed_for_a_generator_of_its_own_is_none_for_the_weights() -> None:
+    split = run(seeds=(("torch.Generator.manual_seed", 42), ("torch.cuda.manual_seed", 42)))
+    assert judged(split, split).tier is Tier.NUMERIC
+
+
+def test_a_thread_that_reads_ahead_changes_no_losses() -> None:
+    assert judged(run(LOSSES[:29])).tier is Tier.IDENTICAL
+    ended = replace(run(LOSSES[:29]), ended="script")
+    assert judged(ended).tier is not Tier.IDENTICAL
+
+
+def test_a_shorter_training_is_another_one() -> None:
+    half = [each[:15] for each in seeded()]
+    found, is_clear = with_seeds(UNCLEAR, seeded(), half)
+    assert (found.tier, is_clear) == (Tier.DIFFERENT, True)
+    assert "come to 15 losses, those of the original to 30" in found.why
+    lengths = [each[: 28 + k % 3] for k, each in enumerate(seeded())]
+    assert with_seeds(UNCLEAR, seeded(), lengths)[0].tier is Tier.STATISTICAL
+
+
+def test_an_original_whose_losses_are_no_numbers_is_compared_with_nothing() -> None:
+    broken = run((2.0, *[math.nan] * 29))
+    runner: Any = SimpleNamespace(run=lambda *_: broken)
+    version = Version("original", Path(), Command("python", "train.py", False, (), (), Path()))
+    found = judge(runner, version, version)
+    assert (found.tier, "of the original's 30 losses 1 are numbers" in found.why) == (Tier.UNKNOWN, True)
 
 
 def test_an_original_that_does_not_repeat_itself_has_no_identical() -> None:
@@ -140,6 +184,23 @@ def test_not_a_number_is_another_training() -> None:
 
 def seeded(shift: float = 0.0, scale: float = 1.0, count: int = 5) -> list[tuple[float, ...]]:
     return [tuple(scale * loss + 0.05 * ((3 * k) % 5 - 2) + shift for loss in LOSSES) for k in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("original", "tier"),
+    [
+        (Sample("original", warmup=(1.0,) * 9, ended="steps"), Tier.DIFFERENT),
+        (Sample("original", warmup=(1.0,) * 2, ended="script"), Tier.DIFFERENT),
+        (Sample("original", warmup=(1.0,) * 8, ended="steps"), Tier.IDENTICAL),
+    ],
+)
+def test_a_failure_counts_where_the_original_came_further(original: Sample, tier: Tier) -> None:
+    failed = Sample("fixed", warmup=(1.0,) * 8, ended="script", note="failed with exit code 1: it broke", failed=True)
+    version = Version("original", Path(), Command("python", "train.py", False, (), (), Path()))
+    runner: Any = SimpleNamespace(run=lambda asked, _mode: original if asked is version else failed)
+    found = beyond(judged(run()), runner, version, replace(version, name="fixed"))
+    assert found.tier is tier
+    assert "it broke" in found.why + found.beyond
 
 
 UNCLEAR = compare(run(), run(), run(moved(1e-2)))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import torch
 
 from speedlint.verify import runner
 
@@ -56,3 +59,27 @@ def test_steps_are_seen_where_torch_has_no_hook_for_optimizers(tmp_path: Path) -
     result = json.loads(path.read_text())
     assert (result["clock"], result["optimizers"], result["ended"]) == ("optimizer", 2, "steps")
     assert len(result["steps"]) - result["warmup"] == 12
+
+
+def test_a_thread_that_reads_ahead_adds_no_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(PROBE))
+    probing = importlib.import_module("speedlint_probe")
+    settings = {"mode": "time", "steps": 3, "seconds": 0, "warmup": 1, "longest_warmup": 1, "blocks": 1}
+    probe = probing.Probe({**settings, "results": str(tmp_path)}, torch)
+    sampler = object()
+    with pytest.raises(probing.Enough):
+        for k in range(10):  # the training has caught up: two of its passes lie between two batches that are asked for
+            probe.tape += [(sampler, 4 * k, 4 * k, None, 1), None, (sampler, 4 * k + 2, 4 * k + 2, None, 1), None]
+            probe.ask(4.0 * k + 4, None, 0)
+    assert len(probe.steps) - probe.warmup == 3
+
+
+def test_losses_are_those_of_the_first_rank_without_a_launcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(PROBE))
+    group = {"is_available": True, "is_initialized": True, "get_rank": 3, "get_world_size": 4}
+    answers = {name: lambda answer=answer: answer for name, answer in group.items()}
+    monkeypatch.setitem(sys.modules, "torch.distributed", SimpleNamespace(**answers))
+    settings = {"mode": "loss", "steps": 2, "seconds": 0, "results": str(tmp_path)}
+    importlib.import_module("speedlint_probe").Probe(settings, torch).write("steps")
+    (path,) = tmp_path.glob("rank-*.json")
+    assert json.loads(path.read_text())["rank"] == 3

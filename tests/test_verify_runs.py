@@ -16,6 +16,7 @@ import pytest
 
 from speedlint.config import Settings
 from speedlint.errors import UserError
+from speedlint.verify import runner
 from speedlint.verify.nvml import Meter
 from speedlint.verify.plan import Command, Plan, Version, entry_of, reached
 from speedlint.verify.runner import TIMED, Limits, Mode, Rounding, Runner
@@ -189,6 +190,7 @@ def test_rounding_moves_the_losses_after_the_first_a_little(run: Run) -> None:
         "torch.manual_seed(int.from_bytes(os.urandom(4), 'little'))",
         pytest.param("torch.seed()", marks=pytest.mark.slow),
         pytest.param("import random; random.seed(); torch.manual_seed(random.randrange(99))", marks=pytest.mark.slow),
+        pytest.param("import random, time; random.seed(time.time()); torch.manual_seed(random.randrange(99))"),
         pytest.param("import numpy; torch.manual_seed(numpy.random.default_rng().integers(99))", marks=pytest.mark.slow),
         pytest.param(
             "order = torch.Generator().manual_seed(os.getpid()); "
@@ -237,6 +239,11 @@ def test_a_rehearsal_comes_soon_to_what_follows_the_steps(run: Run) -> None:
         ("    os.kill(os.getpid(), 9)\n", "nothing", "SIGKILL"),
         ("    import time\n    time.sleep(600)\n", "nothing", "took longer than"),
         ("    input('continue? ')\n", "nothing", "EOFError"),
+        (
+            "    raise OSError('the hub cannot be reached: offline mode is enabled')\n",
+            "nothing",
+            "verify sets HF_HUB_OFFLINE=1",
+        ),
         ("    this is no Python\n", "nothing", ""),
     ],
 )
@@ -245,7 +252,8 @@ def test_what_goes_wrong_is_said_in_one_line(run: Run, body: str, ended: str, sa
         with pytest.raises(UserError, match=r"train\.py:\d+"):
             run(body)
         return
-    sample = run(body, limits=Limits(steps=6, seconds=0, warmup=2, timeout=8.0))
+    timeout = 4.0 if "longer" in said else 60.0
+    sample = run(body, limits=Limits(steps=6, seconds=0, warmup=2, timeout=timeout))
     assert sample.ended == ended
     assert said in sample.note
     assert "\n" not in sample.note
@@ -328,6 +336,11 @@ def test_ranks_are_recorded_apart_and_the_slowest_sets_the_step(tmp_path: Path) 
     assert ranks == {"0", "1"}
 
 
+def test_a_script_may_lead_its_process_group(run: Run) -> None:
+    sample = run("    os.setpgrp()\n" + PLAIN)
+    assert (sample.ended, sample.note) == ("steps", "")
+
+
 def test_no_process_is_left(run: Run) -> None:
     marker = f"left-{os.getpid()}-{time.time_ns()}"
     run(f"""
@@ -343,11 +356,12 @@ def test_no_process_is_left(run: Run) -> None:
 def test_no_daemon_is_left(run: Run) -> None:
     marker = f"daemon-{os.getpid()}-{time.time_ns()}"
     run(f"""
-    import subprocess
+    import subprocess, time
     if not os.fork():
-        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)", "{marker}"], start_new_session=True)
+        command = [sys.executable, "-c", "import time; time.sleep(300)", "{marker}"]
+        subprocess.Popen(command, start_new_session=True, env={{}})
         os._exit(0)
-    time = __import__("time").sleep(1)
+    time.sleep(1)
     {PLAIN}
     """)
     found = [path for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists() and marker.encode() in path.read_bytes()]
@@ -403,6 +417,16 @@ def test_a_loader_read_in_a_thread_does_not_keep_the_run_from_ending(run: Run) -
         step(*batches.get())
     """)
     assert (sample.ended, sample.note, len(sample.steps)) == ("steps", "", SHORT.steps)
+
+
+def test_a_thread_that_waits_for_ever_does_not_keep_the_run_from_ending(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "_LINGERS", 0.5)
+    sample = run(f"""
+    import queue, threading
+    threading.Thread(target=queue.Queue().get).start()
+    {PLAIN}
+    """)
+    assert (sample.ended, sample.note, sample.wall < SHORT.timeout / 2) == ("steps", "", True)
 
 
 def test_processes_that_the_script_starts_itself_are_ranks(run: Run) -> None:

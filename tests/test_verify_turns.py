@@ -7,14 +7,21 @@ import socket
 import sys
 import textwrap
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from speedlint.config import Settings
+from speedlint.output.verify_live import Live
+from speedlint.registry import Registry
+from speedlint.verify import parity, session
 from speedlint.verify import runner as running
+from speedlint.verify.budget import Budget
 from speedlint.verify.nvml import Meter
+from speedlint.verify.parity import Parity, Tier
 from speedlint.verify.plan import Command, Plan, Version
+from speedlint.verify.report import FAILED, WORSE
 from speedlint.verify.runner import Limits, Runner
 from speedlint.verify.samples import Sample
 from speedlint.verify.scratch import scratch
@@ -111,3 +118,19 @@ def test_a_script_that_prints_without_end_fills_no_disk(tmp_path: Path, monkeypa
         )
         assert sample.ended == "steps", sample.note
         assert Path(sample.log).stat().st_size < 64 << 20
+
+
+@pytest.mark.parametrize(("failing", "tier", "code"), [("fixed", Tier.DIFFERENT, WORSE), ("both", Tier.UNKNOWN, FAILED)])
+def test_a_version_that_fails_after_the_compared_losses_is_not_timed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str, tier: Tier, code: int
+) -> None:
+    plan = plan_of(tmp_path)
+    crash = plan.entry.read_bytes().replace(b"times.flush()", b"if epoch: raise ValueError('late')")
+    original, fixed = (replace(version, changed={plan.entry: crash}) for version in (plan.original, plan.fixed))
+    plan = replace(plan, fixed=fixed, original=original if failing == "both" else plan.original)
+    monkeypatch.setattr(parity, "judge", lambda *_: Parity(Tier.IDENTICAL, "all losses are the same"))
+    limits = Limits(steps=400, seconds=0, warmup=2, longest_warmup=4, timeout=60.0)
+    with scratch(None) as folders:
+        report = session.verify(plan, folders, limits, session.Effort(3, 3), Registry.load(), Live(Budget(300)), Meter())
+    assert (report.parity.tier, report.exit_code(None), report.timing) == (tier, code, None)
+    assert "ValueError: late" in report.problem

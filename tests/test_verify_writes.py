@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import importlib
+import os
+import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from speedlint.config import Settings
+from speedlint.errors import UserError
 from speedlint.registry import Registry
+from speedlint.verify import runner
 from speedlint.verify.nvml import Meter
-from speedlint.verify.plan import Command, folders_up, plan
+from speedlint.verify.plan import Command, Plan, Version, folders_up, plan
 from speedlint.verify.runner import Runner
 from speedlint.verify.samples import Sample
 from speedlint.verify.scratch import scratch
 from tests.test_verify_cli import verify, written
 from tests.test_verify_runs import SHORT, project_hash
+
+PROBE = Path(runner.__file__).parent / "probe"
 
 
 def run(folder: Path, before: str, *allowed: Path) -> Sample:
@@ -49,6 +57,46 @@ def test_paths_above_the_script_lead_into_the_copy(tmp_path: Path) -> None:
     assert (sample.ended, sample.note, sample.refused) == ("steps", "", ())
     assert project_hash(tmp_path / "gans" / "data") == before
     assert [path.name for path in home.iterdir()] == ["train.py"]
+
+
+def test_a_linked_file_keeps_its_mode_and_time_and_a_linked_folder_its_files(tmp_path: Path) -> None:
+    (tmp_path / "rows.bin").write_bytes(b"rows")
+    os.utime(tmp_path / "rows.bin", (1, 1))
+    (tmp_path / "images").mkdir()
+    for k in range(2001):
+        (tmp_path / "images" / f"{k}.png").touch()
+    before = project_hash(tmp_path / "images")
+    sample = run(
+        tmp_path,
+        """
+        import shutil
+        from pathlib import Path
+        os.chmod("rows.bin", 0o600)
+        Path("rows.bin").touch()
+        shutil.rmtree("images")
+        """,
+    )
+    assert (sample.ended, sample.note) == ("steps", "")
+    kept = (tmp_path / "rows.bin").stat()
+    assert (kept.st_mtime, kept.st_mode & 0o777) == (1, 0o644)
+    assert project_hash(tmp_path / "images") == before
+
+
+def test_a_script_may_ask_for_its_commit(tmp_path: Path) -> None:
+    git = ("git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b")
+    for words in (("init", "-q"), ("commit", "-q", "--allow-empty", "-m", "first")):
+        subprocess.run((*git, *words), check=True)
+    before = project_hash(tmp_path / ".git")
+    sample = run(
+        tmp_path,
+        """
+        import subprocess
+        assert len(subprocess.check_output(["git", "rev-parse", "HEAD"])) > 40
+        subprocess.check_output(["git", "status", "--porcelain"])
+        """,
+    )
+    assert (sample.ended, sample.note) == ("steps", "")
+    assert project_hash(tmp_path / ".git") == before
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel refuses writes on Linux only")
@@ -94,3 +142,82 @@ def test_how_far_up_a_script_reaches(tmp_path: Path, text: str, above: int) -> N
     script = tmp_path / "train.py"
     script.write_text(text)
     assert folders_up([script], ["--data=../x"] if not above else []) == (above or 1)
+
+
+@pytest.mark.parametrize("kind", ["allowed", "environment", "data"])
+def test_a_file_that_is_changed_in_a_linked_folder_is_changed_in_the_copy_alone(tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / "part" / "inner"
+    folder.mkdir(parents=True)
+    (folder / "code.py").write_text("old")
+    (folder / "beside.py").write_text("beside")
+    if kind == "environment":
+        (tmp_path / "part" / "pyvenv.cfg").touch()
+    for k in range(2001 if kind == "data" else 0):
+        (tmp_path / "part" / f"{k}.bin").touch()
+    before = project_hash(tmp_path)
+    changed = {folder / "code.py": b"new", folder / "beside.py": None}
+    with scratch(None, (tmp_path / "part",) if kind == "allowed" else ()) as folders:
+        made = folders.version("fixed", tmp_path, (tmp_path,), changed) / "part" / "inner"
+        assert [(path.name, path.read_text()) for path in made.iterdir()] == [("code.py", "new")]
+    assert project_hash(tmp_path) == before
+
+
+def imported(folder: Path, adding: str = "") -> Sample:
+    """Runs a training whose helper lies in ``src``, and is another one in the version that runs."""
+    (folder / "src").mkdir()
+    (folder / "tools").mkdir()
+    helper = folder / "src" / "helper.py"
+    helper.write_text("VALUE = 1\n")
+    name = written(folder / "tools" / "train.py", 1)
+    script = folder / "tools" / name
+    script.write_text(f"import sys\n{adding}\nimport helper\nprint(helper.VALUE)\n" + script.read_text())
+    command = Command(sys.executable, "tools/train.py", False, (), (), folder)
+    changed = Version("fixed", folder, command, {helper: b"VALUE = 2\nraise SystemExit('the new one')\n"})
+    plan = Plan(changed, changed, folder, (folder,), (), Settings(folder), script, (script,))
+    with scratch(None) as folders:
+        return Runner(plan, folders, SHORT, Meter(), lambda _seconds, _steps: None).run(changed)
+
+
+def test_what_is_imported_by_the_projects_full_path_comes_from_the_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "src"))
+    assert imported(tmp_path).note == "failed with exit code 1: the new one"
+
+
+def test_a_run_that_imports_the_projects_own_file_proves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"src/helper\.py: the fixed version imported this file and not that of its copy"):
+        imported(tmp_path, f"sys.path.insert(0, {str(tmp_path / 'src')!r})")
+
+
+def test_an_editable_install_leads_into_the_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(PROBE))
+    lead = importlib.import_module("speedlint_copy").lead
+    for folder in ("project/src", "copy/src"):
+        (tmp_path / folder).mkdir(parents=True)
+    finder = SimpleNamespace(MAPPING={"mine": f"{tmp_path}/project/src", "other": "/opt/other"}, NAMESPACES={})
+    monkeypatch.setitem(sys.modules, "__editable___mine_1_0_finder", finder)
+    monkeypatch.setattr(sys, "path", [f"{tmp_path}/project", f"{tmp_path}/project/gone", "/opt"])
+    lead({"base": f"{tmp_path}/project", "copy": f"{tmp_path}/copy"})
+    assert {"mine": f"{tmp_path}/copy/src", "other": "/opt/other"} == finder.MAPPING
+    assert sys.path == [f"{tmp_path}/copy", f"{tmp_path}/project/gone", "/opt"]
+
+
+def test_another_project_is_its_code_and_configuration(tmp_path: Path) -> None:
+    for name in ("mine", "other"):
+        root = tmp_path / name
+        (root / "env" / "lib").mkdir(parents=True)
+        written(root / "train.py", 1)
+        (root / "env" / "pyvenv.cfg").touch()
+        (root / "env" / "lib" / f"{name}.py").touch()
+        (root / "small.json").write_text(name)
+        (root / "rows.json").write_bytes(b" " * (1 << 20) + b"1")
+        (root / f"{name}.py").touch()
+    command = Command(sys.executable, "train.py", False, (), (), tmp_path / "mine")
+    other = plan(command, Settings(tmp_path), Registry.load(), tmp_path / "other").fixed
+    assert {path.name: data is None for path, data in other.changed.items()} == {
+        "train.py": False,
+        "small.json": False,
+        "mine.py": True,
+        "other.py": False,
+    }

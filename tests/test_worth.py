@@ -146,10 +146,17 @@ def test_half_precision_gains_nothing_on_digits_as_they_come(project: Project, s
     assert bool(project.findings(project.write("train.py", text))) is is_found
 
 
+def test_a_line_tells_its_own_fix_beside_an_easier_one_of_another_place(project: Project) -> None:
+    images = 'torchvision.datasets.ImageFolder("images", torchvision.transforms.ToTensor())'
+    project.write("train.py", TOLD_ONCE.replace("IMAGES", images).replace("WORKERS", "num_workers=0"))
+    text = project.run("check", "--select", "SPD2", "--format", "concise", "train.py").stdout
+    assert "[medium, by hand, exact at others]\n" in text
+
+
 def test_a_report_in_text_tells_a_cause_once_with_its_places(project: Project) -> None:
     _found(project, "print(loss.item(), out.max().item())\nprint(out.min().item())")
     text = " ".join(project.run("check", "train.py", "--select", "SPD301").stdout.split())
-    assert "1 finding at 3 places in 1 file" in text
+    assert "1 finding at 3 places:" in text
     assert text.count("SPD301 item-in-loop") == 1
     assert f"= also: train.py:{BODY + 1}: `out.min().item()` waits for the GPU" in text
     assert "= cost: medium: one wait" in text
@@ -197,6 +204,8 @@ def test_a_read_from_which_nothing_is_gained_is_a_note(project: Project, body: s
         ("total += loss.item()\nkeep(chosen(out, labels))", "note"),
         ("total += loss.item()\nkeep(perhaps(out, labels))", "warning"),
         ("total += loss.item()\nkeep(chosen(torch.ones(3), torch.ones(3)))", "warning"),
+        ("keep(out[labels > 0])\nfor row in range(32):\n    total += out[row].mean().item()", "warning"),
+        ("for row in range(4):\n    keep(out[labels > row])\n    total += out[row].mean().item()", "note"),
         ("total += loss.item()\nkeep(f1_score(labels.tolist(), out.argmax(1).cpu().numpy()))", "note"),
     ],
 )
@@ -206,7 +215,8 @@ def test_what_else_waits_in_the_same_stretch(project: Project, body: str, level:
         "    for epoch", "    total = 0.0\n    for epoch"
     )
     found = project.findings(project.write("train.py", text), "--notes")
-    wanted = [each for each in found if "loss.item()" in each["message"] or "out.mean().item()" in each["message"]]
+    read = ("loss.item()", "out.mean().item()", "out[row].mean().item()")
+    wanted = [each for each in found if any(text in each["message"] for text in read)]
     assert [each["level"] for each in wanted] == [level]
 
 

@@ -35,7 +35,7 @@ class Forks(Runner):
         self._count += 1
         folder = self._copy(version)
         results = self.scratch.empty(f"run{self._count}")
-        settings = self._settings(mode, results, 0.0, 1)
+        settings = self._settings(mode, results, 0.0, 1, version, folder)
         began = time.monotonic()
         child = os.fork()
         if child == 0:

@@ -30,6 +30,8 @@ and the shell may set it already.
 
 ## Sources
 PyTorch's notes on CUDA memory management: expandable segments are for jobs that change allocation sizes often.
+
+- [PyTorch: CUDA semantics](https://docs.pytorch.org/docs/stable/notes/cuda.html)
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 ## What it does
 Finds training of convolutional networks on a GPU, with inputs of one shape, in programs that never set
-`torch.backends.cudnn.benchmark = True`; and the line that sets it to False.
+`torch.backends.cudnn.benchmark = True`; and the line that sets it to False. It is a note where the step waits for items that
+are decoded without workers, and where recurrent layers or attention take it.
 
 ## Why it is slow
 cuDNN has several algorithms for each convolution. By default it chooses by a rule of thumb; in benchmark mode it times them
@@ -30,6 +31,9 @@ what is missing there is a True in the other branch.
 
 ## Sources
 PyTorch's Performance Tuning Guide.
+
+- [PyTorch: Performance Tuning Guide](https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html)
+- [PyTorch: torch.backends](https://docs.pytorch.org/docs/stable/backends.html)
 """
 
 from __future__ import annotations
@@ -38,7 +42,7 @@ from collections.abc import Iterator
 
 from speedlint import edits
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.semantics import evaluation, training, worth
 from speedlint.semantics.backend import cudnn
 from speedlint.semantics.data.loaders import reads_digits
@@ -78,7 +82,9 @@ def _turned(setting: cudnn.Setting, script: Script) -> Finding:
 
 def _missing(placement: training.Placement, script: Script) -> Finding:
     is_trifle = cudnn.is_shallow(script, placement.module) or reads_digits(script)
-    level = Level.NOTE if is_trifle else Level.WARNING
+    why_trifle = cudnn.why_trifle(script, placement.module)
+    level = Level.NOTE if is_trifle or why_trifle is not None else Level.WARNING
+    estimate = Estimate(Worth.LOW, why_trifle) if why_trifle is not None else worth.CONVOLUTIONS
     code = (
         script.text(placement.module)
         if isinstance(placement.module, syntax.Name)
@@ -88,13 +94,15 @@ def _missing(placement: training.Placement, script: Script) -> Finding:
     advice = "set `torch.backends.cudnn.benchmark = True` once, before training"
     if any(True for one in script.everywhere(b"benchmark") for _ in cudnn.settings(one, "benchmark")):
         why = "not written here, because a branch for reproducible runs sets it to False; put it in the other branch"
-        return Finding(placement.call, message, advice=f"{advice}; {why}", level=level)
+        return Finding(placement.call, message, advice=f"{advice}; {why}", level=level, worth=estimate)
     try:
         name, imports = script.spell("torch.backends.cudnn.benchmark")
         line = edits.insert_before(script.source, cudnn.outermost(script, placement.call), [f"{name} = True"])
     except edits.CannotEdit as error:
-        return Finding(placement.call, message, advice=f"{advice}; not written here, because {error}", level=level)
-    return Finding(placement.call, message, Fix((line, *imports), Risk.NUMERIC), advice, level)
+        return Finding(
+            placement.call, message, advice=f"{advice}; not written here, because {error}", level=level, worth=estimate
+        )
+    return Finding(placement.call, message, Fix((line, *imports), Risk.NUMERIC), advice, level, worth=estimate)
 
 
 RULE = Rule(

@@ -1,8 +1,8 @@
 """`cudnn.deterministic = True` keeps cuDNN from its fastest convolution algorithms.
 
 ## What it does
-Finds `torch.backends.cudnn.deterministic = True`, under any alias, in programs that train; as a note also what sets it to an
-option whose default is True.
+Finds `torch.backends.cudnn.deterministic = True`, under any alias, in programs that train, also in the branch that is taken
+by default where the other one turns `benchmark` on; as a note also what sets it to an option whose default is True.
 
 ## Why it is slow
 cuDNN has several algorithms for each convolution, and the fastest backward ones add up in whatever order the GPU's threads
@@ -29,6 +29,8 @@ a note. Tests and scripts that only evaluate are left alone.
 
 ## Sources
 PyTorch's notes on reproducibility say that deterministic operations are often slower. The gain depends on the model.
+
+- [PyTorch: Reproducibility](https://docs.pytorch.org/docs/stable/notes/randomness.html)
 """
 
 from __future__ import annotations
@@ -74,6 +76,10 @@ def _finding(assign: syntax.Assign, script: Script) -> Finding:
     if _contradicts(assign, script):
         message = f"`{code}` leaves `benchmark = True` beside it only the slower algorithms to choose from"
         return Finding(assign, message, fix, "set it to False; the seeds stay as they are", Level.WARNING)
+    if (fast := cudnn.switched_off_beside(script, assign)) is not None:
+        message = f"`{code}` makes convolutions slower in every run that does not ask for `{script.text(fast)}` beside it"
+        advice = "let the option ask for speed by default; not rewritten, since both branches are there to choose"
+        return Finding(assign, message, advice=advice, level=Level.WARNING)
     if cudnn.is_for_reproducibility(script, assign):
         message = f"`{code}` makes runs reproducible and convolutions slower"
         return Finding(assign, message, fix, "set it to False when runs need not repeat bit for bit", Level.NOTE)

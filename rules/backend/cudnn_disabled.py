@@ -29,6 +29,8 @@ differentiate twice nor run backward in evaluation mode, and where a condition o
 
 ## Sources
 PyTorch's documentation of `torch.backends.cudnn`. The gain depends on the model.
+
+- [PyTorch: torch.backends](https://docs.pytorch.org/docs/stable/backends.html)
 """
 
 from __future__ import annotations

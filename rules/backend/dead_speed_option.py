@@ -6,8 +6,10 @@ whose value nothing in the program reads, except to print it. Programs that hand
 alone.
 
 ## Why it is slow
-Whoever sets `--num_workers 8` or `--use_amp` believes that it helps. It changes nothing: the loader keeps the number written
-in it, the step stays in float32. The name in the printed configuration makes it worse.
+Whoever sets the option believes that it helps, and it changes nothing. Its name in the printed configuration makes it worse.
+
+With a `--num_workers` that nothing reads the loader keeps the number written in it; with such a `--use_amp` the step stays
+in float32.
 
 ## Example
 ```python
@@ -39,6 +41,8 @@ Never rewritten: what the option was meant to control, and whether its default i
 ## Sources
 One real training project had three such options after it was tuned by a guide: workers, compilation and the interval of
 validation were parsed, printed and never used.
+
+- [Python: argparse](https://docs.python.org/3/library/argparse.html)
 """
 
 from __future__ import annotations

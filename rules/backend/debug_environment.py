@@ -6,9 +6,16 @@ Finds where a program that trains sets one of these for itself: `TORCH_DISTRIBUT
 `TORCH_CUDNN_V8_API_ENABLED`, which does nothing since torch 2.0. Behind a condition all are notes.
 
 ## Why it is slow
-With `DETAIL` all ranks compare notes before each collective operation. Without the caching allocator each tensor is
-allocated by the driver, and freeing it waits for the GPU. NCCL writes what it does to the output of every rank, and a C++
-stack trace is put together for each error that torch raises, also for those that are caught.
+The variable is for finding faults, and what it asks for is done while training.
+
+- `TORCH_DISTRIBUTED_DEBUG`: With `DETAIL` all ranks compare notes before each collective operation; with `INFO` figures are
+  collected and logged.
+- `PYTORCH_NO_CUDA_MEMORY_CACHING`: Without the caching allocator each tensor is allocated by the driver, and freeing it
+  waits for the GPU.
+- `NCCL_DEBUG`: NCCL writes what it does to the output of every rank.
+- `TORCH_SHOW_CPP_STACKTRACES`: A C++ stack trace is put together for each error that torch raises, also for those that are
+  caught.
+- `TORCH_CUDNN_V8_API_ENABLED`: It costs nothing and does nothing: since torch 2.0 that is the default.
 
 ## Example
 ```python
@@ -29,6 +36,9 @@ the program names the variable elsewhere, and where it is one entry of a dict.
 ## Sources
 PyTorch's documentation of torch.distributed: `DETAIL` may impact the application's performance and is for debugging only;
 its list of CUDA environment variables: disabled caching can be useful for debugging.
+
+- [PyTorch: torch.distributed](https://docs.pytorch.org/docs/stable/distributed.html)
+- [PyTorch: CUDA environment variables](https://docs.pytorch.org/docs/stable/cuda_environment_variables.html)
 """
 
 from __future__ import annotations
@@ -91,12 +101,14 @@ def _finding(setting: environment.Setting, switch: _Switch, script: Script) -> I
     advice = "drop it" if setting.name == "TORCH_CUDNN_V8_API_ENABLED" else _ADVICE
     if asked is Intent.CHOSEN:
         why = "not rewritten, since a condition or an option asks for it"
-        yield Finding(setting.node, message, advice=f"{advice}; {why}", level=Level.NOTE)
+        yield Finding(setting.node, message, advice=f"{advice}; {why}", level=Level.NOTE, case=setting.name)
     elif asked is Intent.ALWAYS:
         try:
-            yield Finding(setting.node, message, Fix(environment.dropped(setting), Risk.EXACT), advice, switch.level)
+            fix = Fix(environment.dropped(setting), Risk.EXACT)
+            yield Finding(setting.node, message, fix, advice, switch.level, case=setting.name)
         except CannotEdit as reason:
-            yield Finding(setting.node, message, advice=f"{advice}; not rewritten, since {reason}", level=switch.level)
+            advice = f"{advice}; not rewritten, since {reason}"
+            yield Finding(setting.node, message, advice=advice, level=switch.level, case=setting.name)
 
 
 RULE = Rule(

@@ -29,6 +29,8 @@ Never rewritten: whether runs have to repeat bit for bit is for the author to sa
 
 ## Sources
 PyTorch's notes on reproducibility: deterministic operations are often slower. The gain depends on the model.
+
+- [PyTorch: Reproducibility](https://docs.pytorch.org/docs/stable/notes/randomness.html)
 """
 
 from __future__ import annotations

@@ -33,6 +33,8 @@ statistics as it runs, and where the answer is used.
 
 ## Sources
 PyTorch's documentation of `gradcheck`: meant for double precision, compares with derivatives by finite differences.
+
+- [PyTorch: gradcheck](https://docs.pytorch.org/docs/stable/generated/torch.autograd.gradcheck.gradcheck.html)
 """
 
 from __future__ import annotations

@@ -27,6 +27,8 @@ changes. It is shown where the program names the variable elsewhere, as to read 
 
 ## Sources
 PyTorch's notes on CUDA semantics: asynchronous execution, and `CUDA_LAUNCH_BLOCKING` for debugging.
+
+- [PyTorch: CUDA semantics](https://docs.pytorch.org/docs/stable/notes/cuda.html)
 """
 
 from __future__ import annotations

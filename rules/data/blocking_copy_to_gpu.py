@@ -31,6 +31,9 @@ is computed from the batch first, and where the batch may be an object with its 
 
 ## Sources
 PyTorch's tutorial on pinned memory and `non_blocking`; the Performance Tuning Guide's section on asynchronous copies.
+
+- [PyTorch: pin_memory() and non_blocking](https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html)
+- [PyTorch: Performance Tuning Guide](https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html)
 """
 
 from __future__ import annotations
@@ -40,8 +43,10 @@ from collections.abc import Iterator
 from speedlint import edits
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
-from speedlint.semantics import worth
+from speedlint.semantics import evaluation, worth
+from speedlint.semantics.data import pace
 from speedlint.semantics.data.batches import are_few, blocks, hazard, is_awaited, is_on_gpu_already, moved, source_loader
+from speedlint.semantics.schedule import periods
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Frequency
 
@@ -71,6 +76,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         yield Finding(call, message, advice=f"{advice}; not written: {why}", level=Level.NOTE, related=related)
         return
     is_trifle = loader is not None and loader.setting("pin_memory").is_off and loader.pins_for_nothing
+    is_trifle = is_trifle or _is_of_single_pass(call, script) or pace.waits_for_texts(script)
     level = Level.NOTE if is_trifle or are_few(script, batch) else None
     reason = hazard(script, call, batch)
     if reason is not None:
@@ -78,6 +84,14 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         return
     fix = Fix((edits.set_argument(script.source, call, "non_blocking", "True"),), Risk.EXACT)
     yield Finding(call, message, fix, advice, level, related)
+
+
+def _is_of_single_pass(call: syntax.Call, script: Script) -> bool:
+    """Whether an evaluation that no training runs copies a batch, in a file that trains nothing."""
+    function = script.function(call)
+    if script.frequency(call) is not Frequency.EVAL_STEP or function is None or evaluation.trains_itself(script):
+        return False
+    return periods.during_training(script, function) is None
 
 
 def _cause(script: Script, node: syntax.Node) -> str:

@@ -38,6 +38,8 @@ draws another order in each pass, made once or made anew.
 ## Sources
 Run with torch 2.13 on two cores of a shared CPU, a loader of a `TensorDataset` with two workers and 100 batches, the best of
 ten runs: 0.23 s an epoch where it is made again in each, 0.18 s where it is made once with `persistent_workers=True`.
+
+- [PyTorch: torch.utils.data](https://docs.pytorch.org/docs/stable/data.html)
 """
 
 from __future__ import annotations

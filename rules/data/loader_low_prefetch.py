@@ -33,6 +33,8 @@ torch's default. Needs torch 1.7.
 ## Sources
 PyTorch documentation of `DataLoader`: `prefetch_factor`, 2 by default. That the batches stay the
 same was run with torch 2.13; how much time it saves depends on how uneven they are to load.
+
+- [PyTorch: torch.utils.data](https://docs.pytorch.org/docs/stable/data.html)
 """
 
 from __future__ import annotations

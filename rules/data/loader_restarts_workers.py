@@ -1,7 +1,8 @@
 """A `DataLoader` without persistent workers starts all of them again each time it is iterated over.
 
 ## What it does
-Finds loaders that have workers, are read from the start more than once, and do not set `persistent_workers`.
+Finds loaders that have workers, are read from the start more than once, and do not set `persistent_workers`. It is a note
+where a pass takes minutes, as over ImageNet by its name, or comes only once in hundreds of steps.
 
 ## Why it is slow
 At the end of each pass the workers end. The next pass starts new processes, copies or imports the dataset into them, and
@@ -39,6 +40,9 @@ still runs, and where each of many loaders would keep its workers. Loaders that 
 
 ## Sources
 PyTorch's data-loading tutorial measures 1.3 times the throughput on short epochs.
+
+- [PyTorch: Data Loading Optimization](https://docs.pytorch.org/tutorials/intermediate/intermediate_data_loading_tutorial.html)
+- [PyTorch: torch.utils.data](https://docs.pytorch.org/docs/stable/data.html)
 """
 
 from __future__ import annotations
@@ -47,8 +51,9 @@ from collections.abc import Iterator
 
 from speedlint import edits
 from speedlint.facts import syntax
-from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
+from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.semantics import eras, worth
+from speedlint.semantics.data import restarts
 from speedlint.semantics.data.loader_settings import Setting, is_surely_positive
 from speedlint.semantics.data.loaders import Loader, loader
 from speedlint.semantics.script import Script
@@ -76,6 +81,9 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
 
 def _finding(found: Loader, workers: Setting) -> Finding:
     assert workers.expression is not None
+    level, estimate = Level.WARNING, worth.WORKERS_START
+    if (trifle := restarts.why_trifle(found)) is not None:
+        level, estimate = Level.NOTE, Estimate(Worth.LOW, trifle)
     message = f"this loader starts its `{found.script.text(workers.expression)}` workers again on every pass over the data"
     reason = found.changes_between_reads()
     if reason is None and found.is_read_within_itself:
@@ -83,10 +91,10 @@ def _finding(found: Loader, workers: Setting) -> Finding:
     if reason is None:
         try:
             fix = Fix((_edit(found, workers),), Risk.NUMERIC, _SINCE)
-            return Finding(found.call, message, fix, _ADVICE, Level.WARNING)
+            return Finding(found.call, message, fix, _ADVICE, level, worth=estimate)
         except edits.CannotEdit as problem:
             reason = str(problem)
-    return Finding(found.call, message, advice=f"{_ADVICE}; not written: {reason}", level=Level.WARNING)
+    return Finding(found.call, message, advice=f"{_ADVICE}; not written: {reason}", level=level, worth=estimate)
 
 
 def _edit(found: Loader, workers: Setting) -> Edit:

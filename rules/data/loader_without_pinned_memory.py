@@ -33,6 +33,9 @@ GPU as far as is seen, are a note.
 
 ## Sources
 PyTorch's tutorial on pinned memory and `non_blocking`; the Performance Tuning Guide asks for `pin_memory=True`.
+
+- [PyTorch: pin_memory() and non_blocking](https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html)
+- [PyTorch: Performance Tuning Guide](https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html)
 """
 
 from __future__ import annotations
@@ -43,6 +46,7 @@ from speedlint import edits
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
 from speedlint.semantics import worth
+from speedlint.semantics.data import pace
 from speedlint.semantics.data.batches import is_copied
 from speedlint.semantics.data.loader_settings import Setting, places, set_where_set
 from speedlint.semantics.data.loaders import Loader, loader
@@ -58,7 +62,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     pinned = found.setting("pin_memory")
     if pinned.is_off and (matters := found.matters) is not None and not found.is_on_gpu:
         costs = matters and not found.has_few_rows and is_copied(found) and not _pins_while_training_waits(found)
-        costs = costs and not found.pins_for_nothing
+        costs = costs and not found.pins_for_nothing and not pace.waits_for_texts(script)
         yield _finding(found, pinned, Level.WARNING if costs else Level.NOTE)
 
 

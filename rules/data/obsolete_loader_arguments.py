@@ -27,6 +27,8 @@ value is a call, which may do something, and where it comes through `**kwargs`.
 
 ## Sources
 Run with torch 2.13: `DataLoader(..., pin_memory_device="cuda")` warns that the argument is deprecated and ignored.
+
+- [PyTorch: torch.utils.data](https://docs.pytorch.org/docs/stable/data.html)
 """
 
 from __future__ import annotations

@@ -34,6 +34,8 @@ bit for bit.
 
 ## Sources
 PyTorch's tutorial on pinned memory and `non_blocking`: `pin_memory().to(...)` can take twice as long as `.to(...)`.
+
+- [PyTorch: pin_memory() and non_blocking](https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html)
 """
 
 from __future__ import annotations

@@ -41,6 +41,8 @@ Never fixed: it changes which items each step trains on.
 ## Sources
 PyTorch's documentation of `DistributedSampler`: without `set_epoch` "the same ordering will be always used". Run with torch
 2.13: two passes over it give the same indices; after `set_epoch` they differ.
+
+- [PyTorch: torch.utils.data](https://docs.pytorch.org/docs/stable/data.html)
 """
 
 from __future__ import annotations

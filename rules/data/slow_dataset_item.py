@@ -63,6 +63,8 @@ two `.npy` files.
 With pandas 3.1, scipy and h5py 3.16: a row of a table of 10000 x 20 numbers takes 18 ms where `read_csv` reads it each time;
 `distance_transform_edt` of 512 x 512 takes 21 ms; an image out of an HDF5 file 0.25 ms where the file is opened for it, and
 0.12 ms where it is open.
+
+- [PyTorch: torch.utils.data](https://docs.pytorch.org/docs/stable/data.html)
 """
 
 from __future__ import annotations

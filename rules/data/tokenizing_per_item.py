@@ -57,6 +57,8 @@ The Hugging Face course measures 59 s for `map` one by one and 11 s with `batche
 Run with tokenizers 0.23 on one thread of a shared CPU: a fast tokenizer takes 0.34 ms for a text of a hundred words handed
 in alone, 0.32 ms for one of two thousand handed in together, and indexing its tokens next to nothing; `map` over 10000 such
 texts takes 5.8 s, and 3.6 s with `batched=True`.
+
+- [Hugging Face course: slicing and dicing data](https://huggingface.co/learn/llm-course/chapter5/3)
 """
 
 from __future__ import annotations

@@ -31,6 +31,8 @@ alone.
 ## Sources
 Run with torch 2.13: a `DataLoader` with more workers than the process has cores warns that this "might get DataLoader
 running slow or even freeze".
+
+- [PyTorch: torch.utils.data](https://docs.pytorch.org/docs/stable/data.html)
 """
 
 from __future__ import annotations

@@ -32,6 +32,8 @@ become right. To overlap several copies, keep it and call `torch.cuda.synchroniz
 
 ## Sources
 PyTorch's tutorial on pinned memory and `non_blocking`: it shows such a copy to yield wrong values.
+
+- [PyTorch: pin_memory() and non_blocking](https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html)
 """
 
 from __future__ import annotations

@@ -43,6 +43,9 @@ CPU too, so the argument asks for CUDA; with `amp = "bf16"` it is bfloat16.
 Hugging Face, "GPU" training guide: mixed precision; up to 3 times faster on tensor cores (NVIDIA). Read in the sources of
 accelerate 0.20 and 1.15: `mixed_precision=None` takes what the launcher's configuration says, which is `"no"` without one;
 `fp16` is left out on a CPU.
+
+- [Hugging Face: training on one GPU](https://huggingface.co/docs/transformers/perf_train_gpu_one)
+- [Accelerate: Accelerator](https://huggingface.co/docs/accelerate/package_reference/accelerator)
 """
 
 from __future__ import annotations

@@ -39,8 +39,10 @@ Never written: `accumulate` divides the loss itself, also steps at the end of th
 such as the scheduler, has to agree with it.
 
 ## Sources
-Accelerate's documentation, "Comparing performance across distributed setups": 2.0 seconds a batch with an exchange in every
-step, 0.91 without, on two machines.
+Accelerate's documentation of gradient synchronization: 2.0 seconds a batch with an exchange in every step, 0.91 without, on
+two machines.
+
+- [Accelerate: gradient synchronization](https://huggingface.co/docs/accelerate/concept_guides/gradient_synchronization)
 """
 
 from __future__ import annotations

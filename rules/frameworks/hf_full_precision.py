@@ -42,6 +42,9 @@ reported.
 Hugging Face, "GPU" training guide: mixed precision; up to 3 times faster on tensor cores (NVIDIA). Read in the sources of
 transformers 4.28 to 5.23: `fp16` and `bf16` are False by default and exclude each other; `fp16=True` without a GPU raises a
 ValueError in 4.28 to 4.36, `bf16=True` in 5.23.
+
+- [Hugging Face: training on one GPU](https://huggingface.co/docs/transformers/perf_train_gpu_one)
+- [Hugging Face: TrainingArguments](https://huggingface.co/docs/transformers/main_classes/trainer)
 """
 
 from __future__ import annotations

@@ -44,6 +44,9 @@ so that this fix is written only for classes in sight that do not speak of epoch
 PyTorch's data-loading tutorial measures 2.7 times the throughput with workers, 1.3 times with persistent ones on short
 epochs. Read in the sources of transformers 4.28 to 5.23: 0 workers by default; `dataloader_persistent_workers`, False by
 default, is in 4.36 and not in 4.35; pinning is on by default.
+
+- [PyTorch: Data Loading Optimization](https://docs.pytorch.org/tutorials/intermediate/intermediate_data_loading_tutorial.html)
+- [Hugging Face: TrainingArguments](https://huggingface.co/docs/transformers/main_classes/trainer)
 """
 
 from __future__ import annotations

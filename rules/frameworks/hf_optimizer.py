@@ -5,8 +5,10 @@ Finds `TrainingArguments` with `optim="adamw_torch"` or `"adamw_hf"`, of a `Trai
 `optim` where the target torch, or the transformers that the project requires, has another default than the fused form.
 
 ## Why it is slow
-`adamw_hf` updates one parameter after another in Python, `adamw_torch` with a kernel over all parameters for each formula
-of the update. The fused form does the whole update in one pass.
+The unfused optimizer has a kernel over all parameters for each formula of the update. The fused form does the whole update
+in one pass.
+
+- `adamw_hf`: It updates one parameter after another in Python. The fused form does the whole update in one pass.
 
 ## Example
 ```python
@@ -32,6 +34,10 @@ are left alone. Without `optim` it is a note: what is installed may be newer tha
 PyTorch pull request 96755 reports 9% for a whole training step; issue 121857 reports a slower step on one GPU, so let
 `speedlint verify` decide. Read in the sources of transformers: the default is `adamw_hf` in 4.31, `adamw_torch` in 4.35,
 4.46 and 4.53, and in 4.54 and later `adamw_torch_fused` with torch 2.8 or newer.
+
+- [pytorch/pytorch, pull request 96755](https://github.com/pytorch/pytorch/pull/96755)
+- [pytorch/pytorch, issue 121857](https://github.com/pytorch/pytorch/issues/121857)
+- [Hugging Face: TrainingArguments](https://huggingface.co/docs/transformers/main_classes/trainer)
 """
 
 from __future__ import annotations
@@ -83,7 +89,8 @@ def _finding(one: Training, what: str, level: Level) -> Finding:
         fix = Fix(_edits(one), Risk.NUMERIC, _SINCE)
         return Finding(one.arguments, message, fix, advice, level)
     except CannotEdit as reason:
-        return Finding(one.arguments, message, advice=f"{advice}; not written, because {reason}", level=level)
+        case = "adamw_hf" if one.known("optim") == "adamw_hf" else ""
+        return Finding(one.arguments, message, advice=f"{advice}; not written, because {reason}", level=level, case=case)
 
 
 def _edits(one: Training) -> tuple[Edit, ...]:

@@ -6,9 +6,17 @@ Finds `TrainingArguments` of a `Trainer` that trains with `skip_memory_metrics=F
 each step, or gradient checkpointing.
 
 ## Why it is slow
-Memory metrics have a thread of Python read the process's memory without a pause. The search for overflows looks at the
-inputs and outputs of every module. Emptied caches have to be allocated again. An evaluation reads the whole evaluation set.
-A log line makes the host wait for the GPU. Gradient checkpointing computes the forward pass twice to save memory.
+The option has work done in every step, or every few, that the training does not need.
+
+- `skip_memory_metrics`: Without it a thread of Python reads the process's memory without a pause.
+- `debug`: The search for overflows looks at the inputs and outputs of every module.
+- `torch_empty_cache_steps`: What the emptied cache held has to be allocated again, which waits for the GPU.
+- `eval_steps`: An evaluation reads the whole evaluation set.
+- `save_steps`: A checkpoint copies the model and the optimizer's state to the host and writes them.
+- `full_determinism`: The deterministic algorithms are the slower ones.
+- `logging_steps`: A log line makes the host wait for the GPU.
+- `gradient_checkpointing`: The forward pass is computed twice to save memory.
+- `activation_checkpointing`: The forward pass is computed twice to save memory.
 
 ## Example
 ```python
@@ -35,6 +43,9 @@ Hugging Face, "GPU" training guide: gradient checkpointing slows training by abo
 10%; its reference of `TrainingArguments`: memory metrics are skipped by default because they slow down training and
 evaluation. Read in the sources of transformers 4.28 to 5.23: `skip_memory_metrics` is True, `logging_steps`, `eval_steps`
 and `save_steps` are 500 by default.
+
+- [Hugging Face: training on one GPU](https://huggingface.co/docs/transformers/perf_train_gpu_one)
+- [Hugging Face: TrainingArguments](https://huggingface.co/docs/transformers/main_classes/trainer)
 """
 
 from __future__ import annotations
@@ -98,7 +109,7 @@ def _finding(one: Training, name: str, what: str, instead: str, level: Level = L
     arg = next((arg for arg in one.arguments.args if arg.keyword is not None and arg.keyword.value == name), None)
     told = one.script.text(arg.value) if arg is not None else "..."
     advice = f"{instead}; not rewritten, since it is not known what the run is for"
-    return Finding(arg or one.arguments, f"`{name}={told}` {what}", advice=advice, level=level)
+    return Finding(arg or one.arguments, f"`{name}={told}` {what}", advice=advice, level=level, case=name)
 
 
 RULE = Rule(

@@ -33,6 +33,9 @@ padded sequences. A network of one or two convolutions is a note.
 PyTorch's Performance Tuning Guide; Lightning's documentation, "benchmark": it often increases speed where input sizes stay
 the same. Read in the sources of pytorch_lightning 1.9 and lightning 2.6: without it the session's value is kept, False if
 nobody has set one.
+
+- [PyTorch: Performance Tuning Guide](https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html)
+- [Lightning: Trainer](https://lightning.ai/docs/pytorch/stable/common/trainer.html)
 """
 
 from __future__ import annotations
@@ -41,7 +44,7 @@ from collections.abc import Iterator
 
 from speedlint import edits
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.semantics import training, worth
 from speedlint.semantics.backend import cudnn
 from speedlint.semantics.frameworks import lightning
@@ -58,10 +61,13 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     modules = [(place, place.argument(fit, "model", 0)) for place, fit in lightning.fits(script, call)]
     known = [(place, module) for place, module in modules if module is not None and training.is_convolutional(place, module)]
     if known and len(known) == len(modules) and _matters(script):
-        level = Level.NOTE if all(cudnn.is_shallow(*each) for each in known) else Level.WARNING
+        trifles = [cudnn.why_trifle(*each) for each in known]
+        is_trifle = all(cudnn.is_shallow(*each) or why is not None for each, why in zip(known, trifles, strict=True))
+        level = Level.NOTE if is_trifle else Level.WARNING
+        estimate = Estimate(Worth.LOW, trifles[0]) if is_trifle and trifles[0] is not None else worth.CONVOLUTIONS
         message = "the module is convolutional and its inputs keep one shape, but the `Trainer` is not told `benchmark=True`"
         fix = Fix((edits.add_argument(script.source, call, "benchmark=True"),), Risk.NUMERIC)
-        yield Finding(call, message, fix, "pass `benchmark=True`", level)
+        yield Finding(call, message, fix, "pass `benchmark=True`", level, worth=estimate)
 
 
 def _matters(script: Script) -> bool:

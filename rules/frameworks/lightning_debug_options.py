@@ -5,10 +5,15 @@ Finds a `Trainer` that fits a module and is told `detect_anomaly=True`, to profi
 or to stop after a batch (`fast_dev_run`).
 
 ## Why it is slow
-Anomaly detection keeps a stack trace for each operation of the forward pass and looks for NaN after each of the backward
-one. The `advanced` profiler runs Python's own around every hook, the `pytorch` one records every operation. Deterministic
-algorithms are the slower ones. A value that is logged in each step makes the host wait for the GPU each time. A
-`fast_dev_run` trains on almost nothing.
+The option is for finding faults, and what it does takes time in every step.
+
+- `detect_anomaly`: A stack trace is kept for each operation of the forward pass, and each of the backward one is looked
+  through for NaN.
+- `profiler`: The `advanced` profiler runs Python's own around every hook, the `pytorch` one records every operation, the
+  `simple` one takes the time of every hook.
+- `deterministic`: The deterministic algorithms are the slower ones.
+- `log_every_n_steps`: A value that is logged in each step makes the host wait for the GPU each time.
+- `fast_dev_run`: It trains on almost nothing.
 
 ## Example
 ```python
@@ -35,6 +40,9 @@ which only reads a clock, are notes. Options that are decided at run time are le
 A step with anomaly detection took 14.6 times as long, one under the autograd profiler 2.9 times (torch 2.13, CPU). Read in
 the sources of lightning 2.6: `detect_anomaly` is False, `deterministic` and `profiler` are None, `log_every_n_steps` is 50
 by default.
+
+- [Lightning: Trainer](https://lightning.ai/docs/pytorch/stable/common/trainer.html)
+- [PyTorch: anomaly detection](https://docs.pytorch.org/docs/stable/autograd.html#anomaly-detection)
 """
 
 from __future__ import annotations
@@ -82,9 +90,9 @@ def _anomaly(call: syntax.Call, script: Script) -> Finding:
     arg = _argument(call, "detect_anomaly")
     if arg is None or script.text(arg.value) != "True":
         advice = "turn it off; not rewritten, since it is set elsewhere"
-        return Finding(call, message, advice=advice, level=Level.WARNING)
+        return Finding(call, message, advice=advice, level=Level.WARNING, case="detect_anomaly")
     fix = Fix((edits.remove_argument(script.source, arg),), Risk.EXACT)
-    return Finding(arg, message, fix, "take it out once the NaN is found", Level.WARNING)
+    return Finding(arg, message, fix, "take it out once the NaN is found", Level.WARNING, case="detect_anomaly")
 
 
 def _profiler(call: syntax.Call, script: Script) -> Iterator[Finding]:
@@ -110,7 +118,7 @@ def _argument(call: syntax.Call, name: str) -> syntax.Arg | None:
 def _shown(call: syntax.Call, name: str, what: str, instead: str, script: Script, level: Level = Level.NOTE) -> Finding:
     arg = _argument(call, name)
     told = script.text(arg.value) if arg is not None else "..."
-    return Finding(arg or call, f"`{name}={told}` {what}", advice=f"{instead}; {_NOT_KNOWN}", level=level)
+    return Finding(arg or call, f"`{name}={told}` {what}", advice=f"{instead}; {_NOT_KNOWN}", level=level, case=name)
 
 
 RULE = Rule(

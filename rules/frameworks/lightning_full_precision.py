@@ -32,6 +32,9 @@ understand; with `amp = "bf16"` it is bfloat16.
 
 ## Sources
 Lightning's documentation, "N-Bit Precision": up to 3 times faster on tensor cores; Hugging Face performance documentation.
+
+- [Lightning: N-Bit Precision](https://lightning.ai/docs/pytorch/stable/common/precision_basic.html)
+- [Hugging Face: training on one GPU](https://huggingface.co/docs/transformers/perf_train_gpu_one)
 """
 
 from __future__ import annotations

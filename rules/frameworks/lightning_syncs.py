@@ -45,6 +45,8 @@ anyway.
 ## Sources
 Lightning's documentation, "Speed up model training": avoid `.item()` and `.cpu()`, which wait for the GPU. Read in the
 sources of lightning 2.6: `self.log` detaches tensors and keeps them where they are.
+
+- [Lightning: speed up model training](https://lightning.ai/docs/pytorch/stable/advanced/speed.html)
 """
 
 from __future__ import annotations

@@ -27,6 +27,8 @@ Shown, never written: checkpoints hold the bias, and the random numbers that sta
 
 ## Sources
 PyTorch's Performance Tuning Guide.
+
+- [PyTorch: Performance Tuning Guide](https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html)
 """
 
 from __future__ import annotations

@@ -39,6 +39,8 @@ loops that try one compiler option after another.
 Run with torch 2.13 on one CPU thread, two Linear layers with a GELU between them: 4 to 12 s for each new width, 0 s for a
 new module of the same width, 11 to 13 s for the first new length and 0 s for those after it.
 `torch._dynamo.config.recompile_limit` is 8.
+
+- [PyTorch: recompilation](https://docs.pytorch.org/docs/stable/user_guide/torch_compiler/compile/programming_model.recompilation.html)
 """
 
 from __future__ import annotations

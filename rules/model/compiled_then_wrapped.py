@@ -41,6 +41,9 @@ started.
 ## Sources
 pytorch issue 94636: compiling a `DataParallel` was 1.5 times faster on one GPU, and no faster than uncompiled on several.
 That replicas share the compiled call: run with torch 2.13. PyTorch's documentation on where to apply `torch.compile`.
+
+- [pytorch/pytorch, issue 94636](https://github.com/pytorch/pytorch/issues/94636)
+- [PyTorch: torch.compile](https://docs.pytorch.org/docs/stable/generated/torch.compile.html)
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """`nn.DataParallel` drives all GPUs from one Python thread and copies the model to each of them on every step.
 
 ## What it does
-Finds modules wrapped in `torch.nn.DataParallel`, under any name, in programs that train.
+Finds modules wrapped in `torch.nn.DataParallel`, under any name, in programs that train. It is a note where the same
+function wraps in `DistributedDataParallel` in another branch, or only evaluates. Nothing is said where the training asks the
+wrapper for what only the module within has, which raises: that branch never ran.
 
 ## Why it is slow
 Each forward pass copies all parameters from the first GPU to the others, scatters the batch, runs one Python thread for
@@ -35,6 +37,8 @@ belong to one process, and the script is started by `torchrun`.
 
 ## Sources
 PyTorch's documentation of `DataParallel` recommends `DistributedDataParallel` even for one machine.
+
+- [PyTorch: DataParallel](https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html)
 """
 
 from __future__ import annotations
@@ -44,7 +48,10 @@ from collections.abc import Iterator
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Rule, Worth
 from speedlint.semantics import evaluation
+from speedlint.semantics.model import wrapping
 from speedlint.semantics.script import Script
+
+_COPIED = Estimate(Worth.HIGH, "the model is copied to each GPU in each step, by one process")
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
@@ -52,13 +59,25 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         return
     if script.loops.guards.is_without_gpu(call) or script.is_test or not evaluation.trains(script):
         return
+    if wrapping.is_asked_in_vain(script, call):
+        return
+    level, estimate = Level.WARNING, _COPIED
+    if (trifle := _why_trifle(call, script)) is not None:
+        level, estimate = Level.NOTE, Estimate(Worth.LOW, trifle)
     yield Finding(
         call,
         f"`{script.text(call)}` copies the model to every GPU on each step, driven by one Python process",
         advice="use `nn.parallel.DistributedDataParallel`, started by `torchrun --nproc-per-node=gpu`; not written here, "
         "because the sampler, the batch size, the logging and the way the script is started change with it",
-        level=Level.WARNING,
+        level=level,
+        worth=estimate,
     )
+
+
+def _why_trifle(call: syntax.Call, script: Script) -> str | None:
+    if wrapping.is_distributed_beside(script, call):
+        return "the script has `DistributedDataParallel` in another branch, for those who ask for speed"
+    return "the function only evaluates" if wrapping.is_for_evaluation(script, call) else None
 
 
 RULE = Rule(
@@ -66,5 +85,5 @@ RULE = Rule(
     on=syntax.Call,
     check=check,
     triggers=(b"DataParallel",),
-    worth=Estimate(Worth.HIGH, "the model is copied to each GPU in each step, by one process"),
+    worth=_COPIED,
 )

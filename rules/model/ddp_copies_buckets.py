@@ -29,6 +29,8 @@ computed by `torch.distributed.autograd`, which keeps them elsewhere.
 
 ## Sources
 PyTorch's documentation of `DistributedDataParallel`: it saves memory of the size of all gradients, and the copies.
+
+- [PyTorch: DistributedDataParallel](https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html)
 """
 
 from __future__ import annotations

@@ -29,6 +29,8 @@ beside `static_graph=True`, with which the search happens once.
 ## Sources
 PyTorch's documentation of `DistributedDataParallel`: it should be set only where it is needed. torch warns at run time where
 the first step found no unused parameter.
+
+- [PyTorch: DistributedDataParallel](https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html)
 """
 
 from __future__ import annotations

@@ -34,6 +34,8 @@ derivative is taken, or where anything is compiled or scripted already, behind a
 
 ## Sources
 PyTorch's documentation of `torch.compile`. The gain depends on the model and the GPU.
+
+- [PyTorch: torch.compile](https://docs.pytorch.org/docs/stable/generated/torch.compile.html)
 """
 
 from __future__ import annotations

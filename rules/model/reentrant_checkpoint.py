@@ -31,6 +31,8 @@ behave differently. A note, for the speed differs from piece to piece.
 Run with torch 2.13 on one CPU thread, the best of twelve: 1.09 times faster for a wide perceptron, 1.04 for a Transformer
 layer, 0.85 for a convolutional bottleneck, 0.77 for two tiny layers. Without the argument torch warns since 2.4 that it will
 have to be given, and recommends False.
+
+- [PyTorch: torch.utils.checkpoint](https://docs.pytorch.org/docs/stable/checkpoint.html)
 """
 
 from __future__ import annotations

@@ -31,6 +31,8 @@ was written around TorchScript's rules may have to change.
 ## Sources
 `torch.jit.script` and `torch.jit.trace` warn that they are deprecated: run with torch 2.13. PyTorch's documentation of
 TorchScript.
+
+- [PyTorch: TorchScript](https://docs.pytorch.org/docs/stable/jit.html)
 """
 
 from __future__ import annotations

@@ -34,6 +34,8 @@ derivatives, which the fused kernels lack, where it asks for deterministic algor
 ## Sources
 Run with torch 2.13 on one CPU thread, forward and backward, 8 heads of 64: 1.06 times faster for 64 positions, 1.5 for 512,
 2.2 for 1024. The layer takes the fused path since torch 2.0.
+
+- [PyTorch: MultiheadAttention](https://docs.pytorch.org/docs/stable/generated/torch.nn.MultiheadAttention.html)
 """
 
 from __future__ import annotations

@@ -38,6 +38,8 @@ numbers on one device is not always seen.
 ## Sources
 torch's own `torch.optim.swa_utils.get_ema_multi_avg_fn` is written so. Measured with torch 2.13 on one core of a CPU: 109
 microseconds became 26 for three linear layers, and 3.3 milliseconds 0.8 for sixty convolutions.
+
+- [PyTorch: torch.optim](https://docs.pytorch.org/docs/stable/optim.html)
 """
 
 from __future__ import annotations

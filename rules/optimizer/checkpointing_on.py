@@ -33,6 +33,9 @@ of the memory and the time of both.
 ## Sources
 Hugging Face's performance documentation: it trades time for memory. Measured on a CPU with torch 2.13, a transformer encoder
 of six layers, each checkpointed: 1.5 times the time for a step.
+
+- [Hugging Face: training on one GPU](https://huggingface.co/docs/transformers/perf_train_gpu_one)
+- [PyTorch: torch.utils.checkpoint](https://docs.pytorch.org/docs/stable/checkpoint.html)
 """
 
 from __future__ import annotations

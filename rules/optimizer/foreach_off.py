@@ -33,6 +33,8 @@ on a GPU.
 
 ## Sources
 PyTorch's documentation of `torch.optim`: the foreach implementation is typically faster than the single-tensor for-loop.
+
+- [PyTorch: torch.optim](https://docs.pytorch.org/docs/stable/optim.html)
 """
 
 from __future__ import annotations

@@ -36,6 +36,8 @@ Exact: the gradients are the same bit for bit. If a second pass did run through 
 ## Sources
 PyTorch's documentation of `Tensor.backward`: setting `retain_graph` is not needed in nearly all cases. Measured on a CPU
 with torch 2.13, 20 layers of 256 with their activations, batches of 8192: 1214 MB at the peak, 915 MB without.
+
+- [PyTorch: Tensor.backward](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.backward.html)
 """
 
 from __future__ import annotations

@@ -45,6 +45,8 @@ tensor that is printed whole no longer shows `grad_fn`.
 ## Sources
 PyTorch's FAQ: "Don't accumulate history across your training loop". Measured on a CPU with torch 2.13, a transformer encoder
 of 12 layers: 450 KB more for each step, 0.64 s to free them after 1500 steps; nothing with `.detach()`.
+
+- [PyTorch: Frequently Asked Questions](https://docs.pytorch.org/docs/stable/notes/faq.html)
 """
 
 from __future__ import annotations

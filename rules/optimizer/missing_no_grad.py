@@ -43,6 +43,8 @@ with gradients, such as an attack or a gradient penalty, is left alone.
 
 ## Sources
 PyTorch's Performance Tuning Guide: disable gradient calculation for validation or inference.
+
+- [PyTorch: Performance Tuning Guide](https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html)
 """
 
 from __future__ import annotations

@@ -43,6 +43,8 @@ several batches; that saves steps of the optimizer and, on several GPUs, exchang
 ## Sources
 The guides that four of the five training projects behind speedlint were given begin with the batch size. `speedlint verify`
 measures samples a second.
+
+- [NVIDIA: GPU Performance Background](https://docs.nvidia.com/deeplearning/performance/dl-performance-gpu-background/index.html)
 """
 
 from __future__ import annotations

@@ -5,6 +5,10 @@ Finds `torch.optim.Adam`, `AdamW`, `SGD` and `Adagrad` made for a module's param
 without `fused`, `foreach`, `differentiable` or `capturable`; the adaptive ones in a script that trains on the CPU, where
 the target is torch 2.4 or newer; and optimizers that update one parameter after another in Python, such as `BertAdam`.
 
+It is a note where the update is next to nothing beside its step: SGD under convolutions, unless wide Linear layers hold most
+parameters; a network that goes through time in Python; one behind a frozen network; items that are parsed, or decoded
+without workers; one update for many batches.
+
 ## Why it is slow
 By default each formula of the update is a kernel over all parameters, which reads and writes them from memory every time.
 The fused form does the whole update in one pass. Under a `GradScaler` it also checks for infinities on the GPU instead
@@ -44,6 +48,12 @@ PyTorch pull request 96755 reports 9% for a whole training step; issue 121857 re
 `speedlint verify` decide. On the CPU (pull requests 123074, 123629 and 124905) an update of Adam takes a half to a fifth of
 its time: measured with torch 2.13 on one core, steps of small networks became 1.06 to 2.2 times as fast under Adam, and
 under SGD with momentum at most 1.07 times.
+
+- [pytorch/pytorch, pull request 96755](https://github.com/pytorch/pytorch/pull/96755)
+- [pytorch/pytorch, issue 121857](https://github.com/pytorch/pytorch/issues/121857)
+- [pytorch/pytorch, pull request 123074](https://github.com/pytorch/pytorch/pull/123074)
+- [pytorch/pytorch, pull request 123629](https://github.com/pytorch/pytorch/pull/123629)
+- [pytorch/pytorch, pull request 124905](https://github.com/pytorch/pytorch/pull/124905)
 """
 
 from __future__ import annotations
@@ -55,7 +65,7 @@ from speedlint import edits
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.semantics import devices, dtypes, eras, evaluation, probes, training, worth
-from speedlint.semantics.optimizer import optimizers
+from speedlint.semantics.optimizer import optimizers, updates
 from speedlint.semantics.optimizer.optimizers import Where
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Made
@@ -101,7 +111,7 @@ def _is_worth_it(call: syntax.Call, name: str, script: Script) -> bool:
         return False
     if script.is_test or not evaluation.trains(script):
         return False
-    if training.is_framework_driven(script) and not training.is_apex_driven(script):
+    if not training.leaves_optimizer(script):
         return False
     if optimizers.has_sparse_gradients(script) or optimizers.is_remote(script) or probes.serves_probe(script, call):
         return False
@@ -120,6 +130,8 @@ def _finding(call: syntax.Call, name: str, script: Script) -> Finding:
     message = f"`{script.text(call.func)}` {does}"
     value, why = _value(call, name, script)
     level = Level.WARNING if eras.is_for(script, _FUSED[name]) else Level.NOTE
+    if level is Level.WARNING and (trifle := updates.why_trifle(script, call)) is not None:
+        level, estimate = Level.NOTE, Estimate(Worth.LOW, trifle)
     if value is None:
         release = ".".join(map(str, _FUSED[name]))
         return Finding(call, message, advice=f"pass `fused=True` (torch {release}); {why}", level=level, worth=estimate)
@@ -159,6 +171,8 @@ def _value(call: syntax.Call, name: str, script: Script) -> tuple[str | None, st
         return None, _UNSET_MOMENTUM
     if _runs_everywhere(script, name):
         return "True", ""
+    if training.is_framework_driven(script):
+        return None, "not written here, because Accelerate moves the model to its device after the optimizer is made"
     held = optimizers.parameters(script, call)
     found = list(dict.fromkeys(optimizers.whereabouts(one.script, one.module) for one in held))
     if any(one.where is Where.LATER for one in found):

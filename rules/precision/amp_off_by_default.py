@@ -44,6 +44,9 @@ not change.
 ## Sources
 PyTorch's automatic mixed precision documentation and Hugging Face's performance guide: 1.3 to 3 times faster on tensor
 cores.
+
+- [PyTorch: torch.amp](https://docs.pytorch.org/docs/stable/amp.html)
+- [Hugging Face: training on one GPU](https://huggingface.co/docs/transformers/perf_train_gpu_one)
 """
 
 from __future__ import annotations

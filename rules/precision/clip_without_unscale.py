@@ -31,6 +31,8 @@ optimizers step or the clipping runs more often than the step.
 
 ## Sources
 PyTorch AMP examples, "Gradient clipping"; the two norms were measured with torch 2.13.
+
+- [PyTorch: Automatic Mixed Precision examples](https://docs.pytorch.org/docs/stable/notes/amp_examples.html)
 """
 
 from __future__ import annotations

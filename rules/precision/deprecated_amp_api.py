@@ -31,6 +31,8 @@ where the import stands in a `try` or a branch, where arguments hide in `*args`,
 
 ## Sources
 The deprecation warnings of torch 2.4 and the signatures of the releases from 1.13 to 2.13.
+
+- [PyTorch: torch.amp](https://docs.pytorch.org/docs/stable/amp.html)
 """
 
 from __future__ import annotations

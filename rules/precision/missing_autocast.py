@@ -38,11 +38,16 @@ CPU computes what it did. The scaler is made once, beside the optimizer, unscale
 with the optimizer's state. Shown, not written: several losses or optimizers in a step, closures, gradients used by hand,
 double precision, `BCELoss`, fill values and sums beyond float16, outputs that a float32 layer or buffer takes in afterwards,
 models or losses out of sight, optimizers made elsewhere.
-Reinforcement learning, where the environment takes the time, is a note. Models of narrow Linear and recurrent layers are
-left alone, and those that a sharding wrapper already computes in half precision.
+Reinforcement learning, where the environment takes the time, is a note; so are networks whose kernels take less time than
+their launch: recurrent cells, mixtures of small operations, narrow convolutions of small inputs. Models of narrow Linear and
+recurrent layers are left alone, and those that a sharding wrapper already computes in half precision.
 
 ## Sources
 PyTorch Performance Tuning Guide and PyTorch AMP recipe (1.5 to 3 times); Hugging Face performance documentation (1.3 to 3).
+
+- [PyTorch: Performance Tuning Guide](https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html)
+- [PyTorch: Automatic Mixed Precision recipe](https://docs.pytorch.org/tutorials/recipes/recipes/amp_recipe.html)
+- [Hugging Face: training on one GPU](https://huggingface.co/docs/transformers/perf_train_gpu_one)
 """
 
 from __future__ import annotations
@@ -51,9 +56,11 @@ from collections.abc import Iterator
 
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
-from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
+from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.semantics import eras, worth
 from speedlint.semantics.data.loaders import reads_digits
+from speedlint.semantics.model import launches
+from speedlint.semantics.precision import hazards
 from speedlint.semantics.precision.autocast import is_sharded_in_half, uses_autocast
 from speedlint.semantics.precision.halves import autocast_edits, gpu_condition, refuse_hazards
 from speedlint.semantics.precision.scaling import scaling, spelled_constructor
@@ -85,12 +92,21 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     )
     is_old = (script.options.torch or _SPELLED_SINCE) < _SPELLED_SINCE
     context = "torch.cuda.amp.autocast()" if is_old else f'torch.autocast(device_type="cuda", dtype=torch.{kind})'
+    refused = hazards.refused_loss(step)
     advice = f"put it and the loss under `with {context}:`"
+    if refused:
+        advice = (
+            f"put it under `with {context}:`, leave `{refused}` outside, which raises there, and hand it `.float()` outputs"
+        )
     if kind == "float16":
         advice += (
             f", and add `scaler = {spelled_constructor(script)}` beside the optimizer, `scaler.scale(loss).backward()`, "
             "`scaler.unscale_(optimizer)` before clipping, `scaler.step(optimizer)` and `scaler.update()`"
         )
+    if small := launches.bound_by(step):
+        gain = Estimate(Worth.LOW, small)
+        yield Finding(step.forward, message, advice=f"{advice}, which may gain nothing", level=Level.NOTE, worth=gain)
+        return
     if is_reinforcement(script):
         why = "the policy acts in float32, and its probabilities would no longer be those it is trained on; cover both"
         yield Finding(step.forward, message, advice=f"{advice}; not written because {why}", level=Level.NOTE)

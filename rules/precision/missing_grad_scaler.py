@@ -31,6 +31,8 @@ closure, or where gradients are used by hand. Silent where the dtype is decided 
 
 ## Sources
 PyTorch AMP documentation, "Gradient Scaling".
+
+- [PyTorch: torch.amp](https://docs.pytorch.org/docs/stable/amp.html)
 """
 
 from __future__ import annotations

@@ -33,6 +33,8 @@ by every release, and lets the old setting be read. Settings that contradict eac
 ## Sources
 PyTorch documentation, "CUDA semantics": TensorFloat-32 on Ampere, which asks not to mix the two. What is set and what raises
 was run with torch 2.13 on a CPU.
+
+- [PyTorch: CUDA semantics](https://docs.pytorch.org/docs/stable/notes/cuda.html)
 """
 
 from __future__ import annotations

@@ -45,6 +45,8 @@ are scaled, until they are unscaled first (SPD103): the limit would be another.
 ## Sources
 PyTorch's AMP documentation: gradient scaling is for float16 gradients that underflow. That finite gradients stay the same
 bit for bit was run with torch 2.13 on a CPU.
+
+- [PyTorch: torch.amp](https://docs.pytorch.org/docs/stable/amp.html)
 """
 
 from __future__ import annotations

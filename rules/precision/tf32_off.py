@@ -29,6 +29,9 @@ numeric: factors are rounded to 10 bits of mantissa, sums stay float32. Older GP
 
 ## Sources
 Hugging Face performance documentation (up to 3 times); PyTorch documentation of TF32 on Ampere.
+
+- [Hugging Face: training on one GPU](https://huggingface.co/docs/transformers/perf_train_gpu_one)
+- [PyTorch: CUDA semantics](https://docs.pytorch.org/docs/stable/notes/cuda.html)
 """
 
 from __future__ import annotations

@@ -40,6 +40,8 @@ Shown, never written: how much training may be lost when a run breaks off is the
 
 ## Sources
 Counting: the size of the state against the bandwidth of a disk. `speedlint verify` measures it.
+
+- [PyTorch: torch.save](https://docs.pytorch.org/docs/stable/generated/torch.save.html)
 """
 
 from __future__ import annotations

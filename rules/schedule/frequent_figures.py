@@ -6,8 +6,10 @@ times an epoch; and calls in the epoch loop that draw one point or pixel for eve
 epoch is a note. What a condition draws every few epochs, and what an evaluation writes as its result, is left alone.
 
 ## Why it is slow
-Drawing and compressing a picture takes a tenth of a second to several seconds of one core. A histogram of every parameter
-copies the whole model to the host, and its gradients as well. The GPU waits meanwhile, and few look at each of them.
+The GPU waits while they are made, and few look at each of them.
+
+- `figures`: Drawing and compressing a picture takes a tenth of a second to several seconds of one core.
+- `histograms`: A histogram of every parameter copies the whole model to the host, and its gradients as well.
 
 ## Example
 ```python
@@ -37,6 +39,8 @@ loop that counts; else it is shown.
 ## Sources
 PyTorch's documentation of `SummaryWriter`: histograms and images are written by the calling process. `speedlint verify`
 measures it.
+
+- [PyTorch: torch.utils.tensorboard](https://docs.pytorch.org/docs/stable/tensorboard.html)
 """
 
 from __future__ import annotations
@@ -87,6 +91,7 @@ def _finding(
     message = f"`{reads.shown(script, call.func)}(...)` makes {drawn.kind.value} {often}"
     advice = f"make it every {periods.EPOCHS} epochs" if often == "every epoch" else "make it once an epoch or less"
     related = () if drawn.node is call else (Related(drawn.script.source, drawn.node, f"makes {drawn.kind.value}"),)
+    case = "histograms" if drawn.kind is Kind.HISTOGRAMS else "figures"
     try:
         if drawn.node is not call:
             raise CannotEdit(f"what else `{reads.shown(script, call.func)}` does is not followed")
@@ -97,8 +102,9 @@ def _finding(
         else:
             raise CannotEdit("it already has a condition of its own")
     except CannotEdit as reason:
-        return Finding(call, message, advice=f"{advice}; not rewritten, since {reason}", level=level, related=related)
-    return Finding(call, message, Fix(edits, Risk.BEHAVIOR), advice, level, related)
+        advice = f"{advice}; not rewritten, since {reason}"
+        return Finding(call, message, advice=advice, level=level, related=related, case=case)
+    return Finding(call, message, Fix(edits, Risk.BEHAVIOR), advice, level, related, case=case)
 
 
 def _throttled(call: syntax.Call, script: Script, drawn: costs.Cost) -> tuple[Edit, ...]:

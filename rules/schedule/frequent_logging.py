@@ -7,8 +7,9 @@ costs little beside a long step. Loops of a thousand steps in all, bars of `tqdm
 alone.
 
 ## Why it is slow
-The process waits until a terminal or a notebook has taken the line; a bar drawn by hand is dozens of writes and a flush.
-With steps of a few milliseconds that is a good part.
+The process waits until a terminal or a notebook has taken the line. With steps of a few milliseconds that is a good part.
+
+A bar drawn by hand is dozens of writes and a flush.
 
 ## Example
 ```python
@@ -34,6 +35,8 @@ Shown, never written: other programs may read the lines, and what they say may b
 
 ## Sources
 Counting: the writes of a step. `speedlint verify` measures it.
+
+- [Python: sys.stdout](https://docs.python.org/3/library/sys.html#sys.stdout)
 """
 
 from __future__ import annotations

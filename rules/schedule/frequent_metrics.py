@@ -7,7 +7,9 @@ distances, t-SNE, clustering, `x @ x.T` of an array, a Python loop over all samp
 cheap and left alone, as is what a condition runs every few epochs.
 
 ## Why it is slow
-The GPU waits while the host computes. In a step the predictions have to come to the host first. Over all pairs the time
+The GPU waits while the host computes.
+
+In a step the predictions have to come to the host first. Over all pairs the time
 grows with the square of the samples: ten thousand of them are a hundred million distances, and few read the result each
 time.
 
@@ -46,6 +48,8 @@ nothing reads its result; else it is shown. Early stopping or a best checkpoint 
 
 ## Sources
 scikit-learn's documentation: the silhouette coefficient needs the distances of all pairs. `speedlint verify` measures it.
+
+- [scikit-learn: silhouette_score](https://scikit-learn.org/stable/modules/generated/sklearn.metrics.silhouette_score.html)
 """
 
 from __future__ import annotations

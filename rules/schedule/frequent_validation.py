@@ -6,8 +6,9 @@ training loop; each epoch at several scales; each epoch although the program has
 reads.
 
 ## Why it is slow
-A validation step costs about a third of a training step. A full pass every hundred steps can take as long as the steps
-between; a pass at four scales costs as much as several.
+A validation step costs about a third of a training step, and the training waits for all of them.
+
+A full pass every hundred steps can take as long as the steps between; a pass at four scales costs as much as several.
 
 ## Example
 ```python
@@ -36,6 +37,8 @@ epoch, and keeping the best model needs it.
 
 ## Sources
 Counting: a forward pass is about a third of a training step. `speedlint verify` measures it.
+
+- [Epoch AI: backward-forward FLOP ratio](https://epochai.org/blog/backward-forward-FLOP-ratio)
 """
 
 from __future__ import annotations

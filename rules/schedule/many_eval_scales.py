@@ -56,6 +56,8 @@ Shown, never written: the results of the epochs are other numbers then, and the 
 
 ## Sources
 Counting: the area of the images at each scale. `speedlint verify` measures it.
+
+- [PyTorch: Conv2d](https://docs.pytorch.org/docs/stable/generated/torch.nn.Conv2d.html)
 """
 
 from __future__ import annotations

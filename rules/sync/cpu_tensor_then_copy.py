@@ -32,6 +32,8 @@ takes another tensor's dtype too, it is left as the cast that remains.
 
 ## Sources
 PyTorch's performance tuning guide: create tensors directly on the target device.
+
+- [PyTorch: Performance Tuning Guide](https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html)
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ from speedlint.rule import Finding, Fix, Level, Related, Risk, Rule
 from speedlint.semantics import evaluation, probes, worth
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import conditions, creation, reads
+from speedlint.semantics.sync.companions import awaited_anyway
 from speedlint.semantics.terms import FREQUENT
 
 
@@ -101,6 +104,9 @@ def _of_copy(call: syntax.Call, script: Script) -> Iterator[Finding]:
         return
     made = reads.shown(script, found.factory.func)
     message = f"`{made}(...)` is made on the host and copied to the GPU {often}"
+    if not creation.is_map(found) and (in_vain := awaited_anyway(script, call)) is not None:
+        yield Finding(call, message, advice=in_vain, level=Level.NOTE, worth=worth.NOTHING)
+        return
     advice = f"pass `device=` to `{made}`"
     level = None if evaluation.trains(script) else Level.NOTE
     related = (Related(script.source, found.factory, "it is made here"),) if found.held is not None else ()

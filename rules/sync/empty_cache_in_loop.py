@@ -37,6 +37,9 @@ another function, which may have other callers.
 ## Sources
 PyTorch's documentation of `empty_cache`: it does not increase the memory available to PyTorch. Hugging Face's performance
 documentation: about 10% slower when called often.
+
+- [PyTorch: CUDA semantics](https://docs.pytorch.org/docs/stable/notes/cuda.html)
+- [Hugging Face: training on one GPU](https://huggingface.co/docs/transformers/perf_train_gpu_one)
 """
 
 from __future__ import annotations

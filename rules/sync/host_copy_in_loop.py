@@ -44,6 +44,8 @@ graph is overwritten by its next call: copies of it are notes.
 
 ## Sources
 PyTorch's performance tuning guide: avoid unnecessary CPU-GPU synchronisation; it names `.cpu()`.
+
+- [PyTorch: Performance Tuning Guide](https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html)
 """
 
 from __future__ import annotations

@@ -57,6 +57,8 @@ returns stays on the GPU only if everyone who calls it is seen, and adds it up, 
 
 ## Sources
 PyTorch's performance tuning guide: avoid unnecessary CPU-GPU synchronisation; it names `.item()` and printing a tensor.
+
+- [PyTorch: Performance Tuning Guide](https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html)
 """
 
 from __future__ import annotations

@@ -43,6 +43,8 @@ included. It is written only where the display is a statement of its own and the
 
 ## Sources
 PyTorch's performance tuning guide: avoid unnecessary CPU-GPU synchronisation; it names printing a CUDA tensor.
+
+- [PyTorch: Performance Tuning Guide](https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html)
 """
 
 from __future__ import annotations

@@ -41,6 +41,8 @@ to say. A network with batch normalisation in training mode computes something e
 
 ## Sources
 PyTorch's performance tuning guide; measured with torch 2.13 on a CPU: 181 times faster for a toy loop of 512 rows.
+
+- [PyTorch: Performance Tuning Guide](https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html)
 """
 
 from __future__ import annotations

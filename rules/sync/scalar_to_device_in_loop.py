@@ -30,6 +30,8 @@ say. A number needs no tensor in most operations; `torch.full((), value, device=
 
 ## Sources
 PyTorch's performance tuning guide: avoid unnecessary CPU-GPU synchronisation, create tensors on the target device.
+
+- [PyTorch: Performance Tuning Guide](https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html)
 """
 
 from __future__ import annotations

@@ -46,6 +46,9 @@ later.
 ## Sources
 PyTorch's performance tuning guide: avoid unnecessary CPU-GPU synchronisation; PyTorch's notes on CUDA semantics:
 asynchronous execution.
+
+- [PyTorch: Performance Tuning Guide](https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html)
+- [PyTorch: CUDA semantics](https://docs.pytorch.org/docs/stable/notes/cuda.html)
 """
 
 from __future__ import annotations

@@ -56,6 +56,8 @@ scaling `GradScaler.step` already skips such steps.
 ## Sources
 PyTorch's performance tuning guide: avoid unnecessary CPU-GPU synchronisation; it names Python control flow that depends on
 the results of CUDA operations.
+
+- [PyTorch: Performance Tuning Guide](https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html)
 """
 
 from __future__ import annotations
@@ -66,6 +68,7 @@ from speedlint.rule import Finding, Level, Rule
 from speedlint.semantics import worth
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import conditions, displays, reads
+from speedlint.semantics.sync.companions import awaited_anyway
 from speedlint.semantics.terms import Frequency
 
 _WITHOUT_BRANCH = "compute both sides on the GPU with `torch.where`, a product with the mask or a `clamp` of the divisor"
@@ -73,12 +76,16 @@ _NOW_AND_THEN = f"check it every {displays.PERIOD} steps, or add up `~torch.isfi
 
 
 def check(node: conditions.Conditional, script: Script) -> Iterator[Finding]:
-    tensor = next(conditions.asked(script, node), None)
-    if tensor is None or conditions.ends_loop(node) or (often := reads.often(script, tensor)) is None:
+    asked = ((tensor, reads.often(script, tensor)) for tensor in conditions.asked(script, node))
+    tensor, often = next(((tensor, often) for tensor, often in asked if often is not None), (None, None))
+    if tensor is None or conditions.ends_loop(node):
         return
     message = f"the condition `{reads.shown(script, tensor)}` waits for the GPU {often}"
     advice = _NOW_AND_THEN if conditions.is_sanity_check(script, tensor) else _WITHOUT_BRANCH
     level = Level.NOTE if reads.frequency(script, tensor) is Frequency.THROTTLED else None
+    if (in_vain := awaited_anyway(script, tensor)) is not None:
+        yield Finding(tensor, message, advice=in_vain, level=Level.NOTE, worth=worth.NOTHING)
+        return
     yield Finding(
         tensor, message, advice=f"{advice}; not rewritten, since only its author knows what may replace it", level=level
     )

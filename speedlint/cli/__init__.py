@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib
 import io
+import os
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
 
 from speedlint import __version__
-from speedlint.errors import UserError
+from speedlint.errors import UserError, did_you_mean
 from speedlint.output.terminal import visible
 
 INTERRUPTED = 130
+"""The exit code of a run that Ctrl-C has ended, as shells have it: 128 and the signal's number."""
 
 
-_COMMANDS = ("check", "fix", "verify", "doctor", "explain", "rules", "ask", "questions", "new-rule", "clean")
+_COMMANDS = (
+    "check", "fix", "verify", "doctor", "explain", "rules", "ask", "questions", "new-rule", "schema", "clean", "server",
+    "baseline", "undo",
+)  # fmt: skip
 """The commands; each is what its file in this folder names so, with an underscore for a hyphen, and is imported when it is
 asked for."""
 
@@ -36,6 +43,33 @@ class _Group(click.Group):
         name = cmd_name.replace("-", "_")
         found: click.Command = getattr(importlib.import_module(f"speedlint.cli.{name}"), name)
         return found
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the first word names, and what is left for it. Raises UserError where there is none."""
+        word = args[0]
+        if word in _COMMANDS or word.startswith("-") or ctx.resilient_parsing:
+            return super().resolve_command(ctx, args)
+        raise UserError(f"there is no command `{word}`{_meant(word)}; `speedlint --help` lists them")
+
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        """Runs the command line, and ends it in one line and with exit code 2 where standard output takes no more.
+
+        Where the reader of standard output has gone, as in ``| head``, nothing is said and the exit code is 1.
+        """
+        try:
+            try:
+                return super().main(*arguments, **options)
+            finally:
+                if sys.stdout is not None:
+                    sys.stdout.flush()
+        except OSError as error:
+            if error.filename is not None:  # of a file, not of a stream
+                raise
+            _drop_output()
+            if error.errno == errno.EPIPE:
+                sys.exit(1)
+            click.echo(f"error: standard output cannot be written ({error.strerror})", err=True)
+            sys.exit(2)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command."""
@@ -58,11 +92,25 @@ def main() -> None:
     \b
     speedlint check train.py          what is slow, why, and what to do
     speedlint fix train.py            the changes as a diff; --apply writes them
+    speedlint undo                    takes back what fix has written last
     speedlint verify train.py         whether the changes make it faster, measured
-    speedlint doctor                  what the machine, torch and the environment leave of its speed
+    speedlint doctor                  what the machine and the environment cost
     speedlint explain item-in-loop    a rule's documentation
-    speedlint ask train.py:96         what is known of a line, how often it runs, and why
+    speedlint ask train.py:96         what is known of a line, and why
     """
+
+
+def _meant(word: str) -> str:
+    """What was meant by a word that is no command: another command, or the check of a file."""
+    if Path(word).exists() or word.endswith((".py", ".ipynb")):
+        return f" (did you mean `speedlint check {word}`?)"
+    return did_you_mean(word, _COMMANDS)
+
+
+def _drop_output() -> None:
+    """Lets what is still to be printed vanish, so that Python does not fail on it once more when it ends."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _never_fail_to_print() -> None:

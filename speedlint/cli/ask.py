@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from speedlint import config, files
+from speedlint import config, files, notebook
+from speedlint.cli.options import colour
 from speedlint.errors import UserError
 
 if TYPE_CHECKING:
@@ -17,9 +18,10 @@ if TYPE_CHECKING:
 _PLACE = re.compile(r"(?s)(.+?):(\d+)(?::(\d+))?")
 
 
-@click.command()
+@click.command(short_help="Says what is known of a line, how often it runs, and why.")
 @click.argument("place", metavar="FILE:LINE")
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
+@colour
 def ask(place: str, style: str) -> None:
     """Says what is known of each expression of a line, how often the line runs, and why.
 
@@ -49,6 +51,8 @@ def _asked(path: Path, number: int, column: int | None) -> Line:
     from speedlint import known
     from speedlint.source import SourceError
 
+    if notebook.is_notebook(path):
+        raise UserError(f"{path}:{number}: is a notebook, not Python; convert it with `jupyter nbconvert --to script`")
     if path.is_dir():
         raise UserError(f"{path}:{number}: is a folder; name a Python file in it")
     problems = files.discover((path,)).problems

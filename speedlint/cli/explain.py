@@ -8,20 +8,26 @@ from pathlib import Path
 import click
 
 from speedlint import config, docs
-from speedlint.output.terminal import coloured
+from speedlint.cli.options import colour, words
+from speedlint.output.terminal import coloured, columns, console
 from speedlint.registry import Registry
 
+_WIDEST = 100
+"""The columns of running text: longer lines are hard to read."""
 
-@click.command()
-@click.argument("rule")
-def explain(rule: str) -> None:
-    """Prints the documentation of RULE: a code such as SPD301, or a name."""
-    found = Registry.load(config.load((Path(),)).rule_paths).find(rule)
-    text = f"# {found.code} {found.name}\n\n{docs.page(found)}\n"
+
+@click.command(short_help="Prints the documentation of rules.")
+@click.argument("rules", nargs=-1, required=True, callback=words)
+@colour
+def explain(rules: tuple[str, ...]) -> None:
+    """Prints the documentation of RULES: codes such as SPD301, families such as SPD3, or names; several, with spaces or
+    commas between."""
+    registry = Registry.load(config.load((Path(),)).rule_paths)
+    found = dict.fromkeys(rule for word in rules for rule in registry.covered(word))
+    text = "\n".join(f"# {rule.code} {rule.name}\n\n{docs.page(rule)}\n" for rule in found)
     if not coloured(sys.stdout):
         click.echo(text, nl=False)
         return
-    from rich.console import Console
     from rich.markdown import Markdown
 
-    Console(width=min(Console().width, 100)).print(Markdown(text))
+    console(width=min(columns(sys.stdout), _WIDEST)).print(Markdown(text))

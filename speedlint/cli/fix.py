@@ -4,87 +4,196 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from speedlint import config, files, git, run
-from speedlint.cli.options import prepare, shared
+from speedlint import config, git, run
+from speedlint.choice import Choice
+from speedlint.cli.asked import STDIN, Asked, from_stdin
+from speedlint.cli.options import choosing, places, revision, shared
+from speedlint.cli.running import Voice, running
+from speedlint.diagnostic import Diagnostic, Report
 from speedlint.errors import UserError
-from speedlint.output.problems import report_bounds, report_problems
-from speedlint.output.progress import tracked
+from speedlint.files import Problem
+from speedlint.output.problems import report_problems
 from speedlint.output.terminal import coloured, shown, visible
 from speedlint.output.text import RISKS, count
 from speedlint.program.imports import absolute
 from speedlint.rule import Level, Risk
 
 if TYPE_CHECKING:
+    from speedlint.cli.interactive import Asking
+    from speedlint.facts.store import Store
     from speedlint.stages import Staged
 
 _NOTHING = "Nothing to fix."
 
 
-@click.command()
+@click.command(short_help="Shows the changes as a diff, or writes them with --apply.")
 @shared
+@choosing
+@running
+@from_stdin
 @click.option("--risk", type=click.Choice(config.RISKS), help="The highest risk of the fixes to apply (default: exact).")
 @click.option(
     "--only-paying", type=click.Path(path_type=Path), metavar="REPORT", help="Only what `verify --per-fix` found to pay."
 )
-@click.option("--apply", is_flag=True, help="Write the changes instead of showing them.")
+@click.option("--apply", is_flag=True, help="Write the changes instead of showing them; `speedlint undo` takes them back.")
+@click.option("--exit-non-zero-on-fix", "exit_on_fix", is_flag=True, help="Exit with 1 if --apply has changed a file.")
+@click.option("-i", "--interactive", is_flag=True, help="Ask about each change, then write those that were agreed to.")
+@click.option("--diff", "as_patch", is_flag=True, help="Print the changes as a diff that `git apply` takes, and no more.")
 @click.pass_context
 def fix(
-    ctx: click.Context, /, paths: tuple[Path, ...], risk: str | None, only_paying: Path | None, apply: bool, **options: Any
+    ctx: click.Context,
+    /,
+    paths: tuple[Path, ...],
+    risk: str | None,
+    only_paying: Path | None,
+    apply: bool,
+    exit_on_fix: bool,
+    interactive: bool,
+    as_patch: bool,
+    changed: str | None,
+    stdin_filename: Path | None,
+    jobs: int | None,
+    quiet: bool,
+    verbose: bool,
+    **options: Any,
 ) -> None:
     """Rewrites what slows down the training scripts in PATHS; shows the changes, and writes them with --apply.
 
-    The risk says what may change: `exact`, the same training bit for bit; `numeric`, rounding or the random stream;
-    `behavior`, what is computed, logged or saved. A note's fix is applied only when its rule is selected by name.
+    PATHS may name lines, as in train.py:12: then only what begins there is changed; `-` fixes the text on standard input and
+    prints it. The risk says what may change: `exact`, the same training bit for bit; `numeric`, rounding or the random
+    stream; `behavior`, what is computed, logged or saved. A note's fix is applied only when its rule is selected by name.
 
     Exits with 0 if there is nothing to fix or all was written, 1 if there are changes to write, and 2 if a file or an
     option is wrong.
     """
-    from speedlint import fixer, stages
-
-    settings, registry, store = prepare(paths, risk=Risk[risk.upper()] if risk else None, **options)
+    if (apply or interactive) and as_patch:
+        raise UserError("--diff prints the changes for git to apply, and --apply and --interactive write them; take one")
+    if STDIN in paths and interactive:
+        raise UserError("--interactive asks on standard input, and `-` reads the text from there; name the file")
+    voice = Voice(quiet, verbose)
+    changed, paths = revision(changed, paths)
+    paths, lines = places(paths)
+    asked = Asked.of(paths, stdin_filename, risk=Risk[risk.upper()] if risk else None, **options)
     if only_paying is not None:
-        kept = _paying(only_paying)
-        unpaid = tuple(rule.code for rule in registry.rules if rule.code not in kept)
-        settings = replace(settings, ignore=(*settings.ignore, *unpaid))
-    found = files.discover(paths or (Path(),), settings.exclude, settings.root)
-    reports = run.check(found.paths, settings, registry, store)
-    report = run.merge(tracked(reports, len(found.paths), "Checking"))
-    slow = dict.fromkeys(each.path for each in report.diagnostics if stages.fixable(each, settings.risk))
-    staged = stages.fix(tuple(slow), settings, registry, store=store)
+        asked = _of_rules(asked, _paying(only_paying))
+    found, settings = asked.found, asked.settings
+    choice = replace(Choice.load(settings, changed, found.paths, asked.read), asked=lines)
+    report = run.merge(voice.tracked(asked.reports(jobs), len(found.paths)))
+    staged = _staged(asked, choice, report, interactive)
     problems = [*found.problems, *report.problems, *staged.problems]
-    asked = {absolute(path) for path in found.paths}
-    others = [each.path for each in staged.outcomes if absolute(each.path) not in asked]
-    unsaved = git.unsaved(others)
-    if apply:
-        failures = fixer.write_all(staged.outcomes)
-        problems += failures
-        _say_written(staged, {failure.path for failure in failures})
+    if asked.text is not None and not as_patch:
+        click.echo(staged.outcomes[0].after if staged.outcomes else asked.text, nl=False)
+        report_problems(problems)
+        ctx.exit(2 if problems else 0)
+    unsaved = git.unsaved(each.path for each in staged.outcomes)
+    if apply or interactive:
+        problems += _write(staged, asked.store, quiet)
+    elif as_patch:
+        problems += _print_patch(staged)
     else:
         _show(staged)
+    if not quiet:
+        for sentence in _remarks(staged, choice.of(report.diagnostics), found.paths, settings.risk):
+            click.echo(sentence, err=as_patch)
+    voice.remark((*map(_unsaved, unsaved), *report.bounds))
+    voice.explain(found.paths, settings, asked.registry)
+    report_problems(problems)
+    is_open = exit_on_fix or not (apply or interactive)
+    ctx.exit(2 if problems else 1 if staged.outcomes and is_open else 0)
+
+
+def _of_rules(asked: Asked, codes: frozenset[str]) -> Asked:
+    """What is asked for, of some rules only."""
+    others = tuple(rule.code for rule in asked.registry.rules if rule.code not in codes)
+    return replace(asked, settings=replace(asked.settings, without=(*asked.settings.without, *others)))
+
+
+def _staged(asked: Asked, choice: Choice, report: Report, interactive: bool) -> Staged:
+    """The fixes of what is chosen; with ``interactive`` those that the user agrees to."""
+    from speedlint import stages
+
+    chosen = choice.of(report.diagnostics)
+    slow = dict.fromkeys(each.path for each in chosen if stages.fixable(each, asked.settings.risk))
+    if interactive:
+        from speedlint.cli.interactive import Asking
+
+        return _agreed(Asking(tuple(slow), asked.settings, asked.registry, choice, asked.store))
+    slow |= dict.fromkeys(each.path for each in choice.unused(report.unused))
+    return stages.fix(
+        tuple(slow),
+        asked.settings,
+        asked.registry,
+        store=asked.store,
+        choice=choice,
+        with_comments=True,
+        read=asked.read,
+        alone=asked.text is not None,
+    )
+
+
+def _write(staged: Staged, store: Store | None, quiet: bool) -> list[Problem]:
+    """Writes the changes, kept before so that they can be taken back. Returns what could not be written."""
+    from speedlint import fixer, undo
+
+    if store is not None:
+        undo.keep(store, staged.outcomes)
+    failures = fixer.write_all(staged.outcomes)
+    if not quiet:
+        _say_written(staged, {failure.path for failure in failures})
+    return failures
+
+
+def _agreed(asking: Asking) -> Staged:
+    """The changes that the user agrees to. Raises KeyboardInterrupt where there is no answer."""
+    from speedlint.stages import Staged
+
+    try:
+        return Staged((), tuple(asking.ask()), ())
+    except click.Abort:
+        raise KeyboardInterrupt from None
+
+
+def _remarks(staged: Staged, chosen: Sequence[Diagnostic], asked: Sequence[Path], risk: Risk) -> Iterator[str]:
+    """What is to be said beside the changes."""
+    from speedlint import stages
+
+    named = {absolute(path) for path in asked}
+    others = [each.path for each in staged.outcomes if absolute(each.path) not in named]
     if others:
         names = ", ".join(visible(shown(path)) for path in others)
-        click.echo(f"{count(len(others), 'file')} beside what was asked for, where calls lead: {names}.")
-    for path in unsaved:
-        click.echo(f"note: {visible(shown(path))} has changes that git does not hold", err=True)
-    for higher in (each for each in Risk if each > settings.risk):
-        more = sum(
-            each.fix is not None and each.fix.risk is higher and stages.fixable(each, higher) for each in report.diagnostics
-        )
+        yield f"{count(len(others), 'file')} beside what was asked for, where calls lead: {names}."
+    for higher in (each for each in Risk if each > risk):
+        more = sum(each.fix is not None and each.fix.risk is higher and stages.fixable(each, higher) for each in chosen)
         if more:
             option = f"`--risk {higher.name.lower()}`"
-            click.echo(f"{count(more, 'more fix', 'more fixes')} with {option}: {RISKS[higher]}.")
-    left = sum(each.level is Level.WARNING and not stages.fixable(each, Risk.BEHAVIOR) for each in report.diagnostics)
+            yield f"{count(more, 'more fix', 'more fixes')} with {option}: {RISKS[higher]}."
+    left = sum(each.level is Level.WARNING and not stages.fixable(each, Risk.BEHAVIOR) for each in chosen)
     if left:
-        click.echo(f"{count(left, 'finding')} without a fix that is written; `speedlint check` says what to do.")
-    report_problems(problems)
-    report_bounds(report.bounds)
-    ctx.exit(2 if problems else 1 if staged.outcomes and not apply else 0)
+        yield f"{count(left, 'finding')} without a fix that is written; `speedlint check` says what to do."
+
+
+def _unsaved(path: Path) -> str:
+    return f"{shown(path)} has changes that git does not hold; commit or stash them to tell them from the fixes"
+
+
+def _print_patch(staged: Staged) -> Iterator[Problem]:
+    """Prints one diff a file; gives the files that a diff cannot name."""
+    from speedlint.output import diff
+
+    for outcome in staged.outcomes:
+        try:
+            patch = diff.patch(outcome)
+        except ValueError:
+            yield Problem(outcome.path, None, "lies outside the current folder, so git cannot apply a diff of it here")
+        else:
+            click.echo(diff.safe(patch) if sys.stdout.isatty() else patch, nl=False)
 
 
 def _paying(report: Path) -> frozenset[str]:

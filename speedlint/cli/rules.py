@@ -8,8 +8,10 @@ from pathlib import Path
 import click
 
 from speedlint import config
+from speedlint.cli.options import colour
 from speedlint.docs import summary
 from speedlint.output import rules_markdown
+from speedlint.output.terminal import console
 from speedlint.registry import Registry
 
 
@@ -21,6 +23,7 @@ from speedlint.registry import Registry
     default="text",
     help="How to print them; markdown is the whole documentation.",
 )
+@colour
 def rules(style: str) -> None:
     """Lists the rules: code, name, and the pattern each one finds."""
     every = Registry.load(config.load((Path(),)).rule_paths).rules
@@ -31,7 +34,6 @@ def rules(style: str) -> None:
     if style == "markdown":
         click.echo(rules_markdown.render(every), nl=False)
         return
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -39,4 +41,4 @@ def rules(style: str) -> None:
     for rule in every:
         off = Text(" (only when selected)", "dim") if rule.off else Text()
         table.add_row(rule.code, rule.name, Text(summary(rule.docs)) + off)
-    Console(highlight=False, soft_wrap=False).print(table)
+    console().print(table)

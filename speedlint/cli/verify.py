@@ -14,6 +14,7 @@ from speedlint import config, host
 from speedlint.cli.options import prepare
 from speedlint.cli.options import words as split_words
 from speedlint.errors import UserError
+from speedlint.facts.store import Store
 from speedlint.interpreter import with_torch
 from speedlint.output.problems import report_problems
 from speedlint.output.terminal import visible
@@ -22,7 +23,6 @@ from speedlint.verify.budget import Budget, BudgetError, bounded
 
 if TYPE_CHECKING:
     from speedlint.files import Problem
-    from speedlint.registry import Registry
     from speedlint.verify.plan import Command, Plan
     from speedlint.verify.report import Report
 
@@ -46,7 +46,7 @@ class _Verify(click.Command):
             raise click.UsageError(f"{error.format_message()} ({where})", ctx) from None
 
 
-@click.command(cls=_Verify)
+@click.command(cls=_Verify, short_help="Times a script before and after its fixes.")
 @click.argument("script", required=False)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.option("-m", "module", metavar="MODULE", help="Run a module of the current folder instead of a script.")
@@ -159,14 +159,15 @@ def verify(
         timeout=options["timeout"],
         epochs=options["epochs"] or 0,
     )
-    effort = session.Effort(options["pairs"], max(options["pairs"], options["max_pairs"]), budget, options["per_fix"])
+    most = max(options["pairs"], options["max_pairs"])
+    effort = session.Effort(options["pairs"], most, budget, options["per_fix"], options["apply"])
     for kind in _ENDINGS:
         signal.signal(kind, _interrupt)
     with scratch(options["keep"], options["allow_write"]) as folders, Live(budget) as live:
         report = session.verify(whole, folders, limits, effort, registry, live, Meter())
     problems: list[Problem] = []
     if options["apply"]:
-        report, problems = _applied(report, whole, registry, options["min_speedup"])
+        report, problems = _applied(report, whole, options["min_speedup"])
     live.show(verify_text.render(report))
     report_problems(problems)
     if options["json_file"] is not None:
@@ -176,12 +177,13 @@ def verify(
     ctx.exit(2 if problems else report.exit_code(options["min_speedup"]))
 
 
-def _applied(report: Report, whole: Plan, registry: Registry, least: float | None) -> tuple[Report, list[Problem]]:
+def _applied(report: Report, whole: Plan, least: float | None) -> tuple[Report, list[Problem]]:
     """Writes what paid. Returns the report that says so, and what could not be written."""
-    from speedlint import fixer
+    from speedlint import fixer, undo
     from speedlint.verify.applying import choose
 
-    choice = choose(report, whole, registry, least)
+    choice = choose(report, whole, least)
+    undo.keep(Store.of_user(), choice.outcomes)
     problems = fixer.write_all(choice.outcomes)
     failed = {problem.path for problem in problems}
     written = tuple(outcome.path for outcome in choice.outcomes if outcome.path not in failed)

@@ -294,10 +294,11 @@ class Builder:
         nested, ends = [node], []
         while True:
             self._expression(nested[-1].test)
-            fork, self._now = self._now, self._block(self._now)
+            fork = self._now
+            self._now = self._block(*(() if _is_never(nested[-1].test) else (fork,)))
             self._suite(nested[-1].body)
             ends.append(self._now)
-            self._now = self._block(fork)
+            self._now = self._block(*(() if _is_always(nested[-1].test) else (fork,)))
             if not isinstance(other := nested[-1].orelse, syntax.If):
                 break
             nested.append(other)
@@ -319,7 +320,7 @@ class Builder:
         head = self._now = self._block(self._now)
         self._expression(node.test)
         tested = self._now
-        self._now = self._block(tested)
+        self._now = self._block(*(() if _is_never(node.test) else (tested,)))
         self._turns(node, head, self._block(*(() if _is_always(node.test) else (tested,))))
 
     def _turns(self, node: syntax.For | syntax.While, head: int, over: int) -> None:
@@ -474,12 +475,20 @@ def _params(function: syntax.Node) -> Iterator[syntax.Param]:
 
 
 def _is_always(test: syntax.BaseExpression) -> bool:
-    """Whether a loop's test is ``True`` or a number other than 0."""
+    """Whether a test is ``True`` or a number other than 0."""
     match test:
         case syntax.Name(value="True"):
             return True
         case syntax.Integer(value=value):
             return value != "0"
+    return False
+
+
+def _is_never(test: syntax.BaseExpression) -> bool:
+    """Whether a test is ``False``, ``None`` or 0."""
+    match test:
+        case syntax.Name(value="False" | "None") | syntax.Integer(value="0"):
+            return True
     return False
 
 

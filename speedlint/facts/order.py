@@ -57,6 +57,14 @@ class Order:
         stops = [point for node in unless if self._home(node) == home for point in graph.done(node.row)]
         return any(graph.is_reached(end) and graph.leads(end, graph.begun(then.row), stops) for end in graph.done(first.row))
 
+    def is_run(self, node: syntax.Node) -> bool:
+        """Whether some way leads to a node, and to each function around it: no ``return`` or other jump cuts all of them."""
+        return all(
+            any(graph.is_reached(point) for point in graph.begun(row))
+            for home, row in self._seen_from(node)
+            for graph in (self._graph(home),)
+        )
+
     def is_followed(self, first: syntax.Node, nodes: Iterable[syntax.Node]) -> bool:
         """Whether one of ``nodes``, in the function of ``first``, begins on every way from there to where that returns."""
         home = self._home(first)

@@ -79,12 +79,18 @@ class Node(metaclass=_Slotted):
         end = rows.last[row]
         if found:
             nodes, lasts, slots, fields = tree.nodes, rows.last, rows.slot, kind.fields
+            several: dict[str, list[Node]] = {}
             child = row + 1
             while child <= end:
                 field = fields[slots[child]]
                 node = nodes[child] or tree.node(child)
-                found[field] = node if found[field] is None else (*found[field], node)
+                if found[field] is None:
+                    found[field] = node
+                else:
+                    several.setdefault(field, []).append(node)
                 child = lasts[child] + 1
+            for field, members in several.items():
+                found[field] = tuple(members)
         for read in kind._read.values():
             found.update(read(rows.strings[rows.text[row]]))
         for field, value in found.items():

@@ -7,7 +7,7 @@ from typing import Any
 
 from speedlint.diagnostic import Place
 from speedlint.known import Known, Line
-from speedlint.output.json import VERSION
+from speedlint.output.formats.json import VERSION
 from speedlint.output.terminal import shown
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from speedlint.diagnostic import Place
 from speedlint.known import Known, Line
-from speedlint.output.terminal import shown, visible
+from speedlint.output.terminal import console, shown, visible
 from speedlint.semantics.terms import Frequency, Role
 from speedlint.semantics.terms import Place as Where
 
@@ -31,10 +32,10 @@ _COLUMNS = ("expression", "column", "role", "place", "value", "stands for")
 
 def print_line(line: Line) -> None:
     """Prints what is known of a line; where no terminal is, nothing is broken to fit one."""
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = max(console.width, _WIDEST)
-    console.print(Group(*_parts(line)))
+    out = console()
+    if not sys.stdout.isatty():
+        out.width = max(out.width, _WIDEST)
+    out.print(Group(*_parts(line)))
 
 
 def _parts(line: Line) -> Iterator[RenderableType]:

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from speedlint.verify.parity import Parity
-from speedlint.verify.report import Effect, Report
+from speedlint.verify.report import Effect, Kept, Report
 from speedlint.verify.samples import Sample
 from speedlint.verify.stats import FEWEST, Estimate
 from speedlint.verify.timing import Timing
@@ -42,6 +42,7 @@ def _report(report: Report) -> dict[str, Any]:
             for stage in report.stages
             for fix in stage.applied
         ],
+        "kept": _kept(report.kept) if report.kept is not None else None,
         "left_out": [asdict(each) for each in report.left_out],
         "written": [os.path.relpath(path, report.root) for path in report.written],
         "syncs_a_step": report.syncs,
@@ -57,6 +58,10 @@ def _report(report: Report) -> dict[str, Any]:
 
 def _parity(parity: Parity) -> dict[str, Any]:
     return {**asdict(parity), "tier": parity.tier.words}
+
+
+def _kept(kept: Kept) -> dict[str, Any]:
+    return {"parity": _parity(kept.parity), "timing": _timing(kept.timing) if kept.timing is not None else None}
 
 
 def _timing(timing: Timing) -> dict[str, Any]:

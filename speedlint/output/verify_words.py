@@ -9,7 +9,7 @@ from statistics import median
 from speedlint.output.terminal import shown
 from speedlint.output.text import count
 from speedlint.verify import stats
-from speedlint.verify.report import Effect, Report
+from speedlint.verify.report import Effect, Kept, Report
 from speedlint.verify.samples import Sample
 from speedlint.verify.stats import Estimate, Verdict
 from speedlint.verify.timing import Timing
@@ -24,14 +24,17 @@ _GPU_BUSY, _JOULES = "busy", "joules_a_step"
 
 def headline(report: Report) -> str:
     """The verdict in one line."""
-    if report.timing is None:
-        return "inconclusive: too little could be timed"
-    found, measure = report.timing.estimate, MEASURES[report.timing.unit]
-    if report.verdict is Verdict.FASTER:
+    return "inconclusive: too little could be timed" if report.timing is None else verdict(report.timing)
+
+
+def verdict(timing: Timing) -> str:
+    """What the timings say, in one line."""
+    found, measure = timing.estimate, MEASURES[timing.unit]
+    if timing.verdict is Verdict.FASTER:
         return f"{found.ratio:.2f}x faster ({interval(found)}), {measure}"
-    if report.verdict is Verdict.SLOWER:
+    if timing.verdict is Verdict.SLOWER:
         return f"{1 / found.ratio:.2f}x slower ({1 / found.high:.2f} to {1 / found.low:.2f}), {measure}"
-    return f"{report.verdict.value}: {found.ratio:.2f}x ({interval(found)}), {measure}"
+    return f"{timing.verdict.value}: {found.ratio:.2f}x ({interval(found)}), {measure}"
 
 
 MEASURES = {"step": "by the step", "epoch": "by whole epochs, evaluation and the start of workers in"}
@@ -122,10 +125,17 @@ def fixes(report: Report) -> Iterator[str]:
     if report.left_out:
         out = [f"{each.code} {each.rule} ({each.risk}, {each.fixes}; {each.why})" for each in report.left_out]
         yield "left out: " + ", ".join(out)
+    if report.kept is not None:
+        yield f"without those, compared and timed again: {_again(report.kept)}"
     if report.written:
         yield "written: " + ", ".join(shown(path) for path in report.written)
     if report.unwritten:
         yield f"nothing was written: {report.unwritten}"
+
+
+def _again(kept: Kept) -> str:
+    said = verdict(kept.timing) if kept.timing is not None else "too little could be timed"
+    return f"{said}; {kept.parity.tier.words}: {kept.parity.why}"
 
 
 TARGETS = ("target", "is", "should be", "")

@@ -161,14 +161,15 @@ class Calls:
         """A tensor that a function returns is on the host if it is made of what a call hands it there, and nothing else."""
         if result.role is not Role.TENSOR or result.place is not Place.EITHER or not call.args:
             return result
-        given = [value for arg in call.args if (value := self.roles.evaluate(arg.value)) is not None]
-        if len(given) < len(call.args):
+        passed = [value for arg in call.args if (value := self.roles.evaluate(arg.value)) is not None]
+        if len(passed) < len(call.args):
             return None
+        given = [value for value in passed if value.role not in (Role.NUMBER, Role.STRING, Role.NONE)]
         names = function.script.source.inside(function.node, syntax.Name)
         is_moved = _may_move(function) or any(name.value == "self" for name in names)
         beside_array = any(value.role is Role.ARRAY for value in given)  # what is computed with it cannot be on a GPU
         on_host = (value.place is Place.HOST or (beside_array and value.role is Role.UNKNOWN) for value in given)
-        return at(result, Place.HOST) if not is_moved and all(on_host) else result
+        return at(result, Place.HOST) if given and not is_moved and all(on_host) else result
 
     def _is_generator(self, definition: Definition) -> bool:
         return next(_yields(definition), None) is not None
@@ -313,6 +314,8 @@ class Calls:
             return Value(Role.TENSOR, self._device_argument(call, base.place if base else Place.EITHER))
         if dotted in library.TENSOR_UTILITIES:
             return TENSOR
+        if dotted.startswith("torch.nn.modules.utils."):
+            return Value(Role.SEQUENCE, element=NUMBER)
         if dotted in library.NOT_TENSORS or dotted.startswith(library.NOT_TENSOR_PACKAGES):
             return NUMBER if name.startswith(("is_", "get_", "memory", "max_memory")) else UNKNOWN
         if dotted.startswith("torch.nn.") and not dotted.startswith(library.FUNCTIONS_OF_NN):
@@ -681,9 +684,28 @@ def _may_move(function: Definition) -> bool:
     script, source = function.script, function.script.source
     moves = script.method_calls("to", "cuda", "type", "type_as")
     named = (arg.keyword for arg in source.inside(function.node, syntax.Arg))
-    return any(source.contains(function.node, call) for call in moves) or any(
+    return any(source.contains(function.node, call) and not _stays(call) for call in moves) or any(
         keyword is not None and keyword.value == "device" for keyword in named
     )
+
+
+def _stays(move: syntax.Call) -> bool:
+    """Whether a tensor stays, or goes to where a variable is: ``a.to(b.device)``, ``a.type(b.type())``, ``a.type_as(b)``."""
+    match move:
+        case syntax.Call(func=syntax.Attribute(attr=syntax.Name("type")), args=[]):
+            return True
+        case syntax.Call(func=syntax.Attribute(attr=syntax.Name("type_as")), args=[syntax.Arg(value=syntax.Name())]):
+            return True
+        case syntax.Call(
+            args=[
+                syntax.Arg(
+                    value=syntax.Attribute(value=syntax.Name(), attr=syntax.Name("device"))
+                    | syntax.Call(func=syntax.Attribute(value=syntax.Name(), attr=syntax.Name("type")), args=[])
+                )
+            ]
+        ):
+            return True
+    return False
 
 
 def _branches(expression: syntax.BaseExpression) -> list[syntax.BaseExpression]:

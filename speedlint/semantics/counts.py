@@ -40,6 +40,17 @@ def turns(script: Script, loop: syntax.For | syntax.While) -> int | None:
     return between(numbers) if numbers and len(numbers) == len(known) else None
 
 
+def taken(script: Script, iterated: syntax.BaseExpression, path: tuple[int | None, ...]) -> list[int]:
+    """The whole numbers that a loop's variable takes, one after another; none where they are not all known."""
+    try:
+        elements = Folding().elements(Frame(script), iterated) or []
+    except UnfoldableError:
+        return []
+    for at in path:
+        elements = [each[at] if at is not None and isinstance(each, tuple) else None for each in elements]
+    return [each for each in elements if isinstance(each, int)] if all(isinstance(each, int) for each in elements) else []
+
+
 def between(bounds: list[int]) -> int:
     """How many numbers a ``range`` with these bounds has."""
     return max(0, bounds[-1] - (bounds[0] if len(bounds) > 1 else 0))

@@ -76,4 +76,5 @@ def _drivers(script: Script, among: Among) -> Iterator[Script]:
 def _run_in(script: Script, region: syntax.Node) -> Iterator[syntax.Call]:
     """The calls that run whenever a region does, or may."""
     function = script.function(region)
-    return (call for call in script.source.inside(region, syntax.Call) if script.function(call) is function)
+    calls = (call for call in script.source.inside(region, syntax.Call) if script.function(call) is function)
+    return (call for call in calls if script.order.is_run(call))

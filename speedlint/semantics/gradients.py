@@ -27,7 +27,7 @@ def gradients_off(script: Script, node: syntax.Node, depth: int = 0) -> bool | N
     if said is not False:
         return said
     function = script.function(node)
-    if depth > _DEPTH or _is_volatile(script, node) or _is_switched_before(script, node, function):
+    if depth > _DEPTH or _is_switched_before(script, node, function):
         return None
     calls = script.call_sites(function) if function is not None else []
     if function is not None and not calls and script.names.owner(function) is not None:
@@ -42,7 +42,8 @@ def _by_name(script: Script, method: str) -> Iterator[tuple[Script, syntax.Call]
 
 
 def told(script: Script, node: syntax.Node) -> bool | None:
-    """What the ``with`` statements and decorators around a node in its function say; False where they say nothing."""
+    """What the ``with`` statements and decorators around a node in its function say, and the variables made in it; False
+    where they say nothing."""
     is_later = False
     for up in script.source.ancestors(node):
         managers: Iterable[syntax.BaseExpression] = ()
@@ -56,7 +57,7 @@ def told(script: Script, node: syntax.Node) -> bool | None:
         if isinstance(up, syntax.FunctionDef):
             break
         is_later = is_later or isinstance(up, syntax.Lambda)
-    return False
+    return None if _is_volatile(script, node) else False
 
 
 def switches(script: Script, expression: syntax.BaseExpression) -> bool | None:

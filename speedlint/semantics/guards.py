@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.semantics import library
-from speedlint.semantics.names import Kind
+from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.terms import Constant, Definition, Frequency, Role
 from speedlint.semantics.values import option_of
-from speedlint.source import is_none, last_statement
+from speedlint.source import is_none, last_statement, leaves
 
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
@@ -20,7 +21,7 @@ _NOT_FINITE = frozenset({"torch.isnan", "math.isnan", "numpy.isnan", "torch.isin
 _FINITE = frozenset({"torch.isfinite", "math.isfinite", "numpy.isfinite"})
 _EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit"})
 _ASK_FOR_GPU = ("torch.cuda.is_available", "torch.accelerator.is_available")
-_CLOCKS = frozenset({"time.time", "time.monotonic", "time.perf_counter"})
+CLOCKS = frozenset({"time.time", "time.monotonic", "time.perf_counter"})
 _COMPARISONS: dict[type[syntax.BaseCompOp], Callable[[float, float], bool]] = {
     syntax.Equal: operator.eq,
     syntax.NotEqual: operator.ne,
@@ -67,6 +68,8 @@ class Guards:
                 return self.fails(up.test)
             case syntax.BooleanOperation(operator=syntax.And()) if child is up.right:
                 return self.holds(up.left)
+            case syntax.BooleanOperation() if child is up.right:
+                return Frequency.EPOCH if self._is_latch(up) else self.fails(up.left)
             case syntax.IndentedBlock():
                 return self._left_by_continue(up, child)
         return Frequency.STEP
@@ -91,6 +94,20 @@ class Guards:
             case syntax.Name():
                 return self._name_holds(test)
         return Frequency.STEP
+
+    def _is_latch(self, either: syntax.BooleanOperation) -> bool:
+        """Whether the right side of ``or`` is asked until it first holds: ``if begun or full(): begun = True``."""
+        branch = self.script.source.parents[either]
+        if not isinstance(branch, syntax.If) or not isinstance(either.left, (syntax.Name, syntax.Attribute)):
+            return False
+        flag, around = self.script.text(either.left), self.script.loops.driving_loop(branch)
+        sets = [
+            assign
+            for assign in self.script.source.inside(around or branch, syntax.Assign)
+            if any(self.script.text(each.target) == flag for each in assign.targets)
+        ]
+        is_set = any(self.script.source.contains(branch.body, each) for each in sets)
+        return is_set and all(isinstance(each.value, syntax.Name) and each.value.value == "True" for each in sets)
 
     def _any_holds(self, tests: list[syntax.BaseExpression]) -> Frequency:
         """How often one of several conditions holds. What one of them counts turns with equals a number once or so:
@@ -155,18 +172,37 @@ class Guards:
                 return known is not None and not known.value
         return False
 
-    def is_never_taken(self, node: syntax.Node) -> bool:
-        """Whether a node stands in a branch whose condition is a constant that rules it out."""
+    def never_runs(self, node: syntax.Node) -> bool:
+        """Whether a node stands behind a jump that is always taken, or in a branch that a constant rules out."""
+        if not self.script.order.is_run(node):
+            return True
         child = node
         for up in self.script.source.ancestors(node):
-            if (
-                isinstance(up, (syntax.If, syntax.IfExp))
-                and child is not up.test
-                and self._truth(up.test) is (child is not up.body)
-            ):
+            asked = decided_by(up, child)
+            if asked is not None and self._truth(asked[0]) is (not asked[1]):
+                return True
+            if isinstance(up, (syntax.IndentedBlock, syntax.Module)) and self._is_left_before(up, child):
                 return True
             child = up
         return False
+
+    def _is_left_before(self, block: syntax.IndentedBlock | syntax.Module, child: syntax.Node) -> bool:
+        """Whether a statement above another one in its block always leaves: it exits, or jumps where a constant says so."""
+        above = itertools.takewhile(lambda each: each is not child, block.body)
+        return any(self._exits(each) or self._always_jumps(each) for each in above)
+
+    def _exits(self, statement: syntax.Node) -> bool:
+        match statement:
+            case syntax.SimpleStatementLine(body=[*_, syntax.Expr(value=syntax.Call(func=func))]):
+                return self.script.name(func) in _EXITS
+        return False
+
+    def _always_jumps(self, statement: syntax.Node) -> bool:
+        if not isinstance(statement, syntax.If):
+            return False
+        other = statement.orelse.body if isinstance(statement.orelse, syntax.Else) else None
+        jumps, others = leaves(statement.body), other is not None and leaves(other)
+        return (jumps or others) and ((truth := self._truth(statement.test)) is not None) and (jumps if truth else others)
 
     def _truth(self, test: syntax.BaseExpression) -> bool | None:
         """Whether a condition holds in every run; None where that hangs on an option, an argument or anything not known."""
@@ -279,10 +315,10 @@ class Guards:
         for up in self.script.source.ancestors(node):
             if up is around:
                 break
-            if isinstance(up, syntax.If) and child is not up.test:
-                known = self.script.constant(up.test)
-                if known is not None and bool(known.value) is not (child is up.body):
-                    return True
+            asked = decided_by(up, child)
+            known = self.script.constant(asked[0]) if asked is not None else None
+            if asked is not None and known is not None and bool(known.value) is not asked[1]:
+                return True
             child = up
         return False
 
@@ -351,17 +387,48 @@ class Guards:
         return False
 
     def _name_holds(self, name: syntax.Name) -> Frequency:
-        """A name that holds a condition: ``last_step = step == steps - 1``."""
-        conditions = [
-            binding.value
-            for binding in self.script.names.reaching(name)
-            if binding.kind is Kind.ASSIGN
-            and not binding.path
-            and isinstance(binding.value, (syntax.Comparison, syntax.BooleanOperation, syntax.UnaryOperation))
-        ]
-        if not conditions or len(conditions) != len(self.script.names.reaching(name)):
+        """How often a variable is true: one that holds a condition, ``last_step = step == steps - 1``, a flag that each turn
+        resets and few set, or a parameter that is handed such a one."""
+        return self.script.once(("holds", name), lambda: self._flag_holds(name), Frequency.STEP)
+
+    def _flag_holds(self, name: syntax.Name) -> Frequency:
+        bindings = self.script.names.reaching(name)
+        turn = self.script.loops.driving_loop(name) or self.script.function(name)
+        is_reset = turn is not None and all(self.script.source.contains(turn.body, each.node) for each in bindings)
+        return max((self._binding_holds(each, turn if is_reset else None) for each in bindings), default=Frequency.STEP)
+
+    def _binding_holds(self, binding: Binding, turn: syntax.Node | None) -> Frequency:
+        """How often a variable is true by one of its bindings; ``turn`` is the loop or function that binds it anew."""
+        if binding.kind is Kind.PARAMETER and isinstance(binding.node, syntax.Param):
+            return self._passed_holds(binding.node)
+        if binding.kind is not Kind.ASSIGN or binding.path:
             return Frequency.STEP
-        return max(self.holds(condition) for condition in conditions)
+        match binding.value:
+            case syntax.Comparison() | syntax.BooleanOperation() | syntax.UnaryOperation() as condition:
+                return self.holds(condition)
+            case syntax.Name(value="False" | "None") if turn is not None:
+                return Frequency.ONCE
+            case syntax.Name(value="True") if turn is not None:
+                return self._limit_within(binding.node, turn)
+        return Frequency.STEP
+
+    def _passed_holds(self, parameter: syntax.Param) -> Frequency:
+        """How often a parameter is true: as often as the argument of the call that most often passes a true one."""
+        function = self.script.source.enclosing(parameter, syntax.FunctionDef, syntax.Lambda)
+        if not isinstance(function, syntax.FunctionDef):
+            return Frequency.STEP
+        passed = list(self.script.values.passed(function, parameter))
+        flags = (other.loops.guards._name_holds(each) if isinstance(each, syntax.Name) else None for other, each in passed)
+        return max((Frequency.STEP if each is None else each for each in flags), default=Frequency.STEP)
+
+    def _limit_within(self, node: syntax.Node, turn: syntax.Node) -> Frequency:
+        """How often a node of a loop or function runs at most, by the conditions between the two."""
+        limit, child = Frequency.STEP, node
+        for up in self.script.source.ancestors(node):
+            if up is turn:
+                break
+            limit, child = min(limit, self.limit(up, child)), up
+        return limit
 
     def _is_counter(self, side: syntax.BaseExpression) -> bool:
         """Whether one side of a comparison counts the turns of a loop: the other is the first batch, or the last."""
@@ -419,6 +486,11 @@ class Guards:
         return False
 
     def _is_lazily_made(self, name: syntax.BaseExpression) -> bool:
+        """Whether a variable that is None may hold a number or array from then on: not one that each call passes anew."""
+        if isinstance(name, syntax.Name):
+            bindings = self.script.names.reaching(name)
+            if bindings and all(binding.kind is Kind.PARAMETER for binding in bindings):
+                return False
         return isinstance(name, (syntax.Name, syntax.Attribute)) and self.script.role(name) in (Role.NUMBER, Role.ARRAY)
 
     def _is_among_first(self, left: syntax.BaseExpression, right: syntax.BaseExpression) -> bool:
@@ -449,13 +521,23 @@ class Guards:
 
     def _asks_the_clock(self, test: syntax.Comparison) -> bool:
         calls = self.script.source.inside(test, syntax.Call)
-        return any(self.script.name(call.func) in _CLOCKS for call in calls)
+        return any(self.script.name(call.func) in CLOCKS for call in calls)
 
     def _is_modulo(self, expression: syntax.BaseExpression) -> bool:
         if not isinstance(expression, syntax.BinaryOperation) or not isinstance(expression.operator, syntax.Modulo):
             return False
         period = self.script.constant(expression.right)
         return period is None or period.value != 1
+
+
+def decided_by(up: syntax.Node, child: syntax.Node) -> tuple[syntax.BaseExpression, bool] | None:
+    """The condition that decides whether ``child``, a part of ``up``, runs, and whether it must hold."""
+    match up:
+        case syntax.If() | syntax.IfExp() if child is not up.test:
+            return up.test, child is up.body
+        case syntax.BooleanOperation() if child is up.right:
+            return up.left, isinstance(up.operator, syntax.And)
+    return None
 
 
 def _alternatives(test: syntax.BaseExpression) -> Iterator[syntax.BaseExpression]:

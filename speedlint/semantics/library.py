@@ -79,13 +79,14 @@ NO_GRADS = frozenset(
     }
 )
 COMPILERS = frozenset({"torch.compile", "torch.jit.script", "torch.jit.trace", "torch._dynamo.optimize"})
+DATA_PARALLEL_RANKS = ("torch.nn.parallel.DistributedDataParallel", "apex.parallel.DistributedDataParallel")
+"""Wrappers that copy a module to each of several processes."""
 DISTRIBUTED_WRAPPERS = frozenset(
     {
+        *DATA_PARALLEL_RANKS,
         "torch.nn.DataParallel",
-        "torch.nn.parallel.DistributedDataParallel",
         "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
         "torch.distributed.fsdp.FullyShardedDataParallel",
-        "apex.parallel.DistributedDataParallel",
     }
 )
 FACTORIES = frozenset(

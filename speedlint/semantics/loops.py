@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
-from speedlint.semantics import driven, leads, library, passes
+from speedlint.semantics import driven, leads, library, modes, passes
 from speedlint.semantics.gradients import switches, told
 from speedlint.semantics.guards import Guards
 from speedlint.semantics.terms import Definition, Frequency, Role
@@ -85,7 +85,7 @@ class Loops:
                 if isinstance(up, syntax.Lambda) or child is not up.body:
                     child = up
                     continue
-                return min(self.of_function(up), limit)
+                return min(self.of_function(up, modes.conditions(self.script, node)), limit)
             limit = min(limit, Frequency.STEP if self._is_whole_step(up, child) else self.guards.limit(up, child))
             counted = counted or (isinstance(up, syntax.If) and child is up.body and self.guards.counts_steps(up.test))
             if isinstance(up, (syntax.For, syntax.While)) and child is up.body:
@@ -182,15 +182,17 @@ class Loops:
         methods = [each.body for each in named if self._of_step_method(each) is not Frequency.ONCE]
         return [*(loop.body for loop in self.all if self.kind(loop) is not None), *methods]
 
-    def of_function(self, function: syntax.FunctionDef) -> Frequency:
-        """How often a function runs: as often as its busiest known call."""
+    def of_function(self, function: syntax.FunctionDef, where: tuple[modes.Condition, ...] = ()) -> Frequency:
+        """How often a function runs: as often as its busiest known call, of those that meet some conditions."""
         answer = self.script.program.flow.ask
-        return answer(("frequency", function), lambda: self._busiest_call(function), Frequency.ONCE)
+        return answer(("frequency", function, where), lambda: self._busiest_call(function, where), Frequency.ONCE)
 
-    def _busiest_call(self, function: syntax.FunctionDef) -> Frequency:
+    def _busiest_call(self, function: syntax.FunctionDef, where: tuple[modes.Condition, ...]) -> Frequency:
         for among in driven.Among:
             sites = driven.sites(self.script, function, among)
-            found = max((script.loops.frequency(call) for script, call in sites), default=self._of_step_method(function))
+            otherwise = Frequency.ONCE if sites else self._of_step_method(function)
+            sites = modes.reaching(self.script, function, where, sites) if where else sites
+            found = max((script.loops.frequency(call) for script, call in sites), default=otherwise)
             if found is Frequency.STEP:
                 break
         return found
@@ -210,8 +212,9 @@ class Loops:
         function = self.script.function(node)
         if function is None or self.driving_loop(node) is not None:
             return []
-        often = self.of_function(function)
-        sites = driven.sites(self.script, function)
+        where = modes.conditions(self.script, node)
+        often = self.of_function(function, where)
+        sites = modes.reaching(self.script, function, where, driven.sites(self.script, function))
         return [(other, call) for other, call in sites if other.loops.frequency(call) is often]
 
     def _of_step_method(self, function: syntax.FunctionDef) -> Frequency:
@@ -259,7 +262,7 @@ class Loops:
         return self.script.program.flow.ask(("kind", loop), lambda: self._kind(loop), None)
 
     def _kind(self, loop: Loop) -> Frequency | None:
-        if self._is_over_optimizers(loop) or self.ends_in_first_turn(loop):
+        if self._is_over_optimizers(loop) or self.ends_in_first_turn(loop) or not self.script.order.is_run(loop):
             return None
         if self._steps_itself(loop):
             return Frequency.EPOCH if self._steps_within_pass(loop) else Frequency.STEP
@@ -331,7 +334,9 @@ class Loops:
     def _is_after_eval(self, loop: Loop) -> bool:
         function = self.script.function(loop)
         return any(
-            self.script.order.may_run_before(call, loop) and passes.sets_eval_mode(self.script, call)
+            self.script.order.may_run_before(call, loop)
+            and passes.sets_eval_mode(self.script, call)
+            and modes.is_common(self.script, call)
             for call in self.script.method_calls("eval", "train")
             if self.script.function(call) is function
         )
@@ -353,7 +358,7 @@ class Loops:
             if found == part or not self._runs_here(call, block):
                 continue
             does = self._call_does(call, part)
-            if not does:
+            if not does or not self.script.order.is_run(call):
                 continue
             inner = self._loops_between(call, block)
             steps = self._call_does(call, _STEP) if inner else Does.NOTHING

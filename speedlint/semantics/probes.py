@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 
 from speedlint.facts import syntax
-from speedlint.semantics import counts
+from speedlint.semantics import counts, library
+from speedlint.semantics.backend import debugging
 from speedlint.semantics.entry import main_guard
+from speedlint.semantics.guards import CLOCKS
 from speedlint.semantics.loops import Loop
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
@@ -58,14 +60,50 @@ def is_in_benchmark(script: Script, node: syntax.Node) -> bool:
 
 
 def is_tried_out(script: Script, node: syntax.Node) -> bool:
-    """Whether a node serves a handful of training steps alone: those of a test, or of a module's self-test on the host."""
+    """Whether a node serves a handful of training steps alone: those of a test, of a module's self-test on the host, or of a
+    measurement."""
+    if debugging.is_profiled(script, node) or _is_timed(script, node):
+        return True
     if script.is_test or script.path.stem.startswith("test_"):
         return script.once("only tried out", lambda: _are_few(script, _training_loops(script)), False)
     guard = main_guard(script)
     if guard is None or not script.source.contains(guard, node) or not script.program.is_imported(script):
         return False
     loops = [loop for loop in _training_loops(script) if script.source.contains(guard, loop)]
-    return _are_few(script, loops) and not script.roles.shows_gpu_in(guard)
+    return (_are_few(script, loops) and not script.roles.shows_gpu_in(guard)) or _moves_tensors_alone(script, guard)
+
+
+def _moves_tensors_alone(script: Script, guard: syntax.If) -> bool:
+    """Whether the self-test of a module trains no network: its optimizers are handed tensors that are written out."""
+    made = [
+        call
+        for call in script.source.inside(guard, syntax.Call)
+        if library.makes_optimizer(script.name(call.func) or "") and call.args
+    ]
+    return bool(made) and all(
+        isinstance(call.args[0].value, syntax.List) and _holds_tensors(script, call.args[0].value) for call in made
+    )
+
+
+def _holds_tensors(script: Script, written: syntax.List) -> bool:
+    return bool(written.elements) and all(script.role(each.value) is Role.TENSOR for each in written.elements)
+
+
+def _is_timed(script: Script, node: syntax.Node) -> bool:
+    """Whether a node stands in a few steps after which the script waits for the GPU and reads a clock."""
+    loop = script.loops.driving_loop(node)
+    if loop is None or b"synchronize" not in script.source.data:
+        return False
+    waits = [call for call in script.calls("torch.cuda.synchronize") if _follows(script, loop, call)]
+    is_read = any(_follows(script, call, clock) for call in waits for clock in script.calls(*CLOCKS))
+    return is_read and _are_few(script, [loop])
+
+
+def _follows(script: Script, first: syntax.Node, then: syntax.Node) -> bool:
+    """Whether a statement stands further down in the block of another one."""
+    source = script.source
+    block = source.parents[source.statement(first)]
+    return source.parents[source.statement(then)] is block and source.order[first] < source.order[then] and first is not then
 
 
 def _training_loops(script: Script) -> list[Loop]:
@@ -80,8 +118,21 @@ def _are_few(script: Script, loops: list[Loop]) -> bool:
 
 def _turns(script: Script, loop: Loop, loops: list[Loop]) -> float:
     """How many turns a loop takes, those of the loops around it counted; infinitely many where that is not known."""
-    known = [counts.turns(script, each) for each in loops if script.source.contains(each, loop)]
+    known = [_most_turns(script, each) for each in loops if script.source.contains(each, loop)]
     return math.prod(math.inf if each is None else each for each in known)
+
+
+def _most_turns(script: Script, loop: Loop) -> int | None:
+    """How many turns a loop takes at most; of ``range(n)`` where a loop around takes ``n`` from written numbers."""
+    known = counts.turns(script, loop)
+    bounds = counts.range_bounds(script, loop.iter) if known is None and isinstance(loop, syntax.For) else None
+    if bounds is None or len(bounds) > 1 or not isinstance(bounds[0], syntax.Name):
+        return known
+    (binding, *others) = script.names.reaching(bounds[0]) or (None,)
+    if binding is None or others or binding.kind is not Kind.FOR or binding.value is None:
+        return None
+    taken = counts.taken(script, binding.value, binding.path)
+    return max(taken) if taken else None
 
 
 def _is_left_early(script: Script, loop: Loop) -> bool:

@@ -236,13 +236,13 @@ class Roles:
             return value
         if not isinstance(binding.node, syntax.Name):
             return value
-        added = []
-        for use in self.script.names.uses(binding.node):
-            method = self._method_called(use)
-            if method is not None and method[0] in ("append", "extend") and len(method[1].args) == 1:
-                given = self.evaluate(method[1].args[0].value)
-                added.append(self._element(given) if method[0] == "extend" else given)
-        return replace(value, element=join(added))
+        methods = map(self._method_called, self.script.names.uses(binding.node))
+        return replace(value, element=join([self._added(each) for each in methods if each is not None and _adds(each)]))
+
+    def _added(self, method: tuple[str, syntax.Call]) -> Value | None:
+        """What ``append`` or ``extend`` adds to a list."""
+        given = self.evaluate(method[1].args[0].value)
+        return self._element(given) if method[0] == "extend" else given
 
     def _method_called(self, use: syntax.Node) -> tuple[str, syntax.Call] | None:
         """The method that ``use.method(...)`` calls."""
@@ -379,6 +379,8 @@ class Roles:
         passed = [other.roles.evaluate(value) for other, value in self.script.values.passed(function, parameter) if value]
         if passed and all(value is None for value in passed):
             return None
+        if passed and all(value is not None and _is_number(value) for value in passed):
+            return join(passed)
         tensors = [value for value in passed if value is not None and value.role in (Role.TENSOR, Role.BATCH)]
         place = Place.GPU if tensors and all(value.place is Place.GPU for value in tensors) else Place.EITHER
         return replace(TENSOR, place=place, assumed=not tensors or all(value.assumed for value in tensors))
@@ -597,7 +599,14 @@ class Roles:
             return self._self_by_use(definition, name)
         if known is not None and known.role is Role.MODULE:
             return self._self_moved(definition, name, known)
+        if known is not None and known.role is Role.SEQUENCE and not known.items and known.element is None:
+            return replace(known, element=self._added_on_self(definition, name))
         return known
+
+    def _added_on_self(self, definition: Definition, name: str) -> Value | None:
+        """The element of what the methods of a class append to ``self.name``."""
+        uses = ((script.roles, script.roles._method_called(use)) for script, use in self._self_uses(definition, name))
+        return join([roles._added(method) for roles, method in uses if method is not None and _adds(method)])
 
     def _self_uses(self, definition: Definition, name: str) -> Iterator[tuple[Script, syntax.Attribute]]:
         for owner in self.calls.lineage(definition):
@@ -845,6 +854,17 @@ def is_loaded(script: Script, value: syntax.Node, depth: int = 2) -> bool:
         return False
     given = list(returned(made_by))
     return bool(given) and all(is_loaded(made_by.script, each, depth - 1) for each in given)
+
+
+def _is_number(value: Value) -> bool:
+    """Whether a value is a number of Python's, or a sequence of such."""
+    of = value.element if value.role is Role.SEQUENCE and value.element is not None else value
+    return of.role is Role.NUMBER
+
+
+def _adds(method: tuple[str, syntax.Call]) -> bool:
+    """Whether a method that is called adds to a list."""
+    return method[0] in ("append", "extend") and len(method[1].args) == 1
 
 
 def _sets_mode(train: syntax.Call) -> bool:

@@ -99,7 +99,11 @@ def _step(script: Script, backward: syntax.Call) -> Step | None:
     origin = _Origin(script, backward)
     origin.follow(loss)
     forwards = sorted((call for call in origin.calls if _is_forward(script, call)), key=script.source.order.__getitem__)
-    outputs = [call for call in forwards if not is_loss(script, call) and told(script, call) is not True]
+    outputs = [
+        call
+        for call in forwards
+        if not is_loss(script, call) and told(script, call) is not True and not _is_detached(script, call)
+    ]
     if not outputs:
         return None
     first = _first_to_run(script, outputs)
@@ -216,6 +220,12 @@ def _is_optimizer_step(script: Script, call: syntax.Call) -> bool:
 
 
 # Forward calls
+
+
+def _is_detached(script: Script, call: syntax.Call) -> bool:
+    """Whether no gradient passes through what a call returns: ``teacher(x).detach()``."""
+    up = script.source.parents[call]
+    return isinstance(up, syntax.Attribute) and up.attr.value in ("detach", "data")
 
 
 def _is_forward(script: Script, call: syntax.Call) -> bool:

@@ -224,10 +224,18 @@ def _gives_parameters(script: Script, call: syntax.Call) -> bool:
     if script.name(call.func) is not None or script.role(call.func.value) is not Role.MODULE:
         return False
     method = script.callee(call)
-    if method is None or method.name in CALLED_AS:
+    if call.func.attr.value in CALLED_AS:
         return False
-    named = method.script.source.inside(method.node, syntax.Attribute)
+    methods = [method] if method is not None else _methods_of_kinds(script, call.func)
+    named = (each for one in methods for each in one.script.source.inside(one.node, syntax.Attribute))
     return any(each.attr.value in _PARAMETERS for each in named)
+
+
+def _methods_of_kinds(script: Script, method: syntax.Attribute) -> list[Definition]:
+    """The methods that a module has under a name, by each of the classes that it may be of."""
+    kinds = (place.definition(made.func) for place, made in roots(script, method.value) if isinstance(made, syntax.Call))
+    found = (kind.script.roles.calls.method(kind, method.attr.value) for kind in kinds if kind is not None)
+    return [each for each in found if each is not None]
 
 
 def goes_over_parameters(script: Script, loop: syntax.For) -> bool:
@@ -434,6 +442,12 @@ def is_apex_driven(script: Script) -> bool:
     """Whether apex is all that drives a program's training: it changes what is computed, and leaves the optimizer alone."""
     found = {name for place in _near_frameworks(script) for name in _frameworks(place)}
     return bool(found) and all(name.startswith("apex.") for name in found)
+
+
+def leaves_optimizer(script: Script) -> bool:
+    """Whether the frameworks of a program, if any, take the optimizer that the script makes as it is: apex, Accelerate."""
+    found = (name for place in _near_frameworks(script) for name in _frameworks(place))
+    return all(name.startswith(("apex.", "accelerate")) for name in found)
 
 
 def is_loop_of_framework(script: Script) -> bool:

@@ -69,6 +69,11 @@ class Values:
                 return found if found is not None and found.entry is not None else None
             case syntax.Call(func=syntax.Name(value=("int" | "float" | "str" | "bool")), args=[syntax.Arg(value=inner)]):
                 return self.constant(inner)
+            case syntax.Call(
+                func=syntax.Attribute(value=base, attr=syntax.Name(value=("startswith" | "endswith") as name)),
+                args=[syntax.Arg(value=inner)],
+            ):
+                return self._has_affix(expression, self.constant(base), name, self.constant(inner))
             case syntax.Call(func=syntax.Attribute(value=base, attr=syntax.Name("get")), args=[syntax.Arg(value=key), *_]):
                 return self._item(base, key)
         return None
@@ -78,6 +83,12 @@ class Values:
         """The side that decides ``and`` or ``or`` whatever the other one is; the right one where both are known."""
         decides = next((side for side in (left, right) if side is not None and bool(side.value) is not is_and), None)
         return decides or (right if left is not None else None)
+
+    def _has_affix(self, node: syntax.Node, text: Constant | None, asked: str, affix: Constant | None) -> Constant | None:
+        if text is None or affix is None or not isinstance(text.value, str) or not isinstance(affix.value, str):
+            return None
+        is_there = text.value.startswith if asked == "startswith" else text.value.endswith
+        return Constant(is_there(affix.value), self.script, node)
 
     def _literal(self, expression: syntax.BaseExpression) -> Constant | None:
         try:
@@ -471,9 +482,9 @@ class Values:
         found: set[str] = set()
         for target in self.script.source.of(syntax.AssignTarget):
             inner = target.target
-            if isinstance(inner, syntax.Attribute) and not (
-                isinstance(inner.value, syntax.Name) and inner.value.value == "self"
-            ):
+            if not isinstance(inner, syntax.Attribute) or self.script.name(inner) is not None:
+                continue  # have: cudnn.deterministic = True beside args.deterministic
+            if not isinstance(inner.value, syntax.Name) or inner.value.value != "self":
                 found.add(inner.attr.value)
         for call in self.script.method_calls("set_defaults"):
             found |= {arg.keyword.value for arg in call.args if arg.keyword}

@@ -58,10 +58,10 @@ def _screened(
     deadline: float,
     watch: Callable[[Timing], None],
 ) -> _Screened:
-    found = _Screened(code, plan.fixed, replace(timing, pairs=[], twins=[], is_cut_short=False))
+    found = _Screened(code, plan.fixed, replace(timing, pairs=[], twins=[]))
     try:
         with bounded(deadline - time.monotonic(), _SPENT):
-            found.left_out = without(plan, (code,), f"without {code}", registry)
+            found.left_out, _ = without(plan, (code,), f"without {code}", registry)
         measure(runner, (found.left_out, plan.fixed), found.timing, _SCREENING, _SCREENING, deadline, watch)
     except (TimingError, BudgetError) as error:
         found.problem = str(error)

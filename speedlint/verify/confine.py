@@ -1,14 +1,16 @@
 """Runs a command that may write only where it is told: Linux's Landlock, which no code of the process can lift.
 
-    python -E confine.py LIBRARIES FOLDER ... -- COMMAND ...
+    python -E confine.py PARENT FOLDER ... -- COMMAND ...
 
-Landlock covers this process and all it starts. LIBRARIES is the folder that the package ``landlock`` is imported from: the
-command's PYTHONPATH is not this process's. Where the kernel has none, the command runs without this file, and the audit hook
-in the script's process is what is left.
+Landlock covers this process and all it starts; it ends with PARENT, the process that starts it. Where the kernel has
+none, the command runs without this file, and the audit hook in the script's process is what is left. The three system
+calls are made through ctypes (``linux/landlock.h``, https://docs.kernel.org/userspace-api/landlock.html): C libraries
+have no functions for them.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import sys
@@ -16,55 +18,119 @@ from pathlib import Path
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/shm", "/dev/pts", "/dev/ptmx", "/dev/dri", "/dev/kfd")
 _GPU = "nvidia"
-_SET_PARENT_DEATH_SIGNAL = 1
+_SET_PARENT_DEATH_SIGNAL, _SET_CHILD_SUBREAPER, _SET_NO_NEW_PRIVILEGES = 1, 36, 38
+"""Of ``linux/prctl.h``."""
+
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+"""System calls: the same numbers on each architecture for which torch is built."""
+_ASK_VERSION = 1
+_PATH_BENEATH = 1
+_WRITE_FILE, _TRUNCATE = 1 << 1, 1 << 14
+_CHANGE_FOLDER = sum(1 << bit for bit in range(4, 13))
+"""To remove files and folders, and to make each kind of them."""
+_REFER = 1 << 13
+"""To link or move between folders."""
+_SINCE = {_REFER: 2, _TRUNCATE: 3}
+"""The version of Landlock from which on a right exists; all others exist in the first."""
+
+
+class _Ruleset(ctypes.Structure):
+    """``struct landlock_ruleset_attr`` as its first version has it."""
+
+    _fields_ = (("handled_access_fs", ctypes.c_uint64),)
+
+
+class _PathBeneath(ctypes.Structure):
+    """``struct landlock_path_beneath_attr``."""
+
+    _pack_ = 1
+    _fields_ = (("allowed_access", ctypes.c_uint64), ("parent_fd", ctypes.c_int32))
 
 
 def prefix(*writable: Path) -> list[str]:
     """The words before a command that confine it to some folders; none where the kernel cannot."""
-    try:
-        import landlock
-
-        if landlock.landlock_abi_version() < 1:
-            return []
-    except Exception:
+    if version() < 1:
         return []
-    libraries = Path(landlock.__file__).parent.parent
-    return [sys.executable, "-E", str(Path(__file__).resolve()), str(libraries), *map(str, writable), "--"]
+    return [sys.executable, "-E", str(Path(__file__).resolve()), str(os.getpid()), *map(str, writable), "--"]
+
+
+def version() -> int:
+    """The kernel's version of Landlock; 0 where it has none, or has it turned off."""
+    if sys.platform != "linux":
+        return 0
+    try:
+        return _call(_CREATE_RULESET, None, 0, _ASK_VERSION)
+    except (OSError, AttributeError):
+        return 0
 
 
 def confine(writable: list[str]) -> None:
     """From here on this process and its children write to these folders and to devices only. Raises OSError."""
-    from landlock import FSAccess, Ruleset
-
-    reads = FSAccess.EXECUTE | FSAccess.READ_FILE | FSAccess.READ_DIR | FSAccess.IOCTL_DEV
-    writes = FSAccess.all() & ~reads
-    rules = Ruleset(writes)
+    known = version()
+    writes, in_file = (
+        sum(right for right in rights if _SINCE.get(right, 1) <= known)
+        for rights in ((_WRITE_FILE, _CHANGE_FOLDER, _REFER, _TRUNCATE), (_WRITE_FILE, _TRUNCATE))
+    )
+    asked = _Ruleset(writes)
+    rules = _call(_CREATE_RULESET, ctypes.byref(asked), ctypes.sizeof(asked), 0)
     devices = [each for each in _DEVICES if Path(each).exists()]
     devices += [str(each) for each in Path("/dev").glob(f"{_GPU}*")]
     for path in (*writable, *devices):
-        rules.allow(path, rules=writes if Path(path).is_dir() else writes & FSAccess.all_file())
-    rules.apply()
+        _allow(rules, path, writes if Path(path).is_dir() else in_file)
+    _check(_libc().prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
+    _call(_RESTRICT_SELF, rules, 0)
+    os.close(rules)
 
 
-def end_with_parent() -> None:
-    """Has the kernel end this process when the one that started it ends, however that happens."""
-    import ctypes
+def _allow(rules: int, path: str, rights: int) -> None:
+    """Lets what lies at ``path`` and beneath it be written to."""
+    place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        _call(_ADD_RULE, rules, _PATH_BENEATH, ctypes.byref(_PathBeneath(rights, place)), 0)
+    finally:
+        os.close(place)
 
-    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+
+def _call(number: int, *arguments: object) -> int:
+    """A system call's result. Raises OSError."""
+    words = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
+    return _check(_libc().syscall(ctypes.c_long(number), *words))
+
+
+def _check(result: int) -> int:
+    if result < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return result
+
+
+def _libc() -> ctypes.CDLL:
+    """The C library of this process; a call's ``errno`` is kept for ctypes.get_errno."""
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def end_with(parent: int) -> None:
+    """Has the kernel end this process when the one that started it ends, however that happens; it may have by now."""
+    _libc().prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def adopt_orphans() -> None:
+    """Has the kernel give this process the descendants whose own parents end, daemons among them; Linux only."""
+    if sys.platform == "linux":
+        _libc().prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def main() -> None:
     """Confines itself and becomes the command; where it cannot, it says so and the command is not run."""
     split = sys.argv.index("--")
-    libraries, *writable = sys.argv[1:split]
+    parent, *writable = sys.argv[1:split]
     command = sys.argv[split + 1 :]
-    sys.path.insert(0, libraries)
     try:
-        end_with_parent()
+        end_with(int(parent))
         confine(writable)
     except Exception as error:
         sys.exit(f"cannot be confined to its copy ({error})")
-    sys.path.remove(libraries)
     try:
         os.execvp(command[0], command)
     except OSError as error:

@@ -16,6 +16,9 @@ class Meter:
     """Reads the GPU that the runs use: the first one visible.
 
     ``library`` is the module ``pynvml``; it is imported where none is given.
+
+    Attributes:
+        why: why it is not read; empty where it is.
     """
 
     def __init__(self, library: Any = None) -> None:
@@ -28,7 +31,7 @@ class Meter:
             self._device = library.nvmlDeviceGetHandleByIndex(_visible())
             self._nvml = library
         except ImportError:
-            self.why = "`nvidia-ml-py` is not installed"
+            self.why = "install `nvidia-ml-py` to have it measured"
         except Exception as error:
             self.why = f"NVML cannot be used ({error})"
 

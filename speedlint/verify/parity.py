@@ -18,7 +18,10 @@ ROUNDED = 3
 """The runs that show what rounding does."""
 _WINDOW = 5
 _REHEARSAL = Mode("rehearsal")
-_SEEDING = "manual_seed"
+_SEEDING = ("torch.manual_seed", "torch.random.manual_seed")
+"""What seeds torch's own generator; one that a loader or a split is given says nothing of the weights."""
+_READ_AHEAD = 2
+"""How many more losses one of two runs of the same training may have, where a thread asks for the batches."""
 _SINGLE = 2.0**-24
 """The unit roundoff of float32."""
 
@@ -89,6 +92,9 @@ def judge(runner: Runner, original: Version, fixed: Version) -> Parity:
         raise BrokenError(once)
     if not once.losses:
         return Parity(Tier.UNKNOWN, f"the original version {once.note or 'ran no backward pass'}")
+    if _numbers(once.losses) < min(seeds.FEWEST_LOSSES, len(once.losses)):
+        why = f"of the original's {len(once.losses)} losses {_numbers(once.losses)} are numbers, which is too few"
+        return Parity(Tier.UNKNOWN, why, once.losses)
     again = runner.run(original, Mode("loss", replay=once.seeds))
     if again.failed:
         raise BrokenError(again)
@@ -112,6 +118,18 @@ def judge(runner: Runner, original: Version, fixed: Version) -> Parity:
         return replace(found, beyond="what comes after the steps that were compared was not run: there was no time left")
 
 
+def after_failure(found: Parity, sample: Sample, furthest: int) -> Parity:
+    """What a timed run that failed says: it goes on for longer than those for the losses. ``furthest``: the steps that the
+    original comes through."""
+    if not sample.failed:
+        return found
+    if sample.version == "original":
+        return replace(found, tier=Tier.UNKNOWN, why="an original that fails is compared with nothing")
+    if furthest <= sample.done:
+        return found
+    return replace(found, tier=Tier.DIFFERENT, why=f"after {sample.done} steps it {sample.note}; the original does not")
+
+
 def varying(once: Sample, again: Sample) -> tuple[tuple[str, int | None], ...]:
     """The seeds to set in all further runs: those that the script took from elsewhere, and None for its own."""
     if once.seeds == again.seeds:
@@ -121,8 +139,8 @@ def varying(once: Sample, again: Sample) -> tuple[tuple[str, int | None], ...]:
 
 def compare(once: Sample, again: Sample, other: Sample) -> Parity:
     """Identical, different for certain, or not known yet."""
-    repeatable = _same(once.losses, again.losses)
-    sets_seeds = any(_SEEDING in name for name, _ in once.seeds)
+    repeatable = _same(once, again)
+    sets_seeds = any(name in _SEEDING for name, _ in once.seeds)
     varies = once.seeds != again.seeds or any(seed is None for _, seed in once.seeds)
     distances = drift.gaps(once.losses, other.losses)
     known = (once.losses, other.losses, distances[0], max(distances))
@@ -130,10 +148,12 @@ def compare(once: Sample, again: Sample, other: Sample) -> Parity:
     if any(map(math.isnan, other.losses)) and not any(map(math.isnan, once.losses)):
         at = next(i for i, each in enumerate(other.losses) if math.isnan(each))
         return Parity(Tier.DIFFERENT, f"its loss is not a number from step {at + 1} on", *known, 0.0, seeded, repeatable)
-    if not _same(once.losses, other.losses):
+    if not _same(once, other):
         return Parity(Tier.UNKNOWN, "", *known, math.nan, seeded, repeatable)
     if repeatable and seeded:
-        why = f"all {len(once.losses)} losses are the same, bit for bit"
+        broken = len(once.losses) - _numbers(once.losses)
+        but = f", though {broken} of them are no numbers" if broken else ""
+        why = f"all {len(once.losses)} losses are the same, bit for bit{but}"
         return Parity(Tier.IDENTICAL, why, *known, 0.0, seeded, repeatable)
     why = "the losses are the same under a seed of verify's own; the script sets none, so `identical` is not to be had"
     if varies:
@@ -146,8 +166,7 @@ def compare(once: Sample, again: Sample, other: Sample) -> Parity:
 def may_be_rounding(found: Parity, once: Sample, other: Sample) -> bool:
     """Whether the losses are so near to each other that runs moved by rounding are worth their time."""
     unit = precision(found, once, other)[0]
-    alike = len(once.losses) == len(other.losses)
-    return alike and found.first <= drift.tolerance(unit) and found.drift <= drift.cap(unit)
+    return _are_as_many(once, other) and found.first <= drift.tolerance(unit) and found.drift <= drift.cap(unit)
 
 
 def precision(found: Parity, once: Sample, other: Sample) -> tuple[float, bool]:
@@ -211,6 +230,10 @@ def with_seeds(
         tier = Tier.UNKNOWN if short else Tier.DIFFERENT
         which = "original" if short else "fixed"
         return replace(found, tier=tier, why=f"a run of the {which} version ended after {length} losses"), True
+    counts = [sorted(map(len, side)) for side in (mine, theirs)]
+    if max(counts[0][0], counts[1][0]) > min(counts[0][-1], counts[1][-1]) + _READ_AHEAD:
+        why = f"its runs come to {counts[1][-1]} losses, those of the original to {counts[0][-1]}"
+        return replace(found, tier=Tier.DIFFERENT, why=why), True
     answer, why = seeds.judged([each[:length] for each in mine], [each[:length] for each in theirs], paired)
     if answer is Answer.MOVED:
         return replace(found, tier=Tier.DIFFERENT, why=why), True
@@ -226,11 +249,21 @@ def beyond(found: Parity, runner: Runner, original: Version, fixed: Version) -> 
     theirs = runner.run(fixed, _REHEARSAL)
     if not theirs.failed:
         return replace(found, beyond=_reached(after, theirs))
-    if not runner.run(original, _REHEARSAL).failed:
+    mine = runner.run(original, _REHEARSAL)
+    if not mine.failed and _came_further(mine, theirs):
         why = f"after {len(found.original)} losses that are {found.tier.words} it {theirs.note}; the original does not"
         return replace(found, tier=Tier.DIFFERENT, why=why)
-    why = f"with few batches of each loader both versions fail (the fixed one {theirs.note})"
-    return replace(found, beyond=f"{after} was not compared: {why}")
+    both = (
+        "both versions fail" if mine.failed else "the fixed version fails where the original did not come in the same time"
+    )
+    return replace(
+        found, beyond=f"{after} was not compared: with few batches of each loader {both} (the fixed one {theirs.note})"
+    )
+
+
+def _came_further(mine: Sample, theirs: Sample) -> bool:
+    """Whether one rehearsal, which is ended after some seconds, came past where the other failed."""
+    return mine.ended == "script" or (mine.done, mine.evaluations) > (theirs.done, theirs.evaluations)
 
 
 def _reached(after: str, theirs: Sample) -> str:
@@ -247,5 +280,16 @@ def smoothed(losses: Sequence[float]) -> list[float]:
     return [math.fsum(losses[k : k + _WINDOW]) / _WINDOW for k in range(len(losses) - _WINDOW + 1)]
 
 
-def _same(one: Sequence[float], other: Sequence[float]) -> bool:
-    return len(one) == len(other) and max(drift.gaps(one, other), default=math.inf) == 0.0
+def _same(one: Sample, other: Sample) -> bool:
+    """Whether the losses of two runs agree bit for bit."""
+    return _are_as_many(one, other) and max(drift.gaps(one.losses, other.losses), default=math.inf) == 0.0
+
+
+def _numbers(losses: Sequence[float]) -> int:
+    return sum(map(math.isfinite, losses))
+
+
+def _are_as_many(one: Sample, other: Sample) -> bool:
+    """Whether two runs have as many losses, but for those that a run which verify ended may be ahead."""
+    apart = _READ_AHEAD if one.ended == other.ended == "steps" else 0
+    return abs(len(one.losses) - len(other.losses)) <= apart

@@ -14,12 +14,16 @@ from speedlint.config import Settings
 from speedlint.errors import UserError
 from speedlint.facts.store import Store
 from speedlint.fixer import Applied, Outcome
+from speedlint.notebook import is_notebook
 from speedlint.registry import Registry
 from speedlint.semantics.program import Program
 from speedlint.semantics.script import Options
 from speedlint.stages import Stage
+from speedlint.verify.scratch import LARGEST, is_environment
 
 _MOST_FILES = 500
+_NO_SOURCES = ("__pycache__", "venv")
+_CONFIGURATION = (".yaml", ".yml", ".toml", ".json", ".ini")
 _UPWARD = re.compile(rb"(?<![\w./\\])(?:\.\.[/\\])*\.\.(?=[/\\\"']|$)")
 
 
@@ -47,7 +51,7 @@ class Command:
         """The command line, with folders of the user's moved to those of a copy."""
         script = ["-m", self.target] if self.is_module else [str(_moved(self._script(), moved))]
         if self.launcher:
-            return [*self.launcher, *script, *self.arguments]
+            return [self._program(), *self.launcher[1:], *script, *self.arguments]
         return [self.interpreter, *script, *self.arguments]
 
     @property
@@ -55,6 +59,13 @@ class Command:
         """The command line for people, without the machine's folders."""
         words = self.launcher or (Path(self.interpreter).name,)
         return shlex.join((*words, *(("-m",) if self.is_module else ()), self.target, *self.arguments))
+
+    def _program(self) -> str:
+        """The launcher; that of the interpreter's environment, where it has one, since it starts its own Python."""
+        name, programs = self.launcher[0], Path(self.interpreter).parent
+        beside = programs / name
+        is_own = Path(name).name == name and is_environment(programs.parent) and beside.is_file()
+        return str(beside) if is_own else name
 
     def _script(self) -> Path:
         return Path(os.path.abspath(self.folder / self.target))  # noqa: PTH100 (resolve would follow the user's links)
@@ -133,18 +144,20 @@ def plan(
     if against is not None:
         return Plan(original, _other(against, original, entry), base, real, (), settings, entry, files)
     staged = stages.fix(files, settings, registry, store=store, watch=watch)
-    changed = {Path(os.path.abspath(each.path)): each.after for each in staged.outcomes}  # noqa: PTH100
-    fixed = Version("fixed", root, command, changed)
+    fixed = Version("fixed", root, command, _changed(staged.outcomes))
     changes = (staged.outcomes, staged.beyond)
     return Plan(original, fixed, base, real, staged.stages, settings, entry, files, store, *changes)
 
 
-def without(whole: Plan, codes: tuple[str, ...], name: str, registry: Registry) -> Version:
-    """The fixed version without the fixes of some rules."""
-    settings = replace(whole.settings, ignore=(*whole.settings.ignore, *codes))
+def without(whole: Plan, codes: tuple[str, ...], name: str, registry: Registry) -> tuple[Version, tuple[Outcome, ...]]:
+    """The fixed version without the fixes of some rules, and the files that the others change."""
+    settings = replace(whole.settings, without=(*whole.settings.without, *codes))
     staged = stages.fix(whole.files, settings, registry, store=whole.store)
-    changed = {Path(os.path.abspath(each.path)): each.after for each in staged.outcomes}  # noqa: PTH100
-    return Version(name, whole.original.root, whole.original.command, changed)
+    return Version(name, whole.original.root, whole.original.command, _changed(staged.outcomes)), staged.outcomes
+
+
+def _changed(outcomes: Iterable[Outcome]) -> dict[Path, bytes | None]:
+    return {Path(os.path.abspath(each.path)): each.after for each in outcomes}  # noqa: PTH100
 
 
 def entry_of(command: Command) -> Path:
@@ -155,6 +168,9 @@ def entry_of(command: Command) -> Path:
             path /= "__main__.py"
         if not path.is_file():
             raise UserError(f"{command.target}: there is no such script")
+        if is_notebook(path):
+            what = "is a notebook, and scripts are what is timed; convert it with `jupyter nbconvert --to script`"
+            raise UserError(f"{command.target}: {what}")
         return path
     parts = command.target.split(".")
     base = command.folder.joinpath(*parts)
@@ -218,11 +234,18 @@ def _other(against: Path, original: Version, entry: Path) -> Version:
 
 
 def _sources(root: Path) -> list[Path]:
+    """A project's code, and its configuration: what is larger is data, and an environment's code is not the project's."""
     found = []
     for folder, folders, names in os.walk(root):
-        folders[:] = [each for each in folders if not each.startswith(".") and each not in ("__pycache__", "venv")]
-        found += [Path(folder, name) for name in names if name.endswith((".py", ".yaml", ".yml", ".toml", ".json", ".ini"))]
+        folders[:] = [each for each in folders if not each.startswith(".") and each not in _NO_SOURCES]
+        folders[:] = [each for each in folders if not is_environment(Path(folder, each))]
+        paths = [Path(folder, name) for name in names]
+        found += [each for each in paths if each.suffix == ".py" or (each.suffix in _CONFIGURATION and _is_small(each))]
     return sorted(found)
+
+
+def _is_small(path: Path) -> bool:
+    return path.is_file() and path.stat().st_size <= LARGEST
 
 
 def _moved(path: Path, moved: Mapping[Path, Path]) -> Path:

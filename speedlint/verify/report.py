@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from speedlint.fixer import Outcome
 from speedlint.stages import Stage
 from speedlint.verify.forecast import Wanting
 from speedlint.verify.parity import Parity, Tier
@@ -54,6 +55,20 @@ class LeftOut:
 
 
 @dataclass(frozen=True)
+class Kept:
+    """The fixes that pay, compared with the original and timed without the others.
+
+    Attributes:
+        outcomes: the files as they leave them.
+        timing: None where a run failed or there was no time for the pairs that a ratio needs.
+    """
+
+    outcomes: tuple[Outcome, ...]
+    timing: Timing | None
+    parity: Parity
+
+
+@dataclass(frozen=True)
 class Report:
     """The verdict and what it rests on.
 
@@ -61,6 +76,7 @@ class Report:
         syncs: how often the host waits for the GPU in a step of either version; None where that was not counted.
         seconds, budget: what all of it took, and might take.
         wanting: what was missing for a clear answer; None where it is clear or something failed.
+        kept: with ``--apply --per-fix``, what is written; None where all fixes pay, or none does, or no time was left.
         left_out: the fixes that were left out.
         written: the files that ``--apply`` has written.
         unwritten: why it has written none; empty where it has, or was not asked to.
@@ -82,6 +98,7 @@ class Report:
     seconds: float = 0.0
     budget: float = 0.0
     wanting: Wanting | None = None
+    kept: Kept | None = None
     left_out: tuple[LeftOut, ...] = ()
     written: tuple[Path, ...] = ()
     unwritten: str = ""

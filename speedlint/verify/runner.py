@@ -24,7 +24,7 @@ from speedlint.verify import confine
 from speedlint.verify.budget import BudgetError
 from speedlint.verify.nvml import Meter
 from speedlint.verify.plan import Plan, Version
-from speedlint.verify.samples import Sample, read
+from speedlint.verify.samples import RESULTS, Sample, read
 from speedlint.verify.scratch import Scratch
 
 _PROBE = Path(__file__).parent / "probe"
@@ -42,12 +42,15 @@ _COMPARED = ("loss", _REHEARSAL)
 """The runs that share the time for the losses. One that goes up to the script's end is ended with it."""
 _ENDING = 0.5
 """Seconds that processes which are told to end take for it."""
+_LINGERS = 10.0
+"""Seconds that a script may take for its end once verify has all steps; a thread that nobody ends would hold it for ever."""
 _LOG = "output.txt"
 _SETTINGS = "settings.json"
 _DENIED = re.compile(r"Permission denied: '(/[^']+)'")
 _MOST_GENERATIONS = 10
 """How often processes are looked for that others have started while they were ended."""
 _PROGRESS = "progress-*[0-9]"
+_ALL_STEPS = b'"ended": "steps"'
 _WORD = 8
 _RANKS_APART = 2
 """How many steps one rank may be ahead of what another has noted, beside those of the time that telling them takes."""
@@ -55,7 +58,12 @@ FEWEST_STEPS = 3
 """The fewest measured steps that have a median worth the name."""
 _SPENT = "the budget (`--budget`) was spent"
 _WORDS = struct.Struct("<5q")
-_CACHES = tuple("TORCHINDUCTOR_CACHE_DIR TRITON_CACHE_DIR CUDA_CACHE_PATH MPLCONFIGDIR WANDB_DIR".split())
+_CACHES = tuple(
+    "TORCHINDUCTOR_CACHE_DIR TRITON_CACHE_DIR CUDA_CACHE_PATH TORCH_EXTENSIONS_DIR NUMBA_CACHE_DIR CUPY_CACHE_DIR"
+    " MPLCONFIGDIR WANDB_DIR WANDB_CACHE_DIR WANDB_CONFIG_DIR WANDB_DATA_DIR".split()
+)
+"""Where libraries write beside the project; without numba's, a module with `@njit(cache=True)` cannot be imported."""
+_OFFLINE = "HF_HUB_OFFLINE"
 
 
 @dataclass(frozen=True)
@@ -138,6 +146,7 @@ class Runner:
         refused: the paths outside of the copies that the runs wanted to write to.
         begins: is told of each run that begins.
         compared: the first run of each version for its losses, by the version's name.
+        furthest: the most steps that a timed run of the original came through.
         longest: the seconds that the longest run of each kind took, from its copy on.
     """
 
@@ -148,6 +157,7 @@ class Runner:
         self.meter, self.watch = meter, watch
         self.until = self.losses_until = math.inf
         self.longest: dict[str, float] = {}
+        self.furthest = 0
         self.begins: Callable[[Mode], None] = lambda _mode: None
         self.compared: dict[str, Sample] = {}
         self._loss_steps = limits.steps + limits.longest_warmup
@@ -157,6 +167,8 @@ class Runner:
         self.projects = sorted({str(each.resolve()) for each in (plan.base, plan.original.root, plan.fixed.root)})
         self.environment: dict[str, Any] = {}
         self._count = 0
+        self._going: set[int] = set()
+        confine.adopt_orphans()
         scratch.temporary.mkdir(exist_ok=True)
         shutil.copytree(_PROBE, scratch.folder / "probe", ignore=shutil.ignore_patterns("__pycache__"))
 
@@ -185,7 +197,7 @@ class Runner:
         if is_loss:
             self.compared.setdefault(version.name, sample)
         if is_loss and run.is_told_to_end:
-            self._loss_steps = len(sample.warmup) + len(sample.steps)
+            self._loss_steps = sample.done
         return replace(sample, gpu=_while_measured(rows, sample))
 
     def in_turns(self, versions: Sequence[Version], blocks: int = 1) -> list[Sample] | None:
@@ -242,17 +254,25 @@ class Runner:
         self.begins(mode)
         folder = self._copy(version)
         results = self.scratch.empty(f"run{self._count}")
-        settings = self._settings(mode, results, turn, blocks)
+        settings = self._settings(mode, results, turn, blocks, version, folder)
         with (results / _LOG).open("ab") as output:
             process = self._start(version, folder, settings, output.fileno(), mode)
-        return _Run(version, process, results)
+        self._going.add(process.pid)
+        return _Run(version, mode.kind, process, results, self._going)
 
     def _sample(self, run: _Run) -> Sample:
         sample = read(run.results, run.version.name, run.spent, str(run.log), self.limits.least_warmup)
         if run.is_cut_off and sample.ended != "steps":
             raise BudgetError(_SPENT)
+        if sample.astray:
+            raise UserError(
+                f"{sample.astray[0]}: the {sample.version} version imported this file and not that of its copy, so that what"
+                " was changed in it was not run; does the script put the project's full path on `sys.path`?"
+            )
         self.environment = sample.environment or self.environment
         sample = _explained(sample, run)
+        if run.version.name == self.plan.original.name and run.kind == TIMED.kind:
+            self.furthest = max(self.furthest, sample.done)
         self.refused.update(dict.fromkeys(sample.refused))
         return sample
 
@@ -262,8 +282,11 @@ class Runner:
         self.scratch.remove(name)
         return self.scratch.version(name, self.plan.base, self.plan.real, version.changed)
 
-    def _settings(self, mode: Mode, results: Path, turn: float, blocks: int) -> Path:
+    def _settings(self, mode: Mode, results: Path, turn: float, blocks: int, version: Version, folder: Path) -> Path:
         settings = {
+            "base": str(self.plan.base),
+            "copy": str(folder),
+            "changed": [os.path.realpath(each) for each in version.changed],
             "mode": mode.kind,
             "offset": mode.offset,
             "replay": mode.replay,
@@ -330,7 +353,7 @@ class Runner:
         for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
             environment[name] = str(self.limits.threads)
         environment.setdefault("WANDB_MODE", "offline")
-        environment.setdefault("HF_HUB_OFFLINE", "1")
+        environment.setdefault(_OFFLINE, "1")
         return environment
 
     def _wait(self, run: _Run) -> None:
@@ -350,6 +373,8 @@ class Runner:
     def _keep_within_limits(self, run: _Run) -> None:
         if run.spent > self.limits.timeout:
             run.note = f"took longer than {self.limits.timeout:.0f} s and was ended (`--timeout`)"
+            run.end()
+        elif run.lingers() > _LINGERS:
             run.end()
         elif (now := time.monotonic()) > min(run.until, self.until):
             run.is_cut_off = True
@@ -373,13 +398,16 @@ class _Run:
         note: why it was ended from here, or nothing.
     """
 
-    def __init__(self, version: Version, process: subprocess.Popen[bytes], results: Path) -> None:
-        self.version, self.process, self.results = version, process, results
+    def __init__(
+        self, version: Version, kind: str, process: subprocess.Popen[bytes], results: Path, going: set[int]
+    ) -> None:
+        self.version, self.kind, self.process, self.results, self._going = version, kind, process, results, going
         self.log = results / _LOG
         self.spent, self.turns_given, self.note = 0.0, 0, ""
         self.until, self.ends_from, self.fewest = math.inf, math.inf, 0
         self.is_told_to_end = self.is_cut_off = False
         self._shared: mmap.mmap | None = None
+        self._complete_at: float | None = None
 
     @property
     def goes_on(self) -> bool:
@@ -390,6 +418,12 @@ class _Run:
     def steps(self) -> int:
         """The steps that the furthest of its processes has done."""
         return max((_words(path)[0] for path in self.results.glob(_PROGRESS)), default=0)
+
+    def lingers(self) -> float:
+        """The seconds since one of its processes had all steps; 0 before."""
+        if self._complete_at is None and any(_ALL_STEPS in path.read_bytes() for path in self.results.glob(RESULTS)):
+            self._complete_at = time.monotonic()
+        return 0.0 if self._complete_at is None else time.monotonic() - self._complete_at
 
     def has_ended_turn(self) -> bool:
         """Whether it has stopped itself and waits for its next turn."""
@@ -431,8 +465,9 @@ class _Run:
     def end(self) -> None:
         """Ends it, and all that it has started: loaders' workers outlive a killed script, and daemons leave its group."""
         _end(self.process)
+        self._going.discard(self.process.pid)
         for _ in range(_MOST_GENERATIONS):
-            if not _end_strays(str(self.results / _SETTINGS)):
+            if not _end_orphans(self._going):
                 return
 
 
@@ -466,6 +501,8 @@ def _explained(sample: Sample, run: _Run) -> Sample:
         note = f"failed with exit code {code}: {_last_line(run.log)}"
     elif not note and sample.ended == "nothing":
         note = "ended without a training step"
+    if failed and any(word in note for word in (_OFFLINE, "offline mode")) and _OFFLINE not in os.environ:
+        note += f"; verify sets {_OFFLINE}=1, so that no run waits for a download: run the script once, or set it to 0"
     if note and sample.refused:
         note += f"; {refusal(sample.refused[0])}"
     return replace(sample, note=note, failed=failed)
@@ -504,13 +541,19 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _end_strays(settings: str) -> int:
-    """Ends the processes, of any group, whose environment names this run's settings. Returns how many; Linux only."""
-    mark, found = f"SPEEDLINT_PROBE={settings}\0".encode(), 0
-    for folder in Path("/proc").glob("[0-9]*"):
+def _end_orphans(going: set[int]) -> int:
+    """Ends the processes that were given to this one since their parents ended, those of runs that go on aside. Returns how
+    many; Linux only.
+
+    A run begins a session of its own, and nothing it starts can come back into this process', where its own helpers are.
+    """
+    found = 0
+    for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
-            if mark in (folder / "environ").read_bytes():
-                os.kill(int(folder.name), signal.SIGKILL)
+            pid, (_, parent, _, session) = int(path.parent.name), path.read_text().rpartition(")")[2].split()[:4]
+            if int(parent) == os.getpid() and int(session) != os.getsid(0) and pid not in going:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
                 found += 1
     return found
 

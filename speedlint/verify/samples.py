@@ -8,6 +8,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+RESULTS = "rank-*.json"
+"""The files that processes leave."""
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -36,6 +39,7 @@ class Sample:
         wall: the seconds of the whole process.
         log: the file with what it printed.
         refused: the paths outside of the copy that it wanted to write to.
+        astray: the changed files that were imported from the project in place of the copy.
         note: what went wrong, or nothing.
         failed: whether the script ended with an error, or by a signal that verify did not send.
     """
@@ -64,6 +68,7 @@ class Sample:
     wall: float = 0.0
     log: str = ""
     refused: tuple[str, ...] = ()
+    astray: tuple[str, ...] = ()
     note: str = ""
     failed: bool = False
     gpu: dict[str, float] = field(default_factory=dict)
@@ -72,6 +77,11 @@ class Sample:
     def step(self) -> float:
         """The median time of a step, in seconds."""
         return median(self.steps)
+
+    @property
+    def done(self) -> int:
+        """The steps it came through, measured or not."""
+        return len(self.warmup) + len(self.steps)
 
     @property
     def waiting(self) -> float:
@@ -97,7 +107,7 @@ class Sample:
 def read(folder: Path, version: str, wall: float, log: str, least: int) -> Sample:
     """The results that the processes of one run left; one without steps where they left none."""
     found = []
-    for path in sorted(folder.glob("rank-*.json")):
+    for path in sorted(folder.glob(RESULTS)):
         try:
             found.append(json.loads(path.read_text()))
         except (OSError, ValueError):
@@ -140,6 +150,7 @@ def _joined(results: list[dict[str, Any]], version: str, wall: float, log: str, 
         ended=first["ended"],
         wall=wall,
         log=log,
+        astray=tuple(sorted({path for result in results for path in result["astray"]})),
     )
 
 

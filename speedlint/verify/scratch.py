@@ -14,11 +14,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from speedlint.errors import UserError
+from speedlint.verify import confine
 
 _COPIED = frozenset(".py .pyi .toml .cfg .ini .json .yaml .yml .txt .md .rst .sh .env .conf .csv .ipynb".split())
 _PREFIX = "speedlint-"
-_LARGEST = 1 << 20
-_SKIPPED = frozenset({".git", "__pycache__", ".venv", "venv", "node_modules", ".mypy_cache", ".ruff_cache", ".pytest_cache"})
+LARGEST = 1 << 20
+"""Bytes of a file that is copied for its name; one of these kinds that is larger is data, and a link."""
+_SKIPPED = frozenset({"__pycache__", ".venv", "venv", "node_modules", ".mypy_cache", ".ruff_cache", ".pytest_cache"})
+_REPOSITORY = ".git"
+"""Is one link, since scripts note their commit; left out where the kernel does not keep git from writing to it."""
 _MOST_ENTRIES = 2_000
 _MOST_COPIES = 20_000
 
@@ -46,12 +50,12 @@ class Scratch:
         target = self.folder / name
         try:
             self._made = 0
-            self._way(base, target, real, changed)
+            self._way(base, target, real)
             for path, data in changed.items():
+                place = target / path.relative_to(base)
+                _own(place.parent, target)
+                place.unlink(missing_ok=True)
                 if data is not None:
-                    place = target / path.relative_to(base)
-                    place.parent.mkdir(parents=True, exist_ok=True)
-                    place.unlink(missing_ok=True)
                     place.write_bytes(data)
         except OSError as error:
             where = error.filename or target
@@ -68,10 +72,10 @@ class Scratch:
         """Removes one version's folder."""
         shutil.rmtree(self.folder / name, ignore_errors=True)
 
-    def _way(self, source: Path, target: Path, real: tuple[Path, ...], changed: Mapping[Path, bytes | None]) -> None:
+    def _way(self, source: Path, target: Path, real: tuple[Path, ...]) -> None:
         """Links what lies beside the way to the project's folders."""
         if source in real:
-            self._copy(source, target, changed)
+            self._copy(source, target)
             return
         target.mkdir(parents=True, exist_ok=True)
         for entry in _entries(source):
@@ -79,22 +83,23 @@ class Scratch:
             if inner == self.folder:
                 continue
             if any(inner == each or inner in each.parents for each in real):
-                self._way(inner, target / entry.name, real, changed)
+                self._way(inner, target / entry.name, real)
             else:
                 (target / entry.name).symlink_to(inner)
 
-    def _copy(self, source: Path, target: Path, changed: Mapping[Path, bytes | None]) -> None:
+    def _copy(self, source: Path, target: Path) -> None:
         target.mkdir(parents=True, exist_ok=True)
         for entry in _entries(source):
             inner, place = source / entry.name, target / entry.name
-            left_out = inner in changed and changed[inner] is None
-            if left_out or entry.name in _SKIPPED or inner == self.folder:
+            is_skipped = entry.name in _SKIPPED or (entry.name == _REPOSITORY and not confine.prefix())
+            if is_skipped or inner == self.folder:
                 continue
             if entry.is_dir(follow_symlinks=False):
-                if _is_environment(inner) or not _is_of_project(inner) or inner.resolve() in self.allowed:
+                is_linked = entry.name == _REPOSITORY or is_environment(inner) or not _is_of_project(inner)
+                if is_linked or inner.resolve() in self.allowed:
                     place.symlink_to(inner)
                 else:
-                    self._copy(inner, place, changed)
+                    self._copy(inner, place)
             elif entry.is_file(follow_symlinks=False) and self._is_copied(entry):
                 self._made += 1
                 shutil.copy2(inner, place)
@@ -102,7 +107,7 @@ class Scratch:
                 place.symlink_to(Path(os.path.realpath(inner)) if entry.is_symlink() else inner)
 
     def _is_copied(self, entry: os.DirEntry[str]) -> bool:
-        small = entry.stat().st_size <= _LARGEST and self._made < _MOST_COPIES
+        small = entry.stat().st_size <= LARGEST and self._made < _MOST_COPIES
         return entry.name.endswith((".py", ".pyi")) or (Path(entry.name).suffix in _COPIED and small)
 
 
@@ -161,6 +166,21 @@ def _remove(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
+def _own(folder: Path, top: Path) -> None:
+    """Makes a real folder, below ``top``: what is a link on the way becomes a folder of links, so that a file is never
+    replaced where a link leads to."""
+    if folder != top:
+        _own(folder.parent, top)
+    if not folder.is_symlink():
+        folder.mkdir(exist_ok=True)
+        return
+    linked = folder.resolve()
+    folder.unlink()
+    folder.mkdir()
+    for entry in _entries(linked):
+        (folder / entry.name).symlink_to(linked / entry.name)
+
+
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as found:
@@ -169,7 +189,8 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
         return []
 
 
-def _is_environment(folder: Path) -> bool:
+def is_environment(folder: Path) -> bool:
+    """Whether a folder holds a virtual environment or one of conda's."""
     return (folder / "pyvenv.cfg").is_file() or (folder / "conda-meta").is_dir()
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Protocol
 
 from speedlint import host
 from speedlint.registry import Registry
 from speedlint.verify import attribution, forecast, machine, parity, seeds
-from speedlint.verify.budget import Budget, BudgetError
+from speedlint.verify.applying import unpaid
+from speedlint.verify.budget import Budget, BudgetError, bounded
 from speedlint.verify.nvml import Meter
 from speedlint.verify.parity import BrokenError, Parity, Tier
-from speedlint.verify.plan import Plan
-from speedlint.verify.report import Effect, LeftOut, Report
+from speedlint.verify.plan import Plan, Version, without
+from speedlint.verify.report import Effect, Kept, LeftOut, Report
 from speedlint.verify.runner import LOSS_RUNS, Limits, Mode, Runner, refusal
 from speedlint.verify.scratch import Scratch
 from speedlint.verify.stats import Verdict
@@ -40,12 +41,15 @@ class Effort:
     Attributes:
         pairs, most: the fewest and the most pairs of runs.
         budget: the time for everything; it has begun when planning has.
+        per_fix: whether each rule's fixes are timed too.
+        apply: whether what pays is to be written, and is timed without the other fixes before.
     """
 
     pairs: int = 6
     most: int = 20
     budget: Budget = field(default_factory=lambda: Budget(300.0))
     per_fix: bool = False
+    apply: bool = False
 
 
 class Watch(Protocol):
@@ -73,10 +77,11 @@ def verify(
     timing: Timing | None = None
     likeness = Parity(Tier.UNKNOWN, "it was not compared")
     effects: tuple[Effect, ...] = ()
+    kept: Kept | None = None
     syncs: tuple[float, float] | None = None
     problem, interrupted, timed = "", False, 0.0
     try:
-        likeness = _losses(runner, plan)
+        likeness = _losses(runner, plan.original, plan.fixed)
         watch.phase("timing")
         timing, timed_from = Timing(unit="epoch" if limits.epochs else "step"), budget.spent
         deadline = budget.share(_FOR_ALL_FIXES) if effort.per_fix else budget.deadline
@@ -87,10 +92,15 @@ def verify(
             syncs = _syncs(runner, plan)
         if effort.per_fix and timing.has_ratio:
             watch.phase("timing each fix")
-            effects = attribution.effects(runner, plan, timing, registry, budget.deadline, effort.most, watch.timing)
-    except (TimingError, BrokenError) as error:
+            deadline = budget.share(_FOR_ALL_FIXES) if effort.apply else budget.deadline
+            effects = attribution.effects(runner, plan, timing, registry, deadline, effort.most, watch.timing)
+            if effort.apply and timing.verdict is Verdict.FASTER:
+                kept = _kept(runner, plan, effects, registry, effort, watch)
+    except BrokenError as error:
         problem = str(error)
-        timing = None
+    except TimingError as error:
+        problem, timing = str(error), None
+        likeness = parity.after_failure(likeness, error.sample, runner.furthest)
     except KeyboardInterrupt:
         interrupted = True
         problem = "interrupted: this is what was measured until then"
@@ -98,7 +108,7 @@ def verify(
     missing = None
     if not problem and (measured is None or likeness.why == _NO_TIME):
         missing = forecast.of_runs(budget.spent, max(runner.longest.values(), default=0.0))
-    elif measured is not None and measured.verdict is Verdict.UNCLEAR:
+    elif measured is not None and measured.is_unclear_for_noise:
         missing = forecast.of_pairs(measured, budget.spent, timed, effort.most)
     return Report(
         command=plan.original.command.shown,
@@ -106,7 +116,7 @@ def verify(
         stages=plan.stages,
         timing=measured,
         parity=likeness,
-        targets=tuple(targets([b for _, b in measured.pairs])) if measured else (),
+        targets=tuple(targets([b for _, b in measured.pairs], meter.why)) if measured else (),
         machine=machine.fingerprint(plan.original.root, runner.environment, meter),
         effects=effects,
         syncs=syncs,
@@ -119,6 +129,7 @@ def verify(
         seconds=budget.spent,
         budget=budget.seconds,
         wanting=missing,
+        kept=kept,
         left_out=_left_out(plan),
     )
 
@@ -133,9 +144,36 @@ def _left_out(plan: Plan) -> tuple[LeftOut, ...]:
     return tuple(found)
 
 
-def _losses(runner: Runner, plan: Plan) -> Parity:
+def _kept(
+    runner: Runner, plan: Plan, effects: tuple[Effect, ...], registry: Registry, effort: Effort, watch: Watch
+) -> Kept | None:
+    """What pays, without what was not shown to: two fixes together may be another training than all of them, and slower."""
+    codes = tuple(each.code for each in unpaid(effects))
+    if len(codes) in (0, len(effects)):
+        return None
     try:
-        return parity.judge(runner, plan.original, plan.fixed)
+        with bounded(effort.budget.left, _NO_TIME):
+            version, outcomes = without(plan, codes, "kept", registry)
+    except BudgetError:
+        return None
+    watch.phase("comparing and timing what pays")
+    runner.losses_until = effort.budget.share(_FOR_LOSSES)
+    timing = Timing(unit="epoch" if runner.limits.epochs else "step")
+    likeness = Parity(Tier.UNKNOWN, _NO_TIME)
+    try:
+        likeness = _losses(runner, plan.original, version)
+        versions = (plan.original, version)
+        measure(runner, versions, timing, effort.pairs, effort.most, effort.budget.deadline, watch.timing)
+    except BrokenError as error:
+        return Kept(outcomes, None, replace(likeness, why=str(error)))
+    except TimingError as error:
+        return Kept(outcomes, None, parity.after_failure(likeness, error.sample, runner.furthest))
+    return Kept(outcomes, timing if timing.has_ratio else None, likeness)
+
+
+def _losses(runner: Runner, original: Version, other: Version) -> Parity:
+    try:
+        return parity.judge(runner, original, other)
     except BudgetError:
         return Parity(Tier.UNKNOWN, _NO_TIME)
 

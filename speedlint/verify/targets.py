@@ -29,8 +29,8 @@ class Target:
     advice: str
 
 
-def targets(runs: list[Sample]) -> list[Target]:
-    """The targets for the runs of one version."""
+def targets(runs: list[Sample], unmeasured: str = "") -> list[Target]:
+    """The targets for the runs of one version. ``unmeasured``: why the GPU was not read."""
     waiting = median([run.waiting for run in runs])
     by_loader = runs[0].clock == "loader"
     return [
@@ -41,7 +41,7 @@ def targets(runs: list[Sample]) -> list[Target]:
             waiting < WAITING if by_loader else None,
             _on_waiting(waiting) if by_loader else "no DataLoader feeds the training steps: what they wait for is not known",
         ),
-        *_of_gpu(runs),
+        *_of_gpu(runs, unmeasured),
     ]
 
 
@@ -51,7 +51,7 @@ def _on_waiting(share: float) -> str:
     return "more workers, items decoded once and kept, or cheaper transforms: the step is not what to speed up first"
 
 
-def _of_gpu(runs: list[Sample]) -> list[Target]:
+def _of_gpu(runs: list[Sample], unmeasured: str) -> list[Target]:
     if "total" not in runs[0].memory:
         aims = {"GPU busy": f"above {BUSY:.0%}", "GPU memory": f"under {MEMORY:.0%}"}
         return [Target(name, None, aim, None, "nothing ran on a GPU") for name, aim in aims.items()]
@@ -59,7 +59,7 @@ def _of_gpu(runs: list[Sample]) -> list[Target]:
     shares = [run.gpu["busy"] for run in runs if "busy" in run.gpu]
     busy = median(shares) if shares else None
     found = [Target("GPU memory", reserved, f"under {MEMORY:.0%}", reserved < MEMORY, _on_memory(reserved))]
-    advice = "install `nvidia-ml-py` to have it measured" if busy is None else _on_busy(busy, reserved)
+    advice = (unmeasured or "NVML gave no answer") if busy is None else _on_busy(busy, reserved)
     return [Target("GPU busy", busy, f"above {BUSY:.0%}", None if busy is None else busy > BUSY, advice), *found]
 
 

@@ -29,7 +29,7 @@ _FIRST_SHARE = 6
 
 
 class TimingError(Exception):
-    """A run measured too few steps or epochs; ``sample`` says why. ``str()`` is one line."""
+    """A run failed, or measured too few steps or epochs; ``sample`` says why. ``str()`` is one line."""
 
     def __init__(self, sample: Sample, unit: str = "step") -> None:
         self.sample = sample
@@ -54,7 +54,6 @@ class Timing:
         start: the seconds that the last start took until the first turn; None before it was made.
         in_turns: whether the runs of a pair take turns; else they follow each other.
         tried_turns: whether turns were tried and did not work.
-        is_cut_short: whether more was wanted than there was time for.
     """
 
     first: tuple[Sample, ...] = ()
@@ -62,7 +61,6 @@ class Timing:
     twins: list[Sample] = field(default_factory=list)
     in_turns: bool = False
     tried_turns: bool = False
-    is_cut_short: bool = False
     starts: int = 0
     start: float | None = None
     unit: str = "step"
@@ -103,6 +101,11 @@ class Timing:
         if not self.has_ratio or self.is_contradicted or not self.steps_are_alike:
             return Verdict.UNCLEAR
         return stats.verdict(self.estimate, self.floor)
+
+    @property
+    def is_unclear_for_noise(self) -> bool:
+        """Whether more pairs would make the verdict clear."""
+        return self.verdict is Verdict.UNCLEAR and not self.is_contradicted and self.steps_are_alike
 
     @property
     def is_contradicted(self) -> bool:
@@ -160,7 +163,7 @@ def measure(
     try:
         _measure(runner, versions, timing, pairs, most, watch)
     except BudgetError:
-        timing.is_cut_short = True
+        pass
     finally:
         runner.until = before
 
@@ -282,7 +285,7 @@ def _add_in_order(runner: Runner, versions: tuple[Version, Version], timing: Tim
 
 def _timed(runner: Runner, version: Version, within: float) -> Sample:
     sample = runner.run(version, TIMED, within)
-    if len(sample.steps) < runner.limits.fewest:
+    if sample.failed or len(sample.steps) < runner.limits.fewest:
         raise TimingError(sample, "epoch" if runner.limits.epochs else "step")
     return sample
 

@@ -78,6 +78,19 @@ def is_on_in_program(script: Script, switch: str) -> bool:
     return any(may_be_on(one, switch) for one in script.everywhere(switch.encode()))
 
 
+def switched_off_beside(script: Script, assign: syntax.Assign) -> syntax.Assign | None:
+    """The line that turns ``benchmark`` on in the other branch of the ``if`` around an assignment, where that branch is
+    taken only if an option is set."""
+    for up in script.source.ancestors(assign):
+        if isinstance(up, syntax.FunctionDef):
+            break
+        if isinstance(up, syntax.If):
+            for fast in settings(script, "benchmark"):
+                if fast.value and script.source.contains(up, fast.assign) and script.loops.guards.is_off(fast.assign):
+                    return fast.assign
+    return None
+
+
 def is_for_reproducibility(script: Script, node: syntax.Node) -> bool:
     """Whether a statement serves to make runs repeatable: it stands in code named for that, or beside the seeds."""
     return is_named_for_reproducibility(script, node) or seeds(script, script.source.parents[script.source.statement(node)])
@@ -153,6 +166,33 @@ def _is_uneven(script: Script, call: syntax.Call) -> bool:
 def is_planar(script: Script) -> bool:
     """Whether the project's networks convolve images: two or three dimensions, not one."""
     return any(_PLANAR.search(one.source.data) for one in script.everywhere(*_PLANAR_MARKS))
+
+
+def why_trifle(script: Script, module: syntax.Node) -> str | None:
+    """Why faster convolutions of a network gain next to nothing in its training; None where they may."""
+    from speedlint.semantics.data import pace
+    from speedlint.semantics.training import network
+
+    if pace.waits_for_items(script):
+        return "the step waits for its loader, which decodes or parses each item"
+    made_of = network(script, module)
+    if (made_of.recurrent or made_of.narrow_recurrent or made_of.attention) and not _holds_planar(script, module):
+        return "recurrent layers or attention take the step, not convolutions in one dimension"
+    return None
+
+
+def _holds_planar(script: Script, module: syntax.Node) -> bool:
+    """Whether the code of a network, as far as it is in sight, convolves in two or three dimensions."""
+    from speedlint.semantics.model.networks import root_definition, with_named
+    from speedlint.semantics.training import roots
+
+    for place, node in roots(script, module):
+        definition = root_definition(place, node)
+        parts = with_named(definition.script, definition.node) if definition is not None else ((place, node),)
+        for each, part in parts:
+            if _PLANAR.search(each.text(part).encode()):
+                return True
+    return False
 
 
 def is_shallow(script: Script, module: syntax.Node) -> bool:

@@ -50,6 +50,17 @@ def is_around_training(script: Script, profiler: syntax.Call) -> bool:
     return False
 
 
+def is_profiled(script: Script, node: syntax.Node) -> bool:
+    """Whether a node stands in a ``with`` that records a few steps: what it does there is looked at, not trained with."""
+    return any(
+        isinstance(around, syntax.With)
+        and any(isinstance(item.item, syntax.Call) and script.is_call_to(item.item, *PROFILERS) for item in around.items)
+        and script.source.contains(around.body, node)
+        and _is_measurement(script, around.body)
+        for around in script.source.ancestors(node)
+    )
+
+
 def _runs_while_training(script: Script, name: syntax.Name, use: syntax.Name) -> bool:
     """Whether a use enters or starts the profiler, and training follows before it is stopped."""
     source, parent = script.source, script.source.parents[use]

@@ -28,9 +28,12 @@ _VIEWS = frozenset(
 )
 _IN_MEMORY = frozenset(
     {"torch.utils.data.TensorDataset", "torch.utils.data.dataset.TensorDataset", "list", "range", "zip", "sorted"}
+    | {"lightning.pytorch.demos.WikiText2", "lightning.pytorch.demos.transformer.WikiText2"}
 )
 DIGITS = frozenset(f"torchvision.datasets.{name}" for name in "MNIST FashionMNIST KMNIST EMNIST QMNIST USPS".split())
 """Datasets of grey images of 28 by 28 pixels or less."""
+THUMBNAILS = DIGITS | {f"torchvision.datasets.{name}" for name in ("CIFAR10", "CIFAR100", "SVHN")}
+"""Datasets of images of 32 by 32 pixels or less."""
 _GRAPHS_IN_MEMORY = ("torch_geometric.datasets.Planetoid", "torch_geometric.datasets.TUDataset")
 _OPENS_FILES = frozenset({"torchvision.datasets.LSUN", "torchvision.datasets.LSUNClass"})
 _ITERABLE = ("torch.utils.data.IterableDataset", "torch.utils.data.dataset.IterableDataset")
@@ -83,15 +86,14 @@ class Origin:
         is_of_graphs = any(base.startswith("torch_geometric.") and base.endswith("InMemoryDataset") for base in bases)
         return is_of_graphs or (self.is_known and _only_indexes(self.definition))
 
-    @property
-    def is_of_digits(self) -> bool:
-        """Whether its images are grey and of 28 by 28 pixels or less, as a library has them."""
+    def is_of(self, names: frozenset[str]) -> bool:
+        """Whether it is one of some datasets of a library, or made of one."""
         if self.definition is None:
-            return self.name in DIGITS
+            return self.name in names
         script, source = self.definition.script, self.definition.script.source
         bases = script.roles.calls.foreign_bases(self.definition)
         made = (script.name(call.func) for call in source.inside(self.definition.node, syntax.Call))
-        return not DIGITS.isdisjoint(bases) or any(name in DIGITS for name in made)
+        return not names.isdisjoint(bases) or any(name in names for name in made)
 
 
 def _is_plain_base(name: str) -> bool:

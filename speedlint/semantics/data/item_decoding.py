@@ -11,6 +11,10 @@ DECODERS = frozenset(
     "nibabel.load pydicom.dcmread zlib.decompress gzip.decompress lzma.decompress bz2.decompress scipy.io.loadmat".split()
 )
 
+PARSERS = frozenset(
+    "numpy.loadtxt numpy.genfromtxt pandas.read_csv pandas.read_table pandas.read_excel pandas.read_fwf".split()
+)
+
 
 def is_shared(run: Run, expression: syntax.Node, depth: int = 0) -> bool:
     """Whether what is decoded is chosen by a part of the index: ``self.files[index // self.views]``."""

@@ -11,7 +11,7 @@ from speedlint.facts import syntax
 from speedlint.semantics import evaluation, library
 from speedlint.semantics.data import array_loops, datasets, item_decoding, loaders
 from speedlint.semantics.data.array_loops import Walk
-from speedlint.semantics.data.item_decoding import DECODERS
+from speedlint.semantics.data.item_decoding import DECODERS, PARSERS
 from speedlint.semantics.data.repeats import Hangs, Run
 from speedlint.semantics.terms import Definition
 from speedlint.source import is_none
@@ -46,7 +46,6 @@ _OPENED = frozenset(
     "h5py.File zipfile.ZipFile lmdb.open tables.open_file netCDF4.Dataset xarray.open_dataset "
     "decord.VideoReader cv2.VideoCapture pyarrow.parquet.ParquetFile".split()
 )
-_PARSED = frozenset({"numpy.loadtxt", "numpy.genfromtxt"}) | {f"pandas.{name}" for name in _TABLES}
 _COMPUTED = frozenset(
     "scipy.ndimage.zoom scipy.ndimage.rotate scipy.ndimage.affine_transform scipy.ndimage.map_coordinates "
     "scipy.ndimage.median_filter scipy.ndimage.generic_filter scipy.ndimage.binary_fill_holes scipy.interpolate.griddata "
@@ -273,7 +272,7 @@ def _kind(run: Run, call: syntax.Call) -> Kind | None:
         return Kind.OPENED
     if name in _COMPUTED or (name.startswith(_COMPUTING) and name not in _CHEAP):
         return Kind.COMPUTED
-    if name in _PARSED:
+    if name in PARSERS:
         return Kind.PARSED
     if name in DECODERS and item_decoding.is_shared(run, call.args[0].value):
         return Kind.SHARED

@@ -25,6 +25,7 @@ _LOOKS_AT = frozenset({"len", "enumerate", "zip", "list", "tuple", "next", "prin
 _OF_LOADING = frozenset({"num_workers", "pin_memory", "persistent_workers", "prefetch_factor", "worker_init_fn"})
 _A_HANDFUL = 50
 _DIGITS = re.compile(rb"MNIST|USPS")
+_THUMBNAILS = re.compile(rb"MNIST|USPS|CIFAR|SVHN")
 _SMALL = 64
 """Pixels of a side up to which a network of grey images is bound by the launch of its kernels."""
 _ENDLESS = 10_000_000
@@ -169,7 +170,7 @@ class Loader:
         if size is not None and (known := self.script.constant(size)) is not None and known.value is None:
             return "`batch_size=None` sends each item alone from its worker"
         if is_unguarded(self.script, self.call):
-            return 'without `if __name__ == "__main__":` worker processes run this script again where they are spawned'
+            return respawned(self.script)
         if any(_keeps_batches(start) for start in self.starts):
             return "the loop keeps its batches, each of which holds a file of shared memory that a worker has made"
         return self._changed_by_loop or apart.unproven(self.reading, are_sent=True)
@@ -446,17 +447,23 @@ def near(script: Script) -> Iterator[Loader]:
 def reads_digits(script: Script) -> bool:
     """Whether all that the program is seen to load is grey images of 28 by 28 pixels or less, and nothing makes them much
     larger."""
-    return script.once("reads digits", lambda: _finds_digits(script), False)
+    return script.once("reads digits", lambda: _reads_only(script, datasets.DIGITS, _DIGITS), False)
 
 
-def _finds_digits(script: Script) -> bool:
-    if not script.program.mentions(script, _DIGITS):
+def reads_thumbnails(script: Script) -> bool:
+    """Whether all that the program is seen to load is images of 32 by 32 pixels or less, and nothing makes them much
+    larger."""
+    return script.once("reads thumbnails", lambda: _reads_only(script, datasets.THUMBNAILS, _THUMBNAILS), False)
+
+
+def _reads_only(script: Script, names: frozenset[str], mark: re.Pattern[bytes]) -> bool:
+    if not script.program.mentions(script, mark):
         return False
     found = list(near(script))
     origins = (origin for each in found for origin in each.origins)
-    if not found or not all(origin.is_of_digits or not origin.is_known for origin in origins):
+    if not found or not all(origin.is_of(names) or not origin.is_known for origin in origins):
         return False
-    if any(name not in datasets.DIGITS for name in _library_datasets(script)):
+    if any(name not in names for name in _library_datasets(script)):
         return False
     resized = (
         place.constant(call.args[0].value) if call.args else None
@@ -501,6 +508,13 @@ def _hands_on(init: Definition) -> bool:
             said = {arg.keyword.value for arg in call.args if arg.keyword is not None}
             return any(arg.value.value == star.name.value for arg in given) and not said & _OF_LOADING
     return False
+
+
+def respawned(script: Script) -> str:
+    """What worker processes that are spawned do without a ``__main__`` guard."""
+    if script.source.cells is not None:
+        return "worker processes that are spawned do not have what a notebook defines"
+    return 'without `if __name__ == "__main__":` worker processes run this script again where they are spawned'
 
 
 def is_unguarded(script: Script, node: syntax.Node, depth: int = 0) -> bool:

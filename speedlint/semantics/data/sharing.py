@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
+from speedlint.semantics import library
 from speedlint.semantics.data import datasets
 from speedlint.semantics.data.loaders import Loader
 from speedlint.semantics.terms import Definition, Frequency
@@ -14,11 +15,7 @@ if TYPE_CHECKING:
     from speedlint.semantics.script import Script
 
 SAMPLERS = ("torch.utils.data.distributed.DistributedSampler", "torch.utils.data.DistributedSampler")
-_WRAPPERS = (
-    "torch.nn.parallel.DistributedDataParallel",
-    "apex.parallel.DistributedDataParallel",
-    "torch.distributed.fsdp.FullyShardedDataParallel",
-)
+_WRAPPERS = (*library.DATA_PARALLEL_RANKS, "torch.distributed.fsdp.FullyShardedDataParallel")
 _SHARES = re.compile("rank|world|shard|replica|num_gpus|worker_id", re.IGNORECASE)
 _TELLERS = frozenset(
     "lightning pytorch_lightning lightning_fabric accelerate transformers.Trainer transformers.Seq2SeqTrainer fastai "

@@ -11,7 +11,7 @@ from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.semantics import library
 from speedlint.semantics.data import apart, datasets
-from speedlint.semantics.data.loaders import is_unguarded
+from speedlint.semantics.data.loaders import is_unguarded, respawned
 from speedlint.semantics.frameworks import releases
 from speedlint.semantics.model.networks import is_small_linear, network
 from speedlint.semantics.precision.halves import refuse_code_hazards, refuse_module_hazards
@@ -279,7 +279,7 @@ def reads_slowly(one: Training) -> bool | None:
 def worker_hazard(one: Training) -> str | None:
     """Why worker processes cannot be proved to read the same, or None."""
     if is_unguarded(one.place, one.trainer):
-        return 'without `if __name__ == "__main__":` worker processes run this script again where they are spawned'
+        return respawned(one.place)
     return apart.unproven(_reading(one), are_sent=True)
 
 

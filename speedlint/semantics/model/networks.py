@@ -69,8 +69,11 @@ _NO_NETWORKS = (
     "omegaconf.",
 )
 _PLAIN_MODULES = "torch.nn."
-RECURRENT_LAYERS = frozenset(f"torch.nn.{name}" for name in ("LSTM", "GRU", "RNN", "LSTMCell", "GRUCell", "RNNCell"))
-_SMALL_WIDTH = 1024
+RECURRENT_CELLS = frozenset({"torch.nn.LSTMCell", "torch.nn.GRUCell", "torch.nn.RNNCell"})
+"""Layers that take one position of a sequence at a time."""
+RECURRENT_LAYERS = RECURRENT_CELLS | {"torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN"}
+WIDE = 1024
+"""Numbers up to which a Linear layer is a small part of what its launch takes."""
 _NARROW = 256
 """Hidden units up to which a step of a recurrent layer is bound by the launch of its kernels."""
 _NARROW_ATTENTION = 128
@@ -139,7 +142,7 @@ def is_small_linear(script: Script, module: syntax.Node) -> bool:
 def is_small(made_of: Network) -> bool:
     """Whether all that is seen of a network are products, narrow recurrent layers, and Linear ones not known to be wide."""
     heavier = made_of.convolutions or made_of.attention or made_of.recurrent
-    return made_of.is_known and not heavier and made_of.widest_known <= _SMALL_WIDTH
+    return made_of.is_known and not heavier and made_of.widest_known <= WIDE
 
 
 def is_matmul_heavy(script: Script, module: syntax.Node) -> bool:
@@ -152,7 +155,7 @@ def is_matmul_heavy(script: Script, module: syntax.Node) -> bool:
         return False
     if made_of.recurrent or made_of.narrow_recurrent:
         return made_of.linears > _HEAD
-    return made_of.widest_known > _SMALL_WIDTH
+    return made_of.widest_known > WIDE
 
 
 def network(script: Script, module: syntax.Node) -> Network:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
+from speedlint.semantics import library, reach
+from speedlint.semantics.loops import Does
 from speedlint.semantics.steps import training_steps
 from speedlint.semantics.terms import Definition, Role
 from speedlint.semantics.training import passed_through, roots, same_module, trained_modules
@@ -16,6 +18,17 @@ if TYPE_CHECKING:
     from speedlint.semantics.script import Script
 
 _UNWRAPS = ("module", "_orig_mod")
+_OF_WRAPPERS = frozenset(
+    "module device_ids output_device dim src_device_obj add_module apply bfloat16 buffers call_super_init children "
+    "compile cpu cuda double dump_patches eval extra_repr float forward gather get_buffer get_extra_state "
+    "get_parameter get_submodule half ipu load_state_dict modules mtia named_buffers named_children named_modules "
+    "named_parameters parallel_apply parameters register_backward_hook register_buffer register_forward_hook "
+    "register_forward_pre_hook register_full_backward_hook register_full_backward_pre_hook "
+    "register_load_state_dict_post_hook register_load_state_dict_pre_hook register_module register_parameter "
+    "register_state_dict_post_hook register_state_dict_pre_hook replicate requires_grad_ scatter set_extra_state "
+    "set_submodule share_memory state_dict to to_empty train training type xpu zero_grad T_destination".split()
+)
+"""What `torch.nn.DataParallel` has of its own, and what each module has."""
 _REMOTE = re.compile(rb"distributed\.autograd|dist_autograd|distributed\.rpc")
 
 
@@ -52,6 +65,66 @@ def parallel_before(script: Script, call: syntax.Call, module: syntax.BaseExpres
         if place.is_call_to(earlier, "torch.nn.DataParallel") and go_together((place, earlier), (script, call)):
             return place, earlier
     return None
+
+
+def is_distributed_beside(script: Script, call: syntax.Call) -> bool:
+    """Whether the function that a call stands in wraps a module in ``DistributedDataParallel`` in another branch."""
+    around = script.function(call) or script.source.module
+    wrapped = (each for each in script.calls(*library.DATA_PARALLEL_RANKS) if script.source.contains(around, each))
+    return any(script.function(each) is script.function(call) for each in wrapped)
+
+
+def is_for_evaluation(script: Script, call: syntax.Call) -> bool:
+    """Whether the function that a call stands in evaluates, and trains nothing."""
+    function = script.function(call)
+    return function is not None and script.loops.function_does(function, Does.EVALUATES | Does.STEPS) == Does.EVALUATES
+
+
+def is_asked_in_vain(script: Script, wrapper: syntax.Call) -> bool:
+    """Whether the training that a wrapped module goes to always asks the wrapper for what only the module within has. That
+    raises: no training with the wrapper ever ran."""
+    found: dict[tuple[Script, syntax.Node], list[syntax.Node]] = {}
+    for use in reach.uses(script, wrapper):
+        start = _start(script, use, wrapper)
+        asked = use.script.source.parents[use.node]
+        if start is not None and _is_of_inner(use.script, asked):
+            found.setdefault((use.script, start), []).append(asked)
+    return any(place.order.is_followed(start, asked) for (place, start), asked in found.items())
+
+
+def _start(script: Script, use: reach.Use, wrapper: syntax.Call) -> syntax.Node | None:
+    """Where a use's function gets the wrapper, if that trains: the parameter that holds it, or the call that makes it.
+
+    What a function of the project returns may be the module within: ``unwrapped(model)``.
+    """
+    if isinstance(use.node, syntax.Call) and use.node is not wrapper:
+        return None
+    if use.script is script and script.function(use.node) is script.function(wrapper):
+        return wrapper
+    script = use.script
+    function = script.function(use.node)
+    if function is None or not script.loops.function_does(function, Does.STEPS):
+        return None
+    bindings = script.names.reaching(use.node) if isinstance(use.node, syntax.Name) else []
+    return bindings[0].node if len(bindings) == 1 and isinstance(bindings[0].node, syntax.Param) else None
+
+
+def _is_of_inner(script: Script, asked: syntax.Node) -> bool:
+    """Whether an attribute is read that neither a wrapper nor any module has, and nothing catches the error."""
+    if not isinstance(asked, syntax.Attribute) or isinstance(script.source.parents[asked], syntax.AssignTarget):
+        return False
+    name = asked.attr.value
+    is_set = any(each.attr.value == name for each in _attributes_set(script))
+    return not is_set and not name.startswith("_") and name not in _OF_WRAPPERS and _is_uncaught(script, asked)
+
+
+def _attributes_set(script: Script) -> Iterator[syntax.Attribute]:
+    targets = (each.target for each in script.source.of(syntax.AssignTarget))
+    return (each for each in targets if isinstance(each, syntax.Attribute))
+
+
+def _is_uncaught(script: Script, node: syntax.Node) -> bool:
+    return script.source.enclosing(node, syntax.Try, syntax.FunctionDef) is script.function(node)
 
 
 def _wrapped_by(script: Script, module: syntax.BaseExpression) -> Iterator[tuple[Script, syntax.Call]]:

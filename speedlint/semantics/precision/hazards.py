@@ -21,6 +21,8 @@ _NO_HALF = frozenset(
     "cholesky lu solve lstsq pinverse slogdet logdet det svd eig symeig qr matrix_exp spmm hspmm addmv_ addr_".split()
 )
 """Functions and methods that raise where autocast makes the dtypes of their tensors differ, or that float16 has none of."""
+_REFUSED = ("torch.nn.BCELoss", "torch.nn.functional.binary_cross_entropy")
+"""Losses of probabilities that raise under autocast."""
 _CLAMPS = ("clamp", "clamp_", "clamp_min", "clamp_max", "clip", "clip_")
 
 
@@ -38,6 +40,12 @@ def of_step(step: Step) -> list[Hazard]:
     """What half precision breaks in the statements of a step, in its modules, and in all that these name and call."""
     own = (each for statement in step.statements for each in of_code(step.script, statement))
     return list(dict.fromkeys((*own, *_of_roots(modules_of(step)))))
+
+
+def refused_loss(step: Step) -> str:
+    """The loss of a step that raises under autocast, as it is called; nothing where none does."""
+    calls = ((each.script, each.node) for each in of_step(step) if isinstance(each.node, syntax.Call))
+    return next((script.text(call.func) for script, call in calls if script.name(call.func) in _REFUSED), "")
 
 
 def of_module(script: Script, module: syntax.Node) -> list[Hazard]:
@@ -69,7 +77,7 @@ def _find(script: Script, top: syntax.Node) -> Iterator[Hazard]:
 def _of_call(script: Script, call: syntax.Call) -> list[Hazard]:
     name, why, half_only = script.name(call.func), None, False
     method = call.func.attr.value if isinstance(call.func, syntax.Attribute) else ""
-    if name in ("torch.nn.BCELoss", "torch.nn.functional.binary_cross_entropy"):
+    if name in _REFUSED:
         why = f"`{script.text(call.func)}` raises under autocast; use its `with_logits` form on the logits"
     elif method in ("masked_fill", "masked_fill_") and len(call.args) > 1 and _overflows(script, call.args[-1].value):
         why, half_only = f"`{script.text(call.args[-1].value)}` does not fit in float16, so `{method}` raises", True

@@ -70,7 +70,12 @@ def _awaited_here(script: Script, read: syntax.Node) -> str | None:
     around = script.loops.driving_loop(read) or script.function(read)
     if around is None:
         return None
-    stays = [each for each in _staying(script, around.body) if _is_beside(script, each.node, read)]
+    inner = _innermost_loop(script, read, around)
+    stays = [
+        each
+        for each in _staying(script, around.body)
+        if _is_beside(script, each.node, read) and script.source.contains(inner, each.node)
+    ]
     stretch = worth.stretch(script, read) if stays else ""
     for each in stays:
         if worth.stretch(script, each.node) != stretch or not _runs_with(script, each.node, read):
@@ -80,6 +85,14 @@ def _awaited_here(script: Script, read: syntax.Node) -> str | None:
         line = script.source.line(each.node)
         return f"nothing to gain alone: `{reads.shown(script, each.node)}` on line {line} waits in any case"
     return None
+
+
+def _innermost_loop(script: Script, read: syntax.Node, around: syntax.Node) -> syntax.Node:
+    """The loop within a step whose every turn reads; the step itself where none is around the read."""
+    for up in script.source.ancestors(read):
+        if up is around or isinstance(up, syntax.For | syntax.While):
+            return up
+    return around
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +150,10 @@ def _staying_itself(script: Script, block: syntax.BaseSuite) -> Iterator[Staying
 
 
 def _sized_anyway(script: Script, node: syntax.Call | syntax.Subscript) -> syntax.BaseExpression | None:
-    """What decides the size of a result that is needed as it is; None where a weight would do."""
+    """What decides the size of a result that is needed as it is; None where a weight, or ``torch.where``, would do."""
     tensor = shapes.sized_by_values(script, node)
-    return tensor if tensor is not None and not shapes.is_only_reduced(script, node) else None
+    is_needed = tensor is not None and not shapes.is_changed(script, node) and not shapes.is_only_reduced(script, node)
+    return tensor if is_needed else None
 
 
 def _staying_within(script: Script, function: syntax.FunctionDef) -> list[Staying]:

@@ -37,6 +37,10 @@ _EXPORT = re.compile(r"tracing|onnx|export|scripting", re.IGNORECASE)
 _MODES = (b"set_default_tensor_type", b"set_default_device")
 
 
+_MAP = 4
+"""Dimensions of a batch of maps."""
+
+
 @dataclass(frozen=True, slots=True)
 class Created:
     """A tensor made by ``factory`` and copied by ``move``.
@@ -52,6 +56,14 @@ class Created:
     is_exact: bool
     is_random: bool
     held: syntax.Name | None = None
+
+
+def is_map(found: Created) -> bool:
+    """Whether the tensor has four dimensions or more, as a batch of maps has: to copy it takes time by itself."""
+    sizes = [arg.value for arg in found.factory.args if arg.keyword is None or arg.keyword.value == "size"]
+    if sizes and isinstance(sizes[0], syntax.Tuple | syntax.List):
+        return len(sizes[0].elements) >= _MAP
+    return len(sizes) >= _MAP
 
 
 def created(script: Script, move: syntax.Call) -> Created | None:

@@ -33,6 +33,7 @@ _WRITERS = frozenset(
     "write_png write_jpeg write_video savetxt save_audio add_image add_images add_figure add_histogram "
     "decode batch_decode decode_batch convert_ids_to_tokens ids_to_tokens lookup_tokens draw_bounding_boxes".split()
 )
+_DECODERS = frozenset("decode batch_decode decode_batch convert_ids_to_tokens".split())
 _LIBRARY_WRITERS = (
     "PIL.",
     "matplotlib.",
@@ -248,8 +249,29 @@ def _need_of_call(script: Script, call: syntax.Call) -> Need | None:
     if name == "range" or method in _SIZES or name in library.TAKES_LENGTHS_ON_HOST:
         return Need.SIZE
     if method in _WRITERS or name.startswith(_LIBRARY_WRITERS):
-        return Need.FILE
+        return None if method in _DECODERS and _is_only_gathered(script, call) else Need.FILE
     return Need.DRAW if _goes_back(script, call) else None
+
+
+def _is_only_gathered(script: Script, call: syntax.Call) -> bool:
+    """Whether all that is done with the result of a call is to add it to a list that nothing reads."""
+    arg = script.source.parents[call]
+    taker = script.source.parents[arg]
+    match taker:
+        case syntax.Call(func=syntax.Attribute(value=syntax.Name() as gathered, attr=syntax.Name("append" | "extend"))):
+            return all(_only_fills(script, use) for use in script.names.uses(gathered))
+    return False
+
+
+def _only_fills(script: Script, use: syntax.Name) -> bool:
+    """Whether a use of a list makes it empty, or adds to it."""
+    match script.source.parents[use]:
+        case syntax.AssignTarget():
+            return True
+        case syntax.Attribute(attr=syntax.Name("append" | "extend")) as method:
+            called = script.source.parents[method]
+            return isinstance(called, syntax.Call) and isinstance(script.source.parents[called], syntax.Expr)
+    return False
 
 
 def _goes_back(script: Script, call: syntax.Call) -> bool:

@@ -77,7 +77,9 @@ def _is_reduced(script: Script, selected: syntax.BaseExpression, depth: int) -> 
                 script, call
             ):
                 continue
-            case syntax.BinaryOperation() | syntax.UnaryOperation() if depth and _is_reduced(script, parent, depth - 1):
+            case syntax.BinaryOperation() | syntax.UnaryOperation() | syntax.Comparison() if depth and _is_reduced(
+                script, parent, depth - 1
+            ):
                 continue
         return False
     return True

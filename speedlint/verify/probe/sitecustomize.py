@@ -2,6 +2,7 @@
 
 import importlib.machinery
 import importlib.util
+import json
 import os
 import sys
 
@@ -17,10 +18,14 @@ def _hand_on() -> None:
 
 
 if os.environ.get("SPEEDLINT_PROBE"):
+    import speedlint_copy
     import speedlint_guard
     import speedlint_probe
 
-    speedlint_guard.install()
-    speedlint_probe.install()
+    with open(os.environ["SPEEDLINT_PROBE"]) as file:
+        settings = json.load(file)
+    speedlint_copy.lead(settings)
+    speedlint_guard.install(settings)
+    speedlint_probe.install(settings)
 
 _hand_on()

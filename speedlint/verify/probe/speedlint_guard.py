@@ -5,18 +5,19 @@ is written in it. Where the kernel confines the process too, a write that does n
 this hook alone refuses writes into the project. What is refused is noted beside the results.
 """
 
-import json
 import os
 import shutil
 import sys
 from typing import Any, Optional
+
+from speedlint_copy import is_in
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC
 _LARGEST_COPY = 1 << 30
 _MOST_LINKS = 100_000
 _SYSTEM = ("/dev", "/proc", "/sys")
 _REMOVALS = frozenset(("os.remove", "os.rename", "os.rmdir", "os.mkdir", "shutil.rmtree"))
-_OPENINGS = frozenset(("os.truncate", "sqlite3.connect"))
+_OPENINGS = frozenset(("os.truncate", "os.chmod", "os.chown", "os.utime", "sqlite3.connect"))
 WATCHED = frozenset(("open",)) | _REMOVALS | _OPENINGS
 
 
@@ -50,7 +51,7 @@ class Guard:
             for path in args[: 2 if event == "os.rename" else 1]:
                 if isinstance(path, (str, bytes, os.PathLike)):
                     whole = os.path.abspath(os.fsdecode(path))
-                    self._spread_links(whole)
+                    self._spread_links(os.path.join(whole, "") if event == "shutil.rmtree" else whole)
                     if os.path.lexists(whole) != (event == "os.mkdir"):  # else it fails by itself, whoever may write there
                         self._check(os.path.realpath(os.path.dirname(whole)), whole)
 
@@ -59,7 +60,7 @@ class Guard:
         path = os.path.abspath(path)
         self._spread_links(path)
         inside = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
-        if os.path.islink(inside) and _is_in(inside, self.scratch):
+        if os.path.islink(inside) and is_in(inside, self.scratch):
             target = os.path.realpath(inside)
             if self._is_of_project(target) and not os.path.isdir(target):
                 if os.path.exists(target) and keeps and os.path.getsize(target) > _LARGEST_COPY:
@@ -73,7 +74,7 @@ class Guard:
     def _spread_links(self, path: str) -> None:
         """Makes folders of links out of the links to folders of the project that lie on the way to a file."""
         folder = os.path.dirname(path)
-        if not _is_in(folder, self.scratch):
+        if not is_in(folder, self.scratch):
             return
         at = self.scratch
         for part in os.path.relpath(folder, self.scratch).split(os.sep):
@@ -96,13 +97,13 @@ class Guard:
             shutil.rmtree(made, ignore_errors=True)
 
     def _is_of_project(self, real: str) -> bool:
-        is_written = any(_is_in(real, folder) for folder in (*self.writable, *_SYSTEM))
-        return not is_written and any(_is_in(real, project) for project in self.projects)
+        is_written = any(is_in(real, folder) for folder in (*self.writable, *_SYSTEM))
+        return not is_written and any(is_in(real, project) for project in self.projects)
 
     def _check(self, real: str, path: str) -> None:
         if self._is_of_project(real):
             self._refuse(path)
-        is_elsewhere = not any(_is_in(real, folder) for folder in (*self.writable, *_SYSTEM))
+        is_elsewhere = not any(is_in(real, folder) for folder in (*self.writable, *_SYSTEM))
         if self.confined and is_elsewhere and os.path.isdir(os.path.dirname(path)):
             self._note(path)
 
@@ -124,18 +125,12 @@ def _is_write(mode: Optional[str], flags: int) -> bool:
     return bool(flags & _WRITES)
 
 
-def _is_in(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
-
-
 GUARD: Optional[Guard] = None
 
 
-def install() -> None:
-    """Installs the hook that the environment asks for."""
+def install(settings: "dict[str, Any]") -> None:
+    """Installs the hook."""
     global GUARD
-    with open(os.environ["SPEEDLINT_PROBE"]) as file:
-        settings = json.load(file)
     notes = os.path.join(settings["results"], "refused-%d" % os.getpid())
     guard = GUARD = Guard(settings["scratch"], settings["projects"], settings["writable"], settings["confined"], notes)
 

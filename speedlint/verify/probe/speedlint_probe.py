@@ -22,6 +22,8 @@ import time
 import warnings
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
+import speedlint_copy
+
 now = time.perf_counter
 _STABLE = 5
 _SPREAD = 0.25
@@ -117,8 +119,13 @@ class Probe:
         return event
 
     def _replay(self) -> None:
-        """Reads the tape."""
+        """Reads the tape, which another thread may write on meanwhile.
+
+        Where a thread reads ahead, two steps may have ended since: where their number counts, each is looked at.
+        """
+        read = 0
         for each in self.tape:
+            read += 1
             if each is None:
                 self._backward()
             elif len(each) == 1:  # what this loader gave before is no part of the next step
@@ -126,8 +133,10 @@ class Probe:
             else:
                 if self.due:
                     self._close(each[1], each[3])
+                    if self.exact:
+                        self.look(each[1])
                 self.asked.append(each)
-        self.tape.clear()
+        del self.tape[:read]
 
     def _backward(self) -> None:
         if self.by_loader is None:
@@ -254,11 +263,7 @@ class Probe:
     def _warm_up(self, done: int, at: float) -> None:
         if not self.cuda:
             self.cuda = self.cuda_is_used()
-        distributed = sys.modules.get("torch.distributed")
-        if distributed is not None and distributed.is_available() and distributed.is_initialized():
-            self.rank = distributed.get_rank()
-            self.ranks = distributed.get_world_size() > 1
-            self.exact = self.exact or self.ranks
+        self._find_rank()
         if self.by_loader and done >= _OPTIMIZERS_SEEN and self.unhook_optimizers is not None:
             self.unhook_optimizers()
             self.unhook_optimizers = None
@@ -267,6 +272,14 @@ class Probe:
             self.measured_from = at
             self.reset_peak()
             self.pause()
+
+    def _find_rank(self) -> None:
+        """Asks the process group, where there is one: without a launcher no variable names the rank."""
+        distributed = sys.modules.get("torch.distributed")
+        if distributed is not None and distributed.is_available() and distributed.is_initialized():
+            self.rank = distributed.get_rank()
+            self.ranks = distributed.get_world_size() > 1
+            self.exact = self.exact or self.ranks
 
     def _is_told_to_end(self, done: int) -> bool:
         """Whether the runner has set a number of steps after which the run is to end, and they are done."""
@@ -338,6 +351,8 @@ class Probe:
         if self.written:
             return
         self.written = True
+        if self.mode == "loss":
+            self._find_rank()
         gpu_steps = self._gpu_steps()
         if gpu_steps is not None and self.window is not None:
             self.window = self.events[self.warmup - len(self.steps)][0].elapsed_time(self.events[-1][1]) / 1000
@@ -365,6 +380,7 @@ class Probe:
             "evaluations": self.rehearsal.evaluations if self.rehearsal is not None else 0,
             "optimizers": len(self.optimizers),
             "memory": self._memory(),
+            "astray": speedlint_copy.astray(self.settings.get("changed", [])),
             "environment": _environment(self.torch, self.cuda),
         }
         path = os.path.join(self.settings["results"], "rank-%d-%d.json" % (self.rank, self.process))
@@ -706,11 +722,23 @@ def _group() -> Optional[int]:
     return os.getpgrp() if hasattr(os, "getpgrp") else None
 
 
-def install() -> None:
+def _may_lead_again() -> None:
+    """A script may make itself the leader of its process group, which a shell has made it: the same call fails here, since
+    the process leads its session too."""
+    setpgrp = os.setpgrp
+
+    def leading() -> None:
+        if os.getpgrp() != os.getpid():
+            setpgrp()
+
+    os.setpgrp = leading
+
+
+def install(settings: Dict[str, Any]) -> None:
     """Waits for torch."""
     os.environ.setdefault(_GROUP, str(_group()))
-    with open(os.environ["SPEEDLINT_PROBE"]) as file:
-        settings = json.load(file)
+    if hasattr(os, "setpgrp"):
+        _may_lead_again()
 
     def armed(torch: Any) -> None:
         import speedlint_guard

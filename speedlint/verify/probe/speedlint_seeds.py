@@ -23,13 +23,13 @@ class Seeds:
         self.first = int(settings["seed"])
         self.offset = int(settings.get("offset", 0))
         self.is_over = is_over
-        self.given: List[Tuple[str, Optional[int]]] = []
-        self.before: Dict[str, List[Optional[int]]] = {}
+        self.given: List[Tuple[str, Optional[float]]] = []
+        self.before: Dict[str, List[Optional[float]]] = {}
         for name, seed in settings.get("replay", ()):
             self.before.setdefault(name, []).append(seed)
         self.taken: Dict[str, int] = {}
 
-    def used(self, name: str, seed: Optional[int]) -> int:
+    def used(self, name: str, seed: Optional[float]) -> Any:
         """The seed that is set in place of the one given."""
         self.given.append((name, seed))
         count = self.taken.get(name, 0)
@@ -81,8 +81,9 @@ class Seeds:
         setattr(owner, name, seeded)
 
     def _moved(self, name: str, value: Any) -> Any:
-        is_seed = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-        return self.used(name, int(value)) if is_seed else value
+        if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+            return self.used(name, int(value))
+        return self.used(name, value) if isinstance(value, float) else value  # `random.seed(time.time())`
 
     def _generator(self, base: Any) -> Any:
         """``torch.Generator`` with its seeds watched; objects of the original count as its own."""
@@ -99,7 +100,7 @@ class Seeds:
                 return super().manual_seed(seeds.used("torch.Generator.manual_seed", int(seed)))
 
             def seed(self) -> int:
-                chosen = seeds.used("torch.Generator.seed", None)
+                chosen = int(seeds.used("torch.Generator.seed", None))
                 super().manual_seed(chosen)
                 return chosen
 

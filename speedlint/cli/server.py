@@ -1,0 +1,24 @@
+"""``speedlint server``."""
+
+from __future__ import annotations
+
+import gc
+
+import click
+
+from speedlint.errors import UserError
+
+
+@click.command(short_help="Speaks the Language Server Protocol with an editor.")
+@click.option("--stdio", is_flag=True, help="Speak over standard input and output, as is done in any case.")
+def server(stdio: bool) -> None:
+    """Speaks the Language Server Protocol with an editor, over standard input and output.
+
+    Shows findings as you type, with quick fixes. docs/editors.md says how editors start it.
+    """
+    try:
+        from speedlint.server import service
+    except ImportError as error:
+        raise UserError(f"the server needs `{error.name}`; install it with `pip install 'speedlint[server]'`") from None
+    gc.enable()
+    service.made().start_io()

@@ -1,0 +1,37 @@
+"""Whether training goes at the pace of its loaders: then what the GPU saves in a step is waited away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from speedlint.semantics.data import loaders, scale
+from speedlint.semantics.data.loaders import Loader
+from speedlint.semantics.script import Script
+
+
+def waits_for_items(script: Script) -> bool:
+    """Whether each loader that training reads again and again parses text for an item, or decodes it without workers."""
+    return script.once(
+        "waits for items",
+        lambda: _all_read(script, lambda each: _parses(each) or (each.needs_workers and _decodes(each))),
+        False,
+    )
+
+
+def waits_for_texts(script: Script) -> bool:
+    """Whether each loader that training reads again and again parses text for an item, which takes workers longer than a
+    step takes."""
+    return script.once("waits for texts", lambda: _all_read(script, _parses), False)
+
+
+def _all_read(script: Script, asked: Callable[[Loader], bool]) -> bool:
+    read = [each for each in loaders.near(script) if each.matters]
+    return bool(read) and all(bool(each.origins) and asked(each) for each in read)
+
+
+def _parses(loader: Loader) -> bool:
+    return all(map(scale.parses, loader.origins))
+
+
+def _decodes(loader: Loader) -> bool:
+    return all(map(scale.decodes, loader.origins))

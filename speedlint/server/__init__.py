@@ -1,0 +1,1 @@
+"""The language server: what editors show of findings while a script is written."""

@@ -1,0 +1,56 @@
+"""What the kernel refuses a confined command: tried with a shell, which knows nothing of speedlint."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from speedlint.verify import confine
+
+ALLOWED = ["echo new >{inside}/a", "mkdir {inside}/b", "mv {inside}/a {inside}/b/", "rm {inside}/b/a", "echo x >/dev/null"]
+REFUSED = [
+    "echo new >{outside}/a",
+    "echo new >{outside}/old",
+    "truncate -s 0 {outside}/old",
+    "rm -f {outside}/old",
+    "mkdir {outside}/b",
+    "ln -s a {outside}/b",
+    "ln {outside}/old {inside}/b",
+    "mv {outside}/old {inside}/b",
+]
+
+
+@pytest.mark.skipif(confine.version() < 3, reason="needs a kernel whose Landlock knows truncation (6.2)")
+def test_writes_elsewhere_are_refused(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    inside.mkdir()
+    outside.mkdir()
+    (outside / "old").write_text("old")
+    lines = [f"({line}) 2>/dev/null; echo $?" for line in (*ALLOWED, *REFUSED)]
+    script = "\n".join(lines).format(inside=inside, outside=outside)
+    done = subprocess.run([*confine.prefix(inside), "sh", "-c", script], capture_output=True, text=True, check=True)
+    refused = [status != "0" for status in done.stdout.split()]
+    assert refused == [False] * len(ALLOWED) + [True] * len(REFUSED)
+    assert [path.name for path in outside.iterdir()] == ["old"]
+    assert (outside / "old").read_text() == "old"
+
+
+@pytest.mark.skipif(confine.version() < 1, reason="needs a kernel with Landlock")
+def test_a_folder_that_is_missing_ends_it(tmp_path: Path) -> None:
+    done = subprocess.run([*confine.prefix(tmp_path / "gone"), "echo", "run"], capture_output=True, text=True, check=False)
+    assert done.stdout == ""
+    assert (
+        done.stderr == "cannot be confined to its copy ([Errno 2] No such file or directory: '" + f"{tmp_path / 'gone'}')\n"
+    )
+
+
+def test_a_kernel_without_it_confines_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: object) -> int:
+        raise OSError(38, os.strerror(38))
+
+    monkeypatch.setattr(confine, "_call", missing)
+    assert confine.version() == 0
+    assert confine.prefix(tmp_path) == []

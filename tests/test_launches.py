@@ -1,0 +1,186 @@
+"""Networks of small kernels gain nothing from half precision: launching them takes longer than what they compute."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import Project
+
+STEPS = """
+import argparse
+import torch
+import torchvision
+from torch import nn
+from torch.nn import functional as F
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--hidden", type=int, default=25)
+args = parser.parse_args()
+
+{network}
+
+data = {data}
+model = {model}.cuda()
+optimizer = torch.optim.Adam(model.parameters())
+for inputs, labels in torch.utils.data.DataLoader(data, batch_size=64):
+    loss = {loss}
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+RESIDUAL = """
+class Block(nn.Module):
+    def __init__(self, before, planes, stride):
+        super().__init__()
+        self.conv1 = nn.Conv2d(before, planes, 3, stride, 1)
+        self.conv2 = nn.Conv2d(planes, planes, 3, 1, 1)
+
+    def forward(self, x):
+        return F.relu(self.conv2(F.relu(self.conv1(x))))
+
+
+class Residual(nn.Module):
+    def __init__(self, block, blocks):
+        super().__init__()
+        self.planes = 16
+        self.first = nn.Conv2d(3, self.planes, 3)
+        self.layers = nn.Sequential(
+            self._layer(block, 16, blocks[0], 1),
+            self._layer(block, 32, blocks[1], 2),
+            self._layer(block, {last}, blocks[2], 2),
+        )
+        self.head = nn.Linear({last}, 10)
+
+    def _layer(self, block, planes, blocks, stride):
+        made = []
+        for each in [stride] + [1] * (blocks - 1):
+            made.append(block(self.planes, planes, each))
+            self.planes = planes
+        return nn.Sequential(*made)
+
+    def forward(self, x):
+        return self.head(self.layers(self.first(x)).mean((2, 3)))
+"""
+TEMPORAL = """
+class Block(nn.Module):
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.conv = nn.Conv1d(inputs, outputs, 7)
+
+    def forward(self, x):
+        return F.relu(self.conv(x))
+
+
+class Temporal(nn.Module):
+    def __init__(self, inputs, channels):
+        super().__init__()
+        self.net = nn.Sequential(
+            *(Block(inputs if i == 0 else channels[i - 1], channels[i]) for i in range(len(channels)))
+        )
+        self.head = nn.Linear(channels[-1], 10)
+
+    def forward(self, x):
+        return self.head(self.net(x)[:, :, -1])
+"""
+DECODER = """
+class Decoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.read = {read}
+        self.cell, self.head = nn.LSTMCell(128, 512), nn.Linear(512, 80)
+
+    def forward(self, x):
+        steps, state, found = self.read(x), None, []
+        for t in range(steps.shape[-1]):
+            state = self.cell(steps[..., t].flatten(1), state)
+            found.append(self.head(state[0]))
+        return torch.stack(found, 1)
+"""
+SUPERNET = """
+OPS = {{
+    "conv": lambda C: nn.Conv2d(C, C, 3, padding=1),
+    "pool": lambda C: nn.MaxPool2d(3, 1, 1),
+}}
+
+
+class Mixed(nn.Module):
+    def __init__(self, C):
+        super().__init__()
+        self.ops = nn.ModuleList(OPS[name](C) for name in OPS)
+
+    def forward(self, x, weights):
+        return {mixed}
+
+
+class Search(nn.Module):
+    def __init__(self, C=16):
+        super().__init__()
+        self.stem = nn.Conv2d(3, C, 3)
+        self.cells = nn.ModuleList(Mixed(C) for _ in range(8))
+        self.weights = nn.Parameter(torch.zeros(8, 2))
+
+    def forward(self, x):
+        x = self.stem(x)
+        for cell, weights in zip(self.cells, self.weights):
+            x = cell(x, weights)
+        return x.mean((2, 3))
+"""
+GRAPH = """
+from torch_geometric.nn import {layer}
+
+
+class Graph(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.head = {layer}(32, 300), nn.Linear(300, 10)
+
+    def forward(self, x):
+        return self.head(self.first(x))
+"""
+CIFAR, OWN = 'torchvision.datasets.CIFAR10("data")', 'torchvision.datasets.ImageFolder("data")'
+LOSS = "F.cross_entropy(model(inputs.cuda()), labels.cuda())"
+
+
+@pytest.mark.parametrize(
+    ("network", "model", "data", "is_warned"),
+    [
+        (RESIDUAL.format(last=64), "Residual(Block, [3, 3, 3])", CIFAR, False),
+        (RESIDUAL.format(last=64), "Residual(Block, [3, 3, 3])", OWN, True),
+        (RESIDUAL.format(last=128), "Residual(Block, [3, 3, 3])", CIFAR, True),
+        (TEMPORAL, "Temporal(1, [args.hidden] * 8)", OWN, False),
+        (TEMPORAL, "nn.Sequential(Temporal(1, [args.hidden] * 8), Temporal(1, [10, 600]))", OWN, True),
+        (TEMPORAL, "Temporal(1, [args.hidden * 6] * 8)", OWN, True),
+        (TEMPORAL, "Temporal(1, widths)", OWN, True),
+        (DECODER.format(read="nn.Conv1d(80, 128, 5)"), "Decoder()", OWN, False),
+        (DECODER.format(read="nn.Conv2d(3, 128, 5)"), "Decoder()", OWN, True),
+        (SUPERNET.format(mixed="sum(w * op(x) for w, op in zip(weights, self.ops))"), "Search()", CIFAR, False),
+        (SUPERNET.format(mixed="sum(op(x) for op in self.ops)"), "Search()", OWN, True),
+        (SUPERNET.format(mixed="sum(w * op(x) for w, op in zip(weights, self.ops))"), "Search(256)", CIFAR, True),
+        (GRAPH.format(layer="GCNConv"), "Graph()", OWN, False),
+        (GRAPH.format(layer="GCNConv").replace("nn.Linear(300, 10)", "nn.Conv2d(1, 512, 3)"), "Graph()", OWN, True),
+    ],
+)  # fmt: skip
+def test_small_kernels_are_a_note(project: Project, network: str, model: str, data: str, is_warned: bool) -> None:
+    project.configure("select = ['SPD101']\ntorch = '2.4'")
+    text = STEPS.format(network=network, model=model, data=data, loss=LOSS)
+    (found,) = project.findings(project.write("train.py", text), "--notes")
+    assert (found["level"], found["worth"]) == (("warning", "high") if is_warned else ("note", "low"))
+
+
+def test_a_loss_that_autocast_refuses_stays_outside(project: Project) -> None:
+    project.configure("select = ['SPD101']\ntorch = '2.4'")
+    network = RESIDUAL.format(last=512)
+    loss = "F.binary_cross_entropy(torch.sigmoid(model(inputs.cuda())), labels.cuda())"
+    text = STEPS.format(network=network, model="Residual(Block, [3, 3, 3])", data=OWN, loss=loss)
+    told = " ".join(project.run("check", project.write("train.py", text)).stdout.split())
+    assert "leave `F.binary_cross_entropy` outside" in told
+    assert "1 by hand" in told
+
+
+def test_what_is_detached_is_not_what_trains(project: Project) -> None:
+    project.configure("select = ['SPD101']\ntorch = '2.4'")
+    loss = "F.l1_loss(model(spectrum(inputs.cuda()).detach()), labels.cuda())"
+    text = STEPS.format(network=RESIDUAL.format(last=512), model="Residual(Block, [3, 3, 3])", data=OWN, loss=loss)
+    text = text.replace("data = ", "spectrum = nn.Conv1d(1, 80, 1024).cuda()\ndata = ")
+    (found,) = project.findings(project.write("train.py", text))
+    assert found["message"].startswith("`model(spectrum(inputs.cuda()).detach())`")

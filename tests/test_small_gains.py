@@ -1,0 +1,371 @@
+"""Changes that are right and gain next to nothing where they stand: they are notes. Beside each, one that pays."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import Project
+
+STEP = """
+import torch
+import torchvision
+from torch import nn
+from torch.utils.data import DataLoader
+
+IMPORTS
+
+
+class Body(nn.Module):
+    def __init__(self):
+        super().__init__()
+        LAYERS
+
+    def forward(self, x):
+        return self.run(x)
+
+
+def train(loader):
+    model = Body().cuda()
+    optimizer = OPTIMIZER
+    for epoch in range(90):
+        for images, labels in loader:
+            loss = nn.functional.cross_entropy(model(images.cuda()), labels.cuda())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+
+train(DataLoader(DATA, batch_size=64, num_workers=8, pin_memory=True))
+"""
+CONVOLUTIONS = "self.run = nn.Sequential(nn.Conv2d(3, 64, 3), nn.Flatten(), nn.LazyLinear(10))"
+CLASSIFIER = "self.run = nn.Sequential(nn.Conv2d(3, 64, 3), nn.Flatten(), nn.Linear(9216, 4096), nn.Linear(4096, 10))"
+PRODUCTS = "self.run = nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 10))"
+RECURRENT = "self.run = nn.LSTM(64, 256)"
+FOLDER = 'torchvision.datasets.ImageFolder("images", torchvision.transforms.ToTensor())'
+SGD = "torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)"
+ADAM = "torch.optim.Adam(model.parameters(), lr=1e-3)"
+
+
+def _levels(project: Project, name: str, text: str, code: str) -> list[str]:
+    project.configure(f"select = ['{code}']")
+    return [each["level"] for each in project.findings(project.write(name, text), "--notes")]
+
+
+def _text(layers: str, optimizer: str, data: str = FOLDER, imports: str = "") -> str:
+    parts = {"IMPORTS": imports, "LAYERS": layers, "OPTIMIZER": optimizer, "DATA": data}
+    text = STEP
+    for name, part in parts.items():
+        text = text.replace(name, part)
+    return text
+
+
+@pytest.mark.parametrize(
+    ("layers", "optimizer", "level"),
+    [
+        (CONVOLUTIONS, SGD, "note"),
+        (CONVOLUTIONS, ADAM, "warning"),
+        (CLASSIFIER, SGD, "warning"),
+        (PRODUCTS, SGD, "warning"),
+        (RECURRENT, SGD, "warning"),
+        (RECURRENT, ADAM, "warning"),
+    ],
+)
+def test_an_update_beside_what_the_network_is_made_of(project: Project, layers: str, optimizer: str, level: str) -> None:
+    assert _levels(project, "train.py", _text(layers, optimizer), "SPD502") == [level]
+
+
+DECODER = """
+class Decoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell, self.out = nn.LSTMCell(80, 512), nn.Linear(512, 80)
+
+    def forward(self, x):
+        frames, state = [], None
+        for frame in x.unbind(1):
+            state = self.cell(frame, state)
+            frames.append(self.out(state[0]))
+        return torch.stack(frames, 1)
+"""
+
+
+def test_an_update_beside_a_loop_over_time(project: Project) -> None:
+    text = _text("self.run = Decoder()", ADAM, imports=DECODER)
+    assert _levels(project, "train.py", text, "SPD502") == ["note"]
+
+
+FROZEN = """
+class Eyes(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = torchvision.models.resnet50()
+
+    def forward(self, x):
+        with torch.no_grad():
+            return self.body(x)
+
+
+eyes = Eyes().cuda()
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "seen", "level"),
+    [
+        ("torchvision.models.resnet50()", "eyes(images.cuda())", "note"),
+        ("torchvision.models.resnet50()", "images.cuda()", "warning"),
+        ("nn.Conv2d(3, 8, 3)", "eyes(images.cuda())", "warning"),
+    ],
+)
+def test_an_update_behind_a_frozen_network(project: Project, body: str, seen: str, level: str) -> None:
+    frozen = FROZEN.replace("torchvision.models.resnet50()", body)
+    text = _text(PRODUCTS, ADAM, imports=frozen).replace("images.cuda()", seen)
+    assert _levels(project, "train.py", text, "SPD502") == [level]
+
+
+POINTS = """
+import numpy as np
+
+
+class Points(torch.utils.data.Dataset):
+    def __init__(self, files):
+        self.files = files
+
+    def __len__(self):
+        return len(self.files)
+
+    def __getitem__(self, index):
+        return READ(self.files[index]).astype(np.float32), index % 10
+
+
+files = [f"{i}.txt" for i in range(20000)]
+"""
+
+
+@pytest.mark.parametrize(("read", "level"), [("np.loadtxt", "note"), ("np.load", "warning")])
+def test_an_update_beside_items_that_are_parsed(project: Project, read: str, level: str) -> None:
+    text = _text(PRODUCTS, ADAM, "Points(files)", POINTS.replace("READ", read))
+    assert _levels(project, "train.py", text, "SPD502") == [level]
+
+
+@pytest.mark.parametrize(("read", "level"), [("np.loadtxt", "note"), ("np.load", "warning")])
+@pytest.mark.parametrize("code", ["SPD202", "SPD205"])
+def test_copies_of_what_is_parsed(project: Project, code: str, read: str, level: str) -> None:
+    text = _text(PRODUCTS, ADAM, "Points(files)", POINTS.replace("READ", read))
+    assert set(_levels(project, "train.py", text.replace(", pin_memory=True", ""), code)) == {level}
+
+
+def test_an_update_beside_images_that_the_training_decodes(project: Project) -> None:
+    text = _text(CONVOLUTIONS, ADAM)
+    assert _levels(project, "train.py", text.replace("num_workers=8", "num_workers=0"), "SPD502") == ["note"]
+
+
+@pytest.mark.parametrize(("every", "level"), [("(step + 1) % 8 == 0", "note"), ("loss.requires_grad", "warning")])
+def test_an_update_for_many_batches(project: Project, every: str, level: str) -> None:
+    step = "            optimizer.zero_grad()\n            loss.backward()\n            optimizer.step()\n"
+    seldom = (
+        f"            loss.backward()\n            if {every}:\n                optimizer.step()\n"
+        "                optimizer.zero_grad()\n"
+    )
+    text = (
+        _text(PRODUCTS, ADAM)
+        .replace(step, seldom)
+        .replace("for images, labels in loader", "for step, (images, labels) in enumerate(loader)")
+    )
+    assert _levels(project, "train.py", text, "SPD502") == [level]
+
+
+@pytest.mark.parametrize(
+    ("shown", "level"), [("plt.pause(0.05)", "note"), ("epoch % 10 or plt.pause(0.05)", "warning"), ("pass", "warning")]
+)
+def test_an_update_beside_a_pause(project: Project, shown: str, level: str) -> None:
+    text = """
+import matplotlib.pyplot as plt
+import torch
+
+net = torch.nn.Linear(10, 1)
+optimizer = torch.optim.Adam(net.parameters())
+for epoch in range(1000):
+    loss = net(torch.randn(100, 10)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+    assert _levels(project, "train.py", f"{text}    {shown}\n", "SPD502") == [level]
+
+
+def test_an_update_of_what_accelerate_drives(project: Project) -> None:
+    text = """
+import torch
+from accelerate import Accelerator
+from torch import nn
+
+
+def train(loader):
+    accelerator = Accelerator()
+    model = nn.Sequential(nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
+    for epoch in range(10):
+        for x, y in loader:
+            optimizer.zero_grad()
+            accelerator.backward(nn.functional.cross_entropy(model(x), y))
+            optimizer.step()
+"""
+    project.configure("select = ['SPD502']")
+    path = project.write("train.py", text)
+    (found,) = project.findings(path, "--torch", "2.3")
+    assert found["fix"] is None
+    (found,) = project.findings(path, "--torch", "2.6")
+    assert found["fix"]["applicable"]
+
+
+PASSES = """
+import argparse
+
+import torch
+import torchvision
+from torch import nn
+from torch.utils.data import DataLoader
+
+parser = argparse.ArgumentParser(description="ABOUT")
+parser.add_argument("data", default="PATH", help="HELP")
+args = parser.parse_args()
+images = torchvision.datasets.ImageFolder(args.data, torchvision.transforms.ToTensor())
+loader = DataLoader(images, batch_size=64, num_workers=8, pin_memory=True)
+model = nn.Sequential(nn.Conv2d(3, 64, 3), nn.Flatten(), nn.LazyLinear(10)).cuda()
+optimizer = torch.optim.Adam(model.parameters())
+for epoch in range(90):
+    for inputs, labels in loader:
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(inputs.cuda()), labels.cuda()).backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("about", "path", "told", "level"),
+    [
+        ("Train", "images", "path to images", "warning"),
+        ("ImageNet training", "images", "path to images", "note"),
+        ("Train", "/data/ilsvrc2012", "path to images", "note"),
+        ("Train", "data/coco", "path to images", "note"),
+        ("Train", "data/cocoon", "path to images", "warning"),
+        ("Train", "images", "images for a network with ImageNet weights", "warning"),
+        ("Train on Imagenette", "images", "path to images", "warning"),
+        ("Train on flowers or ImageNet", "images", "path to images", "warning"),
+    ],
+)
+def test_workers_that_start_for_a_pass_of_minutes(project: Project, about: str, path: str, told: str, level: str) -> None:
+    text = PASSES.replace("ABOUT", about).replace("PATH", path).replace("HELP", told)
+    assert _levels(project, "train.py", text, "SPD203") == [level]
+
+
+def test_a_script_named_for_its_data(project: Project) -> None:
+    assert _levels(project, "train_imagenet.py", PASSES, "SPD203") == ["note"]
+
+
+@pytest.mark.parametrize(
+    ("told", "level"),
+    [
+        ("    python train.py /path/to/imagenet --epochs 90", "note"),
+        ("    python other.py /path/to/imagenet --epochs 90", "warning"),
+        ("The weights were trained on ImageNet. Run `python train.py`.", "warning"),
+    ],
+)
+def test_a_script_that_a_readme_starts_on_large_data(project: Project, told: str, level: str) -> None:
+    project.write("README.md", told)
+    assert _levels(project, "train.py", PASSES, "SPD203") == [level]
+
+
+SELDOM = """
+import torch
+import torchvision
+from torch import nn
+from torch.utils.data import DataLoader
+
+images = torchvision.datasets.ImageFolder("images", torchvision.transforms.ToTensor())
+loader = DataLoader(images, batch_size=64, num_workers=8, pin_memory=True, persistent_workers=True)
+held_out = DataLoader(images, batch_size=64, num_workers=8, pin_memory=True)
+model = nn.Sequential(nn.Conv2d(3, 64, 3), nn.Flatten(), nn.LazyLinear(10)).cuda()
+optimizer = torch.optim.Adam(model.parameters())
+
+
+def validate(held_out):
+    total = 0.0
+    with torch.no_grad():
+        for inputs, labels in held_out:
+            total += nn.functional.cross_entropy(model(inputs.cuda()), labels.cuda())
+    return total
+
+
+step = 0
+for epoch in range(90):
+    for inputs, labels in loader:
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(inputs.cuda()), labels.cuda()).backward()
+        optimizer.step()
+        step += 1
+        if step % EVERY == 0:
+            print(validate(held_out))
+"""
+
+
+@pytest.mark.parametrize(("every", "level"), [("2000", "note"), ("50", "warning"), ("len(loader)", "warning")])
+def test_workers_that_start_once_in_many_steps(project: Project, every: str, level: str) -> None:
+    assert _levels(project, "train.py", SELDOM.replace("EVERY", every), "SPD203") == [level]
+
+
+@pytest.mark.parametrize(
+    ("requirement", "levels"),
+    [("torch>=1.8", []), ("torch>=1.8,<3", []), ("torch==1.8.1", ["warning"]), ("torch>=1.8,<2", ["warning"]), ("", [])],
+)
+def test_gradients_that_the_release_of_today_drops(project: Project, requirement: str, levels: list[str]) -> None:
+    project.write("requirements.txt", requirement)
+    assert _levels(project, "train.py", _text(PRODUCTS, ADAM), "SPD501") == levels
+
+
+DEEP = ", ".join(["nn.Conv{kind}(64, 64, 3)"] * 4)
+
+
+@pytest.mark.parametrize(("workers", "level"), [(8, "warning"), (0, "note")])
+def test_convolutions_behind_a_loader_that_decodes(project: Project, workers: int, level: str) -> None:
+    layers = f"self.run = nn.Sequential({DEEP.format(kind='2d')})"
+    text = _text(layers, ADAM).replace("num_workers=8", f"num_workers={workers}")
+    assert _levels(project, "train.py", text, "SPD402") == [level]
+
+
+@pytest.mark.parametrize(("kind", "level"), [("2d", "warning"), ("1d", "note")])
+def test_convolutions_beside_recurrent_layers(project: Project, kind: str, level: str) -> None:
+    layers = f"self.run = nn.Sequential({DEEP.format(kind=kind)}, nn.LSTM(64, 512))"
+    text = _text(layers, ADAM, imports="import torchvision.models")
+    assert _levels(project, "train.py", text, "SPD402") == [level]
+
+
+SCORES = """
+import torch
+from torch import nn
+
+
+def score(model, loader):
+    total = 0
+    with torch.no_grad():
+        for images, labels in loader:
+            total += (model(images.to("cuda")).argmax(1) == labels.to("cuda")).sum()
+    return total
+"""
+TRAINS = """
+
+def train(model, loader, optimizer):
+    for images, labels in loader:
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(images.to("cuda")), labels.to("cuda")).backward()
+        optimizer.step()
+    print(score(model, loader))
+"""
+
+
+@pytest.mark.parametrize("more", ["", TRAINS])
+def test_copies_of_an_evaluation_beside_no_training(project: Project, more: str) -> None:
+    levels = _levels(project, "scores.py", SCORES + more, "SPD205")
+    assert levels and ("warning" in levels) is bool(more)

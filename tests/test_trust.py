@@ -1,0 +1,47 @@
+"""The numbers of docs/trust.md are those of the verdicts under benchmarks/reviews."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from tests.conftest import ROOT
+
+PAGE = (ROOT / "docs" / "trust.md").read_text()
+DRAWS = re.findall(r"^\| (\d+)(?:, [^|]*)? \| \w+ \| (\d+) \| (\d+) \| ?(\d*) \| (\d+) \|$", PAGE, re.MULTILINE)
+NEWEST = re.findall(r"^\| (?:70|25) repositories [^|]*\| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$", PAGE, re.MULTILINE)
+
+
+def counted(number: int) -> dict[str, int]:
+    """How many findings of a draw have each verdict, and how many it was drawn from."""
+    review = json.loads((ROOT / "benchmarks" / "reviews" / f"draw-{number}.json").read_text())
+    verdicts = [finding["verdict"] for finding in review["findings"]]
+    return {"from": review["drawn_from"], "all": len(verdicts)} | {
+        verdict: verdicts.count(verdict) for verdict in ("right", "worthless", "wrong")
+    }
+
+
+def test_all_draws_are_told() -> None:
+    assert [int(number) for number, *_ in DRAWS] == [*range(1, 11), 12]
+    assert len(NEWEST) == 2
+
+
+@pytest.mark.parametrize("row", DRAWS, ids=lambda row: f"draw-{row[0]}")
+def test_a_draw(row: tuple[str, ...]) -> None:
+    drawn, right, worthless, wrong = (int(cell or 0) for cell in row[1:])
+    found = counted(int(row[0]))
+    assert (drawn, right, worthless, wrong) == (found["all"], found["right"], found["worthless"], found["wrong"])
+
+
+@pytest.mark.parametrize(("number", "row"), list(zip((11, 13), NEWEST, strict=True)))
+def test_the_newest_draws(number: int, row: tuple[str, ...]) -> None:
+    found = counted(number)
+    assert [int(cell) for cell in row] == [found["from"], found["right"], found["worthless"], found["wrong"]]
+
+
+def test_the_readme_says_the_same() -> None:
+    unseen = counted(13)
+    said = f"{unseen['wrong']} of {unseen['all']} findings were wrong, and {unseen['worthless']} were true and worth little"
+    assert said in (ROOT / "README.md").read_text()
