@@ -5,11 +5,12 @@ What was noted tells later whether a report still holds: ``holds`` asks the same
 
 from __future__ import annotations
 
+import fnmatch
 import hashlib
 import os
 import re
 import stat
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar, cast
@@ -23,11 +24,13 @@ Mark = bytes | re.Pattern[bytes] | tuple[bytes, re.Pattern[bytes]]
 """What the text of a file holds, if it is worth parsing: bytes, a pattern, or a pattern with bytes that are in what it
 matches, which are found a hundred times as fast."""
 Note = tuple[str, str] | tuple[str, str, Mark]
-"""A question: its kind, the path, and the mark that is looked for."""
+"""A question: its kind, the path, and what is looked for: a mark, or the names' patterns."""
 CONTENTS = "contents"
 """The kind of note that names a file's bytes: where they are the same, so is all that they answer; else that is asked."""
 OF_CONTENTS = frozenset({"data", "mark", "imports", "renamed"})
 """The kinds of questions whose answers a file's bytes give."""
+OF_SOMETHING = frozenset({"mark", "names"})
+"""The kinds of questions that look for something."""
 Answer = TypeVar("Answer", bound=Hashable)
 
 MAX_BYTES = 1_000_000
@@ -135,9 +138,10 @@ class Disk:
         """Whether a path is a plain file of a size that a script has: no pipe, no device."""
         return self._note(("readable", path), lambda: _is_readable(path))
 
-    def names(self, folder: str) -> tuple[str, ...]:
-        """The names of what lies in a folder, in order; none where it cannot be read."""
-        return self._note(("names", folder), lambda: _names(folder))
+    def names(self, folder: str, *patterns: str) -> tuple[str, ...]:
+        """The names in a folder that match one of the shell's patterns, in order; none where it cannot be read. Nothing
+        hangs on what else lies there, such as logs and checkpoints."""
+        return self._note(("names", folder, "\0".join(patterns).encode()), lambda: _names(folder, patterns))
 
     def listing(self, root: str) -> Listing:
         """The Python files below a folder."""
@@ -180,7 +184,7 @@ class Disk:
             case "readable":
                 return self.is_readable(path)
             case "names":
-                return self.names(path)
+                return self.names(path, *cast(bytes, note[2]).decode().split("\0"))  # type: ignore[misc]
             case "listing":
                 self.listing(path)
                 return self.notes[note]
@@ -219,11 +223,12 @@ def _is_readable(path: str) -> bool:
     return stat.S_ISREG(status.st_mode) and status.st_size <= MAX_BYTES
 
 
-def _names(folder: str) -> tuple[str, ...]:
+def _names(folder: str, patterns: Iterable[str]) -> tuple[str, ...]:
     try:
-        return tuple(sorted(os.listdir(folder)))  # noqa: PTH208
+        names = os.listdir(folder)  # noqa: PTH208
     except OSError:
         return ()
+    return tuple(sorted({name for pattern in patterns for name in fnmatch.filter(names, pattern)}))
 
 
 def _listing(root: str) -> Listing:

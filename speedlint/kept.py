@@ -14,7 +14,7 @@ from typing import Any
 from speedlint import __version__
 from speedlint.config import Given, Nearest, Settings
 from speedlint.diagnostic import Diagnostic, Place, Proposal, Report, Unused
-from speedlint.disk import CONTENTS, OF_CONTENTS, Disk, Note
+from speedlint.disk import CONTENTS, OF_CONTENTS, OF_SOMETHING, Disk, Note
 from speedlint.facts.store import Store
 from speedlint.files import Problem
 from speedlint.registry import own_rules, stamp
@@ -97,10 +97,8 @@ def _plain_mark(note: Note) -> tuple[bytes, bytes, int]:
 
 
 def _note(kind: str, path: str, literal: bytes, pattern: bytes, flags: int, answer: Any) -> tuple[Note, Any]:
-    if kind != "mark":
-        return (kind, path), answer
     if flags == -1:
-        return (kind, path, literal), answer
+        return ((kind, path, literal) if kind in OF_SOMETHING else (kind, path)), answer
     compiled = re.compile(pattern, flags)
     return (kind, path, (literal, compiled) if literal else compiled), answer
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import configparser
-import fnmatch
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -56,7 +55,7 @@ def old_torch(start: Path, root: Path, disk: Disk) -> tuple[Path, Release] | Non
 def _matching(folder: Path, pattern: str, disk: Disk) -> list[Path]:
     inner, _, name = pattern.rpartition("/")
     where = folder / inner if inner else folder
-    return [where / each for each in disk.names(str(where)) if fnmatch.fnmatchcase(each, name)]
+    return [where / each for each in disk.names(str(where), name)]
 
 
 def _spelled(package: str) -> str:
@@ -77,9 +76,7 @@ def _project_folders(start: Path, root: Path, disk: Disk) -> list[Path]:
 
 
 def _is_whole(folder: Path, disk: Disk) -> bool:
-    names = disk.names(str(folder))
-    is_top = any(fnmatch.fnmatchcase(name, mark) for mark in _OF_WHOLE_PROJECTS for name in names)
-    return is_top and any(fnmatch.fnmatchcase(name, pattern) for pattern in _READERS for name in names)
+    return bool(disk.names(str(folder), *_OF_WHOLE_PROJECTS)) and bool(disk.names(str(folder), *_READERS))
 
 
 def _read(file: Path, read: Callable[[str, str], Iterator[str]], package: str, disk: Disk) -> list[str]:

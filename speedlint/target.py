@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import re
 import sys
 from pathlib import Path
@@ -43,7 +42,7 @@ def find(settings: Settings, folder: Path | None = None, disk: Disk | None = Non
 def _installed(disk: Disk) -> Target:
     """The release beside speedlint, from the name of its metadata: ``importlib.metadata`` takes 40 ms to import."""
     for folder in filter(None, sys.path):
-        for name in fnmatch.filter(disk.names(folder), "torch-[0-9]*-info"):
+        for name in disk.names(folder, "torch-[0-9]*-info"):
             if release := _RELEASE.match(name.removeprefix("torch-")):
                 return Target((int(release[1]), int(release[2])), "the installed torch")
     return Target(None, "nothing: set `torch` in the configuration, or `--torch`")

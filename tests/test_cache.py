@@ -52,6 +52,7 @@ TEXTS = {
     "other.py": ("from helper import log\nlog(1)\n", "x = 1\n"),
     "torch/__init__.py": ("",),
     "run.sh": ("accelerate launch --mixed_precision fp16 train.py\n",),
+    "README.md": ("python train.py /data/imagenet\n", "python train.py\n"),
     ".git": ("",),
 }
 ARGUMENTS = ("check", "--notes", "--format", "json", "--select", "SPD")
@@ -106,6 +107,14 @@ def test_after_any_edit_the_findings_are_those_of_a_first_run(
 
 def test_nothing_is_read_again_where_nothing_has_changed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = found(folder)
+    monkeypatch.setattr(Source, "parse", lambda *_: pytest.fail("parsed again"))
+    assert found(folder) == first
+
+
+def test_what_a_training_writes_beside_it_changes_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = found(folder)
+    for name in ("last.pt", "runs/events.out", "train.log", "../another.pt"):
+        write(folder, name, "")
     monkeypatch.setattr(Source, "parse", lambda *_: pytest.fail("parsed again"))
     assert found(folder) == first
 

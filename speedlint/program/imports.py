@@ -188,8 +188,7 @@ class Imports:
     def notebooks(self, path: Path) -> list[str]:
         """The notebooks beside a module that import it."""
         statement = re.compile(rb"(?:from|import)\s+" + re.escape(path.stem.encode()) + rb"\b")
-        names = (name for name in self._disk.names(str(path.parent)) if name.endswith(".ipynb"))
-        found = (str(path.parent / name) for name in names)
+        found = (str(path.parent / name) for name in self._disk.names(str(path.parent), "*.ipynb"))
         return [each for each in found if self._disk.is_readable(each) and self._disk.mentions(each, statement)]
 
     def upward(self, path: Path) -> list[Path]:
@@ -267,7 +266,7 @@ def _root(disk: Disk, folder: str) -> str:
         return found
     found = next((up for up in upward if _is_marked(disk, up, _WEAK_MARKS)), folder)
     while (above := os.path.dirname(found)) != found and _is_marked(disk, above, _WEAK_MARKS):  # noqa: PTH120
-        if not any(name.endswith(".py") for name in disk.names(above)):
+        if not disk.names(above, "*.py"):
             break
         found = above
     return found

@@ -66,7 +66,7 @@ def _is_started_on_large(script: Script) -> bool:
     disk, folder = script.program.disk, script.key.parent
     named = re.escape(script.path.name.encode())
     started = re.compile(rb"python[^\n]*" + named + rb"[^\n]*(?:imagenet|ilsvrc|coco)", re.IGNORECASE)
-    readmes = (str(folder / name) for name in disk.names(str(folder)) if name.startswith("README"))
+    readmes = (str(folder / name) for name in disk.names(str(folder), "README*"))
     return any(disk.is_readable(each) and disk.mentions(each, started) for each in readmes)
 
 

@@ -34,6 +34,5 @@ def _texts(script: Script) -> Iterator[Path]:
     folder, root = script.key.parent, script.program.root(script.path)
     folders = [each for each in (folder, *folder.parents) if each == root or root in each.parents] or [folder]
     for each in folders:
-        names = script.program.disk.names(str(each))
-        paths = [each / name for end in _ENDINGS for name in names if name.endswith(end)]
+        paths = [each / name for end in _ENDINGS for name in script.program.disk.names(str(each), f"*{end}")]
         yield from (path for path in paths[:_MOST] if script.program.disk.is_readable(str(path)))
