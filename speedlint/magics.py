@@ -100,11 +100,13 @@ def _comment(line: str) -> str:
 
 
 def _statement(line: str) -> str:
-    """A line as a comment; where it is indented as a statement, which its block may need."""
+    """A line as a comment; as a statement where it is indented, since its block may need one, or begins with a letter of
+    several bytes, in whose place no ``#`` fits."""
     indent = len(line) - len(line.lstrip())
-    return line[:indent] + _expression(line[indent:]) if indent else _comment(line)
+    return line[:indent] + _expression(line[indent:]) if indent or not line[:1].isascii() else _comment(line)
 
 
 def _expression(text: str) -> str:
-    """A name that says nothing, and a comment, in the place of ``text``."""
-    return "_" + "".join("#" if each.isascii() and each != "\r" else each for each in text[1:])
+    """A name that says nothing, and a comment, in the place of ``text``; a first letter of several bytes is the name."""
+    name = "_" if text[:1].isascii() else text[:1]
+    return name + "".join("#" if each.isascii() and each != "\r" else each for each in text[1:])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _MARK = "# coding: utf-8, notebook cell {}\n"
 """It says the encoding so that a cell's first line, which may look like a declaration, never does."""
-_SCRIPT = b"# coding: utf-8, notebook cell "
+_SCRIPT = re.compile(rb"# coding: utf-8, notebook cell \d+\n")
 _MARKS = re.compile(r"(?m)^# coding: utf-8, notebook cell (\d+)\n")
 _FORMAT = 4
 _BLANK = re.compile(r"[ \t\r\n]*")
@@ -63,7 +63,7 @@ def is_notebook(path: Path) -> bool:
 
 def script(data: bytes) -> bytes:
     """The script that a notebook's code cells make, also where ``data`` is that script. Raises NotebookError."""
-    if data.startswith(_SCRIPT):
+    if _SCRIPT.match(data):
         return data
     return joined((cell.number, cell.code) for cell in _code_cells(_decoded(data)))
 
@@ -159,7 +159,7 @@ def _decoded(data: bytes) -> str:
 def _code_cells(text: str) -> list[_Cell]:
     held = _loaded(text)
     _refuse_others(held)
-    ((start, _),) = (span for key, span in _members(text, _after_blank(text, 0)) if key == "cells")
+    start, _ = _member(text, _after_blank(text, 0), "cells")
     cells = zip(itertools.count(1), held["cells"], _items(text, start), strict=False)
     return [_cell(text, number, place) for number, cell, (place, _) in cells if _is_code(cell)]
 
@@ -173,6 +173,8 @@ def _loaded(text: str) -> dict[str, Any]:
         raise NotebookError(f"is no notebook: broken JSON ({error.msg}); mend or exclude it", error.lineno) from None
     except RecursionError:
         raise NotebookError("is no notebook: nested too deeply; exclude it") from None
+    except ValueError:
+        raise NotebookError("is no notebook: it holds a number of more digits than Python reads; exclude it") from None
     if not isinstance(held, dict) or not (held.get("cells") or "worksheets" in held or "nbformat" in held):
         raise NotebookError("is no notebook: it holds no cells; exclude it")
     if held.get("nbformat", _FORMAT) != _FORMAT or not isinstance(held.get("cells"), list):
@@ -203,12 +205,17 @@ def _is_code(cell: Any) -> bool:
 
 
 def _cell(text: str, number: int, at: int) -> _Cell:
-    start, end = next(span for key, span in _members(text, at) if key == "source")
+    start, end = _member(text, at, "source")
     source, _ = _value(text, start)
     lines = source if isinstance(source, list) else [source]
     if not all(isinstance(line, str) for line in lines):
         raise NotebookError(f"cell {number} has a source that is no text; open and save it with Jupyter")
     return _Cell(number, "".join(lines), start, end)
+
+
+def _member(text: str, at: int, wanted: str) -> tuple[int, int]:
+    """The span of the value of a key, the last one of several as in ``json``, of the object that begins at ``at``."""
+    return [span for key, span in _members(text, at) if key == wanted][-1]
 
 
 def _members(text: str, at: int) -> Iterator[tuple[str, tuple[int, int]]]:

@@ -29,8 +29,9 @@ def encoded(text: str) -> tuple[bytes, str]:
     data = text.encode("utf-8", "surrogatepass")
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        encoding = "utf-8" if encoding == "utf-8-sig" else encoding  # a mark is a character of the text
         return text.encode(encoding), encoding
-    except (SyntaxError, UnicodeError):
+    except (SyntaxError, UnicodeError, LookupError):
         return data, "utf-8"
 
 

@@ -87,6 +87,19 @@ def test_encoding_that_the_text_declares(project: Project) -> None:
     assert api.fix_source(text, "train.py").source == text.replace("exactly", "print")
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["\ufeffexactly('é')\n", "# coding: utf-8-sig\nexactly('é')\n", "# coding: rot13\nexactly('é')\n", "# coding: no\nexactly()\n"],
+)
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_marks_and_declarations_stay(project: Project, text: str, newline: str) -> None:
+    text = text.replace("\n", newline)
+    checked = api.check_source(text, "train.py")
+    assert bool(checked.problems) is ("rot13" in text or ": no" in text)
+    expected = text if checked.problems else text.replace("exactly", "print")
+    assert api.fix_source(text, "train.py").source == expected
+
+
 def test_wrong_options_are_said_in_one_line(project: Project) -> None:
     for wrong in ({"torch": "new"}, {"select": ["NOPE1"]}, {"config": "missing.toml"}):
         with pytest.raises(api.UserError, match=r"^[^\n]+$"):

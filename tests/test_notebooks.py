@@ -136,6 +136,13 @@ def test_the_layout_of_the_file_stays(project: Project, layout: Any, as_text: bo
     )  # fmt: skip
 
 
+def test_of_keys_that_are_written_twice_the_last_one_counts(project: Project) -> None:
+    cells = '{"cells": [{"source": 1}], "cells": [{"source": "pass", "source": "exactly()"}], "nbformat": 4}'
+    path = project.write("a.ipynb", cells)
+    assert project.run("fix", path, "--apply").exit_code == 0
+    assert Path(path).read_text() == cells.replace("exactly", "print")
+
+
 def test_new_lines_are_laid_out_as_the_others() -> None:
     before = written(["a = 1\nb = 2", "c = 3"])
     script = notebook.script(before.encode()).replace(b"a = 1\n", b"import os\n\na = 1\n").replace(b"c = 3", b"c = 3\nd = 4")
@@ -177,6 +184,8 @@ def test_a_fixed_notebook_runs(project: Project) -> None:
         ('{"nbformat": 3, "worksheets": []}', "a.ipynb: is of a notebook format other than 4"),
         ('{"cells": [{"source": ["exactly()", 3]}]}', "a.ipynb: cell 1 has a source that is no text"),
         ('{"cells": [{"source": "\\ud800"}]}', "a.ipynb: holds half a surrogate pair"),
+        (f'{{"cells": [{{"source": "exactly()"}}], "x": {"1" * 5000}}}', "a.ipynb: is no notebook: it holds a number of more"),
+        ("# coding: utf-8, notebook cell x\nexactly()\n", "a.ipynb:1: is no notebook: broken JSON"),
         ('{"cells": [{"source": "pass"}, {"source": "pass\\nexactly("}]}', "a.ipynb:cell 2:2: syntax error"),
         ('{"cells": [{"source": "exactly(["}, {"source": "])"}]}', "a.ipynb:cell 1:1: syntax error"),
         ('{"cells": [{"source": "pass"}, {"source": "exactly()\\u0000"}]}', "a.ipynb:cell 2:1: holds NUL bytes"),
@@ -269,6 +278,7 @@ def test_what_changes_while_it_is_fixed_is_left(project: Project) -> None:
         "f(a\n%b)\n%time c",
         ",f a b\n/f a",
         "é = !écho é\n    \n!“x”",
+        "é?\nif x:\n    é.y??",
     ],
 )
 def test_magics_are_hidden_where_they_stand(code: str) -> None:
