@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -62,18 +63,18 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     scripts = SCRIPTS if options.only is None else [_script(each) for each in options.only.split(",")]
-    found = []
-    print(
-        "| start, s | step, s | workers | budget, s | took, s | kept | verdict | losses |\n|---|---|---|---|---|---|---|---|"
-    )
+    found: list[dict[str, Any]] = []
+    command = " ".join(("python", "benchmarks/verify_budget.py", *sys.argv[1:]))
+    print("| start, s | step, s | workers | budget, s | took, s | kept | verdict | losses |\n" + "|---" * 8 + "|")
     for budget in map(float, options.budgets.split(",")):
         for start, step, workers in scripts:
-            row = _timed(start, step, workers, budget)
+            machine, row = _timed(start, step, workers, budget)
             found.append(row)
             cells = (start, step, workers, f"{budget:.0f}", f"{row['took']:.0f}", row["kept"], row["verdict"], row["losses"])
             print("| " + " | ".join(map(str, cells)) + " |", flush=True)
             if options.json:
-                options.json.write_text(json.dumps(found, indent=1) + "\n")
+                result = {"command": command, "machine": machine, "rows": found}
+                options.json.write_text(json.dumps(result, indent=1) + "\n")
     sys.exit(not all(row["kept"] for row in found))
 
 
@@ -82,7 +83,8 @@ def _script(text: str) -> tuple[float, float, int]:
     return float(start), float(step), int(workers)
 
 
-def _timed(start: float, step: float, workers: int, budget: float) -> dict[str, Any]:
+def _timed(start: float, step: float, workers: int, budget: float) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The machine, and what became of one script under one budget."""
     with tempfile.TemporaryDirectory() as folder:
         for name, factor in (("train.py", 1.0), ("other.py", FASTER)):
             Path(folder, name).write_text(SCRIPT.format(start=start, step=step * factor, workers=workers))
@@ -92,8 +94,7 @@ def _timed(start: float, step: float, workers: int, budget: float) -> dict[str, 
         took = time.monotonic() - began
         report = json.loads(Path(folder, "report.json").read_text())
     kept = took <= budget + max(SLACK * budget, step)
-    wanted = report["wanting"]
-    return {
+    row = {
         "start": start,
         "step": step,
         "workers": workers,
@@ -102,8 +103,10 @@ def _timed(start: float, step: float, workers: int, budget: float) -> dict[str, 
         "kept": kept,
         "verdict": done.stdout.splitlines()[0],
         "losses": report["parity"]["tier"],
-        "wanting": wanted,
+        "load": os.getloadavg()[0],
+        "wanting": report["wanting"],
     }
+    return report["machine"], row
 
 
 if __name__ == "__main__":
