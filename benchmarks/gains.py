@@ -1,0 +1,123 @@
+"""What `speedlint fix` brings to training scripts as people write them, on this machine, as `speedlint verify` finds it.
+
+    python benchmarks/gains.py [--only NAME ...] [--minutes 20] [--budget SECONDS] [--json FILE]
+
+Each script of `fixtures/gains` has a slowness that a fix is written for and a CPU can show. It is fixed in a copy by
+`speedlint fix --apply`, at the lowest risk that writes it; `speedlint verify` compares it with its fixed version, with
+default flags, but for `--budget` where that is given or less than its default is left of `--minutes`. Exits with 1
+where fewer than five of eight are faster by 1.3 times or more, and the training identical or numeric.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+SCRIPTS = {
+    "vae_anomaly": ("SPD406", "exact"),
+    "tabular_adam": ("SPD502", "numeric"),
+    "gestures_collate": ("SPD208", "exact"),
+    "series_attention": ("SPD606", "numeric"),
+    "sounds_loader": ("SPD201", "numeric"),
+    "reviews_gc": ("SPD307", "exact"),
+}
+"""The rule whose fix each is about, and the risk at which it is written."""
+_DEFAULT_BUDGET = 300.0
+"""Seconds that `speedlint verify` takes at most unless it is told."""
+_LEAST = 1.3
+_BAR = 5 / 8
+_SAME = ("identical", "numeric")
+
+
+def main() -> None:
+    """Prints the table, and exits with 1 where too few gains are shown."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=SCRIPTS, default=list(SCRIPTS), metavar="NAME")
+    parser.add_argument("--minutes", type=float, default=20.0)
+    parser.add_argument("--budget", type=float)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    until = time.monotonic() + options.minutes * 60
+    rows: list[dict[str, Any]] = []
+    print("| script | rule | risk | verdict | training | took, s |\n" + "|---" * 6 + "|")
+    for name in options.only:
+        budget = options.budget
+        if until - time.monotonic() < (budget or _DEFAULT_BUDGET):
+            budget = max(1.0, until - time.monotonic())
+        machine, row = _measured(name, budget)
+        rows.append(row)
+        print(_line(row), flush=True)
+        if options.json:
+            command = " ".join(("python", "benchmarks/gains.py", *sys.argv[1:]))
+            result = {"command": command, "machine": machine, "rows": rows}
+            options.json.write_text(json.dumps(result, indent=1) + "\n")
+    shown = sum(row["shown"] for row in rows)
+    print(f"{shown} of {len(rows)} are faster by {_LEAST} times or more, and the same training; {_on(machine)}")
+    sys.exit(shown < _BAR * len(rows))
+
+
+def _measured(name: str, budget: float | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The machine, and what became of one script."""
+    code, risk = SCRIPTS[name]
+    file = f"{name}.py"
+    words = [] if budget is None else ["--budget", f"{budget:.0f}"]
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(ROOT / "fixtures" / "gains" / file, folder)
+        began = time.monotonic()
+        done = _speedlint(folder, "verify", *words, "--json", "report.json", file)
+        took = time.monotonic() - began
+        if done.returncode == 2:
+            sys.exit(f"{name}: {done.stderr}")
+        report = json.loads(Path(folder, "report.json").read_text())
+        _speedlint(folder, "fix", "--apply", "--risk", risk, file)
+        is_written = Path(folder, file).read_bytes() != (ROOT / "fixtures" / "gains" / file).read_bytes()
+    ratio = (report["timing"] or {}).get("ratio") or {}
+    is_faster = report["verdict"] == "faster" and ratio["ratio"] >= _LEAST
+    row = {
+        "script": name,
+        "command": " ".join(("speedlint", "verify", *words, file)),
+        "rule": code,
+        "risk": risk,
+        "fixes": report["fixes"],
+        "written": is_written,
+        "verdict": report["verdict"],
+        "said": done.stdout.splitlines()[0],
+        "ratio": ratio,
+        "parity": report["parity"]["tier"],
+        "why": report["parity"]["why"],
+        "shown": is_written and is_faster and report["parity"]["tier"] in _SAME,
+        "notes": report["notes"],
+        "took": took,
+        "load": os.getloadavg()[0],
+    }
+    return report["machine"], row
+
+
+def _speedlint(folder: str, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = (sys.executable, "-m", "speedlint", *words)
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def _line(row: dict[str, Any]) -> str:
+    cells = (row["script"], row["rule"], row["risk"], row["said"], row["parity"], f"{row['took']:.0f}")
+    return "| " + " | ".join(cells) + " |"
+
+
+def _on(machine: dict[str, Any]) -> str:
+    process = machine["process"]
+    threads = f"{process['threads']} thread{'s' if process['threads'] > 1 else ''}"
+    return f"{machine['processor']}, {machine['cores']} cores, {threads}, torch {process['torch']}"
+
+
+if __name__ == "__main__":
+    main()
