@@ -30,10 +30,6 @@ _IN_MEMORY = frozenset(
     {"torch.utils.data.TensorDataset", "torch.utils.data.dataset.TensorDataset", "list", "range", "zip", "sorted"}
     | {"lightning.pytorch.demos.WikiText2", "lightning.pytorch.demos.transformer.WikiText2"}
 )
-DIGITS = frozenset(f"torchvision.datasets.{name}" for name in "MNIST FashionMNIST KMNIST EMNIST QMNIST USPS".split())
-"""Datasets of grey images of 28 by 28 pixels or less."""
-THUMBNAILS = DIGITS | {f"torchvision.datasets.{name}" for name in ("CIFAR10", "CIFAR100", "SVHN")}
-"""Datasets of images of 32 by 32 pixels or less."""
 _GRAPHS_IN_MEMORY = ("torch_geometric.datasets.Planetoid", "torch_geometric.datasets.TUDataset")
 _OPENS_FILES = frozenset({"torchvision.datasets.LSUN", "torchvision.datasets.LSUNClass"})
 _ITERABLE = ("torch.utils.data.IterableDataset", "torch.utils.data.dataset.IterableDataset")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.semantics import changing, evaluation, library, reach
-from speedlint.semantics.data import apart, datasets, rows
+from speedlint.semantics.data import apart, datasets, public, rows
 from speedlint.semantics.data.loader_settings import POSITIONS, TORCH_LOADER, Setting
+from speedlint.semantics.data.public import Item
 from speedlint.semantics.terms import Definition, Frequency
 from speedlint.semantics.values import returned
 
@@ -24,8 +24,6 @@ _RUN_ONCE = frozenset({"test_dataloader", "predict_dataloader"})
 _LOOKS_AT = frozenset({"len", "enumerate", "zip", "list", "tuple", "next", "print", "isinstance", "type"})
 _OF_LOADING = frozenset({"num_workers", "pin_memory", "persistent_workers", "prefetch_factor", "worker_init_fn"})
 _A_HANDFUL = 50
-_DIGITS = re.compile(rb"MNIST|USPS")
-_THUMBNAILS = re.compile(rb"MNIST|USPS|CIFAR|SVHN")
 _SMALL = 64
 """Pixels of a side up to which a network of grey images is bound by the launch of its kernels."""
 _ENDLESS = 10_000_000
@@ -447,18 +445,19 @@ def near(script: Script) -> Iterator[Loader]:
 def reads_digits(script: Script) -> bool:
     """Whether all that the program is seen to load is grey images of 28 by 28 pixels or less, and nothing makes them much
     larger."""
-    return script.once("reads digits", lambda: _reads_only(script, datasets.DIGITS, _DIGITS), False)
+    return script.once("reads digits", lambda: _reads_only(script, Item.DIGIT), False)
 
 
 def reads_thumbnails(script: Script) -> bool:
     """Whether all that the program is seen to load is images of 32 by 32 pixels or less, and nothing makes them much
     larger."""
-    return script.once("reads thumbnails", lambda: _reads_only(script, datasets.THUMBNAILS, _THUMBNAILS), False)
+    return script.once("reads thumbnails", lambda: _reads_only(script, Item.DIGIT, Item.THUMBNAIL), False)
 
 
-def _reads_only(script: Script, names: frozenset[str], mark: re.Pattern[bytes]) -> bool:
-    if not script.program.mentions(script, mark):
+def _reads_only(script: Script, *items: Item) -> bool:
+    if not script.program.mentions(script, public.marks(*items)):
         return False
+    names = public.classes(*items)
     found = list(near(script))
     origins = (origin for each in found for origin in each.origins)
     if not found or not all(origin.is_of(names) or not origin.is_known for origin in origins):

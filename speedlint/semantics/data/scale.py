@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
+from speedlint.semantics.data import public
 from speedlint.semantics.data.item_decoding import DECODERS, PARSERS
 from speedlint.semantics.model.networks import with_named
 from speedlint.semantics.values import option_of
@@ -16,22 +17,8 @@ if TYPE_CHECKING:
     from speedlint.semantics.data.loaders import Loader
     from speedlint.semantics.script import Script
 
-_LARGE = re.compile(
-    r"(?<!mini)(?<!mini[-_ ])(?:imagenet(?!te)|image-net)|ilsvrc|imnet|(?<![a-z])(?:ms)?coco(?![a-z])|places365|openimages|"
-    r"kinetics|lsun|edges2(?:shoes|handbags)|celeba|ms1m|webface|vggface|librispeech|libritts|ljspeech|lj-speech|vctk",
-    re.IGNORECASE,
-)
-"""Public data sets of tens of thousands of images or recordings: an epoch of them takes minutes."""
-_SMALL = re.compile(r"cifar|mnist|svhn|flower|hymenoptera|caltech|oxford|cub[-_]?200|stl-?10", re.IGNORECASE)
 _OF_WEIGHTS = re.compile(r"pre-?train|weight|checkpoint|init|mean|backbone|normali[sz]", re.IGNORECASE)
-_IMAGES = frozenset(
-    f"torchvision.datasets.{name}"
-    for name in (
-        "ImageFolder DatasetFolder ImageNet CocoDetection CocoCaptions VOCDetection VOCSegmentation Cityscapes Flowers102 "
-        "Food101 OxfordIIITPet CelebA Places365 StanfordCars SBDataset LSUN INaturalist Caltech101 Caltech256 WIDERFace"
-    ).split()
-)
-"""Data sets that decode an image file for each item."""
+_DECODED = public.classes(public.Item.FILE)
 
 
 def is_large(loader: Loader) -> bool:
@@ -41,9 +28,9 @@ def is_large(loader: Loader) -> bool:
 
 def _is_large(origin: Origin, script: Script) -> bool:
     called = origin.definition.name if origin.definition is not None else (origin.name or "").rpartition(".")[2]
-    if _LARGE.search(called):
-        return True
-    if _SMALL.search(called) or not (origin.definition is not None or origin.name in _IMAGES or not origin.is_known):
+    if (known := public.named(called)) is not None:
+        return known.is_large
+    if not (origin.definition is not None or origin.name in _DECODED or not origin.is_known):
         return False
     return any(says_large(place) for place in dict.fromkeys((script, origin.script)))
 
@@ -55,10 +42,8 @@ def says_large(script: Script) -> bool:
 
 def _says_large(script: Script) -> bool:
     said = [script.path.stem, script.path.absolute().parent.name, *_said_by_options(script)]
-    about_data = [text for text in said if not _OF_WEIGHTS.search(text)]
-    if any(map(_SMALL.search, about_data)):
-        return False
-    return any(map(_LARGE.search, about_data)) or _is_started_on_large(script)
+    known = [each for text in said if not _OF_WEIGHTS.search(text) and (each := public.named(text)) is not None]
+    return all(each.is_large for each in known) if known else _is_started_on_large(script)
 
 
 def _is_started_on_large(script: Script) -> bool:
@@ -82,9 +67,9 @@ def _said_by_options(script: Script) -> Iterator[str]:
 def decodes(origin: Origin) -> bool:
     """Whether each item is an image or a recording that is decoded when it is read."""
     if origin.definition is None:
-        return origin.name in _IMAGES
+        return origin.name in _DECODED
     bases = origin.definition.script.roles.calls.foreign_bases(origin.definition)
-    return not _IMAGES.isdisjoint(bases) or _calls_in_item(origin, DECODERS)
+    return not _DECODED.isdisjoint(bases) or _calls_in_item(origin, DECODERS)
 
 
 def parses(origin: Origin) -> bool:

@@ -1,0 +1,84 @@
+"""Public data sets: how their names are written, torchvision's classes of them, what an item is, how long a pass takes."""
+
+from __future__ import annotations
+
+import enum
+import re
+from dataclasses import dataclass
+
+
+class Item(enum.Enum):
+    """What one item of a data set is, where it matters how large it is and what reading it costs."""
+
+    DIGIT = enum.auto()
+    """A grey image of 28 by 28 pixels or less, held in memory."""
+    THUMBNAIL = enum.auto()
+    """An image of 32 by 32 pixels or less, held in memory."""
+    FILE = enum.auto()
+    """An image or a recording that is decoded when it is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Public:
+    """A public data set.
+
+    Attributes:
+        written: the pattern that its name follows in the names of files, folders, classes and options.
+        is_large: whether a pass over it takes minutes: tens of thousands of images or recordings.
+        classes: torchvision's, by the last name.
+    """
+
+    written: str
+    item: Item = Item.FILE
+    is_large: bool = False
+    classes: str = ""
+
+
+_ALL = (
+    Public("MNIST", Item.DIGIT, classes="MNIST FashionMNIST KMNIST EMNIST QMNIST"),
+    Public("USPS", Item.DIGIT, classes="USPS"),
+    Public("CIFAR", Item.THUMBNAIL, classes="CIFAR10 CIFAR100"),
+    Public("SVHN", Item.THUMBNAIL, classes="SVHN"),
+    Public("flower", classes="Flowers102"),
+    Public("hymenoptera"),
+    Public("caltech", classes="Caltech101 Caltech256"),
+    Public("oxford", classes="OxfordIIITPet"),
+    Public(r"cub[-_]?200"),
+    Public(r"stl-?10"),
+    Public(r"(?<!mini)(?<!mini[-_ ])(?:imagenet(?!te)|image-net)|ilsvrc|imnet", is_large=True, classes="ImageNet"),
+    Public(r"(?<![a-z])(?:ms)?coco(?![a-z])", is_large=True, classes="CocoDetection CocoCaptions"),
+    Public("places365", is_large=True, classes="Places365"),
+    Public("openimages|kinetics|edges2(?:shoes|handbags)|ms1m|webface|vggface", is_large=True),
+    Public("lsun", is_large=True, classes="LSUN"),
+    Public("celeba", is_large=True, classes="CelebA"),
+    Public("cityscapes", is_large=True, classes="Cityscapes"),
+    Public(r"ade[-_]?20k", is_large=True),
+    Public("librispeech|libritts|ljspeech|lj-speech|vctk|wsj0|(?<![a-z])wham(?!m)", is_large=True),
+    Public("inaturalist", is_large=True, classes="INaturalist"),
+    Public("food-?101", is_large=True, classes="Food101"),
+    Public("stanford[-_]?cars", classes="StanfordCars"),
+    Public("widerface", classes="WIDERFace"),
+    Public("voc-?20(?:07|12)", classes="VOCDetection VOCSegmentation SBDataset"),
+)
+_FOLDERS = ("ImageFolder", "DatasetFolder")
+"""Classes of torchvision's that read images of one's own."""
+
+
+def classes(*items: Item) -> frozenset[str]:
+    """The full names of torchvision's datasets of some kinds of items."""
+    names = [name for each in _ALL if each.item in items for name in each.classes.split()]
+    return frozenset(f"torchvision.datasets.{name}" for name in (*names, *(_FOLDERS if Item.FILE in items else ())))
+
+
+def marks(*items: Item) -> re.Pattern[bytes]:
+    """What the text of a program holds that names a data set of some kinds of items."""
+    return re.compile("|".join(each.written for each in _ALL if each.item in items).encode())
+
+
+def named(text: str) -> Public | None:
+    """The public data set that a text names, a small one if it names several; None where it names none."""
+    found = [each for each, written in _WRITTEN if written.search(text)]
+    return min(found, key=lambda each: each.is_large, default=None)
+
+
+_WRITTEN = tuple((each, re.compile(each.written, re.IGNORECASE)) for each in _ALL)
