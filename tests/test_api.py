@@ -89,7 +89,12 @@ def test_encoding_that_the_text_declares(project: Project) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["\ufeffexactly('é')\n", "# coding: utf-8-sig\nexactly('é')\n", "# coding: rot13\nexactly('é')\n", "# coding: no\nexactly()\n"],
+    [
+        "\ufeffexactly('é')\n",
+        "# coding: utf-8-sig\nexactly('é')\n",
+        "# coding: rot13\nexactly('é')\n",
+        "# coding: no\nexactly()\n",
+    ],
 )
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 def test_marks_and_declarations_stay(project: Project, text: str, newline: str) -> None:

@@ -184,7 +184,10 @@ def test_a_fixed_notebook_runs(project: Project) -> None:
         ('{"nbformat": 3, "worksheets": []}', "a.ipynb: is of a notebook format other than 4"),
         ('{"cells": [{"source": ["exactly()", 3]}]}', "a.ipynb: cell 1 has a source that is no text"),
         ('{"cells": [{"source": "\\ud800"}]}', "a.ipynb: holds half a surrogate pair"),
-        (f'{{"cells": [{{"source": "exactly()"}}], "x": {"1" * 5000}}}', "a.ipynb: is no notebook: it holds a number of more"),
+        (
+            f'{{"cells": [{{"source": "exactly()"}}], "x": {"1" * 5000}}}',
+            "a.ipynb: is no notebook: it holds a number of more",
+        ),
         ("# coding: utf-8, notebook cell x\nexactly()\n", "a.ipynb:1: is no notebook: broken JSON"),
         ('{"cells": [{"source": "pass"}, {"source": "pass\\nexactly("}]}', "a.ipynb:cell 2:2: syntax error"),
         ('{"cells": [{"source": "exactly(["}, {"source": "])"}]}', "a.ipynb:cell 1:1: syntax error"),
