@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import jsonschema
 import pytest
+import xmlschema
 from click.testing import CliRunner
 from pydantic_sarif.model import StaticAnalysisResultsFormatSarifVersion210JsonSchema as Sarif
 
@@ -208,28 +209,13 @@ def test_gitlab_issues_have_what_gitlab_requires(project: Project) -> None:
     assert issues[-1]["check_name"] == "speedlint-error"
 
 
-JUNIT = {
-    "testsuites": ({"testsuite"}, set(), {"name", "time", "tests", "failures", "errors"}),
-    "testsuite": (
-        {"testcase"},
-        {"name", "tests", "failures", "errors"},
-        {"name", "tests", "failures", "errors", "time", "file"},
-    ),
-    "testcase": ({"failure", "error"}, {"name"}, {"name", "time", "classname", "group"}),
-    "failure": (set(), set(), {"type", "message"}),
-    "error": (set(), set(), {"type", "message"}),
-}
-"""Of each element that is written: the children, the attributes it must have and may have, by junit-10.xsd of Jenkins'
-xUnit plugin."""
+JUNIT = xmlschema.XMLSchema(ROOT / "tests" / "schemas" / "junit-10.xsd")
+"""What Jenkins' xUnit plugin takes."""
 
 
 def _junit(text: str) -> ElementTree.Element:
-    root = ElementTree.fromstring(text.encode())
-    for element in root.iter():
-        children, required, allowed = JUNIT[element.tag]
-        assert {child.tag for child in element} <= children
-        assert required <= set(element.attrib) <= allowed
-    return root
+    JUNIT.validate(text)
+    return ElementTree.fromstring(text.encode())
 
 
 def test_junit_has_a_suite_for_each_file(project: Project) -> None:
