@@ -16,8 +16,12 @@ from pydantic_sarif.model import StaticAnalysisResultsFormatSarifVersion210JsonS
 
 from speedlint import config, schemas
 from speedlint.cli import main
+from speedlint.files import Problem
 from speedlint.output.formats import FORMATS
-from tests.conftest import ROOT, Project
+from speedlint.output.positions import Positions
+from speedlint.output.results import Results
+from speedlint.registry import Registry
+from tests.conftest import ROOT, TOY_RULES, Project
 
 MACHINE = [name for name, each in FORMATS.items() if not each.for_people]
 SLOW = "def f(loss):\n    return loss.item()\n"
@@ -216,6 +220,23 @@ JUNIT = xmlschema.XMLSchema(ROOT / "tests" / "schemas" / "junit-10.xsd")
 def _junit(text: str) -> ElementTree.Element:
     JUNIT.validate(text)
     return ElementTree.fromstring(text.encode())
+
+
+def test_errors_that_read_the_same_are_two_issues(project: Project) -> None:
+    found = [Problem(Path("a.py"), line, "is wrong") for line in (1, 2)]
+    registry = Registry.load((TOY_RULES,))
+    results = Results((), 0, (), found, config.load((project.root,)), registry)
+    (printed,) = FORMATS["gitlab"].render(results)
+    first, second = json.loads(printed)
+    assert first["fingerprint"] != second["fingerprint"]
+
+
+@pytest.mark.parametrize("now", [b"", b"x\n", "é".encode(), b"# coding: rot13\n", b"\xff"])
+def test_a_file_that_changes_before_it_is_told_of_has_no_places(now: bytes) -> None:
+    positions = Positions(lambda _: now)
+    assert positions.at(Path("a.py"), 99) is None
+    assert positions.of(Path("a.py"), 99, 1) is None
+    positions.at(Path("a.py"), 1)
 
 
 def test_junit_has_a_suite_for_each_file(project: Project) -> None:

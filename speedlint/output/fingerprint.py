@@ -14,19 +14,19 @@ _LENGTH = 32
 
 
 def fingerprints(diagnostics: Iterable[Diagnostic]) -> list[str]:
-    """A name for each finding, given in order of position: made of its file, and of what a baseline knows it by.
+    """A name for each finding, given in order of position: made of its file, and of what a baseline knows it by."""
+    return names((shown(each.path), *each.lasting) for each in diagnostics)
 
-    Where these are the same for several findings they are counted.
-    """
+
+def names(keys: Iterable[tuple[str, ...]]) -> list[str]:
+    """A name for each key; keys that are the same are counted, so that no two names are."""
     met: collections.Counter[tuple[str, ...]] = collections.Counter()
-    names = []
-    for each in diagnostics:
-        key = (shown(each.path), *each.lasting)
-        names.append(digest(*key, str(met[key])))
+    found = []
+    for key in keys:
+        found.append(_digest(*key, str(met[key])))
         met[key] += 1
-    return names
+    return found
 
 
-def digest(*parts: str) -> str:
-    """A name made of some texts."""
+def _digest(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:_LENGTH]

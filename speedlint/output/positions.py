@@ -30,20 +30,20 @@ class Positions:
         self._files: dict[Path, _Lines | None] = {}
 
     def at(self, path: Path, offset: int) -> Position | None:
-        """The place of a byte offset; None where the file cannot be read."""
+        """The place of a byte offset; None where the file cannot be read, or has become another one since."""
         lines = self._lines(path)
-        return lines.position(offset) if lines is not None else None
+        return lines.position(offset) if lines is not None and offset <= len(lines.data) else None
 
     def of(self, path: Path, line: int, column: int) -> Position | None:
-        """The place of a line and a column in characters; None where the file cannot be read."""
+        """The place of a line and a column in characters; None where the file cannot be read or is shorter now."""
         lines = self._lines(path)
-        return Position(line, column, lines.utf8(line, column)) if lines is not None else None
+        return Position(line, column, lines.utf8(line, column)) if lines is not None and line <= len(lines.starts) else None
 
     def _lines(self, path: Path) -> _Lines | None:
         if path not in self._files:
             try:
                 self._files[path] = _Lines(self._read(path))
-            except (OSError, SyntaxError, ValueError):
+            except (OSError, SyntaxError, ValueError, LookupError):
                 self._files[path] = None
         return self._files[path]
 
@@ -61,7 +61,7 @@ class _Lines:
 
     def position(self, offset: int) -> Position:
         line = max(1, bisect.bisect_right(self.starts, offset))
-        before = self.data[self.starts[line - 1] : offset].decode(self.encoding)
+        before = self.data[self.starts[line - 1] : offset].decode(self.encoding, "replace")
         return Position(line, len(before) + 1, len(before.encode()) + 1)
 
     def utf8(self, line: int, column: int) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 
 from speedlint.diagnostic import Diagnostic
 from speedlint.files import Problem
-from speedlint.output.fingerprint import digest, fingerprints
+from speedlint.output.fingerprint import fingerprints, names
 from speedlint.output.results import Results, portable
 from speedlint.output.terminal import visible
 from speedlint.rule import Level, Worth
@@ -21,8 +21,9 @@ _SEVERITIES = {Worth.HIGH: "major", Worth.MEDIUM: "minor", Worth.LOW: "info", Wo
 
 def render(results: Results) -> Iterator[str]:
     """A list of issues."""
-    named = zip(results.diagnostics, fingerprints(results.diagnostics), strict=True)
-    yield json.dumps([*(_finding(*each) for each in named), *map(_error, results.problems)], indent=2)
+    found, problems = results.diagnostics, results.problems
+    of_problems = names((portable(each.path), each.what) for each in problems)
+    yield json.dumps([*map(_finding, found, fingerprints(found)), *map(_error, problems, of_problems)], indent=2)
 
 
 def _finding(found: Diagnostic, fingerprint: str) -> dict[str, Any]:
@@ -31,9 +32,9 @@ def _finding(found: Diagnostic, fingerprint: str) -> dict[str, Any]:
     return _issue(f"{found.rule}: {found.message}", found.code, fingerprint, severity, portable(found.path), lines)
 
 
-def _error(problem: Problem) -> dict[str, Any]:
-    path, fingerprint = portable(problem.path), digest(portable(problem.path), problem.what)
-    return _issue(problem.what, "speedlint-error", fingerprint, "critical", path, {"begin": problem.line or 1})
+def _error(problem: Problem, fingerprint: str) -> dict[str, Any]:
+    path, lines = portable(problem.path), {"begin": problem.line or 1}
+    return _issue(problem.what, "speedlint-error", fingerprint, "critical", path, lines)
 
 
 def _issue(
