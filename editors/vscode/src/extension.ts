@@ -4,14 +4,19 @@ import * as fs from "node:fs";
 import * as vscode from "vscode";
 import { LanguageClient } from "vscode-languageclient/node";
 import { serverCommand } from "./command";
+import { Single } from "./single";
 
 const NAME = "speedlint";
 
-let client: LanguageClient | undefined;
-let restarting: Promise<void> = Promise.resolve();
+let server: Single | undefined;
 
 export async function activate(context: vscode.ExtensionContext): Promise<void> {
+  const watcher = vscode.workspace.createFileSystemWatcher("**/{speedlint,pyproject}.toml");
+  const own = new Single(() => made(watcher), report);
+  server = own;
+  const restart = () => own.restart();
   context.subscriptions.push(
+    watcher,
     vscode.commands.registerCommand("speedlint.restart", restart),
     vscode.workspace.onDidChangeConfiguration((event) => {
       if (event.affectsConfiguration(NAME)) {
@@ -28,15 +33,10 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
 }
 
 export async function deactivate(): Promise<void> {
-  await stop();
+  await server?.stop();
 }
 
-function restart(): Promise<void> {
-  restarting = restarting.then(stop).then(start).catch(report);
-  return restarting;
-}
-
-async function start(): Promise<void> {
+async function made(watcher: vscode.FileSystemWatcher): Promise<LanguageClient> {
   const settings = vscode.workspace.getConfiguration(NAME);
   const started = serverCommand(
     { path: settings.get("path", ""), interpreter: settings.get("interpreter", "") },
@@ -46,21 +46,14 @@ async function start(): Promise<void> {
       isFile: (name) => fs.statSync(name, { throwIfNoEntry: false })?.isFile() ?? false,
     },
   );
-  client = new LanguageClient(NAME, NAME, started, {
+  return new LanguageClient(NAME, NAME, started, {
     documentSelector: [
       { scheme: "file", language: "python" },
       { notebook: "jupyter-notebook", language: "python" },
     ],
     initializationOptions: { notes: settings.get("notes", false) },
-    synchronize: { fileEvents: vscode.workspace.createFileSystemWatcher("**/{speedlint,pyproject}.toml") },
+    synchronize: { fileEvents: watcher },
   });
-  await client.start();
-}
-
-async function stop(): Promise<void> {
-  const running = client;
-  client = undefined;
-  await running?.dispose();
 }
 
 async function report(error: unknown): Promise<void> {
@@ -79,7 +72,11 @@ interface PythonExtension {
 
 async function pythonExtension(): Promise<PythonExtension | undefined> {
   const found = vscode.extensions.getExtension<PythonExtension>("ms-python.python");
-  return found?.isActive ? found.exports : found?.activate();
+  try {
+    return found?.isActive ? found.exports : await found?.activate();
+  } catch {
+    return undefined;
+  }
 }
 
 async function chosenInterpreter(): Promise<string | undefined> {
