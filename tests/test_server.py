@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+import os
+import shutil
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
+from typing import IO
 
 import pytest
 import pytest_lsp
+from hypothesis import given
+from hypothesis import strategies as st
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcRequestCancelled
 from pytest_lsp import ClientServerConfig, LanguageClient, client_capabilities
 
 from speedlint.server.analysis import Analyst, CancelledError
 from speedlint.server.places import Text
-from tests.conftest import TOY_RULES, Project
+from tests.conftest import ROOT, TOY_RULES, Project
 
 in_one_session = pytest.mark.asyncio(loop_scope="module")
 PATIENCE = 30
@@ -86,18 +93,23 @@ async def actions(
     return [each for each in found or [] if isinstance(each, lsp.CodeAction)]
 
 
+def changes_of(edit: lsp.WorkspaceEdit | None) -> dict[str, list[lsp.TextEdit]]:
+    """The edits of each document."""
+    assert edit is not None and edit.changes is None
+    named = [each for each in edit.document_changes or () if isinstance(each, lsp.TextDocumentEdit)]
+    return {each.text_document.uri: [one for one in each.edits if isinstance(one, lsp.TextEdit)] for each in named}
+
+
 def applied(text: str, edit: lsp.WorkspaceEdit | None, uri: str) -> str:
     """The text with the edits of a client that counts UTF-16."""
-    assert edit is not None and edit.changes is not None
+    changes = changes_of(edit)
     lines = text.split("\n")
 
     def offset(place: lsp.Position) -> int:
         units = lines[place.line].encode("utf-16-le")[: 2 * place.character]
         return sum(len(line) + 1 for line in lines[: place.line]) + len(units.decode("utf-16-le"))
 
-    for each in sorted(
-        edit.changes[uri], key=lambda each: (each.range.start.line, each.range.start.character), reverse=True
-    ):
+    for each in sorted(changes[uri], key=lambda each: (each.range.start.line, each.range.start.character), reverse=True):
         text = text[: offset(each.range.start)] + each.new_text + text[offset(each.range.end) :]
     return text
 
@@ -213,7 +225,7 @@ async def test_text_that_is_no_python_is_one_error(editor: LanguageClient, proje
 
 @in_one_session
 async def test_a_change_in_another_buffer_is_seen(editor: LanguageClient, tmp_path: Path) -> None:
-    (tmp_path / "speedlint.toml").write_text('torch = "2.13"\nselect = ["SPD301"]')
+    (tmp_path / "speedlint.toml").write_text('torch = "2.13"\nselect = ["SPD3"]')
     (tmp_path / "main.py").write_text("import steps\n")
     (tmp_path / "steps.py").write_text("")
     main, helper = (tmp_path / "main.py").as_uri(), (tmp_path / "steps.py").as_uri()
@@ -224,6 +236,7 @@ async def test_a_change_in_another_buffer_is_seen(editor: LanguageClient, tmp_pa
     (found,) = await told(editor, helper)
     assert found.code == "SPD301"
     assert [each.location.uri for each in found.related_information or []] == [main]
+    assert (await told(editor, main))[0].code == "SPD311", "what rests on it is checked again"
 
 
 @in_one_session
@@ -286,7 +299,7 @@ async def test_the_cells_of_a_notebook(editor: LanguageClient, tmp_path: Path) -
     (found,) = await told(editor, cells[1])
     assert found.range == span(5, 13, 24)
     (fix,) = await actions(editor, cells[1], span(5, 20, 20), ["quickfix"])
-    assert fix.edit is not None and fix.edit.changes is not None and set(fix.edit.changes) == {cells[1], cells[2]}
+    assert set(changes_of(fix.edit)) == {cells[1], cells[2]}
     assert applied(texts[2], fix.edit, cells[2]) == "print(float(total))"
     (lens,) = await editor.text_document_code_lens_async(lsp.CodeLensParams(lsp.TextDocumentIdentifier(cells[1]))) or []
     assert lens.range.start.line == 0
@@ -305,6 +318,143 @@ async def test_the_cells_of_a_notebook(editor: LanguageClient, tmp_path: Path) -
         lsp.DidCloseNotebookDocumentParams(lsp.NotebookDocumentIdentifier(uri), [lsp.TextDocumentIdentifier(cells[1])])
     )
     await told(editor, cells[1], lambda found: not found)
+
+
+@in_one_session
+async def test_a_fix_of_a_file_that_is_not_open(editor: LanguageClient, tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    shutil.copytree(ROOT / "fixtures" / "projects" / "clothes_bisenet", folder)
+    (folder / "speedlint.toml").write_text('torch = "2.13"\nselect = ["SPD201"]')
+    (tmp_path / "link").symlink_to(folder)
+    config, text = folder / "config.py", (folder / "config.py").read_text()
+    config.write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+    train, other = tmp_path / "link" / "train.py", (tmp_path / "link" / "config.py").as_uri()
+    opened(editor, train.as_uri(), train.read_text())
+    (found,) = await told(editor, train.as_uri())
+    (fix,) = await actions(editor, train.as_uri(), found.range, ["quickfix"])
+    assert applied(text, fix.edit, other).replace("\r", "") == text.replace(
+        "import Tuple", "import Tuple\nimport os"
+    ).replace("num_workers: int = 0", "num_workers: int = min(8, os.cpu_count() or 1)")
+    config.write_text(f"# longer\n{text}")
+    assert not await actions(editor, train.as_uri(), found.range, ["quickfix"]), "what it edits has changed on disk"
+
+
+@in_one_session
+async def test_edits_are_of_a_version_and_of_the_name_that_is_open(editor: LanguageClient, project: Project) -> None:
+    project.write("real/train.py", SLOW)
+    (project.root / "link").symlink_to("real")
+    uri = uri_of(project, "link/train.py")
+    opened(editor, uri, SLOW)
+    await told(editor, uri)
+    changed(editor, uri, f"{SLOW}\n", 7)
+    await told(editor, uri)
+    while not (found := await actions(editor, uri, span(0, 12, 12), ["quickfix"])):
+        await asyncio.sleep(0.05)
+    (edit,) = (found[0].edit and found[0].edit.document_changes) or ()
+    assert isinstance(edit, lsp.TextDocumentEdit)
+    assert (edit.text_document.uri, edit.text_document.version) == (uri, 7)
+
+
+@in_one_session
+async def test_a_script_is_no_markup_where_it_is_told_of(editor: LanguageClient, project: Project) -> None:
+    uri = uri_of(project, "markup.py")
+    opened(editor, uri, "exactly('```![a](https://host/a.png)\x1b')\n")
+    (found,) = await told(editor, uri)
+    assert "\x1b" not in found.message
+    hover = await editor.text_document_hover_async(lsp.HoverParams(lsp.TextDocumentIdentifier(uri), lsp.Position(0, 1)))
+    assert hover is not None and isinstance(hover.contents, lsp.MarkupContent)
+    assert "\n````text\n`exactly('```![a](https://host/a.png)\\x1b')` is slow\n````\n" in hover.contents.value
+
+
+@in_one_session
+async def test_a_cell_is_utf_8_whatever_it_declares(editor: LanguageClient, project: Project) -> None:
+    uri, cell = uri_of(project, "coded.ipynb"), "vscode-notebook-cell:/coded.ipynb#1"
+    text = "# coding: latin-1\né = 1; exactly(é)"
+    held = [lsp.NotebookCell(lsp.NotebookCellKind.Markup, f"{cell}0"), lsp.NotebookCell(lsp.NotebookCellKind.Code, cell)]
+    editor.notebook_document_did_open(
+        lsp.DidOpenNotebookDocumentParams(
+            lsp.NotebookDocument(uri, "jupyter-notebook", 1, held), [lsp.TextDocumentItem(cell, "python", 1, text)]
+        )
+    )
+    await told(editor, cell)
+    (fix,) = await actions(editor, cell, span(1, 8, 8), ["quickfix"])
+    assert applied(text, fix.edit, cell) == text.replace("exactly", "print")
+
+
+@pytest_lsp.fixture(  # type: ignore[untyped-decorator]
+    config=ClientServerConfig(server_command=[sys.executable, "-m", "speedlint", "server", "--stdio"])
+)
+async def neovim(lsp_client: LanguageClient) -> AsyncIterator[None]:
+    """A client that counts in UTF-8."""
+    capabilities = client_capabilities("neovim@v0.11.0")
+    assert capabilities.general is not None
+    capabilities.general.position_encodings = [lsp.PositionEncodingKind.Utf8, lsp.PositionEncodingKind.Utf16]
+    await lsp_client.initialize_session(lsp.InitializeParams(capabilities=capabilities))
+    yield
+    await lsp_client.shutdown_session()
+
+
+@pytest.mark.asyncio
+async def test_a_client_that_counts_bytes(neovim: LanguageClient, project: Project) -> None:
+    uri = uri_of(project, "train.py")
+    opened(neovim, uri, SLOW)
+    first, _ = await told(neovim, uri)
+    assert first.range == span(0, 13, 24)
+    (exact,) = await actions(neovim, uri, span(0, 13, 13), ["quickfix"])
+    assert exact.edit is not None and exact.edit.changes is not None, "it knows no edits of versions"
+    assert [each.range for each in exact.edit.changes[uri]] == [span(0, 13, 20)]
+
+
+def test_the_protocol_alone_is_on_standard_output(project: Project) -> None:
+    project.write("loud/rule.py", (TOY_RULES / "exact_call.py").read_text() + "\nprint('loud')\n")
+    project.write("speedlint.toml", "rule-paths = ['loud']")
+    document = {"uri": uri_of(project, "a.py"), "languageId": "python", "version": 1, "text": "exactly()\n"}
+    messages: list[dict[str, object]] = [
+        {"id": 1, "method": "initialize", "params": {"processId": None, "rootUri": None, "capabilities": {}}},
+        {"method": "initialized", "params": {}},
+        {"method": "textDocument/didOpen", "params": {"textDocument": document}},
+    ]
+    command = [sys.executable, "-m", "speedlint", "server"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+    ) as server:
+        assert server.stdin is not None and server.stdout is not None and server.stderr is not None
+        for each in messages:
+            _send(server.stdin, each)
+        received = ""
+        while "publishDiagnostics" not in received:
+            received = _received(server.stdout)
+        _send(server.stdin, {"id": 2, "method": "shutdown"})
+        _received(server.stdout)
+        _send(server.stdin, {"method": "exit"})
+        assert server.wait(PATIENCE) == 0
+        said = server.stderr.read().decode()
+    assert "TOY308" in received
+    assert "loud" in said and "Traceback" not in said
+
+
+def _send(stream: IO[bytes], message: dict[str, object]) -> None:
+    body = json.dumps({"jsonrpc": "2.0", **message}).encode()
+    stream.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+    stream.flush()
+
+
+def _received(stream: IO[bytes]) -> str:
+    """The next message; what else is in the stream fails."""
+    length, size = stream.readline(), 0
+    while length.strip():
+        name, _, value = length.decode().partition(":")
+        assert name in ("Content-Length", "Content-Type")
+        size = int(value) if name == "Content-Length" else size
+        length = stream.readline()
+    return stream.read(size).decode()
+
+
+def test_fixes_that_are_not_wanted_any_more_end(project: Project) -> None:
+    path, asked = project.root / "long.py", iter([False, True])
+    with pytest.raises(CancelledError):
+        Analyst().fixed(path, {path: SLOW.encode()}, lambda: next(asked))
 
 
 def test_a_check_that_is_not_wanted_any_more_ends(project: Project) -> None:
@@ -331,3 +481,25 @@ def test_positions_in_each_unit(units: str, column: int) -> None:
     assert text.at(2, 8) == place
     assert text.byte(lsp.Position(7, 0)) == len(text.data)
     assert text.byte(lsp.Position(0, 99)) == 1, "a line ends before its line break"
+
+
+LINES = st.lists(st.sampled_from(["a", "é😀", "\n", "\r", "\r\n", "\f", "\u2028", "b"]), max_size=12).map("".join)
+
+
+@given(LINES, st.sampled_from(list(lsp.PositionEncodingKind)), st.booleans())
+def test_bytes_and_positions_are_the_same_places(text: str, units: lsp.PositionEncodingKind, is_marked: bool) -> None:
+    data = (b"\xef\xbb\xbf" if is_marked else b"") + text.encode()
+    held = Text.of_file(data, units)
+    assert (held.text, held.data) == (text, data)
+    for at in range(len(text) + 1):
+        offset = len(data) - len(text[at:].encode())
+        inside_break = text[at - 1 : at + 1] == "\r\n"
+        assert held.byte(held.at_byte(offset)) == offset - inside_break
+
+
+@given(LINES, LINES)
+def test_edits_by_lines_make_the_other_text(before: str, after: str) -> None:
+    text = Text(before, lsp.PositionEncodingKind.Utf16)
+    for each in reversed(list(text.edits(after))):
+        text = text.replaced(each.range, each.new_text)
+    assert text.text == after

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import os
+import sys
 
 import click
 
@@ -21,4 +24,7 @@ def server(stdio: bool) -> None:
     except ImportError as error:
         raise UserError(f"the server needs `{error.name}`; install it with `pip install 'speedlint[server]'`") from None
     gc.enable()
-    service.made().start_io()
+    out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a rule of the user's prints must not reach the editor
+    with contextlib.redirect_stdout(sys.stderr):
+        service.made().start_io(stdout=out)

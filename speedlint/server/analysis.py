@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Mapping
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from speedlint import config, docs, reading, run, stages
+from speedlint import config, reading, run, stages
 from speedlint.apply import apply_edits
 from speedlint.config import Settings
 from speedlint.diagnostic import Diagnostic, Proposal, Report
@@ -26,6 +28,8 @@ _MOST_HELD = 200_000_000
 
 Texts = Mapping[Path, bytes]
 """What the open documents hold."""
+IsCancelled = Callable[[], bool]
+"""Whether the answer is not wanted any more."""
 
 
 class CancelledError(Exception):
@@ -44,10 +48,14 @@ class LoopCost:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The findings in one document, notes included, what kept speedlint from it, and what its training loops cost."""
+    """The findings in one document, notes included, what kept speedlint from it, what its training loops cost, the rules
+    that looked, what the files held that fixes edit, and the real paths of all that was read."""
 
     report: Report
     loops: tuple[LoopCost, ...]
+    registry: Registry
+    held: Mapping[Path, bytes]
+    rests_on: frozenset[str]
 
 
 class Analyst:
@@ -58,12 +66,18 @@ class Analyst:
         self._cache = Cache(self._store)
         self._registries: dict[tuple[Path, ...], Registry] = {}
 
-    def check(self, path: Path, texts: Texts, is_cancelled: Callable[[], bool] = lambda: False) -> Checked:
+    def check(self, path: Path, texts: Texts, is_cancelled: IsCancelled = lambda: False) -> Checked:
         """What slows down the document at ``path``. Raises UserError for its configuration, and CancelledError."""
         settings, registry = self._prepared(path)
         if self._cache.held() > _MOST_HELD:
             self._cache.drop()
-        engine = Engine(settings, registry, reading.over(texts), cache=self._cache, asked=[path], store=self._store)
+        over, seen = reading.over(texts), set[str]()
+
+        def read(asked: Path) -> bytes:
+            seen.add(os.path.realpath(asked))
+            return over(asked)
+
+        engine = Engine(settings, registry, read, cache=self._cache, asked=[path], store=self._store)
         reports = []
         for rule in registry.chosen(settings):
             if is_cancelled():
@@ -71,13 +85,21 @@ class Analyst:
             reports.append(engine.check(path, rule.code))
         self._store.flush()
         report = run.merge(reports)
-        return Checked(report, _loops(engine, path, report) if report.diagnostics and not report.problems else ())
+        loops = _loops(engine, path, report) if report.diagnostics and not report.problems else ()
+        edited = {edit.path for each in report.diagnostics if each.fix is not None for edit in each.fix.edits}
+        return Checked(report, loops, registry, held(edited, texts), frozenset(seen))
 
-    def fixed(self, path: Path, texts: Texts) -> bytes:
-        """The document with its exact fixes. Raises UserError for its configuration."""
+    def fixed(self, path: Path, texts: Texts, is_cancelled: IsCancelled = lambda: False) -> bytes:
+        """The document with its exact fixes. Raises UserError for its configuration, and CancelledError."""
+
+        def look(_: Path) -> None:
+            if is_cancelled():
+                raise CancelledError
+
         settings, registry = self._prepared(path)
         settings = replace(settings, risk=Risk.EXACT)
-        staged = stages.fix([path], settings, registry, store=self._store, read=reading.over(texts), alone=True)
+        read = reading.over(texts)
+        staged = stages.fix([path], settings, registry, store=self._store, watch=look, read=read, alone=True)
         return next((outcome.after for outcome in staged.outcomes), texts[path])
 
     def _prepared(self, path: Path) -> tuple[Settings, Registry]:
@@ -88,10 +110,14 @@ class Analyst:
         registry.chosen(settings)
         return settings, registry
 
-    def page(self, path: Path, code: str) -> str:
-        """The documentation of a rule."""
-        _, registry = self._prepared(path)
-        return docs.page(registry.by_code[code])
+
+def held(paths: Iterable[Path], texts: Texts) -> dict[Path, bytes]:
+    """What files hold, as the open documents have them, else as they are on disk; without those that cannot be read."""
+    read, found = reading.over(texts), {}
+    for path in paths:
+        with contextlib.suppress(OSError):
+            found[path] = read(path)
+    return found
 
 
 def is_sound(fix: Proposal, texts: Texts) -> bool:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -37,16 +36,16 @@ class Part:
 
 @dataclass
 class Document:
-    """An open script or notebook, and what was found in it; ``seen`` is what all open documents held then.
+    """An open script or notebook, and what was found in it.
 
-    ``parts`` are its texts by cell; a script is one, under None.
+    ``parts`` are its texts by cell; a script is one, under None. ``sound`` says of findings, by their keys, whether their
+    fixes leave sound files.
     """
 
     path: Path
     parts: dict[int | None, Part]
     checked: Checked | None = None
-    seen: Mapping[Path, bytes] = field(default_factory=dict)
-    stop: threading.Event = field(default_factory=threading.Event)
+    sound: dict[tuple[object, ...], bool] = field(default_factory=dict)
     task: asyncio.Task[None] | None = None
 
     @property
@@ -58,10 +57,9 @@ class Document:
 
     def rest(self) -> None:
         """Ends what looks at the document."""
-        self.stop.set()
         if self.task is not None:
             self.task.cancel()
-        self.stop, self.task = threading.Event(), None
+        self.task = None
 
     def order(self, cells: Sequence[str], others: Iterable[Part] = ()) -> list[Part]:
         """Makes the cells those with these URIs, in this order; returns those that are gone."""

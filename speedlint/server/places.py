@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import bisect
 import difflib
+import io
 import itertools
 import re
+import tokenize
 from collections.abc import Iterator
 
 from lsprotocol.types import Position, PositionEncodingKind, Range, TextEdit
@@ -13,18 +15,29 @@ from lsprotocol.types import Position, PositionEncodingKind, Range, TextEdit
 from speedlint import reading
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
+_BOM = b"\xef\xbb\xbf"
 _UNITS = {PositionEncodingKind.Utf8: ("utf-8", 1), PositionEncodingKind.Utf16: ("utf-16-le", 2)}
 
 
 class Text:
     """A document's text, with the bytes that it is saved as."""
 
-    def __init__(self, text: str, units: PositionEncodingKind | str) -> None:
-        """``units`` is what the client counts a line's characters in."""
+    def __init__(self, text: str, units: PositionEncodingKind | str, encoding: str = "", mark: bytes = b"") -> None:
+        """``units`` is what the client counts a line's characters in. The text has its ``encoding``, or the one that it
+        declares. ``mark`` stands before it in the file, and in no editor."""
         self.text = text
-        self.data, self.encoding = reading.encoded(text)
-        self._units = units
+        body, self.encoding = (text.encode(encoding, "surrogatepass"), encoding) if encoding else reading.encoded(text)
+        self.data = mark + body
+        self._units, self._given, self._mark = units, encoding, mark
         self._starts = [0, *(match.end() for match in _LINE_END.finditer(text))]
+
+    @classmethod
+    def of_file(cls, data: bytes, units: PositionEncodingKind | str) -> Text:
+        """The text that an editor makes of a file. Raises SyntaxError, LookupError or ValueError where it is none."""
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        encoding = "utf-8" if encoding == "utf-8-sig" else encoding
+        mark = _BOM if data.startswith(_BOM) else b""
+        return cls(data[len(mark) :].decode(encoding), units, encoding, mark)
 
     @property
     def newline(self) -> str:
@@ -34,7 +47,7 @@ class Text:
 
     def at_byte(self, offset: int) -> Position:
         """The position of a byte of the file."""
-        return self._position(len(self.data[:offset].decode(self.encoding, "replace")))
+        return self._position(len(self.data[len(self._mark) : offset].decode(self.encoding, "replace")))
 
     def at(self, line: int, column: int) -> Position:
         """The position of a line and a column, both counted from 1, the column in characters."""
@@ -43,7 +56,7 @@ class Text:
 
     def again(self, text: str) -> Text:
         """Another text of the same client."""
-        return Text(text, self._units)
+        return Text(text, self._units, self._given, self._mark)
 
     def replaced(self, place: Range, text: str) -> Text:
         """The text with another one in a range."""
@@ -52,7 +65,8 @@ class Text:
 
     def byte(self, position: Position) -> int:
         """The byte at a position; one beyond its line or the text is at the end of these."""
-        return len(self.text[: self._character(position)].encode(self.encoding, "surrogatepass"))
+        before = self.text[: self._character(position)]
+        return len(self._mark) + len(before.encode(self.encoding, "surrogatepass"))
 
     def _character(self, position: Position) -> int:
         if position.line >= len(self._starts):
@@ -70,7 +84,7 @@ class Text:
         """The edits, by whole lines, that make this text another one."""
         mine, others = (re.findall(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+", text) for text in (self.text, after))
         starts = list(itertools.accumulate(map(len, mine), initial=0))
-        for kind, first, last, begin, end in difflib.SequenceMatcher(None, mine, others, autojunk=False).get_opcodes():
+        for kind, first, last, begin, end in difflib.SequenceMatcher(None, mine, others).get_opcodes():
             if kind != "equal":
                 place = Range(self._position(starts[first]), self._position(starts[last]))
                 yield TextEdit(place, "".join(others[begin:end]))
