@@ -19,7 +19,7 @@ ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text())
 SHELL = ("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c")
 PYTHON = """#!/bin/sh
 echo "$@" >>"$LOG"
-case "$*" in *--exit-zero*) exit 0 ;; esac
+case "$*" in *--exit-zero*) if [ -n "$REPORT" ]; then touch "$REPORT"; fi; exit "${WRITTEN:-0}" ;; esac
 exit "$STATUS"
 """
 
@@ -32,7 +32,8 @@ def run(folder: Path, step: str, status: int = 0, /, **given: str) -> tuple[int,
     python.chmod(0o755)
     defaults = {name.upper(): entry["default"] for name, entry in ACTION["inputs"].items()}
     environment = {name: defaults.get(name, "") for name in script["env"]}
-    paths = {"PYTHON": str(python), "LOG": str(folder / "log"), "RUNNER_TEMP": "/temp", "GITHUB_OUTPUT": str(folder / "out")}
+    paths = {"PYTHON": str(python), "LOG": str(folder / "log"), "GITHUB_OUTPUT": str(folder / "out")}
+    paths |= {"RUNNER_TEMP": str(folder), "REPORT": str(folder / "speedlint.sarif")}
     environment |= {"PATH": "/usr/bin:/bin", "STATUS": str(status), **paths, **given}
     done = subprocess.run((*SHELL, script["run"]), cwd=folder, env=environment, check=False)
     return done.returncode, (folder / "log").read_text().splitlines()
@@ -41,11 +42,11 @@ def run(folder: Path, step: str, status: int = 0, /, **given: str) -> tuple[int,
 def test_a_push_is_checked_twice(tmp_path: Path) -> None:
     status, told = run(tmp_path, "Check")
     assert told == [
-        "-m speedlint check --exit-zero --format sarif --output-file /temp/speedlint.sarif -- .",
+        f"-m speedlint check --exit-zero --format sarif --output-file {tmp_path}/speedlint.sarif -- .",
         "-m speedlint check --format github -- .",
     ]
     assert status == 0
-    assert (tmp_path / "out").read_text() == "sarif-file=/temp/speedlint.sarif\n"
+    assert (tmp_path / "out").read_text() == f"sarif-file={tmp_path}/speedlint.sarif\n"
 
 
 def test_a_pull_request_asks_for_changed_lines(tmp_path: Path) -> None:
@@ -61,6 +62,18 @@ def test_changed_may_be_turned_off(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("fail", "found", "status"), [("true", 1, 1), ("false", 1, 0), ("false", 2, 2)])
 def test_what_fails_the_job(tmp_path: Path, fail: str, found: int, status: int) -> None:
     assert run(tmp_path, "Check", found, FAIL=fail)[0] == status
+
+
+def test_what_cannot_be_read_is_annotated_and_uploaded(tmp_path: Path) -> None:
+    status, told = run(tmp_path, "Check", 2, WRITTEN="2")
+    assert (status, len(told)) == (2, 2), "the first run is silent: what is wrong is in its file"
+    assert (tmp_path / "out").read_text() == f"sarif-file={tmp_path}/speedlint.sarif\n"
+
+
+def test_without_a_report_there_is_none_to_upload(tmp_path: Path) -> None:
+    (tmp_path / "speedlint.sarif").write_text("of an earlier step")
+    assert run(tmp_path, "Check", 2, WRITTEN="2", REPORT="")[0] == 2
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(("version", "what"), [("", "/action"), ("0.2.0", "speedlint==0.2.0")])
