@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -49,6 +50,7 @@ def _user(folder: Path) -> Path:
     user.mkdir()
     (user / "speedlint.toml").write_text(f"select = ['TOY']\nrule-paths = [{str(TOY_RULES)!r}]\n")
     (user / "train.py").write_text(SLOW)
+    (user / "train.ipynb").write_text(json.dumps({"cells": [{"cell_type": "code", "source": "exactly()"}], "nbformat": 4}))
     return user
 
 
@@ -68,7 +70,9 @@ def test_the_hooks_with_what_is_installed_here(tmp_path: Path) -> None:
     (user / ".pre-commit-config.yaml").write_text(yaml.safe_dump({"repos": [{"repo": "local", "hooks": _hooks_here()}]}))
     _repository(user, home)
     run = (sys.executable, "-m", "pre_commit", "run", "--all-files")
+    notebook = user / "train.ipynb"
     _check_both_hooks(lambda hook: _run(*run, hook, cwd=user, home=home), user / "train.py")
+    assert "print()" in notebook.read_text()
 
 
 @pytest.mark.parametrize(("required", "said"), [("torch>=2.4", '"applicable": true'), ("torch==1.13.1", "Passed")])
