@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 
 import pytest
@@ -11,7 +12,7 @@ from hatchling.plugin.manager import PluginManager
 from packaging.requirements import Requirement
 from readme_renderer import markdown
 
-from speedlint import docs
+from speedlint import docs, schemas
 from tests.conftest import ROOT
 
 
@@ -37,6 +38,8 @@ def test_the_readmes_links_lead_to_pages_that_exist() -> None:
 def test_the_documentation_is_where_the_code_says(metadata: ProjectMetadata[PluginManager]) -> None:
     assert metadata.core.urls["Documentation"] == docs.SITE
     assert f"]({docs.SITE}verify/" in metadata.core.readme
+    assert f"site_url: {docs.SITE}\n" in (ROOT / "mkdocs.yml").read_text()
+    assert all(json.loads(schemas.text(name))["$id"].startswith(docs.SITE) for name in schemas.NAMES)
 
 
 def test_no_dependency_asks_for_a_pre_release(metadata: ProjectMetadata[PluginManager]) -> None:

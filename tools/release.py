@@ -1,10 +1,13 @@
 """The checklist before a release: what must agree, what must pass, what is built. It publishes nothing.
 
     python tools/release.py [--quick] [--dist FOLDER]
+    python tools/release.py --place ORGANISATION/speedlint
 
 It first looks at what takes no time, and names all that does not hold: the work tree, the version, the changelog, the tag,
 the addresses. Then it runs the tests (the slow ones too), style, types and the documentation's site, builds the package into
 ``dist/`` and has twine check it. ``--quick`` ends before the tests. At the end it prints what is left to a person.
+
+The place of the repository is that of ``pyproject.toml``; ``--place`` writes it wherever it is named, and does no more.
 """
 
 from __future__ import annotations
@@ -18,8 +21,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-PLACEHOLDER = "OWNER/speedlint"
-"""What addresses hold until it is known where the repository will be."""
+OWNER = "OWNER"
+"""What stands in addresses until it is known where the repository will be."""
+_NAMING = ("pyproject.toml", "README.md", "CONTRIBUTING.md", "docs/*.md", "mkdocs.yml", "action.yml", "editors/vscode/*.*")
+"""The files that may name the repository or a release of it."""
+_PLACE = re.compile(r"(?:https://github\.com/|\buses: )([\w.-]+/speedlint)\b")
 _VERSION = re.compile(r'^__version__ = "(.+)"$', re.MULTILINE)
 _RELEASED = re.compile(r"^## (\S+)(?: - (.+))?$", re.MULTILINE)
 _NAMED = re.compile(r"(?:rev: |speedlint@)v([\d.]*\d)")
@@ -48,12 +54,29 @@ def disagreements(root: Path, today: datetime.date) -> Iterator[str]:
     if _git(root, "tag", "--list", f"v{release}"):
         yield f"the tag v{release} exists: raise __version__ in speedlint/__init__.py"
     yield from _changelog(root, release, today)
-    for path in (root / "pyproject.toml", root / "README.md", *sorted((root / "docs").glob("*.md"))):
-        text = path.read_text()
-        if PLACEHOLDER in text:
-            yield f"{path.relative_to(root)} holds the placeholder {PLACEHOLDER}"
+    place = _PLACE.findall((root / "pyproject.toml").read_text())[0]
+    for path in _naming(root):
+        text, name = path.read_text(), path.relative_to(root)
+        if re.search(rf"\b{OWNER}\b", text):
+            yield f"{name} speaks of {OWNER}: see tools/release.py --place"
+        for other in sorted(set(_PLACE.findall(text)) - {place}):
+            yield f"{name} names {other}, and pyproject.toml {place}"
         for named in sorted(set(_NAMED.findall(text)) - {release}):
-            yield f"{path.relative_to(root)} names v{named}, not v{release}"
+            yield f"{name} names v{named}, not v{release}"
+
+
+def put(root: Path, place: str) -> None:
+    """Writes where the repository is into every file that names it."""
+    now = _PLACE.findall((root / "pyproject.toml").read_text())[0]
+    for path in _naming(root):
+        text = path.read_text()
+        if now in text:
+            path.write_text(text.replace(now, place))
+
+
+def _naming(root: Path) -> Iterator[Path]:
+    for pattern in _NAMING:
+        yield from sorted(root.glob(pattern))
 
 
 def _changelog(root: Path, release: str, today: datetime.date) -> Iterator[str]:
@@ -78,7 +101,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="end before the tests")
     parser.add_argument("--dist", type=Path, default=ROOT / "dist")
+    parser.add_argument("--place", metavar="NAME", help="write where the repository is, and end")
     options = parser.parse_args()
+    if options.place:
+        put(ROOT, options.place)
+        return
     found = list(disagreements(ROOT, datetime.date.today()))
     if found:
         sys.exit("\n".join(f"- {each}" for each in found))
