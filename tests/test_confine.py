@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -47,10 +48,15 @@ def test_a_folder_that_is_missing_ends_it(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the starter is Linux's")
 def test_a_kernel_without_it_confines_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(*_: object) -> int:
         raise OSError(38, os.strerror(38))
 
     monkeypatch.setattr(confine, "_call", missing)
     assert confine.version() == 0
-    assert confine.prefix(tmp_path) == []
+    inside = tmp_path / "inside"
+    command = [*confine.prefix(inside), "sh", "-c", f"echo >{tmp_path / 'outside'}; echo $PPID"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (tmp_path / "outside").exists()
+    assert done.stdout == f"{os.getpid()}\n"

@@ -15,8 +15,10 @@ import pytest
 from speedlint.config import Settings
 from speedlint.output import verify_words
 from speedlint.output.verify_live import Live
-from speedlint.verify import forecast, stats
-from speedlint.verify.budget import Budget, BudgetError, bounded
+from speedlint.registry import Registry
+from speedlint.verify import forecast, parity, session, stats
+from speedlint.verify import runner as running
+from speedlint.verify.budget import Budget, BudgetError, HungError, bounded
 from speedlint.verify.nvml import Meter
 from speedlint.verify.parity import Parity, Tier
 from speedlint.verify.plan import Command, Plan, Version
@@ -191,18 +193,49 @@ def test_a_run_that_hangs_ends_with_the_budget(tmp_path: Path) -> None:
     assert done.returncode == UNCLEAR, done.stdout + done.stderr
 
 
+def test_a_run_without_a_step_for_long_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "_HANGS", 1.0)
+    plan = _sleeping(tmp_path)
+    with scratch(None) as folders:
+        runner = Runner(plan, folders, Limits(), Meter(), lambda _seconds, _steps: None)
+        runner.longest["loss"], runner.until = 0.2, time.monotonic() + 2
+        with pytest.raises(HungError, match=r"after 0 steps the original version .* it hangs, or takes"):
+            runner.run(plan.original, Mode("loss"))
+        runner.longest["loss"], runner.until = 1.0, time.monotonic() + 2
+        with pytest.raises(BudgetError, match="was spent"):
+            runner.run(plan.original, Mode("loss"))
+
+
+def test_a_version_that_hangs_is_no_want_of_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def hanging(*_: object) -> Parity:
+        raise HungError("it hangs")
+
+    monkeypatch.setattr(parity, "judge", hanging)
+    with scratch(None) as folders:
+        report = session.verify(
+            _sleeping(tmp_path), folders, Limits(), session.Effort(), Registry.load(), Live(Budget(300)), Meter()
+        )
+    assert report.exit_code(None) == UNCLEAR
+    assert (report.parity.why, report.wanting, report.problem) == ("it hangs", None, "")
+
+
 def test_what_comes_after_the_losses_takes_none_of_the_pairs_time(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text("import time\ntime.sleep(300)\n")
-    version = Version("original", tmp_path, Command(sys.executable, "train.py", False, (), (), tmp_path))
-    entry = tmp_path / "train.py"
-    plan = Plan(version, version, tmp_path, (tmp_path,), (), Settings(tmp_path), entry, (entry,))
+    plan = _sleeping(tmp_path)
     with scratch(None) as folders:
         runner = Runner(plan, folders, Limits(), Meter(), lambda _seconds, _steps: None)
         began = time.monotonic()
         runner.losses_until = began + 1
         with pytest.raises(BudgetError):
-            runner.run(version, Mode("rehearsal"))
+            runner.run(plan.original, Mode("rehearsal"))
     assert time.monotonic() - began < 60
+
+
+def _sleeping(folder: Path) -> Plan:
+    """A script that does nothing for five minutes."""
+    (folder / "train.py").write_text("import time\ntime.sleep(300)\n")
+    version = Version("original", folder, Command(sys.executable, "train.py", False, (), (), folder))
+    entry = folder / "train.py"
+    return Plan(version, version, folder, (folder,), (), Settings(folder), entry, (entry,))
 
 
 def test_what_is_for_the_script_and_what_is_for_verify_is_told_apart(tmp_path: Path) -> None:

@@ -192,6 +192,27 @@ def test_a_run_whose_verify_is_gone_by_then_does_not_begin(tmp_path: Path) -> No
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel ends the runs on Linux only")
+def test_without_landlock_a_run_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+    text = f"""
+        import pathlib, subprocess, time
+        from speedlint.verify import confine
+        confine.version = lambda: 0
+        words = confine.prefix(pathlib.Path({str(tmp_path)!r}))
+        subprocess.Popen([*words, "sh", "-c", "echo >{ready}; exec sleep 321"])
+        time.sleep(60)
+    """
+    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(text)])
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not ready.exists():
+        time.sleep(0.05)
+    assert ready.exists()
+    process.kill()
+    process.wait()
+    assert _is_gone_for_good("sleep\x00321")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel ends the runs on Linux only")
 def test_killed_it_leaves_no_process_and_the_next_run_sweeps(tmp_path: Path) -> None:
     written(tmp_path / "train.py", 1)
     written(tmp_path / "other.py", 2)

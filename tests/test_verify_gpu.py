@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import textwrap
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -106,6 +107,20 @@ def test_a_step_is_timed_on_the_gpu_where_the_host_does_not_wait(plan: Plan) -> 
     assert sample.gpu["joules_a_step"] == pytest.approx(300 * 0.004)
     assert sample.memory["peak_reserved"] == 850
     assert sample.environment["device"] == "Fake GPU"
+
+
+@pytest.mark.parametrize("begins", [0, 1, 2])
+def test_a_gpu_that_is_first_used_in_a_warm_up_step_times_each_measured_one(plan: Plan, begins: int) -> None:
+    limits = replace(LIMITS, warmup=3, longest_warmup=3)
+    late = plan.entry.read_text().replace("fake_cuda.install()\n", "done = 0\n", 1)
+    lines = (f"if done == {begins}:", "    fake_cuda.install()", "done += 1", "loss = ")
+    late = late.replace("        loss = ", "\n".join("        " + line for line in lines))
+    plan.entry.write_text(late)
+    with scratch(None) as folders:
+        sample = Runner(plan, folders, limits, Meter(Library()), lambda _seconds, _steps: None).run(plan.original)
+    assert sample.ended == "steps", sample.note
+    assert sample.steps == pytest.approx((0.012,) * limits.steps)
+    assert sample.window == pytest.approx(0.012 * limits.steps)
 
 
 @pytest.mark.slow

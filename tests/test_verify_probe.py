@@ -74,6 +74,19 @@ def test_a_thread_that_reads_ahead_adds_no_step(tmp_path: Path, monkeypatch: pyt
     assert len(probe.steps) - probe.warmup == 3
 
 
+def test_where_no_step_was_measured_none_is_timed_by_the_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(PROBE))
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "stand-in")
+    settings = {"mode": "time", "steps": 3, "seconds": 0, "warmup": 1, "results": str(tmp_path)}
+    probe = importlib.import_module("speedlint_probe").Probe(settings, torch)
+    probe.steps, probe.waits, probe.warmup, probe.window, probe.cuda = [1.0], [0.0], 1, 0.5, True
+    monkeypatch.setattr(probe, "_memory", dict)
+    monkeypatch.setattr(importlib.import_module("speedlint_probe"), "_environment", lambda *_: {})
+    probe.write("steps")
+    (path,) = tmp_path.glob("rank-*.json")
+    assert json.loads(path.read_text())["gpu_steps"] is None
+
+
 def test_losses_are_those_of_the_first_rank_without_a_launcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(PROBE))
     group = {"is_available": True, "is_initialized": True, "get_rank": 3, "get_world_size": 4}

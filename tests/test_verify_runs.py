@@ -440,3 +440,48 @@ def test_processes_that_the_script_starts_itself_are_ranks(run: Run) -> None:
         torch.multiprocessing.spawn(work, nprocs=2)
     """)
     assert (sample.ranks, sample.samples) == (2, 2 * 4 * SHORT.steps)
+
+
+@pytest.mark.parametrize("call", ["torch.autograd.backward(loss)", "torch.autograd.backward([loss / 2, loss / 2])"])
+def test_a_backward_pass_by_its_function_is_one_too(run: Run, call: str) -> None:
+    body = """
+        torch.manual_seed(0)
+        for epoch in range(3):
+            for x, y in loader:
+                loss = nn.functional.mse_loss(model(x), y)
+                optimizer.zero_grad()
+                CALL
+                optimizer.step()
+    """
+    losses = run(body.replace("CALL", call), Mode("loss")).losses
+    assert losses == pytest.approx(run(body.replace("CALL", "loss.backward()"), Mode("loss")).losses)
+    assert len(losses) == SHORT.steps + SHORT.longest_warmup
+    assert run(body.replace("CALL", call)).clock == "loader"
+
+
+def test_a_pass_within_a_backward_pass_is_none_of_the_trainings(run: Run) -> None:
+    body = """
+        from torch.utils.checkpoint import checkpoint
+        for x, y in loader:
+            loss = nn.functional.mse_loss(checkpoint(model, x.requires_grad_(), use_reentrant=True), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    """
+    assert len(run(body, Mode("loss")).losses) == SHORT.steps + SHORT.longest_warmup
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_training_in_a_forked_process_is_said_not_to_be_seen(run: Run) -> None:
+    body = """
+        import multiprocessing
+
+        def train():
+            for x, y in loader:
+                step(x, y)
+
+        process = multiprocessing.get_context("fork").Process(target=train)
+        process.start()
+        process.join()
+    """
+    assert "processes that were forked from it trained" in run(body).note

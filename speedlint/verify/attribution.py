@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from speedlint.registry import Registry
 from speedlint.verify import stats
-from speedlint.verify.budget import BudgetError, bounded
+from speedlint.verify.budget import BudgetError, HungError, bounded
 from speedlint.verify.plan import Plan, Version, without
 from speedlint.verify.report import Effect
 from speedlint.verify.runner import Runner
@@ -36,7 +36,7 @@ def effects(
             continue
         try:
             measure(runner, (each.left_out, plan.fixed), each.timing, len(timing.pairs), most, deadline, watch)
-        except TimingError as error:
+        except (TimingError, HungError) as error:
             each.problem = str(error)
     return tuple(_effect(plan, each) for each in screened)
 

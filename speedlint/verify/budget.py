@@ -16,6 +16,10 @@ class BudgetError(Exception):
     """What was to be done does not fit into the time that is left. ``str()`` is one line."""
 
 
+class HungError(BudgetError):
+    """A run was ended for the time, and had come to no step for many times as long as others take for all of theirs."""
+
+
 class _OutOfTime(BaseException):
     """Ends work that knows nothing of time; no ``except Exception`` on the way holds it."""
 

@@ -2,10 +2,10 @@
 
     python -E confine.py PARENT FOLDER ... -- COMMAND ...
 
-Landlock covers this process and all it starts; it ends with PARENT, the process that starts it. Where the kernel has
-none, the command runs without this file, and the audit hook in the script's process is what is left. The three system
-calls are made through ctypes (``linux/landlock.h``, https://docs.kernel.org/userspace-api/landlock.html): C libraries
-have no functions for them.
+Landlock covers this process and all it starts; it ends with PARENT, the process that starts it. Where no FOLDER is given,
+since the kernel has no Landlock, it only ends with PARENT, and the audit hook in the script's process is what is left. The
+three system calls are made through ctypes (``linux/landlock.h``, https://docs.kernel.org/userspace-api/landlock.html): C
+libraries have no functions for them.
 """
 
 from __future__ import annotations
@@ -48,10 +48,12 @@ class _PathBeneath(ctypes.Structure):
 
 
 def prefix(*writable: Path) -> list[str]:
-    """The words before a command that confine it to some folders; none where the kernel cannot."""
-    if version() < 1:
+    """The words before a command that end it with this process, and confine it to some folders where the kernel can; none
+    where the system is not Linux."""
+    if sys.platform != "linux":
         return []
-    return [sys.executable, "-E", str(Path(__file__).resolve()), str(os.getpid()), *map(str, writable), "--"]
+    folders = map(str, writable) if version() >= 1 else ()
+    return [sys.executable, "-E", str(Path(__file__).resolve()), str(os.getpid()), *folders, "--"]
 
 
 def version() -> int:
@@ -122,13 +124,15 @@ def adopt_orphans() -> None:
 
 
 def main() -> None:
-    """Confines itself and becomes the command; where it cannot, it says so and the command is not run."""
+    """Confines itself, if it is given folders, and becomes the command; where it cannot, it says so and the command is not
+    run."""
     split = sys.argv.index("--")
     parent, *writable = sys.argv[1:split]
     command = sys.argv[split + 1 :]
     try:
         end_with(int(parent))
-        confine(writable)
+        if writable:
+            confine(writable)
     except Exception as error:
         sys.exit(f"cannot be confined to its copy ({error})")
     try:

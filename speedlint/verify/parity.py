@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from speedlint.verify import drift, seeds
-from speedlint.verify.budget import BudgetError
+from speedlint.verify.budget import BudgetError, HungError
 from speedlint.verify.plan import Version
 from speedlint.verify.runner import Mode, Rounding, Runner
 from speedlint.verify.samples import Sample
@@ -114,6 +114,8 @@ def judge(runner: Runner, original: Version, fixed: Version) -> Parity:
         return found
     try:
         return beyond(found, runner, original, fixed)
+    except HungError as error:
+        return replace(found, beyond=str(error))
     except BudgetError:
         return replace(found, beyond="what comes after the steps that were compared was not run: there was no time left")
 

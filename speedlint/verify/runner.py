@@ -21,7 +21,7 @@ from typing import Any
 from speedlint.errors import UserError
 from speedlint.host import available_memory
 from speedlint.verify import confine
-from speedlint.verify.budget import BudgetError
+from speedlint.verify.budget import BudgetError, HungError
 from speedlint.verify.nvml import Meter
 from speedlint.verify.plan import Plan, Version
 from speedlint.verify.samples import RESULTS, Sample, read
@@ -42,6 +42,9 @@ _COMPARED = ("loss", _REHEARSAL)
 """The runs that share the time for the losses. One that goes up to the script's end is ended with it."""
 _ENDING = 0.5
 """Seconds that processes which are told to end take for it."""
+_HANGS, _TIMES_AS_LONG = 10.0, 4.0
+"""The seconds without a step, and how many times as long as whole runs of its kind before it, from which on a run that is
+ended for the budget is said to hang."""
 _LINGERS = 10.0
 """Seconds that a script may take for its end once verify has all steps; a thread that nobody ends would hold it for ever."""
 _LOG = "output.txt"
@@ -56,6 +59,7 @@ _RANKS_APART = 2
 """How many steps one rank may be ahead of what another has noted, beside those of the time that telling them takes."""
 FEWEST_STEPS = 3
 """The fewest measured steps that have a median worth the name."""
+_FORKED = "; processes that were forked from it trained, and only those are seen that are spawned or that a launcher starts"
 _SPENT = "the budget (`--budget`) was spent"
 _WORDS = struct.Struct("<5q")
 _CACHES = tuple(
@@ -162,7 +166,7 @@ class Runner:
         self.compared: dict[str, Sample] = {}
         self._loss_steps = limits.steps + limits.longest_warmup
         self.writable = (scratch.folder, scratch.temporary, *scratch.allowed)
-        self.confined = confine.prefix(*self.writable)
+        self.starter, self.is_confined = confine.prefix(*self.writable), confine.version() >= 1
         self.refused: dict[str, None] = {}
         self.projects = sorted({str(each.resolve()) for each in (plan.base, plan.original.root, plan.fixed.root)})
         self.environment: dict[str, Any] = {}
@@ -263,6 +267,7 @@ class Runner:
     def _sample(self, run: _Run) -> Sample:
         sample = read(run.results, run.version.name, run.spent, str(run.log), self.limits.least_warmup)
         if run.is_cut_off and sample.ended != "steps":
+            self._raise_if_hung(run)
             raise BudgetError(_SPENT)
         if sample.astray:
             raise UserError(
@@ -275,6 +280,12 @@ class Runner:
             self.furthest = max(self.furthest, sample.done)
         self.refused.update(dict.fromkeys(sample.refused))
         return sample
+
+    def _raise_if_hung(self, run: _Run) -> None:
+        still, others = run.spent - run.moved_at, self.longest.get(run.kind, math.inf)
+        if still >= max(_HANGS, _TIMES_AS_LONG * others):
+            after = f"after {run.steps_seen} steps the {run.version.name} version came to no other in {still:.0f} s"
+            raise HungError(f"{after}, and runs before it took {others:.0f} s in all: it hangs, or takes many times as long")
 
     def _copy(self, version: Version) -> Path:
         """The version's copy: the same folder for all its runs, made new before each."""
@@ -304,7 +315,7 @@ class Runner:
             "scratch": str(self.scratch.folder),
             "projects": self.projects,
             "writable": list(map(str, self.writable)),
-            "confined": bool(self.confined),
+            "confined": self.is_confined,
         }
         path = results / _SETTINGS
         path.write_text(json.dumps(settings))
@@ -326,7 +337,7 @@ class Runner:
             environment.setdefault("PYTHONHASHSEED", "0")  # else a set of strings has another order in each run
         try:
             return subprocess.Popen(
-                [*self.confined, *words],
+                [*self.starter, *words],
                 cwd=where,
                 env=environment,
                 stdin=subprocess.DEVNULL,
@@ -365,7 +376,8 @@ class Runner:
             run.spent = spent + now - before
             if now - shown >= _POLL:
                 shown = now
-                self.watch(run.spent, run.steps)
+                run.look()
+                self.watch(run.spent, run.steps_seen)
                 self._keep_within_limits(run)
             time.sleep(often)
         run.spent = spent + time.monotonic() - before
@@ -391,6 +403,7 @@ class _Run:
     Attributes:
         spent: the seconds it ran; its turns alone where it takes turns.
         turns_given: how many turns it had after its first.
+        steps_seen, moved_at: the steps it had done when it was last looked at, and what it had spent when it came to them.
         until: the reading of ``time.monotonic()`` at which it is ended, whatever it has done.
         ends_from: the reading of ``time.monotonic()`` from which it is told to end, once it has done ``fewest`` steps.
         is_told_to_end: whether it was.
@@ -404,6 +417,7 @@ class _Run:
         self.version, self.kind, self.process, self.results, self._going = version, kind, process, results, going
         self.log = results / _LOG
         self.spent, self.turns_given, self.note = 0.0, 0, ""
+        self.steps_seen, self.moved_at = 0, 0.0
         self.until, self.ends_from, self.fewest = math.inf, math.inf, 0
         self.is_told_to_end = self.is_cut_off = False
         self._shared: mmap.mmap | None = None
@@ -418,6 +432,11 @@ class _Run:
     def steps(self) -> int:
         """The steps that the furthest of its processes has done."""
         return max((_words(path)[0] for path in self.results.glob(_PROGRESS)), default=0)
+
+    def look(self) -> None:
+        """Notes whether it has come further."""
+        if (steps := self.steps) != self.steps_seen:
+            self.steps_seen, self.moved_at = steps, self.spent
 
     def lingers(self) -> float:
         """The seconds since one of its processes had all steps; 0 before."""
@@ -500,7 +519,7 @@ def _explained(sample: Sample, run: _Run) -> Sample:
     elif failed:
         note = f"failed with exit code {code}: {_last_line(run.log)}"
     elif not note and sample.ended == "nothing":
-        note = "ended without a training step"
+        note = "ended without a training step" + (_FORKED if any(run.results.glob("forked-*")) else "")
     if failed and any(word in note for word in (_OFFLINE, "offline mode")) and _OFFLINE not in os.environ:
         note += f"; verify sets {_OFFLINE}=1, so that no run waits for a download: run the script once, or set it to 0"
     if note and sample.refused:

@@ -11,7 +11,7 @@ from speedlint import host
 from speedlint.registry import Registry
 from speedlint.verify import attribution, forecast, machine, parity, seeds
 from speedlint.verify.applying import unpaid
-from speedlint.verify.budget import Budget, BudgetError, bounded
+from speedlint.verify.budget import Budget, BudgetError, HungError, bounded
 from speedlint.verify.nvml import Meter
 from speedlint.verify.parity import BrokenError, Parity, Tier
 from speedlint.verify.plan import Plan, Version, without
@@ -79,7 +79,7 @@ def verify(
     effects: tuple[Effect, ...] = ()
     kept: Kept | None = None
     syncs: tuple[float, float] | None = None
-    problem, interrupted, timed = "", False, 0.0
+    problem, interrupted, hangs, timed = "", False, False, 0.0
     try:
         likeness = _losses(runner, plan.original, plan.fixed)
         watch.phase("timing")
@@ -101,12 +101,16 @@ def verify(
     except TimingError as error:
         problem, timing = str(error), None
         likeness = parity.after_failure(likeness, error.sample, runner.furthest)
+    except HungError as error:
+        hangs, timing = True, None
+        notes += [] if likeness.tier is Tier.UNKNOWN else [str(error)]
+        likeness = Parity(Tier.UNKNOWN, str(error)) if likeness.tier is Tier.UNKNOWN else likeness
     except KeyboardInterrupt:
         interrupted = True
         problem = "interrupted: this is what was measured until then"
     measured = timing if timing is not None and timing.has_ratio else None
     missing = None
-    if not problem and (measured is None or likeness.why == _NO_TIME):
+    if not problem and not hangs and (measured is None or likeness.why == _NO_TIME):
         missing = forecast.of_runs(budget.spent, max(runner.longest.values(), default=0.0))
     elif measured is not None and measured.is_unclear_for_noise:
         missing = forecast.of_pairs(measured, budget.spent, timed, effort.most)
@@ -168,12 +172,16 @@ def _kept(
         return Kept(outcomes, None, replace(likeness, why=str(error)))
     except TimingError as error:
         return Kept(outcomes, None, parity.after_failure(likeness, error.sample, runner.furthest))
+    except HungError as error:
+        return Kept(outcomes, None, Parity(Tier.UNKNOWN, str(error)))
     return Kept(outcomes, timing if timing.has_ratio else None, likeness)
 
 
 def _losses(runner: Runner, original: Version, other: Version) -> Parity:
     try:
         return parity.judge(runner, original, other)
+    except HungError:
+        raise
     except BudgetError:
         return Parity(Tier.UNKNOWN, _NO_TIME)
 
@@ -212,7 +220,7 @@ def _surroundings(meter: Meter) -> list[str]:
 
 
 def _of_runner(runner: Runner) -> list[str]:
-    if runner.confined:
+    if runner.is_confined:
         return []
     return ["this system has no Landlock: writes from compiled code are not kept inside the copy"]
 

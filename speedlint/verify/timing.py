@@ -11,7 +11,7 @@ from statistics import median
 
 from speedlint import host
 from speedlint.verify import stats
-from speedlint.verify.budget import BudgetError
+from speedlint.verify.budget import BudgetError, HungError
 from speedlint.verify.plan import Version
 from speedlint.verify.runner import FEWEST_STEPS, TIMED, Runner
 from speedlint.verify.samples import Sample
@@ -154,7 +154,7 @@ def measure(
     deadline: float,
     watch: Callable[[Timing], None],
 ) -> None:
-    """Adds pairs of runs of both versions to ``timing``. Raises TimingError.
+    """Adds pairs of runs of both versions to ``timing``. Raises TimingError and HungError.
 
     Pairs follow until there are ``pairs`` of them, the interval is within 3% of the ratio and the verdict is clear, or
     ``most`` are made, or what comes next would not be over at ``deadline``, a reading of ``time.monotonic()``.
@@ -162,6 +162,8 @@ def measure(
     before, runner.until = runner.until, min(runner.until, deadline)
     try:
         _measure(runner, versions, timing, pairs, most, watch)
+    except HungError:
+        raise
     except BudgetError:
         pass
     finally:

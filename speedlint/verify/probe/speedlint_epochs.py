@@ -98,7 +98,7 @@ def arm(probe: Any, torch: Any, samples: Callable[[Any], int]) -> None:
 
     epochs = Epochs(probe, samples)
     probe.by_loader = True
-    base, backward = dataloader._BaseDataLoaderIter, torch.Tensor.backward
+    base, backward = dataloader._BaseDataLoaderIter, torch.autograd.backward
     following = base.__next__
 
     def __next__(self: Any) -> Any:
@@ -111,14 +111,14 @@ def arm(probe: Any, torch: Any, samples: Callable[[Any], int]) -> None:
         epochs.come(self, asked, batch)
         return batch
 
-    def hooked(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def hooked(*args: Any, **kwargs: Any) -> Any:
         epochs.backward()
-        return backward(self, *args, **kwargs)
+        return backward(*args, **kwargs)
 
     hooked.__wrapped__ = backward  # type: ignore[attr-defined]
     hooked.__doc__ = backward.__doc__
     base.__next__ = __next__  # type: ignore[method-assign]
-    torch.Tensor.backward = hooked
+    torch.autograd.backward = hooked
     probe.unhook.append(lambda: setattr(base, "__next__", following))
-    probe.unhook.append(lambda: setattr(torch.Tensor, "backward", backward))
+    probe.unhook.append(lambda: setattr(torch.autograd, "backward", backward))
     atexit.register(epochs.end)

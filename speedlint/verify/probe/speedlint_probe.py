@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 import warnings
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import speedlint_copy
 
@@ -261,12 +261,14 @@ class Probe:
         return after
 
     def _warm_up(self, done: int, at: float) -> None:
-        if not self.cuda:
-            self.cuda = self.cuda_is_used()
+        begins = not self.cuda and self.cuda_is_used()
+        self.cuda = self.cuda or begins
         self._find_rank()
         if self.by_loader and done >= _OPTIMIZERS_SEEN and self.unhook_optimizers is not None:
             self.unhook_optimizers()
             self.unhook_optimizers = None
+        if begins and self.settings["unit"] == "step" and not self.ranks:
+            return  # the step that begins now has no event at its beginning
         if self._is_warm(done):
             self.warmup = done
             self.measured_from = at
@@ -389,18 +391,28 @@ class Probe:
         os.replace(path + ".part", path)
 
     def leave(self) -> None:
-        """In a forked process, such as a loader's worker: nothing is measured here."""
+        """In a forked process, such as a loader's worker: nothing is measured here, but it is noted if it trains."""
         self.written = True
         for undo in self.unhook:
             undo()
         if self.unhook_optimizers is not None:
             self.unhook_optimizers()
+        backward = self.torch.autograd.backward
+
+        def noting(*args: Any, **kwargs: Any) -> Any:
+            self.torch.autograd.backward = backward
+            with open(os.path.join(self.settings["results"], "forked-%d" % os.getpid()), "w"):
+                pass
+            return backward(*args, **kwargs)
+
+        self.torch.autograd.backward = noting
 
     def _gpu_steps(self) -> Optional[List[float]]:
         """The seconds between the events, 0 for the steps before there were any; None without a GPU."""
         missing = len(self.steps) - len(self.events)
         events = [(None, None)] * missing + self.events
-        if not self.cuda or any(first is None or last is None for first, last in events[self.warmup or 0 :]):
+        measured = events[self.warmup or 0 :]
+        if not self.cuda or not measured or any(first is None or last is None for first, last in measured):
             return None
         self.torch.cuda.synchronize()
         return [0.0 if first is None or last is None else first.elapsed_time(last) / 1000 for first, last in events]
@@ -561,33 +573,51 @@ def _hook_loaders(probe: Probe) -> None:
 
 
 def _hook_backward(probe: Probe, torch: Any) -> None:
-    backward = torch.Tensor.backward
+    """`Tensor.backward` looks this function up each time it is called."""
+    backward = torch.autograd.backward
     note = probe.tape.append
     losses = probe.mode == "loss"
+    within = [False]
 
-    def hooked(
-        self: Any, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False, inputs: Any = None
-    ) -> Any:
+    def hooked(tensors: Any, *args: Any, **kwargs: Any) -> Any:
         note(None)
-        return backward(self, gradient, retain_graph, create_graph, inputs)
+        return backward(tensors, *args, **kwargs)
 
-    def watching(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def watching(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+        if within[0]:  # a checkpoint's own pass, within one of the training's
+            return backward(tensors, *args, **kwargs)
         note(None)
         if probe.rehearsal is not None:
             probe.rehearsal.backward += 1
         if losses:
+            tensors = _kept(tensors)
             if not probe.scaled:
-                probe.losses.append(float(self.detach().cpu().double().sum()))
+                probe.losses.append(_loss(torch, tensors))
             probe.scaled = False
         if probe.sees_backward() and not losses and probe.rehearsal is None:
-            torch.Tensor.backward = hooked
-        return backward(self, *args, **kwargs)
+            torch.autograd.backward = hooked
+        within[0] = True
+        try:
+            return backward(tensors, *args, **kwargs)
+        finally:
+            within[0] = False
 
     for hook in (hooked, watching):
         hook.__wrapped__ = backward  # type: ignore[attr-defined]
         hook.__doc__ = backward.__doc__
-    torch.Tensor.backward = watching
-    probe.unhook.append(lambda: setattr(torch.Tensor, "backward", backward))
+    torch.autograd.backward = watching
+    probe.unhook.append(lambda: setattr(torch.autograd, "backward", backward))
+
+
+def _kept(tensors: Any) -> Any:
+    """What a backward pass starts from, which may be an iterator, to be looked at more than once."""
+    return tuple(tensors) if isinstance(tensors, Iterator) else tensors
+
+
+def _loss(torch: Any, tensors: Any) -> float:
+    """The sum of all that a backward pass starts from."""
+    each = tensors if isinstance(tensors, (list, tuple)) else (tensors,)
+    return sum([float(one.detach().cpu().double().sum()) for one in each if isinstance(one, torch.Tensor)])
 
 
 def _hook_scaler(probe: Probe, torch: Any) -> None:
