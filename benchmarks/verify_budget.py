@@ -1,9 +1,11 @@
 """Whether `verify --budget` keeps its promise: planning, losses and pairs together within 10% or one step of the script.
 
     python benchmarks/verify_budget.py [--budgets 60,120,300] [--only start:step:workers,...] [--json FILE]
+    python benchmarks/verify_budget.py --table FILE
 
 Each script sleeps for some seconds before it trains a small network, and for a part of each step; the other version sleeps
-less in a step. It prints for each script and budget the wall time, the verdict, and what a clear answer was said to take.
+less in a step. It prints for each script and budget the wall time, the verdict, and what the losses say. The result is added to
+a file that is there already; `--table` prints the table of `docs/verify.md` from one.
 """
 
 from __future__ import annotations
@@ -61,9 +63,15 @@ def main() -> None:
     parser.add_argument("--budgets", default="60,120,300")
     parser.add_argument("--only")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--table", type=Path, metavar="JSON")
     options = parser.parse_args()
+    if options.table:
+        print(_table(json.loads(options.table.read_text())["rows"]))
+        return
     scripts = SCRIPTS if options.only is None else [_script(each) for each in options.only.split(",")]
     found: list[dict[str, Any]] = []
+    if options.json and options.json.exists():
+        found = json.loads(options.json.read_text())["rows"]
     command = " ".join(("python", "benchmarks/verify_budget.py", *sys.argv[1:]))
     print("| start, s | step, s | workers | budget, s | took, s | kept | verdict | losses |\n" + "|---" * 8 + "|")
     for budget in map(float, options.budgets.split(",")):
@@ -76,6 +84,22 @@ def main() -> None:
                 result = {"command": command, "machine": machine, "rows": found}
                 options.json.write_text(json.dumps(result, indent=1) + "\n")
     sys.exit(not all(row["kept"] for row in found))
+
+
+def _table(rows: list[dict[str, Any]]) -> str:
+    """A line for each script: the seconds that each budget took, and the first word of the verdict."""
+    budgets = sorted({row["budget"] for row in rows})
+    lines = ["| start, s | step, s | workers | " + " | ".join(f"{each:.0f} s" for each in budgets) + " |"]
+    lines.append("|---" * (3 + len(budgets)) + "|")
+    for script in dict.fromkeys((row["start"], row["step"], row["workers"]) for row in rows):
+        took = {row["budget"]: row for row in rows if (row["start"], row["step"], row["workers"]) == script}
+        shown = [f"{took[each]['took']:.0f}, {_verdict(took[each])}" if each in took else "" for each in budgets]
+        lines.append("| " + " | ".join([*(f"{each:g}" for each in script), *shown]) + " |")
+    return "\n".join(lines)
+
+
+def _verdict(row: dict[str, Any]) -> str:
+    return str(row["verdict"]).partition(":")[0].partition(",")[0].partition(" (")[0] + ("" if row["kept"] else ", too late")
 
 
 def _script(text: str) -> tuple[float, float, int]:
