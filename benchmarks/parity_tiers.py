@@ -129,9 +129,8 @@ def _table(cells: list[dict[str, Any]]) -> str:
             Counter(cell["tier"] for cell in cells if (cell["change"], cell["network"]) == (change, name)) for name in names
         ]
         if any(counts):
-            shown = " | ".join(
-                ", ".join(f"{count} {tier.split()[0]}" for tier, count in tiers.most_common()) for tiers in counts
-            )
+            given = [[f"{count} {tier.split()[0]}" for tier, count in tiers.most_common()] for tiers in counts]
+            shown = " | ".join(map(", ".join, given))
             rows.append(f"| {change} | {each.kind.value} | {shown} |")
     return "\n".join(rows)
 

@@ -4,8 +4,8 @@
     python benchmarks/verify_budget.py --table FILE
 
 Each script sleeps for some seconds before it trains a small network, and for a part of each step; the other version sleeps
-less in a step. It prints for each script and budget the wall time, the verdict, and what the losses say. The result is added to
-a file that is there already; `--table` prints the table of `docs/verify.md` from one.
+less in a step. It prints for each script and budget the wall time, the verdict, and what the losses say. The result is added
+to a file that is there already; `--table` prints the table of `docs/verify.md` from one.
 """
 
 from __future__ import annotations
