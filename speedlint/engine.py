@@ -20,8 +20,8 @@ from speedlint.files import Problem
 from speedlint.fixer import Read
 from speedlint.notebook import Cells, NotebookError, OtherLanguageError
 from speedlint.registry import Registry, covers
-from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Rule
-from speedlint.semantics import entry, eras, probes, worth
+from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Rule, Worth
+from speedlint.semantics import durations, entry, eras, probes, worth
 from speedlint.semantics.program import Cache, Program
 from speedlint.semantics.script import Options, Script
 from speedlint.semantics.terms import FREQUENT, Frequency
@@ -178,6 +178,8 @@ class Engine:
             level = Level.NOTE
         if level is Level.WARNING and (lower := _worth_nothing(finding, script)) is not None:
             level, estimate = Level.NOTE, lower
+        if level is Level.WARNING and estimate.is_fixed and (long := durations.why_long(script)) is not None:
+            level, estimate = Level.NOTE, Estimate(Worth.LOW, long)
         related = finding.related or _callers(script, finding.node, frequency)
         excerpt = [source.line_text(each) for each in range(line, min(end_line + 1, line + _EXCERPT_LINES))]
         return Diagnostic(

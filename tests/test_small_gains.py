@@ -369,3 +369,173 @@ def train(model, loader, optimizer):
 def test_copies_of_an_evaluation_beside_no_training(project: Project, more: str) -> None:
     levels = _levels(project, "scores.py", SCORES + more, "SPD205")
     assert levels and ("warning" in levels) is bool(more)
+
+
+VOLUMES = "self.run = nn.Sequential(nn.Conv3d(1, 16, 3), nn.Conv3d(16, 16, 3), nn.Conv3d(16, 16, 3), nn.Flatten())"
+PLANES = "self.run = nn.Sequential(nn.Conv2d(1, 16, 3), nn.Conv2d(16, 16, 3), nn.Conv2d(16, 16, 3), nn.Flatten())"
+NOISE = "loss = loss + torch.zeros(64).cuda().sum()\n            optimizer.zero_grad()"
+
+
+@pytest.mark.parametrize(("layers", "level"), [(VOLUMES, "note"), (PLANES, "warning")])
+def test_what_costs_the_same_in_each_step_is_nothing_beside_volumes(project: Project, layers: str, level: str) -> None:
+    text = _text(layers, ADAM, 'torch.load("rows.pt")')
+    assert _levels(project, "train.py", text, "SPD502") == [level]
+    assert _levels(project, "noise.py", text.replace("optimizer.zero_grad()", NOISE), "SPD308") == [level]
+    project.write("requirements.txt", "torch==1.10.0\n")
+    assert _levels(project, "old.py", text, "SPD501") == [level]
+
+
+@pytest.mark.parametrize(("data", "level"), [("Places365", "note"), ("Flowers102", "warning")])
+def test_an_update_beside_images_of_a_large_public_set(project: Project, data: str, level: str) -> None:
+    text = _text(CONVOLUTIONS, ADAM, f'torchvision.datasets.{data}("images", transform=torchvision.transforms.ToTensor())')
+    assert _levels(project, "train.py", text, "SPD502") == [level]
+
+
+PROBE = """
+import torch
+import torchvision
+from torch import nn
+from torch.utils.data import DataLoader
+
+
+def train(loader):
+    body = torchvision.models.resnet50().cuda().eval()
+    head = nn.Linear(1000, 10).cuda()
+    optimizer = torch.optim.Adam(head.parameters(), lr=1e-3)
+    for epoch in range(90):
+        for images, labels in loader:
+            UNDER
+                features = body(images.cuda())
+            loss = nn.functional.cross_entropy(head(features), labels.cuda())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+
+train(DataLoader(torchvision.datasets.ImageFolder("images"), batch_size=64, num_workers=8, pin_memory=True))
+"""
+
+
+@pytest.mark.parametrize(("under", "level"), [("with torch.no_grad():", "note"), ("if True:", "warning")])
+def test_an_update_of_a_head_behind_a_network_without_gradients(project: Project, under: str, level: str) -> None:
+    assert _levels(project, "train.py", PROBE.replace("UNDER", under), "SPD502") == [level]
+
+
+SETS = """
+import soundfile
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+
+class NAME(Dataset):
+    def __init__(self, names):
+        self.names = names
+
+    def __len__(self):
+        return len(self.names)
+
+    def __getitem__(self, index):
+        return torch.from_numpy(soundfile.read(self.names[index])[0]).float()
+
+
+def train(names):
+    loader = DataLoader(NAME(names), batch_size=24, num_workers=8)
+    model = torch.nn.Conv1d(1, 64, 16).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(90):
+        for sound in loader:
+            loss = model(sound.cuda()).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+
+if __name__ == "__main__":
+    train(["a.wav"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "level"), [("WhamDataset", "note"), ("Wsj0Mix", "note"), ("WhammyDataset", "warning"), ("Sounds", "warning")]
+)
+def test_loaders_of_a_large_public_set_of_recordings(project: Project, name: str, level: str) -> None:
+    text = SETS.replace("NAME", name)
+    assert _levels(project, "pins.py", text, "SPD202") == [level]
+    assert _levels(project, "starts.py", text, "SPD203") == [level]
+
+
+HEAD = """
+import torch
+import torchvision
+from torch import nn
+from torch.utils.data import DataLoader
+
+
+class Contrast(nn.Module):
+    def __init__(self, encoder):
+        super().__init__()
+        self.encoder = encoder()
+        self.head = nn.Sequential(nn.Linear(2048, 2048), nn.ReLU(), nn.Linear(2048, 128))
+
+    def forward(self, x):
+        return self.head(self.encoder(x))
+
+
+def train(loader, name):
+    model = Contrast(MODELS).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for images, _ in loader:
+        loss = model(images.cuda()).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+train(DataLoader(torch.load("rows.pt"), batch_size=64), "resnet50")
+"""
+
+
+@pytest.mark.parametrize(
+    ("encoder", "levels"),
+    [("torchvision.models.__dict__[name]", []), ("torchvision.models.resnet50", []), ("nn.Identity", ["warning"])],
+)
+def test_wide_layers_behind_convolutions_that_are_handed_to_them(project: Project, encoder: str, levels: list[str]) -> None:
+    assert _levels(project, "train.py", HEAD.replace("MODELS", encoder), "SPD105") == levels
+
+
+TURNS = """
+import torch
+import torchvision
+from torch import nn
+from torch.utils.data import DataLoader
+
+few = torchvision.datasets.ImageFolder("few", torchvision.transforms.ToTensor())
+
+
+def main():
+    labelled = DataLoader(few, batch_size=64, shuffle=True)
+    model = torchvision.models.resnet18().cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(90):
+        rows = iter(labelled)
+        for _ in range(1024):
+            try:
+                images, labels = next(rows)
+            except StopIteration:
+                AGAIN
+            loss = nn.functional.cross_entropy(model(images.cuda()), labels.cuda())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize(("again", "is_written"), [("rows = iter(labelled)", False), ("break", True)])
+def test_workers_for_a_loader_that_is_begun_again_amid_the_steps(project: Project, again: str, is_written: bool) -> None:
+    project.configure("select = ['SPD201']")
+    (found,) = project.findings(project.write("train.py", TURNS.replace("AGAIN", again)))
+    assert (found["fix"] is not None) is is_written

@@ -43,9 +43,9 @@ from collections.abc import Iterator
 from speedlint import edits
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
-from speedlint.semantics import evaluation, worth
+from speedlint.semantics import evaluation
 from speedlint.semantics.data import pace
-from speedlint.semantics.data.batches import are_few, blocks, hazard, is_awaited, is_on_gpu_already, moved, source_loader
+from speedlint.semantics.data.batches import are_few, blocks, hazard, is_awaited, is_on_gpu_already, moved, one_way, unpinned
 from speedlint.semantics.schedule import periods
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Frequency
@@ -64,18 +64,18 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     when = _WHEN.get(script.frequency(call))
     if when is None or is_on_gpu_already(script, batch):
         return
-    loader = source_loader(script, batch)
+    loader = unpinned(script, batch)
     message = f"`{script.text(call)}` makes the host wait for the copy {when}"
     advice = "pass `non_blocking=True`"
     related: tuple[Related, ...] = ()
-    if loader is not None and not loader.hides_arguments and loader.setting("pin_memory").is_off:
+    if loader is not None:
         advice += "; it takes effect once the loader has `pin_memory=True`"
         related = (Related(loader.script.source, loader.call, "the loader, which does not pin its batches"),)
     if (waits := is_awaited(script, call)) is not None:
         why = f"`{script.text(waits)}` below waits for the copy all the same"
         yield Finding(call, message, advice=f"{advice}; not written: {why}", level=Level.NOTE, related=related)
         return
-    is_trifle = loader is not None and loader.setting("pin_memory").is_off and loader.pins_for_nothing
+    is_trifle = loader is not None and loader.pins_for_nothing
     is_trifle = is_trifle or _is_of_single_pass(call, script) or pace.waits_for_texts(script)
     level = Level.NOTE if is_trifle or are_few(script, batch) else None
     reason = hazard(script, call, batch)
@@ -94,21 +94,12 @@ def _is_of_single_pass(call: syntax.Call, script: Script) -> bool:
     return periods.during_training(script, function) is None
 
 
-def _cause(script: Script, node: syntax.Node) -> str:
-    """Where the loader beside it does not pin, the copy waits because of that; else it is a wait of its step."""
-    assert isinstance(node, syntax.Call)
-    batch = moved(script, node)
-    loader = source_loader(script, batch) if batch is not None else None
-    is_pinned = loader is None or loader.script is not script or not loader.setting("pin_memory").is_off
-    return worth.one_copy(script, node) if is_pinned else worth.one_feed(script, node)
-
-
 RULE = Rule(
     "SPD205",
     on=syntax.Call,
     check=check,
     triggers=(b".to(", b".cuda(", b".type("),
     worth=Estimate(Worth.LOW, "the host waits for the copy of each batch"),
-    cause=_cause,
+    cause=one_way,
     often=True,
 )

@@ -73,6 +73,6 @@ RULE = Rule(
     on=syntax.For,
     check=check,
     triggers=(b"parameters", b"params"),
-    worth=Estimate(Worth.LOW, "some hundred launches of small kernels more in each step"),
+    worth=Estimate(Worth.LOW, "some hundred launches of small kernels more in each step", is_fixed=True),
     often=True,
 )

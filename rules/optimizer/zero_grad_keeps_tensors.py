@@ -159,6 +159,6 @@ RULE = Rule(
     on=syntax.Call,
     check=check,
     triggers=(b"zero_grad", b".zero_("),
-    worth=Estimate(Worth.LOW, "each step fills all gradients with zeros and adds to them"),
+    worth=Estimate(Worth.LOW, "each step fills all gradients with zeros and adds to them", is_fixed=True),
     cause=worth.one_step("SPD501"),
 )

@@ -52,6 +52,7 @@ PyTorch Performance Tuning Guide and PyTorch AMP recipe (1.5 to 3 times); Huggin
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from speedlint.edits import CannotEdit
@@ -123,10 +124,17 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         return
     try:
         fix = Fix(_bfloat(step) if kind == "bfloat16" else _half(step), Risk.NUMERIC, _SPELLED_SINCE)
-    except CannotEdit as why:
+    except CannotEdit as reason:
+        why = "; mind ".join(dict.fromkeys((str(reason), *_first_hazard(step, kind))))
         yield Finding(step.forward, message, advice=f"{advice}; not written because {why}")
         return
     yield Finding(step.forward, message, fix=fix, advice=advice)
+
+
+def _first_hazard(step: Step, kind: str) -> Iterator[str]:
+    """What half precision would break, where something else already stands in the way of writing it."""
+    found = (each.told(step.script) for each in hazards.of_step(step) if kind == "float16" or not each.half_only)
+    yield from itertools.islice(found, 1)
 
 
 def _dotted(release: tuple[int, int]) -> str:

@@ -44,6 +44,7 @@ from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Related, Risk, Rule
 from speedlint.semantics import evaluation, probes, worth
+from speedlint.semantics.data.batches import one_way
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import conditions, creation, reads
 from speedlint.semantics.sync.companions import awaited_anyway
@@ -124,6 +125,6 @@ RULE = Rule(
     check=check,
     triggers=(b".to(", b".cuda(", b".type_as(", b"[range(", b"[list(range(", b"arange(", b"random."),
     worth=worth.COPY,
-    cause=worth.one_copy,
+    cause=one_way,
     often=True,
 )

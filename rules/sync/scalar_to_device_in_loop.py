@@ -41,6 +41,7 @@ from collections.abc import Iterator
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Rule
 from speedlint.semantics import evaluation, worth
+from speedlint.semantics.data.batches import one_way
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import conditions, creation, reads, uploads
 from speedlint.semantics.terms import FREQUENT
@@ -74,6 +75,6 @@ RULE = Rule(
     check=check,
     triggers=(b"ensor(", b".to(", b".cuda("),
     worth=worth.COPY,
-    cause=worth.one_copy,
+    cause=one_way,
     often=True,
 )

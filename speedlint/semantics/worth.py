@@ -22,7 +22,7 @@ HALF_PRECISION = Estimate(
     Worth.HIGH, "most of a step is convolutions and matrix products, twice as fast in half precision or more"
 )
 WORKERS_START = Estimate(Worth.LOW, "starting workers takes some tenths of a second each time")
-COPY = Estimate(Worth.LOW, "one copy that the host waits for")
+COPY = Estimate(Worth.LOW, "one copy that the host waits for", is_fixed=True)
 CONVOLUTIONS = Estimate(Worth.MEDIUM, "cuDNN guesses its convolutions in place of timing them once")
 UPDATE = Estimate(Worth.LOW, "the update is a small part of a step")
 

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
-from speedlint.semantics import library
+from speedlint.semantics import library, worth
 from speedlint.semantics.data.datasets import touches_gpu
 from speedlint.semantics.data.loaders import Loader, loader, near
 from speedlint.semantics.devices import may_be_mps
@@ -126,6 +126,28 @@ def source_loader(script: Script, batch: syntax.BaseExpression) -> Loader | None
     """The loader a batch comes from, where it is in sight."""
     made = script.value(batch).made
     return loader(made.script, made.call) if made is not None else None
+
+
+def unpinned(script: Script, batch: syntax.BaseExpression) -> Loader | None:
+    """The loader a batch comes from, where it is seen not to pin."""
+    found = source_loader(script, batch)
+    is_seen = found is not None and not found.hides_arguments and found.setting("pin_memory").is_off
+    return found if is_seen else None
+
+
+def one_way(script: Script, node: syntax.Node) -> str:
+    """The cause of a copy that the host waits for: how batches come, where it is that of a batch which its loader does not
+    pin, or stands beside one; else that of the copies side by side."""
+    around = script.loops.driving_loop(node) or script.function(node)
+    beside = script.method_calls("to", "cuda", "type") if around is not None else []
+    for call in (node, *(each for each in beside if around is not None and script.source.contains(around, each))):
+        batch = moved(script, call) if isinstance(call, syntax.Call) else None
+        found = unpinned(script, batch) if batch is not None else None
+        if found is None or found.script is not script or not isinstance(call, syntax.Call) or not blocks(call):
+            continue
+        if worth.stretch(script, call) == worth.stretch(script, node):
+            return worth.one_feed(script, node)
+    return worth.one_copy(script, node)
 
 
 def is_on_gpu_already(script: Script, batch: syntax.BaseExpression) -> bool:

@@ -97,8 +97,10 @@ class Loader:
 
     @property
     def pins_for_nothing(self) -> bool:
-        """Whether pinning only moves what the training waits for: its own process would pin, and needs no workers."""
-        return self.setting("num_workers").is_off and not self.needs_workers
+        """Whether pinning only moves what the training waits for: its own process would pin, and needs none or reads all
+        in one pass."""
+        is_of_one_pass = self.is_followed and not self.is_read_again
+        return self.setting("num_workers").is_off and (is_of_one_pass or not self.needs_workers)
 
     @property
     def is_made_of_anything(self) -> bool:
@@ -169,6 +171,10 @@ class Loader:
             return "`batch_size=None` sends each item alone from its worker"
         if is_unguarded(self.script, self.call):
             return respawned(self.script)
+        if self.setting("persistent_workers").is_off:
+            for start in filter(_begins_within_steps, self.starts):
+                line = start.script.source.line(start.node)
+                return f"line {line} begins it anew amid the steps, with new workers but for `persistent_workers=True`"
         if any(_keeps_batches(start) for start in self.starts):
             return "the loop keeps its batches, each of which holds a file of shared memory that a worker has made"
         return self._changed_by_loop or apart.unproven(self.reading, are_sent=True)
@@ -426,6 +432,14 @@ def _reads_one_batch(start: Start) -> bool:
     arg = start.script.source.parents[start.node]
     call = start.script.source.parents.get(arg)
     return isinstance(arg, syntax.Arg) and isinstance(call, syntax.Call) and start.script.name(call.func) == "next"
+
+
+def _begins_within_steps(start: Start) -> bool:
+    """Whether a start is ``iter(loader)`` in a loop of steps, as where a set of few batches runs out before another."""
+    if not isinstance(start.node, syntax.Call) or _reads_one_batch(start):
+        return False
+    loop = start.script.loops.driving_loop(start.node)
+    return loop is not None and start.script.loops.kind(loop) is Frequency.STEP
 
 
 def loader(script: Script, call: syntax.Call) -> Loader | None:

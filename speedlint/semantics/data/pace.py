@@ -24,6 +24,14 @@ def waits_for_texts(script: Script) -> bool:
     return script.once("waits for texts", lambda: _all_read(script, _parses), False)
 
 
+def reads_large_images(script: Script) -> bool:
+    """Whether each loader that training reads again and again decodes the images of a large public data set, which are
+    trained on at some 200 pixels a side or more."""
+    return script.once(
+        "reads large images", lambda: _all_read(script, lambda each: _decodes(each) and scale.is_large(each)), False
+    )
+
+
 def _all_read(script: Script, asked: Callable[[Loader], bool]) -> bool:
     read = [each for each in loaders.near(script) if each.matters]
     return bool(read) and all(bool(each.origins) and asked(each) for each in read)

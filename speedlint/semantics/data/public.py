@@ -14,8 +14,12 @@ class Item(enum.Enum):
     """A grey image of 28 by 28 pixels or less, held in memory."""
     THUMBNAIL = enum.auto()
     """An image of 32 by 32 pixels or less, held in memory."""
-    FILE = enum.auto()
-    """An image or a recording that is decoded when it is read."""
+    IMAGE = enum.auto()
+    """An image in a file, decoded when it is read."""
+    RECORDING = enum.auto()
+    """Some seconds of sound in a file, a few hundred KB: a network goes over each of their samples, or of their frames."""
+    TEXT = enum.auto()
+    """A row of tokens, some KB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,7 @@ class Public:
     """
 
     written: str
-    item: Item = Item.FILE
+    item: Item = Item.IMAGE
     is_large: bool = False
     classes: str = ""
 
@@ -53,7 +57,9 @@ _ALL = (
     Public("celeba", is_large=True, classes="CelebA"),
     Public("cityscapes", is_large=True, classes="Cityscapes"),
     Public(r"ade[-_]?20k", is_large=True),
-    Public("librispeech|libritts|ljspeech|lj-speech|vctk|wsj0|(?<![a-z])wham(?!m)", is_large=True),
+    Public("librispeech|libritts|ljspeech|lj-speech|vctk|wsj0|(?<![a-z])wham(?!m)", Item.RECORDING, is_large=True),
+    Public(r"wiki-?text|imdb(?![-_]?wiki)|ag[-_]?news|squad", Item.TEXT),
+    Public("dns[-_]?(?:challenge|dataset)", Item.RECORDING, is_large=True),
     Public("inaturalist", is_large=True, classes="INaturalist"),
     Public("food-?101", is_large=True, classes="Food101"),
     Public("stanford[-_]?cars", classes="StanfordCars"),
@@ -67,7 +73,7 @@ _FOLDERS = ("ImageFolder", "DatasetFolder")
 def classes(*items: Item) -> frozenset[str]:
     """The full names of torchvision's datasets of some kinds of items."""
     names = [name for each in _ALL if each.item in items for name in each.classes.split()]
-    return frozenset(f"torchvision.datasets.{name}" for name in (*names, *(_FOLDERS if Item.FILE in items else ())))
+    return frozenset(f"torchvision.datasets.{name}" for name in (*names, *(_FOLDERS if Item.IMAGE in items else ())))
 
 
 def marks(*items: Item) -> re.Pattern[bytes]:

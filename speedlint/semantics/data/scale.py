@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from speedlint.facts import syntax
 from speedlint.semantics.data import public
 from speedlint.semantics.data.item_decoding import DECODERS, PARSERS
+from speedlint.semantics.data.public import Item
 from speedlint.semantics.model.networks import with_named
 from speedlint.semantics.values import option_of
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from speedlint.semantics.script import Script
 
 _OF_WEIGHTS = re.compile(r"pre-?train|weight|checkpoint|init|mean|backbone|normali[sz]", re.IGNORECASE)
-_DECODED = public.classes(public.Item.FILE)
+_DECODED = public.classes(Item.IMAGE)
 
 
 def is_large(loader: Loader) -> bool:
@@ -26,9 +27,20 @@ def is_large(loader: Loader) -> bool:
     return bool(loader.origins) and all(_is_large(origin, loader.script) for origin in loader.origins)
 
 
+def has_light_batches(loader: Loader) -> bool:
+    """Whether a step takes far longer than a copy of a loader's batch, by the public set that it reads: rows of tokens, or
+    seconds of sound that a network goes over sample by sample."""
+    known = [public.named(_called(origin)) for origin in loader.origins]
+    return bool(known) and all(each is not None and each.item in (Item.TEXT, Item.RECORDING) for each in known)
+
+
+def _called(origin: Origin) -> str:
+    """The name of the class that a dataset is of."""
+    return origin.definition.name if origin.definition is not None else (origin.name or "").rpartition(".")[2]
+
+
 def _is_large(origin: Origin, script: Script) -> bool:
-    called = origin.definition.name if origin.definition is not None else (origin.name or "").rpartition(".")[2]
-    if (known := public.named(called)) is not None:
+    if (known := public.named(_called(origin))) is not None:
         return known.is_large
     if not (origin.definition is not None or origin.name in _DECODED or not origin.is_known):
         return False

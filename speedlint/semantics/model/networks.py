@@ -216,9 +216,13 @@ def root_network(script: Script, node: syntax.Node) -> Network:
 
 
 def _handed(script: Script, made: syntax.Node) -> Iterator[Network]:
-    """The modules that a module is made of elsewhere and handed: ``Translator(encoder, decoder)``."""
+    """The modules that a module is made of elsewhere and handed: ``Translator(encoder, decoder)``; of a library's also what
+    makes them: ``Contrast(torchvision.models.__dict__[name])``."""
     for arg in made.args if isinstance(made, syntax.Call) else ():
-        if isinstance(arg.value, (syntax.Name, syntax.Attribute)) and script.role(arg.value) is Role.MODULE:
+        holder = arg.value.value if isinstance(arg.value, syntax.Subscript) else arg.value
+        if (name := script.name(holder) or "").startswith(_CONVOLUTIONAL_LIBRARIES):
+            yield _by_name(name)
+        elif isinstance(arg.value, (syntax.Name, syntax.Attribute)) and script.role(arg.value) is Role.MODULE:
             yield network(script, arg.value)
 
 
@@ -248,9 +252,13 @@ def _of_library(script: Script, call: syntax.Call, name: str) -> Network:
         if isinstance(variant, Constant) and isinstance(variant.value, str)
         else name.lower()
     )
-    if name.startswith("transformers.") or any(mark in words for mark in _ATTENTION_NAMES):
+    return _by_name(words)
+
+
+def _by_name(words: str) -> Network:
+    if words.startswith("transformers.") or any(mark in words for mark in _ATTENTION_NAMES):
         return Network(attention=True, linears=2, widest=None)
-    if name.startswith(_CONVOLUTIONAL_LIBRARIES):
+    if words.startswith(_CONVOLUTIONAL_LIBRARIES):
         return Network(convolutions=1, linears=1)
     return _UNKNOWN
 

@@ -9,15 +9,14 @@ from __future__ import annotations
 from functools import reduce
 
 from speedlint.facts import syntax
-from speedlint.semantics import library, steps
+from speedlint.semantics import durations, gradients, library, steps
 from speedlint.semantics.backend import cudnn
 from speedlint.semantics.data import pace
-from speedlint.semantics.loops import Does
-from speedlint.semantics.model.networks import RECURRENT_CELLS, Network, network, root_definition, root_network, with_named
+from speedlint.semantics.model.networks import Network, network, root_definition, root_network
 from speedlint.semantics.optimizer import optimizers
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import reads
-from speedlint.semantics.terms import Frequency
+from speedlint.semantics.terms import Frequency, Role
 from speedlint.semantics.training import Root, roots
 
 _WIDE = 4096
@@ -26,35 +25,27 @@ _WIDE = 4096
 
 def why_trifle(script: Script, call: syntax.Call) -> str | None:
     """Why the optimizer that a call makes updates its parameters in next to no time of its step; None where it may not."""
-    if _pauses(script):
-        return "each step pauses, for a plot or in its sleep"
-    if not script.on_gpu:
-        return None
+    if (long := durations.why_long(script)) is not None or not script.on_gpu:
+        return long
     held = optimizers.parameters(script, call)
     origins = [root for one in held for root in roots(one.script, one.module)]
     made_of = reduce(Network.__or__, (network(one.script, one.module) for one in held), Network())
-    if script.name(call.func) == "torch.optim.SGD" and _is_of_convolutions(script, made_of):
+    name = script.name(call.func)
+    if name == "torch.optim.SGD" and _is_of_convolutions(script, made_of):
         return "an update of SGD takes tenths of a millisecond, and the convolutions take the step"
-    if any(_runs_cells_in_loop(*root) for root in origins):
-        return "the step goes through time in Python, with hundreds of kernels"
+    if made_of.convolutions and _is_of_convolutions(script, made_of) and pace.reads_large_images(script):
+        return "an update takes tenths of a millisecond, and the convolutions of large images take the step"
+    if (long := durations.of_modules(origins)) is not None:
+        return long
     if _steps_seldom(script, call):
         return "it updates once for many batches"
-    if pace.waits_for_items(script):
-        return "the step waits for its loader, which decodes or parses each item"
     if held and all(_is_head(one.script, one.module) for one in held):
         return "the step runs the whole network, and only its head is updated"
     if origins and made_of.widest_known < _WIDE and _runs_frozen(script, origins):
         return "the step runs a frozen network, and only what is behind it is updated"
+    if origins and _is_small(made_of) and _runs_without_gradients(script, origins):
+        return "the step runs a network without gradients, and only what is behind it is updated"
     return None
-
-
-def _pauses(script: Script) -> bool:
-    """Whether a training step of the program waits for a while on purpose."""
-    return any(
-        place.frequency(call) is Frequency.STEP
-        for place in script.everywhere(b".pause(", b"sleep(")
-        for call in place.calls("matplotlib.pyplot.pause", "time.sleep")
-    )
 
 
 def _is_of_convolutions(script: Script, made_of: Network) -> bool:
@@ -62,24 +53,6 @@ def _is_of_convolutions(script: Script, made_of: Network) -> bool:
     if made_of.attention or made_of.widest_known >= _WIDE:
         return False
     return made_of.convolutions > 0 or (not made_of.is_known and not made_of.recurrent and cudnn.is_planar(script))
-
-
-def _runs_cells_in_loop(script: Script, module: syntax.Node) -> bool:
-    """Whether the code of a module holds a recurrent layer's cell, and a loop that runs it."""
-    definition = root_definition(script, module)
-    if definition is None:
-        return False
-    parts = list(with_named(definition.script, definition.node))
-    holds_cell = any(
-        place.name(made.func) in RECURRENT_CELLS for place, node in parts for made in place.source.inside(node, syntax.Call)
-    )
-    return holds_cell and any(
-        True
-        for place, node in parts
-        for kind in (syntax.For, syntax.While)
-        for loop in place.source.inside(node, kind)
-        if place.loops.does(loop.body, Does.FORWARD)
-    )
 
 
 def _steps_seldom(script: Script, call: syntax.Call) -> bool:
@@ -114,6 +87,30 @@ def _runs_frozen(script: Script, trained: list[Root]) -> bool:
         for each in script.everywhere(b".backward(")
         for step in steps.training_steps(each)
         for place, node in steps.modules_of(step)
+    )
+
+
+def _is_small(made_of: Network) -> bool:
+    """Whether a network is a few layers, none of which convolves, attends or is wide."""
+    has_layers = made_of.convolutions or made_of.attention or made_of.recurrent
+    return not has_layers and made_of.widest_known < _WIDE
+
+
+def _runs_without_gradients(script: Script, trained: list[Root]) -> bool:
+    """Whether each training step of the program runs a network of convolutions or attention without gradients, and none of
+    what the optimizer holds."""
+    held = {node for _, node in trained}
+    found = [step for each in script.everywhere(b".backward(") for step in steps.training_steps(each)]
+    return bool(found) and all(any(_is_frozen_body(step.script, call, held) for call in step.calls()) for step in found)
+
+
+def _is_frozen_body(script: Script, call: syntax.Call, held: set[syntax.Node]) -> bool:
+    if script.role(call.func) is not Role.MODULE or gradients.told(script, call) is not True:
+        return False
+    body = roots(script, call.func)
+    return bool(body) and all(
+        node not in held and ((made_of := root_network(place, node)).attention or _is_of_convolutions(place, made_of))
+        for place, node in body
     )
 
 

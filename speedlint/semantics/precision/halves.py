@@ -90,7 +90,7 @@ def _refuse(script: Script, made_of: Network, found: list[Hazard], *, half: bool
 def _refuse_first(script: Script, found: list[Hazard], *, half: bool) -> None:
     for hazard in found:
         if half or not hazard.half_only:
-            raise CannotEdit(_told(script, hazard))
+            raise CannotEdit(hazard.told(script))
 
 
 def _is_double(script: Script) -> bool:
@@ -101,12 +101,6 @@ def _is_double(script: Script) -> bool:
         not call.args and script.role(call.func.value) in (Role.TENSOR, Role.BATCH, Role.MODULE)
         for call in script.method_calls("double")
     )
-
-
-def _told(script: Script, hazard: Hazard) -> str:
-    line = hazard.script.source.position(hazard.script.source.span(hazard.node).start)[0]
-    where = f"line {line}" if hazard.script is script else f"{hazard.script.path.name} line {line}"
-    return f"{where}: {hazard.why}"
 
 
 def refuse_gradient_work(step: Step) -> None:

@@ -35,6 +35,12 @@ class Hazard:
     why: str
     half_only: bool = False
 
+    def told(self, script: Script) -> str:
+        """It and its place, as seen from a script."""
+        line = self.script.source.line(self.node)
+        where = f"line {line}" if self.script is script else f"{self.script.path.name} line {line}"
+        return f"{where}: {self.why}"
+
 
 def of_step(step: Step) -> list[Hazard]:
     """What half precision breaks in the statements of a step, in its modules, and in all that these name and call."""

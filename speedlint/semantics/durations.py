@@ -1,0 +1,83 @@
+"""How long a training step takes, as far as code and data say: next to steps that are long, what costs some fixed part of a
+millisecond in each of them is nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from speedlint.facts import syntax
+from speedlint.semantics import steps
+from speedlint.semantics.data import pace
+from speedlint.semantics.loops import Does
+from speedlint.semantics.model.networks import RECURRENT_CELLS, root_definition, with_named
+from speedlint.semantics.script import Script
+from speedlint.semantics.terms import Frequency
+from speedlint.semantics.training import Root
+
+_VOLUMES = ("torch.nn.Conv3d", "torch.nn.ConvTranspose3d", "torch.nn.functional.conv3d")
+_SEVERAL = 3
+"""Convolutions of volumes from which on a step takes a tenth of a second or more."""
+
+
+def why_long(script: Script) -> str | None:
+    """Why each training step of the program takes a tenth of a second or more; None where it may not."""
+    return script.once("long steps", lambda: _why_long(script), None)
+
+
+def _why_long(script: Script) -> str | None:
+    if _pauses(script):
+        return "each step pauses, for a plot or in its sleep"
+    if not script.on_gpu:
+        return None
+    if pace.waits_for_items(script):
+        return "the step waits for its loader, which decodes or parses each item"
+    found = (step for place in script.everywhere(b".backward(") for step in steps.training_steps(place))
+    reasons = [of_modules(steps.modules_of(step)) for step in found]
+    return reasons[0] if reasons and None not in reasons else None
+
+
+def _pauses(script: Script) -> bool:
+    """Whether a training step of the program waits for a while on purpose."""
+    return any(
+        place.frequency(call) is Frequency.STEP
+        for place in script.everywhere(b".pause(", b"sleep(")
+        for call in place.calls("matplotlib.pyplot.pause", "time.sleep")
+    )
+
+
+def of_modules(found: Iterable[Root]) -> str | None:
+    """Why a step that runs some modules takes long; None where it may not."""
+    for script, module in found:
+        parts = _parts(script, module)
+        if _runs_cells_in_loop(parts):
+            return "the step goes through time in Python, with hundreds of kernels"
+        if _convolves_volumes(parts):
+            return "the step convolves volumes"
+    return None
+
+
+def _parts(script: Script, module: syntax.Node) -> list[Root]:
+    """The code of a module, as far as it is in sight."""
+    definition = root_definition(script, module)
+    return list(with_named(definition.script, definition.node)) if definition is not None else []
+
+
+def _runs_cells_in_loop(parts: list[Root]) -> bool:
+    """Whether code holds a recurrent layer's cell, and a loop that runs it."""
+    holds_cell = any(
+        place.name(made.func) in RECURRENT_CELLS for place, node in parts for made in place.source.inside(node, syntax.Call)
+    )
+    return holds_cell and any(
+        True
+        for place, node in parts
+        for kind in (syntax.For, syntax.While)
+        for loop in place.source.inside(node, kind)
+        if place.loops.does(loop.body, Does.FORWARD)
+    )
+
+
+def _convolves_volumes(parts: list[Root]) -> bool:
+    found = (
+        call for place, node in parts for call in place.source.inside(node, syntax.Call) if place.name(call.func) in _VOLUMES
+    )
+    return sum(1 for _ in found) >= _SEVERAL
