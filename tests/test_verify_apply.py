@@ -19,7 +19,7 @@ from speedlint.verify import attribution, parity, session
 from speedlint.verify.applying import choose
 from speedlint.verify.nvml import Meter
 from speedlint.verify.parity import Parity, Tier
-from speedlint.verify.plan import Command, Plan, Version, plan, without
+from speedlint.verify.plan import Command, Plan, Version, of_last_fixes, plan, without
 from speedlint.verify.report import Effect, Kept, Report
 from speedlint.verify.runner import Limits
 from speedlint.verify.scratch import scratch
@@ -54,6 +54,19 @@ def whole(tmp_path: Path) -> Plan:
     (tmp_path / "train.py").write_text(textwrap.dedent(SCRIPT))
     command = Command("python", "train.py", False, (), (), tmp_path)
     return plan(command, Settings(tmp_path, risk=Risk.NUMERIC), Registry.load())
+
+
+def test_what_was_written_last_is_timed_against_what_was_there(whole: Plan) -> None:
+    for each in whole.outcomes:
+        each.path.write_bytes(each.after)
+    now = plan(whole.original.command, whole.settings, Registry.load())
+    assert not now.fixed.changed
+    last = of_last_fixes(now, [replace(each, before=each.after, after=each.before) for each in whole.outcomes])
+    assert last is not None
+    assert last.original.changed == {each.path: each.before for each in whole.outcomes}
+    assert not last.fixed.changed
+    other = replace(whole.outcomes[0], path=now.entry.parent / "other.py")
+    assert of_last_fixes(now, [other]) is None
 
 
 def judged(plan: Plan, **more: object) -> Report:

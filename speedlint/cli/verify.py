@@ -101,6 +101,8 @@ def verify(
 
         speedlint verify train.py -- --epochs 3
 
+    Where nothing is left to fix, what `fix` has written last is timed against what was there before.
+
     Exits with 0 if it is faster or no different, 1 if it is slower, another training, or less than --min-speedup, 2 if
     something is wrong, and 3 if the answer is not clear.
     """
@@ -148,7 +150,12 @@ def verify(
         live.say(
             f"note: `{word}` stands after the script's arguments and goes to it; verify's own options stand before `--`"
         )
-    if options["against"] is None and not whole.fixed.changed:
+    if options["against"] is None and not whole.fixed.changed and not options["apply"]:
+        last = _of_last_fixes(whole)
+        if last is not None:
+            live.say("Nothing is left to fix at this risk: what `fix` wrote last is timed against what was there before.")
+            whole = last
+    if options["against"] is None and not whole.fixed.changed and not whole.original.changed:
         click.echo("Nothing to fix at this risk, so there is nothing to compare; `speedlint check` says what it saw.")
         ctx.exit(0)
     limits = Limits(
@@ -189,6 +196,15 @@ def _applied(report: Report, whole: Plan, least: float | None) -> tuple[Report, 
     written = tuple(outcome.path for outcome in choice.outcomes if outcome.path not in failed)
     left_out = (*report.left_out, *choice.left_out)
     return replace(report, left_out=left_out, written=written, unwritten=choice.why_not), problems
+
+
+def _of_last_fixes(whole: Plan) -> Plan | None:
+    """The plan to time what was written last in this project, where that is kept and still there."""
+    from speedlint import undo
+    from speedlint.verify.plan import of_last_fixes
+
+    outcomes, problems = undo.back(Store.of_user()) or ((), ())
+    return None if problems else of_last_fixes(whole, outcomes)
 
 
 def _interrupt(_number: int, _frame: object) -> None:

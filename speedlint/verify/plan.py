@@ -149,6 +149,17 @@ def plan(
     return Plan(original, fixed, base, real, staged.stages, settings, entry, files, store, *changes)
 
 
+def of_last_fixes(whole: Plan, back: Iterable[Outcome]) -> Plan | None:
+    """A plan to time the script's files as they are against what ``back`` makes of them, the files as they were before fixes
+    were written; None where these were other files."""
+    own = set(map(os.path.realpath, whole.files))
+    before = _changed(each for each in back if os.path.realpath(each.path) in own)
+    if not before:
+        return None
+    fixed = replace(whole.original, name="fixed")
+    return replace(whole, original=replace(whole.original, changed=before), fixed=fixed, stages=(), outcomes=(), beyond=())
+
+
 def without(whole: Plan, codes: tuple[str, ...], name: str, registry: Registry) -> tuple[Version, tuple[Outcome, ...]]:
     """The fixed version without the fixes of some rules, and the files that the others change."""
     settings = replace(whole.settings, without=(*whole.settings.without, *codes))
