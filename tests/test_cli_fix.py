@@ -13,6 +13,11 @@ from tests.conftest import Project
 MIXED = "risky()\nexactly()\nx.item()\n"
 
 
+def pointing(script: str, *options: str) -> str:
+    """The line that follows what was written."""
+    return f"Next: `{' '.join(('speedlint verify', *options, script))}` measures it, `speedlint undo` takes it back.\n"
+
+
 def test_shows_a_diff_by_risk_and_writes_nothing(project: Project) -> None:
     path = project.write("a.py", MIXED)
     result = project.run("fix", "--risk", "numeric", path)
@@ -54,7 +59,27 @@ def test_without_a_risk_only_exact_fixes_are_applied(project: Project) -> None:
         "fixed a.py: 1 fix (TOY308)\n"
         "1 more fix with `--risk numeric`: rounding or the random stream may differ.\n"
         "1 more fix with `--risk behavior`: what is computed, logged or saved may change.\n"
-    )
+    ) + pointing("a.py", "--risk exact")
+
+
+def test_what_was_written_can_be_measured_and_taken_back(project: Project) -> None:
+    path = project.write("a.py", MIXED)
+    assert "Next: " not in project.run("fix", path).stdout
+    assert "Next: " not in project.run("fix", "--apply", "--select", "TOY303", path).stdout
+    assert "Next: " not in project.run("fix", "--apply", "--no-cache", path).stdout  # which keeps nothing to take back
+    assert project.run("fix", "--apply", "--risk", "numeric", path).stdout.endswith(pointing("a.py"))
+    project.write("b.py", MIXED)
+    assert "Next: " not in project.run("fix", "--apply", "-q", "b.py").stdout
+    cells = '{"cells": [{"cell_type": "code", "source": "exactly()"}], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
+    said = project.run("fix", "--apply", project.write("c.ipynb", cells)).stdout
+    assert said.endswith("\nNext: `speedlint undo` takes it back.\n")
+
+
+def test_nothing_is_said_of_fixes_where_no_file_is_there(project: Project) -> None:
+    for options in ((), ("--apply",)):
+        result = project.run("fix", *options, "missing.py")
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert result.stderr == "error: missing.py: does not exist; check the spelling\n"
 
 
 @pytest.mark.parametrize(
@@ -80,7 +105,7 @@ def test_apply_says_what_was_written(project: Project) -> None:
     project.write("sub/a.py", "def f(x, y):\n    return x.item(), y.item(), exactly()\n")
     project.write("b.py", "exactly()\n")
     result = project.run("fix", "--risk", "numeric", "--apply", ".")
-    assert result.stdout == "fixed b.py: 1 fix (TOY308)\nfixed sub/a.py: 3 fixes (TOY301, TOY308)\n"
+    assert result.stdout == "fixed b.py: 1 fix (TOY308)\nfixed sub/a.py: 3 fixes (TOY301, TOY308)\n" + pointing("SCRIPT")
 
 
 def test_risk_of_the_configuration(project: Project) -> None:
@@ -122,7 +147,7 @@ def test_bad_files_do_not_stop_the_others(project: Project) -> None:
     project.write("good.py", "x.item()\n")
     result = project.run("fix", "--risk", "numeric", "--apply", ".", "missing.py")
     assert result.exit_code == 2
-    assert result.stdout == "fixed good.py: 1 fix (TOY301)\n"
+    assert result.stdout == "fixed good.py: 1 fix (TOY301)\n" + pointing("SCRIPT")
     assert len(result.stderr.splitlines()) == 2
 
 
@@ -276,7 +301,9 @@ def test_a_file_outside_has_no_diff_here(project: Project, monkeypatch: pytest.M
 
 def test_one_line_is_fixed(project: Project) -> None:
     path = project.write("a.py", "exactly(1)\nexactly(2)\nexactly(3)\n")
-    assert project.run("fix", "--apply", f"{path}:2").stdout == "fixed a.py: 1 fix (TOY308)\n"
+    assert project.run("fix", "--apply", f"{path}:2").stdout == "fixed a.py: 1 fix (TOY308)\n" + pointing(
+        "a.py", "--risk exact"
+    )
     assert (project.root / path).read_text() == "exactly(1)\nprint(2)\nexactly(3)\n"
     project.run("fix", "--apply", f"{path}:1:4", f"{path}:3")
     assert (project.root / path).read_text() == "print(1)\nprint(2)\nprint(3)\n"

@@ -67,6 +67,17 @@ def test_the_fixed_text_is_printed(project: Project, text: bytes, after: bytes) 
     assert not (project.root / "a.py").exists()
 
 
+def test_standard_input_is_not_written(project: Project) -> None:
+    result = _run("exactly()\n", "fix", "--apply", "-")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "error: --apply writes files, and `-` is none; leave --apply out: the fixed text is printed\n"
+
+
+def test_the_exit_code_tells_of_a_change_where_that_is_asked_for(project: Project) -> None:
+    for text, code in (("exactly()\n", 1), ("print()\n", 0)):
+        assert _run(text, "fix", "-", "--exit-non-zero-on-fix").exit_code == code
+
+
 def test_text_that_cannot_be_read_is_given_back(project: Project) -> None:
     result = _run("exactly(\n", "fix", "-")
     assert (result.exit_code, result.stdout) == (2, "exactly(\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from speedlint import config, git, run
+from speedlint import config, git, notebook, run
 from speedlint.choice import Choice
 from speedlint.cli.asked import STDIN, Asked, from_stdin
 from speedlint.cli.options import choosing, places, revision, shared
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from speedlint.facts.store import Store
     from speedlint.stages import Staged
 
-_NOTHING = "Nothing to fix."
-
 
 @click.command(short_help="Shows the changes as a diff, or writes them with --apply.")
 @shared
@@ -43,7 +42,7 @@ _NOTHING = "Nothing to fix."
     "--only-paying", type=click.Path(path_type=Path), metavar="REPORT", help="Only what `verify --per-fix` found to pay."
 )
 @click.option("--apply", is_flag=True, help="Write the changes instead of showing them; `speedlint undo` takes them back.")
-@click.option("--exit-non-zero-on-fix", "exit_on_fix", is_flag=True, help="Exit with 1 if --apply has changed a file.")
+@click.option("--exit-non-zero-on-fix", "exit_on_fix", is_flag=True, help="Exit with 1 if a file has changed.")
 @click.option("-i", "--interactive", is_flag=True, help="Ask about each change, then write those that were agreed to.")
 @click.option("--diff", "as_patch", is_flag=True, help="Print the changes as a diff that `git apply` takes, and no more.")
 @click.pass_context
@@ -75,6 +74,8 @@ def fix(
     """
     if (apply or interactive) and as_patch:
         raise UserError("--diff prints the changes for git to apply, and --apply and --interactive write them; take one")
+    if STDIN in paths and apply:
+        raise UserError("--apply writes files, and `-` is none; leave --apply out: the fixed text is printed")
     if STDIN in paths and interactive:
         raise UserError("--interactive asks on standard input, and `-` reads the text from there; name the file")
     voice = Voice(quiet, verbose)
@@ -91,17 +92,27 @@ def fix(
     if asked.text is not None and not as_patch:
         click.echo(staged.outcomes[0].after if staged.outcomes else asked.text, nl=False)
         report_problems(problems)
-        ctx.exit(2 if problems else 0)
+        ctx.exit(2 if problems else 1 if staged.outcomes and exit_on_fix else 0)
+    written: list[Path] = []
     unsaved = git.unsaved(each.path for each in staged.outcomes)
     if apply or interactive:
-        problems += _write(staged, asked.store, quiet)
+        failures = _write(staged, asked.store)
+        failed = {failure.path for failure in failures}
+        written = [each.path for each in staged.outcomes if each.path not in failed]
+        problems += failures
+        if not quiet:
+            _say_written(staged, failed)
     elif as_patch:
         problems += _print_patch(staged)
     else:
         _show(staged)
+    if found.paths and not staged.outcomes and not (as_patch or quiet):
+        click.echo("Nothing to fix.")
     if not quiet:
         for sentence in _remarks(staged, choice.of(report.diagnostics), found.paths, settings.risk):
             click.echo(sentence, err=as_patch)
+        if written:
+            _point_on(written, asked)
     voice.remark((*map(_unsaved, unsaved), *report.bounds))
     voice.explain(found.paths, settings, asked.registry)
     report_problems(problems)
@@ -138,16 +149,13 @@ def _staged(asked: Asked, choice: Choice, report: Report, interactive: bool) -> 
     )
 
 
-def _write(staged: Staged, store: Store | None, quiet: bool) -> list[Problem]:
+def _write(staged: Staged, store: Store | None) -> list[Problem]:
     """Writes the changes, kept before so that they can be taken back. Returns what could not be written."""
     from speedlint import fixer, undo
 
     if store is not None:
         undo.keep(store, staged.outcomes)
-    failures = fixer.write_all(staged.outcomes)
-    if not quiet:
-        _say_written(staged, {failure.path for failure in failures})
-    return failures
+    return fixer.write_all(staged.outcomes)
 
 
 def _agreed(asking: Asking) -> Staged:
@@ -216,8 +224,20 @@ def _say_written(staged: Staged, failed: set[Path]) -> None:
     for outcome in staged.outcomes:
         if outcome.path not in failed:
             click.echo(diff.written(outcome))
-    if not staged.outcomes:
-        click.echo(_NOTHING)
+
+
+def _point_on(written: Sequence[Path], asked: Asked) -> None:
+    """Says how what was written is taken back, and how it is timed."""
+    if asked.store is None:
+        return
+    commands = {"takes it back": ("speedlint", "undo")}
+    if not any(map(notebook.is_notebook, written)):
+        risk = asked.settings.risk
+        named = () if risk is Risk.NUMERIC else ("--risk", risk.name.lower())
+        script = visible(shown(asked.path)) if len(asked.found.paths) == 1 else "SCRIPT"
+        commands = {"measures it": ("speedlint", "verify", *named, script), **commands}
+    said = ", ".join(f"`{click.style(shlex.join(each), bold=True)}` {what}" for what, each in commands.items())
+    click.echo(f"Next: {said}.", color=coloured(sys.stdout))
 
 
 def _show(staged: Staged) -> None:
@@ -227,4 +247,5 @@ def _show(staged: Staged) -> None:
         click.echo(line, color=coloured(sys.stdout))
     fixes = sum(len(stage.applied) for stage in staged.stages)
     where = count(len(staged.outcomes), "file")
-    click.echo(f"{count(fixes, 'fix', 'fixes')} in {where}, not written; `--apply` writes." if fixes else _NOTHING)
+    if fixes:
+        click.echo(f"{count(fixes, 'fix', 'fixes')} in {where}, not written; `--apply` writes.")
