@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 _SUFFIXES = (".py", ".ipynb")
+_OF_PYTHON = {".py", ".pyi", ".pyw", ".ipynb"}
+"""The suffixes one of which a Python file has that is named, as in ``train.py.orig``, if it has a suffix at all."""
+_FIRST_LINE_BYTES = 128
+"""Bytes of a file's first line that may name its interpreter: Linux itself reads no more than 256."""
 _MAX_NOTEBOOK_BYTES = 50_000_000
 """Notebooks in folders that are larger than this are left out: pictures in their outputs make many MB."""
 _SKIPPED_FOLDERS = {"__pycache__", "node_modules", "site-packages"}
@@ -103,6 +107,8 @@ class _Walk:
             self._take_folder(path)
         elif not stat.S_ISREG(mode):
             self._report(path, "is not a file or folder; name a Python file")
+        elif not _may_hold_python(path):
+            self._report(path, "is no Python file by its name; name a .py file, a notebook or a folder")
         else:
             self._add(path)
 
@@ -221,6 +227,18 @@ class _Ignore:
         """Whether this file ignores ``path``, or None where it does not mention it."""
         inside = os.path.relpath(path.parent.resolve() / path.name, self.folder)
         return self.spec.check_file(inside.replace(os.sep, "/") + suffix).include
+
+
+def _may_hold_python(path: Path) -> bool:
+    """Whether a file may hold Python: by its name, or by the interpreter that its first line names."""
+    if not path.suffix or _OF_PYTHON.intersection(path.suffixes):
+        return True
+    try:
+        with path.open("rb") as file:
+            first = file.readline(_FIRST_LINE_BYTES)
+    except OSError:
+        return True  # whoever reads it says why it cannot be read
+    return first.startswith(b"#!") and b"python" in first
 
 
 def _why_not(path: Path, error: OSError) -> str:

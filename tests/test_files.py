@@ -43,10 +43,18 @@ def test_folders_are_walked_for_python_in_order() -> None:
     assert found(".") == ["a/z.py", "a.py", "b.py", "sub/c.py"]
 
 
-def test_a_named_file_is_taken_whatever_its_suffix_and_patterns() -> None:
+def test_a_named_file_is_taken_whatever_the_patterns() -> None:
     make("script", ".venv/a.py", "out/b.py")
     make(".gitignore", content="out/\n")
     assert found("script", ".venv/a.py", "out/b.py", exclude=["script"]) == ["script", ".venv/a.py", "out/b.py"]
+
+
+def test_a_named_file_that_is_no_python_is_told() -> None:
+    make("pyproject.toml", "data/README.md", "train.sh", "train.py.orig", "train_v2")
+    make("run.sub", content="#!/usr/bin/env python3\nx = 1\n")
+    assert found("train.py.orig", "train_v2", "run.sub") == ["train.py.orig", "train_v2", "run.sub"]
+    for name in ("pyproject.toml", "data/README.md", "train.sh"):
+        assert problem(name) == f"{name}: is no Python file by its name; name a .py file, a notebook or a folder"
 
 
 def test_what_is_never_source_is_skipped() -> None:

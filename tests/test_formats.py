@@ -40,16 +40,35 @@ def test_more_than_a_few_findings_take_a_line_each(project: Project) -> None:
         "a.py:2:1 TOY301 `x.item()` is slow [unknown, numeric fix]\n"
         "a.py:3:1 TOY306 `risky()` is slow [unknown, behavior fix]\n"
         "a.py:5:5 TOY301 `y.item()` is slow [unknown, numeric fix]\n"
-        "4 findings: 1 exact fix, 2 numeric, 1 behavior. Target: torch 2.4 (--torch).\n"
+        "4 findings: 1 exact fix, 2 numeric, 1 behavior. Target: torch 2.4 (--torch). More: `--format full`.\n"
         "Next: speedlint fix --torch 2.4 a.py\n"
     )
-    assert result.stdout == project.run("check", "--torch", "2.4", "--format", "concise", path).stdout
+
+
+def test_the_closing_lines_hint_at_full_where_nobody_asked_for_a_line_each(project: Project) -> None:
+    path = project.write("a.py", FOUR)
+    hinted, asked = (project.run("check", *given, path).stdout.split() for given in ((), ("--format", "concise")))
+    hint = ["More:", "`--format", "full`."]
+    assert [word for word in hinted if word not in hint] == asked != hinted
+    assert "More:" not in project.run("check", "--format", "full", path).stdout
+    assert "More:" not in project.run("check", project.write("b.py", "x.item()\n")).stdout
+    project.write("a.py", f"{FOUR}noted()\n")
+    assert "More: 1 note (`--notes`), `--format full`." in " ".join(project.run("check", path).stdout.split())
 
 
 def test_a_few_findings_are_told_in_full(project: Project) -> None:
     path = project.write("a.py", "x.item()\n")
     assert project.run("check", path).stdout == project.run("check", path, "--format", "full").stdout
     assert "= why: " in project.run("check", path).stdout
+
+
+def test_a_few_findings_that_do_not_fit_on_a_screen_take_a_line_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    for columns in ("80", "1000"):
+        monkeypatch.setenv("COLUMNS", columns)
+        printed = CliRunner().invoke(main, ["check", "examples/train.py"], catch_exceptions=False).stdout
+        assert printed.count(" SPD") == 3
+        assert "= why: " not in printed
 
 
 def test_why_speaks_of_the_finding_and_not_of_its_rules_other_cases(project: Project) -> None:
@@ -210,16 +229,44 @@ def test_closing_lines_name_three_targets(project: Project) -> None:
         project.write(f"p{minor}/a.py", "x.item()\n")
     said = " ".join(_closing(project, "."))
     assert "Target: torch 2.0 (p0/requirements.txt); torch 2.1 (p1/requirements.txt); torch 2.2 (" in said
-    assert "requirements.txt); 2 more. Next" in said
+    assert "requirements.txt); 2 more. More: `--format full`. Next" in said
 
 
 def test_closing_lines_count_what_was_not_understood(project: Project) -> None:
     project.write("a.py", "x.item()\n")
     project.write("b.py", "x.item(\n")
     assert "1 file not understood, see the error." in " ".join(_closing(project, "."))
+    project.write("c.py", "y.item(\n")
     assert _closing(project, "b.py", "c.py") == ["2 files not understood, see the errors."]
+    (project.root / "c.py").unlink()
     project.write("a.py", "pass\n")
     assert _closing(project, ".") == ["Nothing slow found in 1 file. 1 file not understood, see the error."]
+
+
+def test_a_path_that_is_missing_is_told_once(project: Project) -> None:
+    result = project.run("check", "missing.py")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "error: missing.py: does not exist; check the spelling\n"
+    path = project.write("a.py", "exactly()\n")
+    result = project.run("check", path, "missing.py")
+    assert result.stderr == "error: missing.py: does not exist; check the spelling\n"
+    assert result.stdout.splitlines()[-2:] == [
+        "1 finding: 1 exact fix. Target: torch 2.13 (the installed torch).",
+        "Next: speedlint fix a.py",
+    ]
+    result = project.run("baseline", "missing.py")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert not (project.root / ".speedlint-baseline.json").exists()
+
+
+def test_what_is_fixed_how_is_counted_as_the_findings_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT / "fixtures" / "projects" / "fundus_segmentation")
+    said = CliRunner().invoke(main, ["check", ".", "--format", "concise"], catch_exceptions=False).stdout
+    own = [re.sub(r" fix|, .* at others", "", cure) for cure in re.findall(r"\[\w+, (.+)\]$", said, re.MULTILINE)]
+    assert " at others]" in said
+    (counted,) = re.findall(r"findings.*?: (.*?)\. Target", said)
+    told = {cure: int(number) for number, cure in re.findall(r"(\d+) (exact|numeric|behavior|withheld|by hand)", counted)}
+    assert told == {cure: own.count(cure) for cure in own}
 
 
 def test_the_next_command_is_what_can_be_done(project: Project) -> None:

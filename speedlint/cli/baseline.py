@@ -35,6 +35,9 @@ def baseline(ctx: click.Context, /, paths: tuple[Path, ...], output: Path | None
     file = output or settings.baseline or _default(settings)
     old = Baseline.load(file) if file.exists() else Baseline(file)
     found, settings, registry = discover(paths, settings, registry, store)
+    if found.problems and not found.paths:
+        report_problems(found.problems)
+        ctx.exit(2)
     report = run.merge(tracked(run.check(found.paths, settings, registry, store), len(found.paths), "Checking"))
     problems = (*found.problems, *report.problems)
     unread = {problem.path for problem in problems}

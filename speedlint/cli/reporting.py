@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,7 +26,7 @@ _OPTIONS = (
         "style",
         type=click.Choice(list(formats.FORMATS)),
         metavar="FORMAT",
-        help=f"How to print findings: {', '.join(formats.FORMATS)} (default: full for up to three, else concise).",
+        help=f"How to print findings: {', '.join(formats.FORMATS)} (default: full for a few, else concise).",
     ),
     click.option("--output-file", type=click.Path(path_type=Path), metavar="PATH", help="Write the findings to this file."),
     click.option("--statistics", "counted", is_flag=True, help="Count the findings of each rule instead; as text or json."),
@@ -71,6 +72,7 @@ def wide(output_file: Path | None) -> dict[str, Any]:
 def report(results: Results, style: str | None, output_file: Path | None, counted: bool) -> None:
     """Prints the results, or writes them to a file. Raises UserError."""
     chosen = formats.choose(style, results)
+    results = replace(results, is_brief=style is None and chosen is formats.FORMATS[formats.CONCISE])
     pieces = _counted(results, style) if counted else chosen.render(results)
     if output_file is not None:
         _write(output_file, pieces)

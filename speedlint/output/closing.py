@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import enum
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import click
@@ -42,13 +42,14 @@ _ORDER = tuple(Cure)
 
 
 def cure(cause: Cause) -> Cure:
-    """What can be done about a cause, at the place where it is easiest."""
-    return min((_cure(each) for each in (cause.first, *cause.others)), key=_ORDER.index)
+    """What can be done about a cause: at the place that it is told by."""
+    return _cure(cause.first)
 
 
 def cures(cause: Cause) -> str:
-    """What can be done at the place that the cause is told by, and at the easiest where that is another one."""
-    own, easiest = _cure(cause.first), cure(cause)
+    """The cure of a cause, and that of its place where the least is to be done where that is another one."""
+    own = cure(cause)
+    easiest = min((own, *map(_cure, cause.others)), key=_ORDER.index)
     return str(own) if own is easiest else f"{own}, {easiest.value} at others"
 
 
@@ -56,25 +57,29 @@ def lines(results: Results) -> Iterator[str]:
     """What was found in all, then the one next command; nothing where the results have no closing lines."""
     if not results.closes:
         return
-    words = " ".join(_sentences(results)).split(" ")
-    yield "\n".join(folded(words, results.columns, results.columns))
+    if said := " ".join(_sentences(results)):
+        yield "\n".join(folded(said.split(" "), results.columns, results.columns))
     if command := _next(results):
         yield f"Next: {click.style(command, bold=True)}"
 
 
 def _sentences(results: Results) -> Iterator[str]:
-    causes, unread = results.causes, {problem.path for problem in results.problems}
-    read = sum(path not in unread for path in results.files)
+    causes, failed = results.causes, {problem.path for problem in results.problems}
+    unread = failed.intersection(results.files)
+    read = len(results.files) - len(unread)
     if causes:
         cures = collections.Counter(map(cure, causes))
         yield f"{_found(results)}: {_cures(cures)}."
         yield f"Target: {_targets(results)}."
-    elif read or not unread:
+    elif read or not failed:
         yield f"Nothing slow found in {count(read, 'file')}."
-    if results.hidden:
-        yield f"{count(results.hidden, 'note')} hidden (`--notes`)."
+    notes = count(results.hidden, "note")
+    if results.hidden and not results.is_brief:
+        yield f"{notes} hidden (`--notes`)."
     if unread:
         yield f"{count(len(unread), 'file')} not understood, see the error{'' if len(unread) == 1 else 's'}."
+    if results.is_brief:
+        yield f"More: {f'{notes} (`--notes`), ' if results.hidden else ''}`--format full`."
 
 
 def _found(results: Results) -> str:
@@ -118,18 +123,21 @@ def _next(results: Results) -> str:
         return ""
     import shlex
 
-    first, fixes = results.causes[0].first, [_risk(each) for each in results.diagnostics]
-    risks = [each for each in fixes if each is not None]
+    first = results.causes[0].first
+    risks = _risks(cause.first for cause in results.causes) or _risks(results.diagnostics)
     if not risks:
         return f"speedlint explain {first.code}"
     risk = max(min(risks), results.settings.risk)
     higher = ("--risk", risk.name.lower()) if risk > results.settings.risk else ()
-    asked = results.asked if len(results.asked) <= _MOST_NAMED else (first.path,)
+    failed = {problem.path for problem in results.problems}
+    read = [each for each in results.asked if each not in failed]
+    asked = read if len(read) <= _MOST_NAMED else [first.path]
     return shlex.join(("speedlint", "fix", *higher, *results.options, *(visible(shown(each)) for each in asked)))
 
 
-def _risk(found: Diagnostic) -> Risk | None:
-    return found.fix.risk if found.fix is not None and found.fix.applicable else None
+def _risks(found: Iterable[Diagnostic]) -> list[Risk]:
+    """The risks of the fixes that can be written."""
+    return [each.fix.risk for each in found if each.fix is not None and each.fix.applicable]
 
 
 def _cure(found: Diagnostic) -> Cure:

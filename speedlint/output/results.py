@@ -35,6 +35,7 @@ class Results:
         links: whether codes may be links.
         read: gives the bytes of a file as it was checked.
         closes: whether the closing lines are told.
+        is_brief: whether findings take a line each though nobody asked for that.
     """
 
     diagnostics: Sequence[Diagnostic]
@@ -49,6 +50,7 @@ class Results:
     links: bool = False
     read: Callable[[Path], bytes] = Path.read_bytes
     closes: bool = True
+    is_brief: bool = False
 
     @cached_property
     def causes(self) -> Sequence[Cause]:

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from speedlint.output.results import Results
 
 FULL, CONCISE = "full", "concise"
 _FEW = 3
-"""Up to so many findings are told in full where no format is asked for: they fit on a screen of 40 lines."""
+"""Up to so many findings are told in full where no format is asked for, if they fit on a screen."""
+_SCREEN_LINES, _SCREEN_COLUMNS = 36, 80
+"""What findings in full may take: the lines of a screen of 40 without the closing ones."""
 
 
 class Format(NamedTuple):
@@ -53,5 +56,13 @@ FORMATS = {
 
 
 def choose(name: str | None, results: Results) -> Format:
-    """The format of a name; without one, ``full`` for a few findings and ``concise`` for more."""
-    return FORMATS[name or (FULL if len(results.causes) <= _FEW else CONCISE)]
+    """The format of a name; without one, ``full`` for a few findings that fit on a screen and ``concise`` for more."""
+    return FORMATS[name or (FULL if _fits(results) else CONCISE)]
+
+
+def _fits(results: Results) -> bool:
+    """Whether the findings in full fit on a screen, which is as wide for all, so that a pipe gets what a terminal does."""
+    if len(results.causes) > _FEW:
+        return False
+    on_screen = replace(results, columns=_SCREEN_COLUMNS, links=False, closes=False)
+    return sum(piece.count("\n") + 1 for piece in FORMATS[FULL].render(on_screen)) <= _SCREEN_LINES
