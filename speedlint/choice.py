@@ -59,8 +59,8 @@ class Choice:
         """Whether a line of the finding has changed, or one that it names as its reason."""
         if self.changed is None:
             return True
-        own = self.changed.touches(found.path, line(found.line), line(found.end_line))
-        return own or any(self.changed.touches(each.path, each.line, each.line) for each in found.related)
+        own = self.changed.touches(found.path, line(found.line), line(found.end_line), found.cell)
+        return own or any(self.changed.touches(each.path, each.line, each.line, each.cell) for each in found.related)
 
     def unused(self, found: Iterable[Unused], line: Callable[[int], int] = int) -> list[Unused]:
         """Those of the comments that silence nothing that are meant."""

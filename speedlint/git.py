@@ -5,6 +5,7 @@ No filter, hook, transport or other program that a repository names is run, and 
 
 from __future__ import annotations
 
+import collections
 import difflib
 import hashlib
 import itertools
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from speedlint import notebook
 from speedlint.errors import UserError
 
 _SECONDS = 10
@@ -81,18 +83,21 @@ class Changed:
             if (commit := _commit(name, top)) is not None:
                 base, since = _since(name, commit, top)
                 return cls(top, base, "HEAD: what is not committed" if base == head else since)
+        if _is_shallow(top):
+            raise UserError(f"{top}: has no main branch that HEAD could have left, and {_UNSHALLOW}; or name a revision")
         return cls(top, head, "HEAD: what is not committed")
 
-    def touches(self, path: Path, first: int, last: int) -> bool:
-        """Whether one of the lines ``first`` to ``last`` of a file, counted from 1, has changed."""
+    def touches(self, path: Path, first: int, last: int, cell: int | None = None) -> bool:
+        """Whether one of the lines ``first`` to ``last`` of a file, counted from 1, has changed, or the code of a notebook's
+        ``cell``."""
         real = Path(os.path.realpath(path))
         if real not in self._known:
             self._known[real] = self._lines(real)
-        lines = self._known[real]
-        return lines is None or any(line in lines for line in range(first, last + 1))
+        changed = self._known[real]
+        return changed is None or any(each in changed for each in (range(first, last + 1) if cell is None else (cell,)))
 
     def _lines(self, path: Path) -> frozenset[int] | None:
-        """The changed lines of a file; None where the commit does not have it."""
+        """The changed lines of a file, or cells of a notebook; None where the commit does not have it."""
         if not path.is_relative_to(self.top):
             return None
         before = _run(self.top, "cat-file", "blob", f"{self.commit}:{path.relative_to(self.top).as_posix()}")
@@ -100,10 +105,10 @@ class Changed:
             return None
         try:
             now = self.read(path)
+            if notebook.is_notebook(path):
+                return changed_cells(notebook.script(before.stdout), notebook.script(now))
         except OSError:
             return None
-        if path.suffix == ".ipynb":  # whose findings have the lines of their cells
-            return frozenset() if now == before.stdout else None
         return changed_lines(before.stdout, now)
 
 
@@ -121,6 +126,17 @@ def changed_lines(before: bytes, now: bytes) -> frozenset[int]:
     return frozenset(same + line + 1 for lines in changes for line in lines)
 
 
+def changed_cells(before: bytes, now: bytes) -> frozenset[int]:
+    """The cells of a notebook's script whose code no cell of the one before has; where they stand makes no difference."""
+    left = collections.Counter(code for _, code in notebook.split(before.decode()))
+    changed = set()
+    for number, code in notebook.split(now.decode()):
+        left[code] -= 1
+        if left[code] < 0:
+            changed.add(number)
+    return frozenset(changed)
+
+
 def _top(folder: Path) -> str:
     done = _run(folder, "rev-parse", "--show-toplevel")
     if done.returncode != 0:
@@ -134,7 +150,7 @@ def _named(revision: str, top: Path) -> str:
     commit = _commit(revision, top)
     if commit is not None:
         return commit
-    if _run(top, "rev-parse", "--is-shallow-repository").stdout.startswith(b"true"):
+    if _is_shallow(top):
         raise UserError(f"`{revision}` names no commit of {top}, and {_UNSHALLOW}")
     raise UserError(f"`{revision}` names no commit of {top}; check the spelling, or fetch it")
 
@@ -145,9 +161,13 @@ def _since(revision: str, commit: str, top: Path) -> tuple[str, str]:
     if done.returncode == 0:
         base = os.fsdecode(done.stdout).strip()
         return base, f"{base[:_SHORT]}, {revision}" if base == commit else f"{base[:_SHORT]}, where HEAD left {revision}"
-    if _run(top, "rev-parse", "--is-shallow-repository").stdout.startswith(b"true"):
+    if _is_shallow(top):
         raise UserError(f"it is not known where HEAD left {revision}: {_UNSHALLOW}")
     return commit, f"{commit[:_SHORT]}, {revision}, which has no history with HEAD in common"
+
+
+def _is_shallow(top: Path) -> bool:
+    return _run(top, "rev-parse", "--is-shallow-repository").stdout.startswith(b"true")
 
 
 def _commit(revision: str, top: Path) -> str | None:

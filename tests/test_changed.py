@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -79,6 +80,42 @@ def test_new_files_and_line_ends(repository: Project) -> None:
     repository.write("b.py", "x.item()\n")
     repository.write("a.py", "x.item()\r\ny.item()\r\nz.item()\r\n")
     assert [each["path"] for each in repository.findings("--changed", "HEAD")] == ["b.py"]
+
+
+def _notebook(*cells: str, outputs: str = "") -> str:
+    held = [{"cell_type": "code", "source": cell, "metadata": {}, "outputs": [outputs]} for cell in cells]
+    text = {"cell_type": "markdown", "source": "text"}
+    return json.dumps({"cells": [text, *held], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+
+
+def test_cells_of_a_notebook_that_have_changed(repository: Project) -> None:
+    def changed() -> list[tuple[int, int]]:
+        return [(each["cell"], each["line"]) for each in repository.findings("a.ipynb", "--changed", "HEAD")]
+
+    first, second = "a = 1\nx.item()\n", "y.item()\n"
+    repository.write("a.ipynb", _notebook(first, second))
+    assert changed() == [(2, 2), (3, 1)]  # a new file
+    _git("add", "a.ipynb")
+    _git("commit", "-qm", "notebook")
+    assert changed() == []
+    repository.write("a.ipynb", _notebook(first, second, outputs="run again"))
+    assert changed() == []
+    repository.write("a.ipynb", _notebook("import torch", second, first.replace("1", "2"), "w.item()"))
+    assert changed() == [(4, 2), (5, 1)]
+    repository.run("fix", "--risk", "numeric", "--apply", "--changed", "HEAD", "a.ipynb")
+    assert [cell["source"] for cell in json.loads(Path("a.ipynb").read_text())["cells"]] == [
+        "text", "import torch", second, "a = 2\nx.detach()\n", "w.detach()",
+    ]  # fmt: skip
+    repository.write("a.ipynb", _notebook(second, second))
+    assert changed() == [(3, 1)]
+
+
+def test_a_notebook_that_was_none(repository: Project) -> None:
+    repository.write("a.ipynb", "{")
+    _git("add", "a.ipynb")
+    _git("commit", "-qm", "broken")
+    repository.write("a.ipynb", _notebook("x.item()"))
+    assert len(repository.findings("a.ipynb", "--changed", "HEAD")) == 1
 
 
 def test_a_value_that_was_changed_elsewhere(repository: Project) -> None:
@@ -167,3 +204,14 @@ def test_shallow_clone(repository: Project, monkeypatch: pytest.MonkeyPatch) -> 
     assert "it is not known where HEAD left origin/main: the clone is shallow" in _error(repository, "--changed=origin/main")
     assert "names no commit" in (said := _error(repository, "--changed", "HEAD~1"))
     assert "`git fetch --unshallow` completes it" in said
+
+
+def test_a_shallow_clone_without_a_main_branch(repository: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    _git("init", "-q", "clone")  # as in CI
+    monkeypatch.chdir(repository.root / "clone")
+    _git("fetch", "-q", "--depth=1", f"file://{repository.root}", "work")
+    _git("checkout", "-q", "--detach", "FETCH_HEAD")
+    assert "has no main branch that HEAD could have left, and the clone is shallow; `git fetch" in _error(
+        repository, "--changed"
+    )
+    assert repository.run("check", "--changed=HEAD").exit_code == 0
