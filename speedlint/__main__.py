@@ -4,13 +4,18 @@ import gc
 import sys
 from pathlib import Path
 
+_INTERRUPTED = 130
+"""``speedlint.cli.INTERRUPTED``, before that can be imported."""
+
 
 def main() -> None:
     """Runs the command line without the collector of cycles, which takes a third of a check: what is read lives as long as
     the run, and the engine collects when it lets files go."""
     gc.disable()
-    from speedlint.cli import main as command
-
+    try:
+        from speedlint.cli import main as command
+    except KeyboardInterrupt:
+        sys.exit(_INTERRUPTED)
     command(prog_name="speedlint")
 
 

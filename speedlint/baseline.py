@@ -44,6 +44,8 @@ class Baseline:
     @classmethod
     def load(cls, file: Path) -> Baseline:
         """What a file holds. Raises UserError."""
+        if file.exists() and not file.is_file():  # a device may have no end
+            raise UserError(f"{file}: is no file; name the one that `speedlint baseline` has written")
         try:
             held = json.loads(file.read_text("utf-8"))
         except FileNotFoundError:

@@ -166,7 +166,7 @@ def read_toml(file: Path) -> dict[str, Any]:
     try:
         return toml(file.read_bytes().decode("utf-8-sig"))
     except OSError as error:
-        raise UserError(f"{file}: cannot be read ({error.strerror})") from None
+        raise UserError(f"{file}: cannot be read ({error.strerror}); check its name and permissions") from None
     except ValueError as error:
         raise UserError(f"{file}: is not valid TOML ({error})") from None
 
@@ -201,6 +201,8 @@ def _values(file: Path, extending: tuple[Path, ...] = ()) -> dict[str, Any]:
         table = table.get("tool", {}).get("speedlint", {})
     values: dict[str, Any] = {}
     for key, value in table.items():
+        if key == "tool" and file.name != "pyproject.toml":
+            raise UserError(f"{file}: holds a table `[tool.speedlint]`; here its keys stand alone, at the top of the file")
         if key not in _KEYS:
             raise UserError(f"{file}: unknown key `{key}`{did_you_mean(key, _KEYS)}; the keys are {', '.join(_KEYS)}")
         wanted, convert = _KEYS[key]
@@ -211,6 +213,8 @@ def _values(file: Path, extending: tuple[Path, ...] = ()) -> dict[str, Any]:
     if "torch" in values:
         values["torch_from"] = str(file)
     if (base := values.pop("extend", None)) is not None:
+        if not base.is_file():
+            raise UserError(f"{file}: `extend` names {base}, and there is no such file; correct the path")
         held = _values(base, (*extending, file.resolve()))
         more = (*held.get("extend_select", ()), *values.get("extend_select", ()))
         values = held | values | ({"extend_select": more} if more else {})

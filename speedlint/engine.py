@@ -134,8 +134,8 @@ class Engine:
                         diagnostic = self._diagnostic(path, rule, finding, script)
                         diagnostic = _in_cell(diagnostic, script.source.cells)
                         found.setdefault(diagnostic.key, diagnostic)
-            except Exception as error:
-                problems.append(_fault(known.code, path, error))
+            except (Exception, SystemExit) as error:
+                problems.append(_fault(known.code, path, error, self._registry.foreign(known.code)))
         unused = (
             suppressions.unused({rule.code for rule in chosen}, partial(_calls_away, script))
             if code is None and not problems and script.source.cells is None
@@ -348,9 +348,13 @@ def _dotted(release: tuple[int, int]) -> str:
     return ".".join(map(str, release))
 
 
-def _fault(where: str, path: Path, error: Exception) -> Problem:
-    """A fault of speedlint's own, in one line; with SPEEDLINT_DEBUG set it is raised."""
+def _fault(where: str, path: Path, error: BaseException, rule: Path | None = None) -> Problem:
+    """A fault of speedlint's own, or of the user's ``rule``, in one line; with SPEEDLINT_DEBUG set it is raised."""
     if os.environ.get("SPEEDLINT_DEBUG"):
         raise error
     what = _one_line(f"{type(error).__name__}: {error}")
+    if rule is not None:
+        return Problem(
+            path, None, f"{where} failed ({what}); mend {rule}, or leave it out (`--ignore {where}`); all else was done"
+        )
     return Problem(path, None, f"internal error in {where} ({what}); please report it; all else was done")

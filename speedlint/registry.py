@@ -33,7 +33,7 @@ class Registry:
 
     rules: tuple[Rule, ...]
     files: Mapping[str, Path] = field(default_factory=dict)
-    """By code, where the rules stand that are known by what the store has of them, and are loaded when they are needed."""
+    """By code, where the rules stand; those that are known by what the store has of them are loaded when they are needed."""
 
     @classmethod
     def load(cls, folders: Iterable[Path] = (), store: Store | None = None) -> Registry:
@@ -55,7 +55,7 @@ class Registry:
         _refuse_duplicates(rules)
         if store is not None:
             store.keep("rules", version, [_plain(each, path) for each, path in found])
-        return cls(rules)
+        return cls(rules, {rule.code: path for rule, path in found})
 
     def loaded(self, rule: Rule) -> Rule:
         """The rule with what it looks at and its check. Raises UserError."""
@@ -70,6 +70,11 @@ class Registry:
     def letters(self) -> frozenset[str]:
         """What the codes begin with."""
         return frozenset(rule.code.rstrip("0123456789") for rule in self.rules)
+
+    def foreign(self, code: str) -> Path | None:
+        """The file of a rule that is not speedlint's own."""
+        file = self.files.get(code)
+        return None if file is None or file.is_relative_to(own_rules()) else file
 
     def find(self, word: str) -> Rule:
         """The rule with this code or name. Raises UserError that names the nearest."""
@@ -167,10 +172,12 @@ def _load(path: Path) -> Rule:
     rule = getattr(module, "RULE", None)
     if not isinstance(rule, Rule):
         raise UserError(f"{path}: holds no `RULE = Rule(...)`; add one, or start the file's name with `_`")
-    if not _CODE.fullmatch(rule.code):
+    if not isinstance(rule.code, str) or not _CODE.fullmatch(rule.code):
         raise UserError(f"{path}: the code `{rule.code}` is not letters and three digits, such as `SPD301`")
-    if not rule.triggers or not all(rule.triggers):
-        raise UserError(f"{path}: {rule.code} needs triggers, byte strings that every file it looks at holds")
+    if not rule.triggers or not all(isinstance(each, bytes) and each for each in rule.triggers):
+        raise UserError(
+            f"{path}: {rule.code} needs triggers, a tuple of byte strings one of which each file holds that it looks at"
+        )
     return dataclasses.replace(rule, name=path.stem.replace("_", "-"), docs=(module.__doc__ or "").strip())
 
 
@@ -182,7 +189,7 @@ def _execute(path: Path) -> ModuleType:
     sys.modules[spec.name] = module  # dataclasses in a rule file look their module up
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UserError(f"{path}: cannot be loaded as a rule ({type(error).__name__}: {error})") from error
     return module
 

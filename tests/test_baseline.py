@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -140,6 +141,15 @@ def test_a_wrong_baseline_is_one_line(project: Project, text: str | bytes | None
     assert result.exit_code == 2
     assert result.stderr.startswith(f"error: known.json: {said}")
     assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs /dev/zero")
+def test_a_baseline_is_a_file(project: Project) -> None:
+    project.write("a.py", CODE)
+    for command in (("check", "--baseline"), ("baseline", "--output")):
+        result = project.run(*command, "/dev/zero", "a.py")
+        assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+        assert "/dev/zero: is no file" in result.stderr
 
 
 def test_the_file_is_the_same_for_the_same_findings(old: Project) -> None:

@@ -16,7 +16,7 @@ from speedlint.cli import main
 from speedlint.config import Settings
 from speedlint.engine import Engine
 from speedlint.registry import Registry
-from tests.conftest import ROOT, Project
+from tests.conftest import ROOT, TOY_RULES, Project
 
 SLOW = "def f(loss):\n    return loss.item()\n"
 
@@ -147,9 +147,19 @@ def test_raising_rule_is_one_line_and_the_rest_is_done(project: Project) -> None
     project.write("b.py", "x.item()\n")
     result = project.run("check", ".")
     assert result.exit_code == 2
-    assert result.stderr.startswith("error: a.py: internal error in TOY304 (KeyError: 'crash(1)'); please report it")
+    rule = TOY_RULES / "raising_rule.py"
+    assert result.stderr == (
+        f"error: a.py: TOY304 failed (KeyError: 'crash(1)'); mend {rule}, or leave it out (`--ignore TOY304`);"
+        " all else was done\n"
+    )
     assert result.stderr.count("\n") == 1
     assert "2 findings in 2 files" in result.stdout
+
+
+def test_an_option_without_a_rule_is_one_line(project: Project) -> None:
+    result = project.run("check", "--select", ",", project.write("a.py", "x.item()\n"))
+    assert result.exit_code == 2
+    assert "'--select': names no rule; write codes, such as SPD301, or leave it out" in result.stderr
 
 
 def test_debugging_raises(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

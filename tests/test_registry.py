@@ -53,6 +53,8 @@ def test_rules_may_hold_dataclasses(tmp_path: Path) -> None:
         ("spd1", "(b'x',)", "the code `spd1` is not letters and three digits"),
         ("ABC001", "()", "ABC001 needs triggers"),
         ("ABC001", "(b'',)", "ABC001 needs triggers"),
+        ("ABC001", "('x',)", "ABC001 needs triggers"),
+        ("ABC001", "b'x'", "ABC001 needs triggers"),
     ],
 )
 def test_invalid_rules(tmp_path: Path, code: str, triggers: str, message: str) -> None:
@@ -68,6 +70,7 @@ def test_invalid_rules(tmp_path: Path, code: str, triggers: str, message: str) -
         ("RULE = 'SPD301'", "holds no `RULE"),
         ("1 / 0", r"cannot be loaded as a rule \(ZeroDivisionError: division by zero\)"),
         ("def", r"cannot be loaded as a rule \(SyntaxError"),
+        ("raise SystemExit('bye')", r"cannot be loaded as a rule \(SystemExit: bye\)"),
     ],
 )
 def test_files_that_are_no_rules(tmp_path: Path, text: str, message: str) -> None:

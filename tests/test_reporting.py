@@ -122,3 +122,10 @@ def test_standard_output_may_be_closed(project: Project) -> None:
     project.write("a.py", FOUR)
     result = _shell("speedlint check a.py >&-", project.root)
     assert (result.returncode, result.stderr) == (1, "")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a shell")
+def test_standard_input_that_is_closed_is_one_line(project: Project) -> None:
+    result = _shell("speedlint check - <&-", project.root)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == "error: `-` is standard input, which is closed; give it the text, or name a file\n"

@@ -60,6 +60,8 @@ class Asked:
         if not is_text:
             found, settings, registry = discover(paths, settings, registry, store)
             return cls(found, settings, registry, store)
+        if sys.stdin is None:
+            raise UserError("`-` is standard input, which is closed; give it the text, or name a file")
         text = sys.stdin.buffer.read()
         is_out = settings.force_exclude and files.is_left_out(path, Nearest(settings).exclusion, settings.tests)
         return cls(files.Discovery(() if is_out else (path,), ()), settings, registry, store, text)

@@ -23,9 +23,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def words(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
-    """The comma-separated words of an option that may be given several times."""
-    found = itertools.chain.from_iterable(value.split(",") for value in values)
-    return tuple(word.strip() for word in found if word.strip())
+    """The comma-separated words of an option that may be given several times; one of them, if it is given."""
+    every = itertools.chain.from_iterable(value.split(",") for value in values)
+    found = tuple(word.strip() for word in every if word.strip())
+    if values and not found:
+        raise click.BadParameter("names no rule; write codes, such as SPD301, or leave it out")
+    return found
 
 
 def _release(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[int, int] | None:
