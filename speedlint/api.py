@@ -171,12 +171,16 @@ def check_paths(
     configuration.
     """
     from speedlint import files, run
+    from speedlint.config import Nearest
+    from speedlint.registry import for_files
 
     asked = tuple(map(Path, paths))
     settings, registry, store = _prepare(
         asked, config, cache, select=select, ignore=ignore, exclude=exclude, torch=torch
     )  # fmt: skip
-    found = files.discover(asked, settings.exclude, settings.root)
+    exclusion = Nearest(settings).exclusion
+    found = files.discover(asked, exclusion, tests=settings.tests, force=settings.force_exclude)
+    settings, registry = for_files(found.paths, settings, registry, _registry)
     report = run.merge(run.check(found.paths, settings, registry, store))
     return _checked(report, found.problems)
 
@@ -229,9 +233,8 @@ def _prepare(
     given: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
     settings = config.load(paths, Path(config_file) if config_file else None, **given)
     registry = _registry(settings.rule_paths)
-    registry.chosen(settings)
-    for _, words in settings.per_file_ignores:
-        registry.choose((), words)
+    registry.choose(given.get("select", ()), given.get("ignore", ()))
+    registry.validate(settings)
     return settings, registry, store
 
 

@@ -6,7 +6,7 @@ import dataclasses
 import importlib.util
 import re
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -109,6 +109,19 @@ class Registry:
         """The rules that the settings of a file choose. Raises UserError."""
         return self.choose(settings.select, (*settings.ignore, *settings.without), settings.extend_select)
 
+    def validate(self, settings: Settings) -> None:
+        """Raises UserError, which names the configuration file, where a word of it means no rule, or no rule is left."""
+        file = settings.file or "the command line"
+        try:
+            chosen = self.chosen(settings)
+            self.choose((), (*settings.fixable, *settings.unfixable))
+            for _, words in settings.per_file_ignores:
+                self.choose((), words)
+        except UserError as error:
+            raise UserError(f"{file}: {error}") from None
+        if not chosen:
+            raise UserError(f"{file}: `select` and `ignore` leave no rule; take a word out of one")
+
     def named(self, select: Collection[str]) -> frozenset[str]:
         """The codes of the rules that ``select`` asks for one by one, not by a prefix."""
         return frozenset(rule.code for rule in self.rules for word in select if _names(rule, word))
@@ -118,6 +131,26 @@ class Registry:
 
     def _nearest(self, word: str) -> str:
         return did_you_mean(word, [*self.by_code, *(rule.name for rule in self.rules)])
+
+
+def for_files(
+    files: Iterable[Path],
+    settings: Settings,
+    registry: Registry,
+    load: Callable[[tuple[Path, ...]], Registry] = Registry.load,
+) -> tuple[Settings, Registry]:
+    """The settings and the rules with the rule folders of the nearest configuration of each file. Raises UserError where
+    one of these configurations is wrong."""
+    from speedlint.config import Nearest
+
+    nearest = Nearest(settings)
+    others = {own.file: own for own in map(nearest.of, files) if own is not settings}.values()
+    folders = tuple(dict.fromkeys(folder for own in (settings, *others) for folder in own.rule_paths))
+    if folders != settings.rule_paths:
+        settings, registry = dataclasses.replace(settings, rule_paths=folders), load(folders)
+    for own in others:
+        registry.validate(own)
+    return settings, registry
 
 
 def stamp(path: Path) -> str:

@@ -111,7 +111,7 @@ def test_file_that_is_named(tmp_path: Path) -> None:
         ("torch = 'new'", "`torch` must be a release"),
         ("select = [", "is not valid TOML"),
         ("[tool.speedlint]\nselect = []", r"holds a table `\[tool.speedlint\]`; here its keys stand alone, at the top"),
-        ("extend = 'missing.toml'", r"`extend` names .*missing.toml, and there is no such file"),
+        ("extend = 'missing.toml'", r"`extend` leads to .*missing.toml: cannot be read"),
         ("notes = 'yes'", "`notes` must be true or false"),
         ("force-exclude = 1", "`force-exclude` must be true or false"),
         ("baseline = ''", "`baseline` must be a file"),

@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from speedlint import check_paths, check_source, config, fix_source
 from speedlint.output.formats import FORMATS
+from speedlint.registry import Registry
+from speedlint.server.analysis import Analyst
+from speedlint.verify.plan import Command, plan
 from tests.conftest import TOY_RULES, Project
 
 RULES = f"rule-paths = [{str(TOY_RULES)!r}]\n"
@@ -194,3 +198,38 @@ def test_select_and_ignore_that_leave_nothing(project: Project) -> None:
 def test_the_hooks_force_exclusion(project: Project) -> None:
     hooks = (Path(__file__).parent.parent / ".pre-commit-hooks.yaml").read_text()
     assert hooks.count("--force-exclude") == hooks.count("entry:") == 2
+
+
+@pytest.fixture
+def own_rules(project: Project) -> Project:
+    """A project without rules of its own, and in it one that has some."""
+    project.write("speedlint.toml", "select = ['SPD301']\n")
+    project.write("sub/speedlint.toml", RULES + "select = ['TOY308']\n")
+    project.write("train.py", "from sub import helper\nhelper.exactly()\nexactly()\n")
+    project.write("sub/helper.py", "exactly()\n")
+    return project
+
+
+def test_the_rules_of_a_nearer_configuration_look_at_its_files(own_rules: Project) -> None:
+    found = {"sub/helper.py TOY308"}
+    assert _found(own_rules) == found
+    assert {f"{each.place.path} {each.code}" for each in check_paths(["."]).findings} == found
+    assert [each.code for each in check_source("exactly()\n", "sub/new.py").findings] == ["TOY308"]
+    assert fix_source("exactly()\n", "sub/new.py").source == "print()\n"
+    helper = own_rules.root / "sub/helper.py"
+    checked = Analyst().check(helper, {helper: b"exactly()\n"})
+    assert [each.code for each in checked.report.diagnostics] == ["TOY308"]
+
+
+def test_the_rules_of_a_nearer_configuration_fix_what_is_verified(own_rules: Project) -> None:
+    command = Command("python", "train.py", False, (), (), own_rules.root)
+    whole = plan(command, config.load((own_rules.root,)), Registry.load())
+    assert [each.path.name for each in whole.outcomes] == ["helper.py"]
+    assert whole.registry is not None
+    assert "TOY308" in whole.registry.by_code
+
+
+def test_the_api_looks_at_the_files_that_check_looks_at(nested: Project) -> None:
+    nested.write("sub/pyproject.toml", "[tool.speedlint]\nselect = ['TOY308']\nexclude = ['/deep/']\n")
+    nested.write("tests/test_a.py", ALL)
+    assert {f"{each.place.path} {each.code}" for each in check_paths(["."]).findings} == _found(nested)

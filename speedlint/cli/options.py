@@ -6,16 +6,14 @@ import itertools
 import os
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from speedlint import config, files
-from speedlint.errors import UserError
 from speedlint.facts.store import Store
-from speedlint.registry import Registry
+from speedlint.registry import Registry, for_files
 
 _PLACE = re.compile(r"(?s)(.+?):(\d{1,9})(?::\d+)?")
 """A line of a file, or a place in it, as ``check`` prints it."""
@@ -121,7 +119,7 @@ def prepare(paths: tuple[Path, ...], **options: Any) -> tuple[config.Settings, R
     settings = config.load(paths, options.pop("config"), **options)
     registry = Registry.load(settings.rule_paths, store)
     registry.choose(*(options.get(name, ()) for name in ("select", "ignore", "extend_select")))
-    _validate(settings, registry)
+    registry.validate(settings)
     return settings, registry, store
 
 
@@ -132,28 +130,7 @@ def discover(
     UserError."""
     nearest = config.Nearest(settings)
     found = files.discover(paths or (Path(),), nearest.exclusion, tests=settings.tests, force=settings.force_exclude)
-    every = [settings, *{own.file: own for own in map(nearest.of, found.paths) if own is not settings}.values()]
-    folders = tuple(dict.fromkeys(folder for own in every for folder in own.rule_paths))
-    if folders != settings.rule_paths:
-        settings = replace(settings, rule_paths=folders)
-        registry = Registry.load(folders, store)
-    for own in every[1:]:
-        _validate(own, registry)
-    return found, settings, registry
-
-
-def _validate(settings: config.Settings, registry: Registry) -> None:
-    """Raises UserError, which names the configuration file, where a word of it means no rule, or no rule is left."""
-    file = settings.file or "the command line"
-    try:
-        chosen = registry.chosen(settings)
-        registry.choose((), (*settings.fixable, *settings.unfixable))
-        for _, words in settings.per_file_ignores:
-            registry.choose((), words)
-    except UserError as error:
-        raise UserError(f"{file}: {error}") from None
-    if not chosen:
-        raise UserError(f"{file}: `select` and `ignore` leave no rule; take a word out of one")
+    return found, *for_files(found.paths, settings, registry, lambda folders: Registry.load(folders, store))
 
 
 def codes(settings: config.Settings, registry: Registry) -> Callable[[Path], frozenset[str]]:

@@ -171,7 +171,7 @@ def verify(
     for kind in _ENDINGS:
         signal.signal(kind, _interrupt)
     with scratch(options["keep"], options["allow_write"]) as folders, Live(budget) as live:
-        report = session.verify(whole, folders, limits, effort, registry, live, Meter())
+        report = session.verify(whole, folders, limits, effort, whole.registry or registry, live, Meter())
     problems: list[Problem] = []
     if options["apply"]:
         report, problems = _applied(report, whole, options["min_speedup"])

@@ -15,7 +15,7 @@ from speedlint.errors import UserError
 from speedlint.facts.store import Store
 from speedlint.fixer import Applied, Outcome
 from speedlint.notebook import is_notebook
-from speedlint.registry import Registry
+from speedlint.registry import Registry, for_files
 from speedlint.semantics.program import Program
 from speedlint.semantics.script import Options
 from speedlint.stages import Stage
@@ -101,6 +101,7 @@ class Plan:
         store: keeps what is known of the files, for the fixed version without some fixes.
         outcomes: the files that the fixes change.
         beyond: fixes that were left out for their risk.
+        registry: the rules of the configurations of all files, where fixes were looked for.
     """
 
     original: Version
@@ -114,6 +115,7 @@ class Plan:
     store: Store | None = None
     outcomes: tuple[Outcome, ...] = ()
     beyond: tuple[Applied, ...] = ()
+    registry: Registry | None = None
 
     @property
     def applied(self) -> tuple[Applied, ...]:
@@ -143,9 +145,10 @@ def plan(
     original = Version("original", root, command)
     if against is not None:
         return Plan(original, _other(against, original, entry), base, real, (), settings, entry, files)
+    settings, registry = for_files(files, settings, registry, lambda folders: Registry.load(folders, store))
     staged = stages.fix(files, settings, registry, store=store, watch=watch)
     fixed = Version("fixed", root, command, _changed(staged.outcomes))
-    changes = (staged.outcomes, staged.beyond)
+    changes = (staged.outcomes, staged.beyond, registry)
     return Plan(original, fixed, base, real, staged.stages, settings, entry, files, store, *changes)
 
 
