@@ -214,7 +214,9 @@ def _values(file: Path, extending: tuple[Path, ...] = ()) -> dict[str, Any]:
         values["torch_from"] = str(file)
     if (base := values.pop("extend", None)) is not None:
         if not base.is_file():
-            raise UserError(f"{file}: `extend` leads to {base}: cannot be read (No such file or directory); correct the path")
+            raise UserError(
+                f"{file}: `extend` leads to {base}: cannot be read (No such file or directory); correct the path"
+            )
         held = _values(base, (*extending, file.resolve()))
         more = (*held.get("extend_select", ()), *values.get("extend_select", ()))
         values = held | values | ({"extend_select": more} if more else {})

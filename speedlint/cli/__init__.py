@@ -19,11 +19,11 @@ from speedlint.output.terminal import visible
 
 INTERRUPTED = 130
 """The exit code of a run that Ctrl-C has ended, as shells have it: 128 and the signal's number."""
-
-
+NAME, COMPLETE = "speedlint", "_SPEEDLINT_COMPLETE"
+"""What a shell calls, and the variable by which it asks what completes a command line."""
 _COMMANDS = (
     "check", "fix", "verify", "doctor", "explain", "rules", "ask", "questions", "new-rule", "schema", "clean", "server",
-    "baseline", "undo",
+    "baseline", "undo", "completion",
 )  # fmt: skip
 """The commands; each is what its file in this folder names so, with an underscore for a hyphen, and is imported when it is
 asked for."""
@@ -58,7 +58,7 @@ class _Group(click.Group):
         """
         try:
             try:
-                return super().main(*arguments, **options)
+                return super().main(*arguments, complete_var=COMPLETE, **options)
             finally:
                 if sys.stdout is not None:
                     sys.stdout.flush()

@@ -19,7 +19,7 @@ _PLACE = re.compile(r"(?s)(.+?):(\d+)(?::(\d+))?")
 
 
 @click.command(short_help="Says what is known of a line, how often it runs, and why.")
-@click.argument("place", metavar="FILE:LINE")
+@click.argument("place", type=click.Path(), metavar="FILE:LINE")
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
 @colour
 def ask(place: str, style: str) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from speedlint import config, docs
+from speedlint.cli import completing
 from speedlint.cli.options import colour, words
 from speedlint.output.terminal import coloured, columns, console
 from speedlint.registry import Registry
@@ -17,7 +18,7 @@ _WIDEST = 100
 
 
 @click.command(short_help="Prints the documentation of rules.")
-@click.argument("rules", nargs=-1, required=True, callback=words)
+@click.argument("rules", nargs=-1, required=True, callback=words, shell_complete=completing.rules)
 @colour
 def explain(rules: tuple[str, ...]) -> None:
     """Prints the documentation of RULES: codes such as SPD301, families such as SPD3, or names; several, with spaces or

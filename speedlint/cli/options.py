@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from speedlint import config, files
+from speedlint.cli import completing
 from speedlint.facts.store import Store
 from speedlint.registry import Registry, for_files
 
@@ -53,15 +54,26 @@ colour = click.option(
 _SHARED = (
     click.argument("paths", nargs=-1, type=click.Path(path_type=Path)),
     click.option(
-        "--select", multiple=True, callback=words, metavar="CODE,...", help="Only rules with these names or code prefixes."
+        "--select",
+        multiple=True,
+        callback=words,
+        shell_complete=completing.rules,
+        metavar="CODE,...",
+        help="Only rules with these names or code prefixes.",
     ),
     click.option(
-        "--ignore", multiple=True, callback=words, metavar="CODE,...", help="No rules with these names or code prefixes."
+        "--ignore",
+        multiple=True,
+        callback=words,
+        shell_complete=completing.rules,
+        metavar="CODE,...",
+        help="No rules with these names or code prefixes.",
     ),
     click.option(
         "--extend-select",
         multiple=True,
         callback=words,
+        shell_complete=completing.rules,
         metavar="CODE,...",
         help="These rules too, beside the selected ones.",
     ),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from speedlint import config, host
+from speedlint.cli import completing
 from speedlint.cli.options import prepare
 from speedlint.cli.options import words as split_words
 from speedlint.errors import UserError
@@ -31,6 +32,12 @@ _FOR_PLANNING = 0.5
 _PLANNING_TAKES_LONG = (
     "working out the fixes takes more than half of `--budget`; give it more, or name rules with `--select`"
 )
+_RULES: dict[str, Any] = {
+    "multiple": True,
+    "callback": split_words,
+    "shell_complete": completing.rules,
+    "metavar": "CODE,...",
+}
 _ENDINGS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
@@ -47,13 +54,13 @@ class _Verify(click.Command):
 
 
 @click.command(cls=_Verify, short_help="Times a script before and after its fixes.")
-@click.argument("script", required=False)
+@click.argument("script", type=click.Path(), required=False)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.option("-m", "module", metavar="MODULE", help="Run a module of the current folder instead of a script.")
 @click.option("--against", type=click.Path(path_type=Path), help="Another version of the script or the project.")
 @click.option("--risk", type=click.Choice(config.RISKS), help="The highest risk of the fixes to apply (default: numeric).")
-@click.option("--select", multiple=True, callback=split_words, metavar="CODE,...", help="Only fixes of these rules.")
-@click.option("--ignore", multiple=True, callback=split_words, metavar="CODE,...", help="No fixes of these rules.")
+@click.option("--select", **_RULES, help="Only fixes of these rules.")
+@click.option("--ignore", **_RULES, help="No fixes of these rules.")
 @click.option("--amp", type=click.Choice(config.AMP), help="The half precision that fixes bring in (default: fp16).")
 @click.option("--config", type=click.Path(path_type=Path), help="The configuration file to use.")
 @click.option("--python", metavar="PATH", help="The interpreter that trains (default: the first one around with torch).")
