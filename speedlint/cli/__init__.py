@@ -56,9 +56,10 @@ class _Group(click.Group):
 
         Where the reader of standard output has gone, as in ``| head``, nothing is said and the exit code is 1.
         """
+        options.setdefault("complete_var", COMPLETE)
         try:
             try:
-                return super().main(*arguments, complete_var=COMPLETE, **options)
+                return super().main(*arguments, **options)
             finally:
                 if sys.stdout is not None:
                     sys.stdout.flush()
