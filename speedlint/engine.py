@@ -259,9 +259,8 @@ def _worth_nothing(finding: Finding, script: Script) -> Estimate | None:
 def look(rule: Rule, script: Script) -> Iterator[Finding]:
     """Everything one rule finds in one script."""
     for kind in rule.on if isinstance(rule.on, tuple) else (rule.on,):
-        for node in script.source.of(kind):
-            if not rule.often or script.loops.is_driven(node):
-                yield from rule.check(node, script)
+        for node in script.loops.driven_nodes(kind) if rule.often else script.source.of(kind):
+            yield from rule.check(node, script)
 
 
 def _ignored(settings: Settings, path: Path) -> list[str]:

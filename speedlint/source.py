@@ -160,7 +160,7 @@ class Source:
     def enclosing(self, node: syntax.Node, *kinds: type[syntax.Node]) -> syntax.Node | None:
         """The innermost ancestor of exactly one of these types."""
         rows = self.tree.rows
-        above, numbers, wanted = rows.parent, rows.kind, {kind.kind for kind in kinds}
+        above, numbers, wanted = rows.parent, rows.kind, bytes([kind.kind for kind in kinds])
         row = above[node.row]
         while row >= 0:
             if numbers[row] in wanted:

@@ -142,6 +142,8 @@ def _dotted(release: tuple[int, int]) -> str:
 
 
 def _first_of_its_turn(call: syntax.Call, script: Script) -> Step | None:
+    if not isinstance(call.func, syntax.Attribute) or call.func.attr.value != "backward":
+        return None
     steps = training_steps(script)
     step = next((step for step in steps if step.backward is call), None)
     if step is None:

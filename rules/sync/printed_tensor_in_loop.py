@@ -64,10 +64,13 @@ _ADVICE = f"show it every {displays.PERIOD} steps"
 
 
 def check(node: syntax.Call | syntax.FormattedString | syntax.BinaryOperation, script: Script) -> Iterator[Finding]:
+    is_display = isinstance(node, syntax.Call) and displays.is_display(script, node)
+    if isinstance(node, syntax.Call) and not is_display and not displays.is_text(script, node):
+        return
     often = reads.often(script, node)
     if often is None or not script.on_gpu or reads.frequency(script, node) is Frequency.THROTTLED:
         return
-    if isinstance(node, syntax.Call) and displays.is_display(script, node):
+    if isinstance(node, syntax.Call) and is_display:
         tensor = next(displays.shown_tensors(script, node), None)
         if tensor is not None:
             shown = f"`{reads.shown(script, node.func)}(...)` reads the tensor `{reads.shown(script, tensor)}`"

@@ -15,6 +15,7 @@ class Order:
     def __init__(self, tree: syntax.Tree) -> None:
         self._tree = tree
         self._graphs: dict[int, _Graph] = {}
+        self._homes: dict[int, int] = {}
 
     def runs_before(self, first: syntax.Node, then: syntax.Node) -> bool:
         """Whether ``first`` is done on every way to ``then``."""
@@ -103,6 +104,12 @@ class Order:
 
     def _home(self, node: syntax.Node) -> int:
         """The row of the function, lambda or module that runs a node."""
+        found = self._homes.get(node.row)
+        if found is None:
+            found = self._homes[node.row] = self._find_home(node)
+        return found
+
+    def _find_home(self, node: syntax.Node) -> int:
         above, node_of = self._tree.rows.parent, self._tree.node
         row, up = node.row, above[node.row]
         while up > 0:

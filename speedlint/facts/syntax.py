@@ -8,6 +8,7 @@ and compares by identity.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -20,6 +21,8 @@ AnyNode = TypeVar("AnyNode", bound="Node")
 KINDS: list[type[Node]] = []
 """The classes that rows name, by the number that they name them with."""
 
+_PLAIN = re.compile(r"""\"[^"\\\r\n]*\"|'[^'\\\r\n]*'""")
+"""A string that means what stands between its quotes."""
 _NO_ROWS = frozenset({"str", "bool", "BaseBinaryOp", "BaseBooleanOp", "BaseUnaryOp", "BaseCompOp", "BaseAugOp"})
 """The types of fields that are read from a row's text, not from the rows below it."""
 
@@ -74,12 +77,12 @@ class Node(metaclass=_Slotted):
         kind = type(self)
         if name not in kind._fields:
             raise AttributeError(name)
-        tree, row, found = self.tree, self.row, kind._empty.copy()
+        tree, row = self.tree, self.row
         rows = tree.rows
-        end = rows.last[row]
-        if found:
-            nodes, lasts, slots, fields = tree.nodes, rows.last, rows.slot, kind.fields
-            several: dict[str, list[Node]] = {}
+        found = kind._read["text"](rows.strings[rows.text[row]]) if kind._read else {}
+        if fields := kind.fields:
+            nodes, lasts, slots, end = tree.nodes, rows.last, rows.slot, rows.last[row]
+            found |= kind._empty
             child = row + 1
             while child <= end:
                 field = fields[slots[child]]
@@ -87,12 +90,8 @@ class Node(metaclass=_Slotted):
                 if found[field] is None:
                     found[field] = node
                 else:
-                    several.setdefault(field, []).append(node)
+                    found[field] += (node,)
                 child = lasts[child] + 1
-            for field, members in several.items():
-                found[field] = tuple(members)
-        for read in kind._read.values():
-            found.update(read(rows.strings[rows.text[row]]))
         for field, value in found.items():
             setattr(self, field, value)
         return found[name]
@@ -249,6 +248,8 @@ class Imaginary(BaseNumber, text=_value):
 
 @lru_cache(maxsize=4096)
 def _evaluated(written: str) -> str | bytes:
+    if _PLAIN.fullmatch(written):
+        return written[1:-1]
     return ast.literal_eval(written)  # type: ignore[no-any-return]
 
 

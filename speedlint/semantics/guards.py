@@ -290,14 +290,20 @@ class Guards:
 
     def is_without_gpu(self, node: syntax.Node) -> bool:
         """Whether a line runs only where there is no GPU: where ``torch.cuda.is_available()`` does not hold."""
-        for branch in self.script.order.under(node):
-            condition = self.script.source.parents[branch]
-            if isinstance(condition, (syntax.If, syntax.IfExp)):
-                is_met = branch is condition.body
-                if self.asks_for_gpu(condition.test) is (not is_met):
-                    return True
-        function = self.script.function(node)
-        return function is not None and self.is_without_gpu(function)
+        branch = next(self.script.order.under(node), None) or self.script.function(node)
+        if branch is None:
+            return False
+        return self.script.once(("without a GPU", branch), lambda: self._is_branch_without_gpu(branch), False)
+
+    def _is_branch_without_gpu(self, branch: syntax.Node) -> bool:
+        condition = self.script.source.parents[branch]
+        if isinstance(branch, syntax.FunctionDef):
+            return self.is_without_gpu(branch)
+        if isinstance(condition, (syntax.If, syntax.IfExp)):
+            is_met = branch is condition.body
+            if self.asks_for_gpu(condition.test) is (not is_met):
+                return True
+        return self.is_without_gpu(condition)
 
     def asks_for_gpu(self, test: syntax.BaseExpression) -> bool | None:
         """Whether a condition holds just where there is a GPU, True, or just where there is none, False; None for others."""

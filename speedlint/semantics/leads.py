@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
+from speedlint.semantics import library
 from speedlint.semantics.calls import CALLED_AS
 from speedlint.semantics.names import Kind, last_name
 from speedlint.semantics.terms import Definition
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from speedlint.semantics.script import Script
 
 _STEPS = re.compile(rb"backward\s{0,9}\(|\.\s{0,9}step\s{0,9}\(|scaler\s{0,9}\(")
+UPDATERS = re.compile(rb"(?:Native|Apex)Scaler\b")
+"""What a file says that makes one of ``library.UPDATERS``."""
 _MOST_READ = 16
 """Files that speak of what leads to a step: where there are more, most of the program is about training."""
 _VARIABLES = frozenset({Kind.ASSIGN, Kind.AUGMENT, Kind.PARAMETER, Kind.FOR, Kind.WITH, Kind.OTHER})
@@ -68,6 +71,73 @@ def _find(script: Script) -> Leads:
             break
         todo = {name for each in script.everywhere(spoken) for name in _spread(each, frozenset(todo), found)} - found.names
     return found
+
+
+def of_updaters(script: Script) -> Leads:
+    """What may be called where an object of a library's is that takes the step of the optimizer which a call hands to it."""
+    question = ("held updaters", script.program.together(script))
+    return script.program.flow.ask(question, lambda: _find_updaters(script), _NONE)
+
+
+def _find_updaters(script: Script) -> Leads:
+    """Follows the objects by the names that they are given, as ``Roles.origins`` follows values back."""
+    found = Leads()
+    if not script.program.mentions(script, UPDATERS):
+        return found
+    found.is_open = not script.program.is_whole(script)
+    made = ((each, call) for each in script.everywhere(UPDATERS) for call in each.calls(*library.UPDATERS))
+    todo = {name for each, call in made for name in _given(each, call, found)}
+    while todo and not found.is_open:
+        found.names |= todo
+        spoken = re.compile(rb"\b(?:" + b"|".join(name.encode() for name in sorted(todo)) + rb")\b")
+        if script.program.number_of_others(script, spoken) > _MOST_READ:
+            found.is_open = True
+            break
+        todo = {name for each in script.everywhere(spoken) for name in _spread_value(each, todo, found)} - found.names
+    return found
+
+
+def _spread_value(script: Script, names: set[str], found: Leads) -> Iterator[str]:
+    """The names that what has one of some names is given in a script."""
+    for bindings in script.names.all_bindings():
+        yield from (each.name for each in bindings if each.dotted and each.dotted.rpartition(".")[2] in names)
+    for name in script.source.of(syntax.Name):
+        if name.value in names:
+            up = script.source.parents[name]
+            yield from _given(script, up if isinstance(up, syntax.Attribute) and up.attr is name else name, found)
+
+
+def _given(script: Script, value: syntax.Node, found: Leads) -> Iterator[str]:
+    """The names that a value is given where it stands."""
+    up = script.source.parents[value]
+    if isinstance(up, syntax.Element):
+        while isinstance(up, (syntax.Element, syntax.Tuple, syntax.List)):
+            up = script.source.parents[up]
+        found.is_open |= not isinstance(up, syntax.Assign)
+    match up:
+        case syntax.Assign(targets=targets):
+            written = (name for each in targets for name in script.source.inside(each, syntax.Name))
+            yield from (name.value for name in written if not _is_base(script, name))
+        case syntax.AnnAssign(target=target) | syntax.NamedExpr(target=target):
+            yield from filter(None, [last_name(target)])
+        case syntax.Param(name=name):
+            yield name.value
+        case syntax.DictElement(key=syntax.SimpleString() as key):
+            yield str(key.evaluated_value)
+        case syntax.Arg(keyword=syntax.Name(name)):
+            yield name
+        case syntax.Arg(star=star) if star or not _is_of_library(script, script.source.parents[up]):
+            found.is_open = True
+
+
+def _is_base(script: Script, name: syntax.Name) -> bool:
+    up = script.source.parents[name]
+    return isinstance(up, syntax.Attribute) and up.value is name
+
+
+def _is_of_library(script: Script, call: syntax.Node) -> bool:
+    dotted = script.name(call.func) if isinstance(call, syntax.Call) else None
+    return dotted is not None and script.program.module(script, dotted) is None
 
 
 def _lead(found: Leads, places: Iterable[tuple[Script, syntax.Node]]) -> Iterator[str]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, TypeVar
 
 from speedlint.facts import syntax
 from speedlint.semantics import driven, leads, library, modes, passes
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from speedlint.semantics.script import Script
 
 Loop = syntax.For | syntax.While
+Node = TypeVar("Node", bound=syntax.Node)
 
 
 class Does(enum.Flag):
@@ -58,10 +60,16 @@ _UPDATES = re.compile(
     rb"|\b(?:sub|add|addcdiv|addcmul|mul|lerp|copy)_\("
 )
 """What a program says somewhere that may update parameters: by an optimizer, by a framework, or by hand."""
-_UPDATERS = re.compile(rb"(?:Native|Apex)Scaler\b")
 _STEP_METHODS = frozenset({"training_step", "train_step"})
 """Methods that a trainer of whatever framework calls in each step, where they are a module's."""
+_RUN_BODIES = (syntax.FunctionDef, syntax.For, syntax.While)
 _CALLED_IN_STEPS = _STEP_METHODS | library.HOOK_NAMES
+
+
+@cache
+def _parts(wanted: Does, of: tuple[Does, ...]) -> tuple[Does, ...]:
+    """Those of some parts that hold something of what is wanted; kept, since a flag's operations are slow."""
+    return tuple(part for part in of if part & wanted)
 
 
 class Loops:
@@ -202,6 +210,12 @@ class Loops:
         function = self.script.function(node)
         return self.script.once(("driven", function), lambda: self._is_driven(function), False)
 
+    def driven_nodes(self, kind: type[Node]) -> list[Node]:
+        """The script's nodes of a type that are driven, in source order."""
+        nothing: list[Node] = []
+        nodes = self.script.source.of(kind)
+        return self.script.once(("driven nodes", kind), lambda: [node for node in nodes if self.is_driven(node)], nothing)
+
     def _is_driven(self, function: syntax.FunctionDef | None) -> bool:
         if function is not None and self.of_function(function) is not Frequency.ONCE:
             return True
@@ -231,21 +245,22 @@ class Loops:
 
     def driving_loop(self, node: syntax.Node) -> Loop | None:
         """The innermost loop around the node, in its own function, that drives steps or evaluation steps."""
-        child = node
-        for up in self.script.source.ancestors(node):
-            if isinstance(up, syntax.FunctionDef) and child is up.body:
-                return None
-            if (
-                isinstance(up, (syntax.For, syntax.While))
-                and child is up.body
-                and self.kind(up) in (Frequency.STEP, Frequency.EVAL_STEP)
-            ):
-                return up
-            child = up
+        source = self.script.source
+        up = source.enclosing(node, *_RUN_BODIES)
+        while isinstance(up, _RUN_BODIES):
+            if source.contains(up.body, node):
+                if isinstance(up, syntax.FunctionDef):
+                    return None
+                if self.kind(up) in (Frequency.STEP, Frequency.EVAL_STEP):
+                    return up
+            up = source.enclosing(up, *_RUN_BODIES)
         return None
 
     def accumulates(self, loop: Loop) -> bool:
         """Whether a training step of the loop is many micro-steps, so that what it does once it does rarely."""
+        return self.script.once(("accumulates", loop), lambda: self._accumulates(loop), False)
+
+    def _accumulates(self, loop: Loop) -> bool:
         source = self.script.source
         inner: list[Loop] = [*source.inside(loop.body, syntax.For), *source.inside(loop.body, syntax.While)]
         return any(
@@ -344,9 +359,8 @@ class Loops:
     def does(self, block: syntax.Node, wanted: Does = Does.ALL) -> Does:
         """What of ``wanted`` a block does when it runs once."""
         found = Does.NOTHING
-        for part in _APART:
-            if part & wanted:
-                found |= self._does_of(block, part)
+        for part in _parts(wanted, _APART):
+            found |= self._does_of(block, part)
         return found & wanted
 
     def _does_of(self, block: syntax.Node, part: Does) -> Does:
@@ -429,13 +443,12 @@ class Loops:
         )
 
     def _call_does(self, call: syntax.Call, wanted: Does) -> Does:
-        for part in _OWN:
-            if part & wanted or part is Does.STEPS:
-                own = self._own(part).get(call)
-                if own is not None:
-                    return own & wanted
+        for part in _parts(wanted | Does.STEPS, _OWN):
+            own = self._own(part).get(call)
+            if own is not None:
+                return own & wanted
         found = Does.NOTHING
-        if wanted & Does.FORWARD and self.script.role(call.func) is Role.MODULE:
+        if Does.FORWARD in _parts(wanted, _APART) and self.script.role(call.func) is Role.MODULE:
             found = Does.FORWARD
         if found == wanted or not self._may_lead(call, wanted):
             return found
@@ -467,8 +480,11 @@ class Loops:
                 role = script.role(call.func.value)
                 if role is Role.OPTIMIZER or (role is Role.SCALER and call.args):
                     yield call, Does.OPTIMIZER_STEP
-            if script.program.mentions(script, _UPDATERS):
-                yield from ((call, _STEP) for call in script.source.of(syntax.Call) if self._is_of_updater(call))
+            if script.program.mentions(script, leads.UPDATERS):
+                held = leads.of_updaters(script)
+                for call in script.source.of(syntax.Call):
+                    if (held.may(call) or isinstance(call.func, syntax.Call)) and self._is_of_updater(call):
+                        yield call, _STEP
         elif part is Does.DIFFERENTIATES:
             yield from ((call, part) for call in script.calls("torch.autograd.grad"))
             if b"scipy" in script.source.data:

@@ -310,7 +310,9 @@ class Names:
 
     def _reaching_at(self, use: syntax.Node, bindings: list[Binding]) -> list[Binding]:
         source, at = self.source, self.source.order[use]
-        around = {id(up) for up in source.ancestors(use)} | {id(use)}
+        around, above, row = {use.row}, source.tree.rows.parent, use.row
+        while (row := above[row]) >= 0:
+            around.add(row)
         found: list[Binding] = []
         covered: set[int] = set()
         stop: Binding | None = None
@@ -331,23 +333,23 @@ class Names:
         region = binding.region
         while region is not None:
             parent = self.source.parents[region]
-            if id(region) not in around and isinstance(parent, syntax.If) and id(parent) in around:
-                return (parent.orelse is not None and id(parent.orelse) in around) or id(parent.body) in around
+            if region.row not in around and isinstance(parent, syntax.If) and parent.row in around:
+                return _is_in(parent.orelse, around) or parent.body.row in around
             region = self.region(parent)
         return False
 
     def _settles(self, binding: Binding, around: set[int], covered: set[int]) -> bool:
         """Whether nothing before the binding can reach the use: it always runs, or each branch of its if or try binds."""
         region = binding.region
-        while region is not None and id(region) not in around:
+        while region is not None and region.row not in around:
             parent = self.source.parents[region]
-            covered.add(id(region))
+            covered.add(region.row)
             match parent:
                 case syntax.If(body=body, orelse=orelse):
-                    settled = id(body) in covered and id(orelse) in covered
-                case syntax.Try(body=body, handlers=handlers, orelse=orelse) if id(parent) not in around:
-                    settled = (id(body) in covered or id(orelse) in covered) and all(
-                        id(handler) in covered or leaves(handler.body) for handler in handlers
+                    settled = body.row in covered and _is_in(orelse, covered)
+                case syntax.Try(body=body, handlers=handlers, orelse=orelse) if parent.row not in around:
+                    settled = (body.row in covered or _is_in(orelse, covered)) and all(
+                        handler.row in covered or leaves(handler.body) for handler in handlers
                     )
                 case _:
                     settled = False
@@ -358,6 +360,8 @@ class Names:
 
     def _carried(self, use: syntax.Node, at: int, stop: Binding | None, bindings: list[Binding]) -> Iterator[Binding]:
         """Bindings further down in a loop around the use: they reach it on the next turn."""
+        if all(binding.effect < at for binding in bindings):
+            return
         loops = [up for up in self.source.ancestors(use) if isinstance(up, (syntax.For, syntax.While))]
         seen: set[int] = set()
         for loop in loops:
@@ -389,17 +393,17 @@ class Names:
 
     def uses(self, name: syntax.Name | syntax.Param) -> list[syntax.Name]:
         """Every place, targets included, where the variable that ``name`` stands for is written, in source order."""
+        variable, node = self.variable(name), self.source.tree.node
+        return [cast(syntax.Name, node(row)) for row in self._uses.get(variable, ())] if variable is not None else []
+
+    def variable(self, name: syntax.Name | syntax.Param) -> tuple[int, str] | None:
+        """What is the same for all names and parameters of this file that stand for the same variable."""
         if isinstance(name, syntax.Param):
             function = self.source.enclosing(name, syntax.FunctionDef, syntax.Lambda)
             assert function is not None
-            scope, written = self._scope_for(function), name.name.value
-        else:
-            owner = self.scope(name).lookup(name.value)
-            if owner is None:
-                return []
-            scope, written = owner, name.value
-        node = self.source.tree.node
-        return [cast(syntax.Name, node(row)) for row in self._uses.get((id(scope), written), ())]
+            return id(self._scope_for(function)), name.name.value
+        owner = self.scope(name).lookup(name.value)
+        return (id(owner), name.value) if owner is not None else None
 
     # Dotted names
 
@@ -481,6 +485,10 @@ def _places(rows: Rows) -> tuple[list[int], list[int]]:
         else:
             regions[row] = regions[above]
     return owners, regions
+
+
+def _is_in(node: syntax.Node | None, rows: set[int]) -> bool:
+    return node is not None and node.row in rows
 
 
 def _innermost(rows: Rows, clause: int) -> int:

@@ -445,6 +445,16 @@ class Roles:
 
     def _by_use(self, name: syntax.Name | syntax.Param) -> Value:
         """What the uses of a variable show it to be, where its value is out of sight."""
+        variable = self.script.names.variable(name)
+        if variable not in self._shown:
+            self._shown[variable] = self._find_shown(name)
+        return self._shown[variable]
+
+    @cached_property
+    def _shown(self) -> dict[tuple[int, str] | None, Value]:
+        return {}
+
+    def _find_shown(self, name: syntax.Name | syntax.Param) -> Value:
         methods: dict[str, syntax.Call] = {}
         looped = False
         for use in self.script.names.uses(name):

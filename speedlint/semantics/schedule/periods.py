@@ -75,16 +75,14 @@ def validation(script: Script, call: syntax.Call) -> Validation | None:
 
 def _loop(script: Script, node: syntax.Node) -> syntax.For | syntax.While | None:
     """The innermost loop around a node in its function that steps or goes over epochs."""
-    for up in script.source.ancestors(node):
-        if isinstance(up, syntax.FunctionDef):
-            return None
-        if isinstance(up, (syntax.For, syntax.While)) and (kind := script.loops.kind(up)) in (
-            Frequency.STEP,
-            Frequency.EPOCH,
-        ):
-            if kind is Frequency.EPOCH:
-                return up
+    up = script.source.enclosing(node, syntax.FunctionDef, syntax.For, syntax.While)
+    while isinstance(up, (syntax.For, syntax.While)):
+        kind = script.loops.kind(up)
+        if kind is Frequency.EPOCH:
+            return up
+        if kind is Frequency.STEP:
             return None if _trains_whole(script, up) else up
+        up = script.source.enclosing(up, syntax.FunctionDef, syntax.For, syntax.While)
     return None
 
 

@@ -127,15 +127,16 @@ def formatted_tensors(script: Script, text: syntax.BaseExpression) -> Iterator[s
     for up in source.ancestors(text):
         if isinstance(up, syntax.Call) and is_display(script, up):
             return
-        if isinstance(up, syntax.Raise | syntax.Assert) or (isinstance(up, syntax.BaseExpression) and _is_text(script, up)):
+        if isinstance(up, syntax.Raise | syntax.Assert) or (isinstance(up, syntax.BaseExpression) and is_text(script, up)):
             return
         if isinstance(up, syntax.BaseStatement):
             break
-    if _is_text(script, text):
+    if is_text(script, text):
         yield from _tensors(script, text, None)
 
 
-def _is_text(script: Script, node: syntax.Node) -> bool:
+def is_text(script: Script, node: syntax.Node) -> bool:
+    """Whether an expression makes a text of values: an f-string, ``"...".format(x)``, ``"..." % x`` or a sum of such."""
     match node:
         case syntax.FormattedString() | syntax.ConcatenatedString():
             return True
