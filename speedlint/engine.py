@@ -21,7 +21,7 @@ from speedlint.fixer import Read
 from speedlint.notebook import Cells, NotebookError, OtherLanguageError
 from speedlint.registry import Registry, covers
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Rule, Worth
-from speedlint.semantics import durations, entry, eras, probes, worth
+from speedlint.semantics import durations, entry, eras, off, probes, worth
 from speedlint.semantics.program import Cache, Program
 from speedlint.semantics.script import Options, Script
 from speedlint.semantics.terms import FREQUENT, Frequency
@@ -253,7 +253,7 @@ def _worth_nothing(finding: Finding, script: Script) -> Estimate | None:
     since, torch = finding.fix.since if finding.fix is not None else None, script.options.torch
     if since is not None and torch is not None and torch < since:
         return worth.TOO_NEW
-    return worth.OFF if script.loops.guards.is_off(finding.node) else None
+    return worth.OFF if off.is_off(script, finding.node) else None
 
 
 def look(rule: Rule, script: Script) -> Iterator[Finding]:

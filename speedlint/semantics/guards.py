@@ -314,20 +314,6 @@ class Guards:
         said = {_asks(script, value) for script, value in asked_of}
         return said.pop() if len(said) == 1 else None
 
-    def is_off(self, node: syntax.Node) -> bool:
-        """Whether a line runs, of the steps or calls of its function, only in those under a condition that is false, or
-        false until an option is set: ``if args.debug:``."""
-        around, child = self.script.loops.driving_loop(node) or self.script.function(node), node
-        for up in self.script.source.ancestors(node):
-            if up is around:
-                break
-            asked = decided_by(up, child)
-            known = self.script.constant(asked[0]) if asked is not None else None
-            if asked is not None and known is not None and bool(known.value) is not asked[1]:
-                return True
-            child = up
-        return False
-
     def runs_on_gpu(self, node: syntax.Node) -> bool:
         """Whether a line surely runs once its function does, where there is a GPU: no other condition and no loop is around
         it."""

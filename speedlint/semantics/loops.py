@@ -117,6 +117,12 @@ class Loops:
         calls = (call for call in self.script.source.inside(loop.body, syntax.Call) if self._runs_here(call, loop.body))
         return all(self.script.source.contains(branch, call) for call in calls if self._call_does(call, trains))
 
+    def trains_beside(self, loop: Loop, branch: syntax.Node) -> bool:
+        """Whether a turn of a loop takes training steps, or holds a loop of them, outside of a branch within it."""
+        calls = (call for call in self.script.source.inside(loop.body, syntax.Call) if self._runs_here(call, loop.body))
+        apart = (call for call in calls if not self.script.source.contains(branch, call))
+        return any(self._call_does(call, Does.STEPS) for call in apart)
+
     def _passes_once(self, loop: Loop) -> bool:
         """Whether a script makes this evaluation pass only once for each training, when it has trained."""
         if not self.runs_once_a_training(loop):

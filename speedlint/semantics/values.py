@@ -420,24 +420,31 @@ class Values:
 
         ``parsed`` is the call of ``parse_args``: of several parsers' options, its own parser's is taken.
         """
+        options = self.declared(name, parsed)
+        return options[0][0].values.default_of(options[0][1]) if len(options) == 1 else None
+
+    def declared(self, name: str, parsed: syntax.Call | None) -> list[tuple[Script, syntax.Call]]:
+        """The calls that declare the command-line option stored under ``name`` (see ``parsed_option``), of one program or
+        another; none where a script sets it again."""
         flag, part = name.replace("_", "[-_]").encode(), max(name.split("_"), key=len).encode()
         places = self.script.everywhere((part, re.compile(rb"""[(,=]\s{0,99}["']-{0,2}""" + flag + rb"""["']""")))
         options = [(script, call) for script in places for call in script.values.options(name)]
         own = [(script, call) for script, call in options if script is self.script and self._is_of(call, parsed)]
-        options = own or options
         attribute = b"." + name.encode()
         assigned = (attribute, re.compile(re.escape(attribute) + rb"\b[^\n=(]{0,99}=[^=]"))
         places = self.script.everywhere(assigned, b"set_defaults(")
-        if len(options) != 1 or any(script.values.is_assigned(name) for script in places):
-            return None
-        script, call = options[0]
-        action = script.argument(call, "action", None)
+        return [] if any(script.values.is_assigned(name) for script in places) else own or options
+
+    def default_of(self, option: syntax.Call) -> Constant | None:
+        """The value of an option, declared by a call of this script, that no command passes."""
+        script = self.script
+        action = script.argument(option, "action", None)
         kind = script.constant(action).value if action is not None and script.constant(action) else None  # type: ignore[union-attr]
-        if (default := script.argument(call, "default", None)) is not None:
+        if (default := script.argument(option, "default", None)) is not None:
             return script.constant(default)
         if kind in ("store_true", "store_false"):
-            return Constant(kind == "store_false", script, call)
-        return Constant(None, script, call) if not script.argument(call, "required", None) else None
+            return Constant(kind == "store_false", script, option)
+        return Constant(None, script, option) if not script.argument(option, "required", None) else None
 
     def _is_of(self, option: syntax.Call, parsed: syntax.Call | None) -> bool:
         """Whether an option is added to the parser, by the name it is bound to, that ``parsed`` is a call of."""

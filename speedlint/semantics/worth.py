@@ -29,7 +29,7 @@ UPDATE = Estimate(Worth.LOW, "the update is a small part of a step")
 NOTHING = Estimate(Worth.LOW, "the step waits there all the same")
 
 TOO_NEW = Estimate(Worth.LOW, "the target release does not have the cure")
-OFF = Estimate(Worth.LOW, "it runs only where an option that is off by default asks for it")
+OFF = Estimate(Worth.LOW, "it runs only where an option asks for it that is off by default and in the project's commands")
 
 _LOWER = {Worth.HIGH: Worth.MEDIUM, Worth.MEDIUM: Worth.LOW}
 _SELDOM = {Frequency.EVAL_STEP: "in evaluation only", Frequency.THROTTLED: "now and then"}

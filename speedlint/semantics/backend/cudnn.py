@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
-from speedlint.semantics import library
+from speedlint.semantics import library, off
 from speedlint.semantics.backend import intent
 from speedlint.semantics.values import option_of
 from speedlint.source import is_none
@@ -86,7 +86,7 @@ def switched_off_beside(script: Script, assign: syntax.Assign) -> syntax.Assign 
             break
         if isinstance(up, syntax.If):
             for fast in settings(script, "benchmark"):
-                if fast.value and script.source.contains(up, fast.assign) and script.loops.guards.is_off(fast.assign):
+                if fast.value and script.source.contains(up, fast.assign) and off.is_off(script, fast.assign):
                     return fast.assign
     return None
 

@@ -1,0 +1,277 @@
+"""Whether a line runs in the runs that are made: by the defaults of a script's options, or as a shipped command starts it.
+
+A branch that only an option turns on, or another model, metric or task than the one by default, is no part of the training
+that its author runs, unless a README or a shell script of the project chooses it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from speedlint.facts import syntax
+from speedlint.semantics import shipped
+from speedlint.semantics.guards import decided_by
+from speedlint.semantics.names import Binding, Kind
+from speedlint.semantics.script import Script
+from speedlint.semantics.terms import Constant, Frequency
+from speedlint.semantics.unpacking import written
+from speedlint.semantics.values import option_of
+from speedlint.source import leaves
+
+Values = frozenset[object]
+_MACHINE = re.compile(
+    r"(?:use_?|no_?|on_?|enable_?|with_?)?(?:cuda|gpu|accel\w*|mps|device)s?(?:_?ids?)?|(?:\w*_)?rank(?:_\w*)?",
+    re.IGNORECASE,
+)
+"""Options by which a run is told of its machine, or by a launcher: whoever trains on a GPU sets them."""
+_COMPARE: dict[type[syntax.BaseCompOp], Callable[[Any, Any], bool]] = {
+    syntax.Equal: operator.eq,
+    syntax.NotEqual: operator.ne,
+    syntax.Is: operator.eq,
+    syntax.IsNot: operator.ne,
+    syntax.LessThan: operator.lt,
+    syntax.LessThanEqual: operator.le,
+    syntax.GreaterThan: operator.gt,
+    syntax.GreaterThanEqual: operator.ge,
+}
+_TRUE = frozenset({"true", "t", "yes", "y", "on", "1", ""})
+_NUMBERS: dict[str, Callable[[str], object]] = {"int": int, "float": float}
+_BACKWARD = b".backward("
+_MOST_CALLERS = 8
+"""Calls of one function that are looked at for whether all of them are off."""
+
+
+def is_off(script: Script, node: syntax.Node) -> bool:
+    """Whether a node runs only under a condition that does not hold in the runs that are made, while these train without it:
+    ``if args.debug:``, ``if args.model == "other":``, also around each call of its function."""
+    return script.once(("off", node), lambda: _is_left_out(script, node, is_within_loop=False), False)
+
+
+def _is_left_out(script: Script, node: syntax.Node, *, is_within_loop: bool) -> bool:
+    """``is_within_loop`` tells whether a whole loop of training steps lies below: then that is the training, and only left
+    out where a loop around it trains by something else."""
+    child: syntax.Node = node
+    for up in script.source.ancestors(node):
+        if _is_unmet(script, up, child):
+            if is_within_loop and _is_beside_training(script, child):
+                return True
+            if not is_within_loop and _trains(script):
+                return True
+        if isinstance(up, (syntax.For, syntax.While)) and child is up.body:
+            is_within_loop = is_within_loop or script.loops.kind(up) in (Frequency.STEP, Frequency.EPOCH)
+        if isinstance(up, syntax.FunctionDef) and child is up.body:
+            sites = script.call_sites(up)
+            return 0 < len(sites) <= _MOST_CALLERS and all(_is_call_left_out(*site, is_within_loop) for site in sites)
+        child = up
+    return False
+
+
+def _is_call_left_out(script: Script, call: syntax.Call, is_within_loop: bool) -> bool:
+    question = ("left out", call, is_within_loop)
+    return script.once(question, lambda: _is_left_out(script, call, is_within_loop=is_within_loop), True)
+
+
+def _is_unmet(script: Script, up: syntax.Node, child: syntax.Node) -> bool:
+    """Whether a part of ``up`` does not run in the runs that are made."""
+    return any(_truths(script, test) == frozenset({not is_met}) for test, is_met in _tests(up, child))
+
+
+def _tests(up: syntax.Node, child: syntax.Node) -> Iterator[tuple[syntax.BaseExpression, bool]]:
+    asked = decided_by(up, child)
+    if asked is not None:
+        yield asked
+    elif isinstance(up, syntax.IndentedBlock):
+        for above in itertools.takewhile(lambda each: each is not child, up.body):
+            if isinstance(above, syntax.If) and leaves(above.body):
+                yield above.test, False
+
+
+def _is_beside_training(script: Script, branch: syntax.Node) -> bool:
+    """Whether a loop around a branch takes training steps without it."""
+    for up in script.source.ancestors(branch):
+        if isinstance(up, syntax.FunctionDef):
+            return False
+        if isinstance(up, (syntax.For, syntax.While)) and script.loops.trains_beside(up, branch):
+            return True
+    return False
+
+
+def _trains(script: Script) -> bool:
+    """Whether the runs that are made train: a backward pass of the program is under no condition that fails in them, or none
+    is seen, as where a framework trains."""
+    return script.once("trains by default", lambda: _finds_training(script), True)
+
+
+def _finds_training(script: Script) -> bool:
+    steps = [(place, call) for place in script.everywhere(_BACKWARD) for call in place.loops.steps]
+    return not steps or any(_is_reached(place, call) for place, call in steps)
+
+
+def _is_reached(script: Script, node: syntax.Node) -> bool:
+    return script.once(("reached", node), lambda: _finds_way(script, node), False)
+
+
+def _finds_way(script: Script, node: syntax.Node) -> bool:
+    child: syntax.Node = node
+    for up in script.source.ancestors(node):
+        if _is_unmet(script, up, child):
+            return False
+        if isinstance(up, syntax.FunctionDef) and child is up.body:
+            sites = script.call_sites(up)
+            return not sites or any(_is_reached(other, call) for other, call in sites)
+        child = up
+    return True
+
+
+# What conditions come to
+
+
+def values(script: Script, expression: syntax.BaseExpression) -> Values | None:
+    """The values, of a condition truth values, that an expression has in the runs that are made; None where one may be
+    unknown."""
+    return script.once(("values", expression), lambda: _values(script, expression), None)
+
+
+def _values(script: Script, expression: syntax.BaseExpression) -> Values | None:
+    match expression:
+        case syntax.UnaryOperation(operator=syntax.Not(), expression=inner):
+            found = _truths(script, inner)
+            return None if found is None else frozenset(not each for each in found)
+        case syntax.BooleanOperation(left=left, operator=joined, right=right):
+            return _joined(isinstance(joined, syntax.Or), _truths(script, left), _truths(script, right))
+        case syntax.Comparison(left=left, comparisons=[syntax.ComparisonTarget(operator=asked, comparator=right)]):
+            return _compared(script, left, asked, right)
+        case syntax.Name(value=name) if name not in ("True", "False", "None"):
+            return None if _MACHINE.fullmatch(name) else _of_name(script, expression)
+        case syntax.Attribute(attr=syntax.Name(value=name)) if _MACHINE.fullmatch(name):
+            return None
+    known = script.constant(expression)
+    if known is not None:
+        return _of_constant(known)
+    return _of_several(script, expression) if isinstance(expression, syntax.Attribute) else None
+
+
+def _truths(script: Script, test: syntax.BaseExpression) -> frozenset[bool] | None:
+    found = values(script, test)
+    return None if found is None else frozenset(map(bool, found))
+
+
+def _joined(deciding: bool, left: frozenset[bool] | None, right: frozenset[bool] | None) -> Values | None:
+    """What ``and`` or ``or`` come to; ``deciding`` is the truth value of one side that decides."""
+    if frozenset({deciding}) in (left, right):
+        return frozenset({deciding})
+    if left is None or right is None:
+        return None
+    return frozenset(deciding if deciding in pair else not deciding for pair in itertools.product(left, right))
+
+
+def _compared(
+    script: Script, left: syntax.BaseExpression, asked: syntax.BaseCompOp, right: syntax.BaseExpression
+) -> Values | None:
+    sides = values(script, left)
+    if isinstance(asked, (syntax.In, syntax.NotIn)):
+        if not isinstance(right, (syntax.Tuple, syntax.List, syntax.Set)):
+            return None
+        among = [values(script, each.value) for each in right.elements]
+        if sides is None or any(each is None for each in among):
+            return None
+        held = frozenset().union(*(each for each in among if each is not None))
+        return frozenset((each in held) is isinstance(asked, syntax.In) for each in sides)
+    others, compare = values(script, right), _COMPARE.get(type(asked))
+    if sides is None or others is None or compare is None:
+        return None
+    try:
+        return frozenset(bool(compare(one, other)) for one in sides for other in others)
+    except TypeError:
+        return None
+
+
+def _of_name(script: Script, name: syntax.Name) -> Values | None:
+    bindings = script.names.reaching(name)
+    if not bindings:
+        known = script.constant(name)
+        return _of_constant(known) if known is not None else None
+    return _union(_of_binding(script, each) for each in bindings)
+
+
+def _of_binding(script: Script, binding: Binding) -> Values | None:
+    if binding.kind is Kind.PARAMETER and isinstance(binding.node, syntax.Param):
+        return _of_parameter(script, binding.node)
+    value = written(binding) if binding.kind is Kind.ASSIGN else None
+    return values(script, value) if isinstance(value, syntax.BaseExpression) else None
+
+
+def _of_parameter(script: Script, parameter: syntax.Param) -> Values | None:
+    function = script.source.enclosing(parameter, syntax.FunctionDef, syntax.Lambda)
+    if not isinstance(function, syntax.FunctionDef):
+        return None
+    sites = script.call_sites(function)
+    if not sites or any(other.hides_arguments(call) for other, call in sites):
+        return None
+    passed = ((other, script.values.given(function, parameter, other, call)) for other, call in sites)
+    default = parameter.default
+    return _union(
+        values(other, given) if given is not None else values(script, default) if default is not None else None
+        for other, given in passed
+    )
+
+
+def _union(found: Iterator[Values | None]) -> Values | None:
+    each = list(found)
+    known = [one for one in each if one is not None]
+    return frozenset().union(*known) if known and len(known) == len(each) else None
+
+
+def _of_constant(known: Constant) -> Values | None:
+    option = option_of(known.script, known.node)
+    if option is None or known.entry is not None:
+        return frozenset({known.value})
+    return _of_option(known.script, option, known.value)
+
+
+def _of_several(script: Script, attribute: syntax.Attribute) -> Values | None:
+    """What an option comes to that each of several programs declares."""
+    name = attribute.attr.value
+    settings = script.values.settings(attribute.value)
+    if not settings or not all(isinstance(setting, syntax.Call) for _, setting in settings):
+        return None
+    declared = {
+        call: place
+        for origin, setting in settings
+        for place, call in origin.values.declared(name, setting if isinstance(setting, syntax.Call) else None)
+    }
+    defaults = [(place, call, place.values.default_of(call)) for call, place in declared.items()]
+    return _union(
+        _of_option(place, call, default.value) if default is not None else None for place, call, default in defaults
+    )
+
+
+def _of_option(script: Script, option: syntax.Call, default: object) -> Values | None:
+    """The default of an option, and what shipped commands pass for it."""
+    name = script.values.destination(option)
+    if name is not None and _MACHINE.fullmatch(name):
+        return None
+    action, kind = script.argument(option, "action", None), script.argument(option, "type", None)
+    acts = script.constant(action) if action is not None else None
+    found: set[object] = {default}
+    for given in shipped.given(script, option):
+        if given is None:
+            return None
+        if acts is not None and acts.value in ("store_true", "store_false"):
+            found.add(acts.value == "store_true")
+        elif isinstance(default, bool):
+            found.add(given.lower() in _TRUE)
+        else:
+            found.add(_converted(given, script.text(kind) if kind is not None else type(default).__name__))
+    return frozenset(found)
+
+
+def _converted(given: str, kind: str) -> object:
+    try:
+        return _NUMBERS.get(kind, str)(given)
+    except ValueError:
+        return given

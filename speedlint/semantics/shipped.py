@@ -1,0 +1,124 @@
+"""What the commands that a project ships give its options: in its READMEs, shell scripts, Makefiles and the like, and in the
+text of its scripts.
+
+An option that is off by default is on for who runs the script as its authors say: ``python train.py --amp``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from speedlint.facts import syntax
+from speedlint.semantics.script import Script
+
+_COMMANDS = (".sh", ".bash", ".bat", ".ps1", ".slurm", ".sbatch", ".yaml", ".yml", "Makefile", "makefile", "justfile")
+"""Files that hold commands and little else: what stands in one that names the script may be an argument of it."""
+_TEXTS = (".md", ".rst", "README")
+"""Files in which a command is one line, with those that it goes on in."""
+_MOST_FOLDERS = 400
+_MOST_FILES = 200
+"""Files of a project that are looked into, nearest first."""
+_CONTINUED = re.compile(rb"\\\r?\n")
+_COMMENT = re.compile(rb"^\s*(?:#|::|REM\b).*$", re.MULTILINE)
+_VARIABLE = re.compile(rb"\$\{?([A-Za-z_]\w*)\}?")
+_UNKNOWN = b"$%{<`"
+"""What a value holds that is set elsewhere."""
+
+
+def _texts(script: Script) -> Iterator[Path]:
+    """The files of a script's project that may hold commands, nearest first."""
+    disk, root = script.program.disk, str(script.program.root(script.path))
+    folder = str(script.key.parent)
+    folders = sorted(disk.listing(root).folders | {folder}, key=lambda each: (_distance(folder, each), each))
+    found = 0
+    for each in folders[:_MOST_FOLDERS]:
+        for name in disk.names(each):
+            if found < _MOST_FILES and name.endswith((*_COMMANDS, *_TEXTS)):
+                path = os.path.join(each, name)  # noqa: PTH118 (thousands of these)
+                if disk.is_readable(path):
+                    found += 1
+                    yield Path(path)
+
+
+def _distance(folder: str, other: str) -> int:
+    """How many folders lie between two."""
+    common = os.path.commonpath((folder, other))
+    return folder.count(os.sep) + other.count(os.sep) - 2 * common.count(os.sep)
+
+
+def given(script: Script, option: syntax.Call) -> tuple[str | None, ...]:
+    """What shipped commands pass for an option that ``script`` declares: texts, an empty one for a flag alone, and None
+    for a value that is set elsewhere, as ``$MODE`` is."""
+    return script.once(("given", option), lambda: tuple(dict.fromkeys(_given(script, option))), ())
+
+
+def _given(script: Script, option: syntax.Call) -> Iterator[str | None]:
+    flags = [
+        str(arg.value.evaluated_value).encode()
+        for arg in option.args
+        if arg.keyword is None and isinstance(arg.value, syntax.SimpleString)
+    ]
+    flags = [flag for flag in flags if flag.startswith(b"-")]
+    if not flags:
+        return
+    written = b"|".join(map(re.escape, flags))
+    passed = re.compile(rb"(?<![\w\[./-])(?:" + written + rb")(?![\w-])(?:\s*=\s*|[ \t]+)?([^\s-]\S*|-[\d.]\S*)?")
+    starts = {each.key for each in (script, *script.program.possible_starts(script))}
+    runs = re.compile(rb"(?:[\w./-]*/)?(?:" + b"|".join(re.escape(each.name.encode()) for each in sorted(starts)) + rb")\b")
+    modules = re.compile(rb"-m\s+[\w.]*\b(?:" + b"|".join(re.escape(_module(each)) for each in sorted(starts)) + rb")\b")
+    disk = script.program.disk
+    nothing: tuple[Path, ...] = ()
+    for path in (*script.once("shipped texts", lambda: tuple(_texts(script)), nothing), *sorted(starts)):
+        if not disk.mentions(str(path), passed):
+            continue
+        data = disk.read(path)
+        for command in _commands(path, data):
+            named = [found.group() for found in runs.finditer(command)]
+            if any(_is_of(script, path, each, starts) for each in named) or modules.search(command):
+                for found in passed.finditer(command):
+                    yield from _values(found.group(1), data)
+
+
+def _module(path: Path) -> bytes:
+    """The last name by which ``python -m`` starts a file."""
+    return (path.parent.name if path.stem == "__main__" else path.stem).encode()
+
+
+def _commands(path: Path, data: bytes) -> list[bytes]:
+    """The pieces of a text in which one command may stand with its arguments."""
+    data = _CONTINUED.sub(b" ", data)
+    if path.name.endswith(_COMMANDS):
+        return [_COMMENT.sub(b"", data)]
+    return data.splitlines()
+
+
+def _is_of(script: Script, text: Path, named: bytes, starts: set[Path]) -> bool:
+    """Whether the file that a command names, as seen from where it is written, may be one of ``starts``."""
+    name, root = named.decode("utf-8", "replace"), script.program.root(script.path)
+    for folder in (text.parent, *text.parent.parents):
+        path = Path(os.path.normpath(folder / name))
+        if script.program.disk.is_file(str(path)):
+            return path in starts
+        if folder == root:
+            break
+    return True
+
+
+def _values(written: bytes | None, data: bytes) -> Iterator[str | None]:
+    """The text that a command passes; of a variable each that the same file sets it to."""
+    value = (written or b"").strip(b"\"'`,;)")
+    variable = _VARIABLE.fullmatch(value)
+    if variable is not None:
+        set_to = re.findall(rb"(?m)^\s*(?:export\s+)?" + variable.group(1) + rb"=(\S*)", data)
+        for each in set_to or [_UNKNOWN]:
+            yield _literal(each)
+    else:
+        yield _literal(value)
+
+
+def _literal(value: bytes) -> str | None:
+    value = value.strip(b"\"'`,;)")
+    return None if any(each in _UNKNOWN for each in value) else value.decode("utf-8", "replace")

@@ -1,0 +1,188 @@
+"""What no run does, by the defaults of the options and by the commands that the project ships, is a note; beside each, one
+that runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import Project
+
+TRAIN = """
+import argparse
+
+import torch
+
+
+def parsed():
+    parser = argparse.ArgumentParser()
+    parser.add_argument({option})
+    parser.add_argument("--cuda", action="store_true")
+    return parser.parse_args()
+
+
+def norm_of(model):
+    return sum(p.grad.norm() for p in model.parameters()).item()
+
+
+class Trainer:
+    def __init__(self, args):
+        self.args = args
+        self.model = torch.nn.Linear(64, 64).cuda()
+
+    def fit(self, loader):
+        args, total = self.args, 0.0
+        optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        for images in loader:
+            loss = self.model(images.cuda()).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            {guarded}
+            optimizer.step()
+        print(total)
+
+
+Trainer(parsed()).fit(torch.load("batches.pt"))
+"""
+READ = "total += loss.item()"
+
+
+def _levels(project: Project, text: str, code: str = "SPD301", name: str = "train.py") -> list[str]:
+    project.configure(f"select = ['{code}']")
+    return [each["level"] for each in project.findings(project.write(name, text), "--notes")]
+
+
+def _guarded(option: str, test: str, statement: str = READ) -> str:
+    return TRAIN.format(option=option, guarded=f"if {test}:\n                {statement}")
+
+
+MODEL = '"--model", default="lstm"'
+PLOT = '"--plot", action="store_true"'
+
+
+@pytest.mark.parametrize(
+    ("option", "test", "level"),
+    [
+        (PLOT, "args.plot", "note"),
+        (PLOT, "not args.plot", "warning"),
+        (PLOT, "self.args.plot", "note"),
+        (PLOT, "args.plot and len(images) > 1", "note"),
+        (PLOT, "args.plot or len(images) > 1", "warning"),
+        (MODEL, 'args.model == "transformer"', "note"),
+        (MODEL, 'args.model == "lstm"', "warning"),
+        (MODEL, 'args.model != "lstm"', "note"),
+        (MODEL, 'args.model in ("gpt", "transformer")', "note"),
+        (MODEL, 'args.model in ("gpt", "lstm")', "warning"),
+        (MODEL, "args.model in images.kinds", "warning"),
+        ('"--beta", type=float, default=0.0', "args.beta > 0", "note"),
+        ('"--beta", type=float, default=0.5', "args.beta > 0", "warning"),
+        ('"--beta", type=float, required=True', "args.beta > 0", "warning"),
+        ('"--teacher", default=None', "args.teacher is not None", "note"),
+        ('"--teacher", default=None', "args.teacher is None", "warning"),
+        (PLOT, "args.cuda", "warning"),
+    ],
+)  # fmt: skip
+def test_what_no_default_chooses_is_a_note(project: Project, option: str, test: str, level: str) -> None:
+    assert _levels(project, _guarded(option, test)) == [level]
+
+
+@pytest.mark.parametrize(
+    ("test", "level"), [("if not args.plot:", "note"), ("if args.plot:", "warning"), ("if len(images) > 64:", "warning")]
+)
+def test_what_an_earlier_jump_leaves_out_is_a_note(project: Project, test: str, level: str) -> None:
+    guarded = f"{test}\n                optimizer.step()\n                continue\n            {READ}"
+    assert _levels(project, TRAIN.format(option=PLOT, guarded=guarded)) == [level]
+
+
+@pytest.mark.parametrize(("test", "level"), [("args.plot", "note"), ("not args.plot", "warning")])
+def test_a_function_that_only_an_option_calls_is_as_its_call(project: Project, test: str, level: str) -> None:
+    assert _levels(project, _guarded(PLOT, test, "total += norm_of(self.model)")) == [level]
+
+
+@pytest.mark.parametrize(
+    ("name", "shipped", "level"),
+    [
+        ("README.md", "`python train.py --epochs 3`", "note"),
+        ("README.md", "```\npython train.py \\\n  --epochs 3 \\\n  --plot\n```", "warning"),
+        ("README.md", "usage: train.py [-h] [--plot]", "note"),
+        ("README.md", "`python other.py --plot`", "note"),
+        ("README.md", "Try `--plot`, which tells more.", "note"),
+        ("scripts/run.sh", 'OPTIONS="--plot"\npython train.py $OPTIONS', "warning"),
+        ("scripts/run.sh", '# OPTIONS="--plot"\npython train.py', "note"),
+        ("scripts/run.sh", "python -m train --plot", "warning"),
+        ("jobs.yaml", "- python train.py --epochs 3\n  --plot", "warning"),
+        ("Makefile", "train:\n\tpython train.py --plot-folder out", "note"),
+    ],
+)  # fmt: skip
+def test_an_option_that_a_shipped_command_sets_is_on(project: Project, name: str, shipped: str, level: str) -> None:
+    project.write(name, shipped + "\n")
+    project.write("other.py", "")
+    assert _levels(project, _guarded(PLOT, "args.plot")) == [level]
+
+
+@pytest.mark.parametrize(
+    ("shipped", "level"),
+    [
+        ("python train.py --model transformer", "warning"),
+        ("python train.py --model=transformer", "warning"),
+        ("python train.py --model gpt", "note"),
+        ("python train.py --model $MODEL", "warning"),
+        ("MODEL=gpt\npython train.py --model $MODEL", "note"),
+        ("MODEL=transformer\npython train.py --model ${MODEL}", "warning"),
+    ],
+)
+def test_a_shipped_value_chooses_as_the_default_does(project: Project, shipped: str, level: str) -> None:
+    project.write("run.sh", shipped + "\n")
+    assert _levels(project, _guarded(MODEL, 'args.model == "transformer"')) == [level]
+
+
+STAGES = """
+import argparse
+
+import torch
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--train", {train})
+parser.add_argument("--prune", action="store_true")
+args = parser.parse_args()
+model = torch.nn.Linear(64, 64).cuda()
+loader = torch.load("batches.pt")
+if args.train:
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for images in loader:
+        loss = model(images.cuda()).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+if args.prune:
+    scores = [model(images.cuda()).mean().item() for images in loader]
+    for images in loader:
+        scores.append(model(images.cuda()).mean().item())
+    print(scores)
+"""
+
+
+def test_a_training_that_an_option_begins_is_no_part_that_is_off(project: Project) -> None:
+    assert _levels(project, STAGES.format(train='action="store_true"'))[0] == "warning"
+
+
+PROGRAMS = """
+import argparse
+
+from trainer import Trainer
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--plot", action="{action}")
+Trainer(parser.parse_args()).fit([])
+"""
+
+
+@pytest.mark.parametrize(("other", "level"), [("store_true", "note"), ("store_false", "warning")])
+def test_an_option_of_several_programs_is_off_where_it_is_in_each(project: Project, other: str, level: str) -> None:
+    project.write("README.md", "Trains.\n")
+    project.write("first.py", PROGRAMS.format(action="store_true"))
+    project.write("second.py", PROGRAMS.format(action=other))
+    trainer = _guarded(PLOT, "self.args.plot").rpartition("Trainer(")[0].replace("def parsed", "def unused")
+    assert _levels(
+        project, trainer.replace('    parser.add_argument("--plot", action="store_true")\n', ""), name="trainer.py"
+    ) == [level]
