@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 
@@ -11,7 +11,7 @@ from speedlint.semantics.acting import ENVIRONMENTS
 from speedlint.semantics.gradients import told
 from speedlint.semantics.loops import Does
 from speedlint.semantics.model.networks import Network, code_network, is_loss, is_small, root_network
-from speedlint.semantics.names import Kind
+from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Definition, Frequency, Role
 from speedlint.semantics.training import Root, roots, trained_modules
@@ -23,6 +23,18 @@ CLIPS = (
     "torch.nn.utils.clip_grad.clip_grad_norm_",
     "torch.nn.utils.clip_grad.clip_grad_value_",
 )
+
+_CUTS = frozenset(
+    "detach data item tolist numpy argmax argmin argsort shape size dim numel dtype device long int bool "
+    "eq ne lt le gt ge".split()
+)
+"""Attributes and methods whose results carry no graph."""
+_CUTTING = frozenset(
+    "float int len str bool print range isinstance torch.zeros_like torch.ones_like torch.rand_like torch.randn_like "
+    "torch.empty_like torch.full_like torch.argmax torch.argmin torch.argsort torch.eq torch.isnan torch.isfinite".split()
+)
+"""Functions whose results carry no graph."""
+_WITH_INDICES = frozenset("max min topk sort median mode kthvalue".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +126,14 @@ def _step(script: Script, backward: syntax.Call) -> Step | None:
     return Step(script, backward, loss, scaler, first, tuple(kept), region)
 
 
+def carrying(script: Script, at: syntax.Node, expression: syntax.Node, but: Iterable[syntax.Node] = ()) -> list[syntax.Call]:
+    """The calls that gradients of an expression may flow back to, through the assignments of one turn of the loop that
+    drives ``at``: none through ``.detach()``, a comparison, what is made under ``no_grad``, or one of ``but``."""
+    origin = _Origin(script, at, is_differentiated=True, but=frozenset(but))
+    origin.follow(expression)
+    return [call for call in origin.calls if told(script, call) is not True]
+
+
 def _first_to_run(script: Script, calls: list[syntax.Call]) -> syntax.Call:
     """The first call in source order; of calls within each other, the innermost."""
     first = calls[0]
@@ -124,8 +144,15 @@ def _first_to_run(script: Script, calls: list[syntax.Call]) -> syntax.Call:
 class _Origin:
     """What the value of an expression comes from, backwards through the assignments of one function, within one turn."""
 
-    def __init__(self, script: Script, backward: syntax.Call) -> None:
-        self.script, self.backward = script, backward
+    def __init__(
+        self,
+        script: Script,
+        backward: syntax.Node,
+        *,
+        is_differentiated: bool = False,
+        but: frozenset[syntax.Node] = frozenset(),
+    ) -> None:
+        self.script, self.backward, self.is_differentiated, self.but = script, backward, is_differentiated, but
         self.function = _function(script, backward)
         loop = script.loops.driving_loop(backward)
         self.turn: syntax.Node = loop.body if loop is not None else self.function or script.source.module
@@ -138,18 +165,53 @@ class _Origin:
         if expression in self._seen:
             return
         self._seen.add(expression)
-        self.calls += [call for call in self.script.source.inside(expression, syntax.Call) if call not in self.calls]
+        for call in self.script.source.inside(expression, syntax.Call):
+            if call not in self.calls and not self._is_cut(call, expression):
+                self.calls.append(call)
         for name in self.script.source.inside(expression, syntax.Name):
             parent = self.script.source.parents[name]
+            if self._is_cut(name, expression):
+                continue
             if isinstance(parent, syntax.Attribute) and parent.attr is name:
                 self._attribute(parent)
             elif not (isinstance(parent, syntax.Arg) and parent.keyword is name):
                 self._name(name)
 
+    def _is_cut(self, node: syntax.Node, expression: syntax.Node) -> bool:
+        """Whether no gradient of the expression passes to a node within it."""
+        while self.is_differentiated and node not in self.but and node is not expression:
+            up = self.script.source.parents[node]
+            match up:
+                case syntax.Attribute(value=inner, attr=syntax.Name(value=name)) if inner is node and name in _CUTS:
+                    return True
+                case syntax.Comparison():
+                    return True
+                case syntax.Subscript(value=inner) if inner is not node:
+                    return True
+                case syntax.IfExp(test=test) if test is node:
+                    return True
+                case syntax.Call(func=func) if func is not node and self._is_cutting(up):
+                    return True
+            node = up
+        return node in self.but
+
+    def _is_cutting(self, call: syntax.Call) -> bool:
+        """Whether a function returns numbers that no gradient flows through."""
+        return self.script.name(call.func) in _CUTTING
+
+    def _is_index(self, binding: Binding) -> bool:
+        """Whether a variable has the places that ``max`` or ``topk`` returns beside the values."""
+        match binding.value:
+            case syntax.Call(func=syntax.Attribute(attr=syntax.Name(value=name))) if name in _WITH_INDICES:
+                return self.is_differentiated and binding.path == (1,)
+        return False
+
     def _name(self, name: syntax.Name) -> None:
         source = self.script.source
         for binding in self.script.names.reaching(name):
             is_here = source.contains(self.turn, binding.node) and self._is_before(binding.node)
+            if self._is_index(binding) or (self.is_differentiated and told(self.script, binding.node) is True):
+                continue
             if binding.value is None or not is_here or binding.kind not in (Kind.ASSIGN, Kind.AUGMENT, Kind.WITH, Kind.FOR):
                 continue
             if binding.kind in (Kind.ASSIGN, Kind.AUGMENT):

@@ -164,3 +164,39 @@ def test_one_segment_is_not_computed_again() -> None:
 
 def test_a_model_over_several_processes_can_hold_back_its_exchange() -> None:
     assert callable(nn.parallel.DistributedDataParallel.no_sync)
+
+
+def _adversarial(*, detach: bool) -> list[Any]:
+    """The parameters of a generator and a discriminator after some steps."""
+    torch.manual_seed(0)
+    generator = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.1), nn.Linear(8, 6))
+    judge = nn.Sequential(nn.Linear(6, 8), nn.LeakyReLU(0.2), nn.Dropout(0.1), nn.Linear(8, 1))
+    g_optimizer = torch.optim.AdamW(generator.parameters(), lr=0.01)
+    d_optimizer = torch.optim.AdamW(judge.parameters(), lr=0.01)
+    for _ in range(5):
+        fake = generator(torch.randn(16, 4))
+        d_optimizer.zero_grad()
+        (judge(fake.detach() if detach else fake).mean() - judge(torch.randn(16, 6)).mean()).backward()
+        assert all((parameter.grad is None) is detach for parameter in generator.parameters())
+        d_optimizer.step()
+        g_optimizer.zero_grad()
+        judge(generator(torch.randn(16, 4))).mean().backward()
+        g_optimizer.step()
+        for optimizer in (g_optimizer, d_optimizer):
+            optimizer.zero_grad()
+    return [*generator.parameters(), *judge.parameters()]
+
+
+def test_gradients_that_are_zeroed_unused_change_nothing() -> None:
+    assert all(torch.equal(*pair) for pair in zip(_adversarial(detach=False), _adversarial(detach=True), strict=True))
+
+
+def test_gradients_pass_through_weights_that_need_none() -> None:
+    torch.manual_seed(0)
+    features, given = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 4, 3)), torch.randn(2, 3, 8, 8)
+    found = []
+    for needs in (True, False):
+        picture = given.clone().requires_grad_()
+        features.requires_grad_(needs)(picture).square().mean().backward()
+        found.append(picture.grad)
+    assert torch.equal(*found)

@@ -1,0 +1,335 @@
+"""Gradients that a backward pass computes and nothing uses: they are zeroed before an optimizer steps on them, or no
+optimizer holds what they are for."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from speedlint.facts import syntax
+from speedlint.semantics import evaluation, training
+from speedlint.semantics.gradients import gradients_off
+from speedlint.semantics.model import networks
+from speedlint.semantics.optimizer import optimizers
+from speedlint.semantics.script import Script
+from speedlint.semantics.steps import CLIPS, Step, carrying, training_steps
+from speedlint.semantics.terms import Role
+from speedlint.semantics.training import Root
+
+_STEPS = b".step("
+_HOOKS = (b"_hook(", b"_hooks(", b"register_multi_grad")
+_WRAPPERS = (
+    b"checkpoint(",
+    b"checkpoint_sequential",
+    b"DistributedDataParallel",
+    b"FullyShardedDataParallel",
+    b"deepspeed",
+    b"fully_shard",
+)
+_DIFFERENTIATES = (b"autograd.grad", b"import grad", b"functional_call", b"torch.func")
+_SWITCHES = re.compile(rb"requires_grad|detach_\(|\bfreeze")
+
+
+class Kind(enum.Enum):
+    """Which gradients nothing uses, and so how they are spared."""
+
+    BEYOND = "beyond"
+    """Those that go back through a network's input into another one."""
+    ALL = "all"
+    """All that a network that is not trained computes: its input needs none."""
+    WEIGHTS = "weights"
+    """Those of the weights of a network that is not trained: its input needs some."""
+
+
+@dataclass(frozen=True, slots=True)
+class Discarded:
+    """Gradients of a backward pass that nothing uses.
+
+    Attributes:
+        kind: which.
+        forward: the call of the network; where they go beyond it, of the one that the pass is for.
+        given: where they go beyond it, the argument that they flow back through.
+        beyond: where they go beyond it, the calls of the other networks.
+    """
+
+    kind: Kind
+    forward: syntax.Call
+    given: syntax.BaseExpression
+    beyond: tuple[syntax.Call, ...] = ()
+
+
+def discarded(script: Script, backward: syntax.Call) -> Iterator[Discarded]:
+    """The gradients that a backward pass of a training step computes and nothing uses."""
+    step = next((each for each in training_steps(script) if each.backward is backward), None)
+    if step is None or any(arg.keyword is not None and arg.keyword.value == "create_graph" for arg in backward.args):
+        return
+    for forward in _networks(script, carrying(script, backward, step.loss)):
+        beyond = list(_beyond(step, forward))
+        yield from beyond or _untrained(step, forward)
+
+
+def _networks(script: Script, calls: list[syntax.Call]) -> list[syntax.Call]:
+    return [call for call in calls if script.role(call.func) is Role.MODULE and evaluation.is_network(script, call)]
+
+
+# From one network into another
+
+
+def _beyond(step: Step, forward: syntax.Call) -> Iterator[Discarded]:
+    """Where the pass goes on into networks whose gradients are zeroed before their optimizer steps, as from the
+    discriminator into the generator."""
+    for arg in forward.args:
+        inner = _networks(step.script, carrying(step.script, forward, arg.value))
+        if inner and _is_for(step, forward) and all(_is_dropped(step, forward, each) for each in inner):
+            yield Discarded(Kind.BEYOND, forward, arg.value, tuple(inner))
+
+
+def _is_for(step: Step, forward: syntax.Call) -> bool:
+    """Whether an optimizer that holds a network takes the gradients that the pass gives it."""
+    updates = _updates(step.script)
+    return updates is not None and any(
+        _holds(each, step.script, forward.func) is True and _is_taken(step, each, forward.func) for each in updates
+    )
+
+
+def _is_dropped(step: Step, forward: syntax.Call, inner: syntax.Call) -> bool:
+    """Whether no optimizer takes the gradients that the pass gives a network, and no other pass goes the same way."""
+    script, module = step.script, inner.func
+    updates = _updates(script)
+    if updates is None or not any(_holds(each, script, module) for each in updates) or _is_switched(script, module):
+        return False
+    if any(_holds(each, script, module) is not False and _is_taken(step, each, module) for each in updates):
+        return False
+    return not any(forward in carrying(script, other, kept) for other, kept in _others(step))
+
+
+def is_only_way(script: Script, backward: syntax.Call, found: Discarded) -> bool:
+    """Whether the pass reaches the other networks through the one argument alone."""
+    assert isinstance(backward.func, syntax.Attribute)
+    loss = next(each.loss for each in training_steps(script) if each.backward is backward)
+    left = carrying(script, backward, loss, (found.given,))
+    return not any(each in left for each in found.beyond)
+
+
+def why_not(script: Script, found: Discarded) -> str | None:
+    """Why it is not proven that nothing but time is lost with gradients that go beyond; None where it is."""
+    if script.role(found.given) is not Role.TENSOR:
+        return f"what `{script.text(found.given)}` holds is not known"
+    if any(script.program.mentions(script, mark) for mark in _HOOKS):
+        return "a hook of the program may look at the gradients"
+    if any(script.program.mentions(script, mark) for mark in _WRAPPERS):
+        return "the program spreads its networks over processes, or computes parts of them again"
+    if optimizers.reads_gradients(script) or any(True for name in CLIPS for _ in script.calls(name)):
+        return "the program looks at gradients by itself"
+    return None
+
+
+# Through a network that is not trained
+
+
+def _untrained(step: Step, forward: syntax.Call) -> Iterator[Discarded]:
+    script, module = step.script, forward.func
+    updates = _updates(script)
+    if not updates or any(_holds(each, script, module) is not False for each in updates):
+        return
+    if not _has_layers(script, module) or _is_switched(script, module) or optimizers.reads_gradients(script):
+        return
+    if any(script.program.mentions(script, mark) for mark in (*_HOOKS, *_DIFFERENTIATES)):
+        return
+    if gradients_off(script, forward) is not False or not forward.args:
+        return
+    needs = any(_needs_gradient(script, forward, arg.value) for arg in forward.args)
+    yield Discarded(Kind.WEIGHTS if needs else Kind.ALL, forward, forward.args[0].value)
+
+
+def _has_layers(script: Script, module: syntax.BaseExpression) -> bool:
+    made_of = networks.network(script, module)
+    return bool(made_of.convolutions or made_of.attention or made_of.recurrent or made_of.linears)
+
+
+def _needs_gradient(script: Script, at: syntax.Call, given: syntax.BaseExpression) -> bool:
+    """Whether an argument comes from a network, or from what may be differentiated for its own sake."""
+    calls = carrying(script, at, given)
+    if any(script.role(call.func) is Role.MODULE or script.callee(call) is not None for call in calls):
+        return True
+    if any(isinstance(call.func, syntax.Attribute) and call.func.attr.value == "requires_grad_" for call in calls):
+        return True
+    return _SWITCHES.search(script.source.data) is not None
+
+
+# Optimizers
+
+
+@dataclass(frozen=True, slots=True)
+class _Update:
+    """A call that steps an optimizer."""
+
+    script: Script
+    call: syntax.Call
+    optimizer: syntax.BaseExpression
+
+
+def _updates(script: Script) -> list[_Update] | None:
+    """The calls of the program that step an optimizer; None where one may be out of sight."""
+    return script.once("updates", lambda: _find_updates(script), None)
+
+
+def _find_updates(script: Script) -> list[_Update] | None:
+    found: list[_Update] = []
+    for place in script.everywhere(_STEPS):
+        for call in place.method_calls("step"):
+            assert isinstance(call.func, syntax.Attribute)
+            receiver = call.func.value
+            given = [arg.value for arg in call.args if place.role(arg.value) is Role.OPTIMIZER]
+            if given or place.role(receiver) is Role.OPTIMIZER:
+                found.append(_Update(place, call, given[0] if given else receiver))
+            elif place.role(receiver) is Role.SCALER or (place.role(receiver) is Role.UNKNOWN and not call.args):
+                return None
+    return found
+
+
+def _holds(update: _Update, script: Script, module: syntax.BaseExpression) -> bool | None:
+    """Whether an optimizer holds parameters of a module; None where that is not known."""
+    made = optimizers.made(update.script, update.optimizer)
+    if made is None:
+        return None
+    held = optimizers.parameters(made.script, made.call)
+    if not held:
+        return False if _holds_tensors(made.script, made.call) else None
+    ours = training.roots(script, module)
+    found = [_share(root, ours) for each in held for root in training.roots(each.script, each.module)]
+    return True if True in found else None if None in found or not found else False
+
+
+def _holds_tensors(script: Script, call: syntax.Call) -> bool:
+    given = script.argument(call, "params", 0)
+    return isinstance(given, syntax.List) and all(script.role(each.value) is Role.TENSOR for each in given.elements)
+
+
+def _share(root: Root, others: list[Root]) -> bool | None:
+    """Whether a module is one of those that come from ``others``, or part of one, or holds one; None where it may."""
+    if any(node is root[1] for _, node in others):
+        return True
+    if not others or not all(isinstance(node, syntax.Call) for _, node in (root, *others)):
+        return None
+    return None if any(_within(root, other) or _within(other, root) for other in others) else False
+
+
+def _within(inner: Root, outer: Root) -> bool:
+    """Whether one construction names the other: in its arguments, in its class, or in what that names."""
+    script, made = outer
+    if any(node is inner[1] for arg in _arguments(script, made) for _, node in training.roots(script, arg)):
+        return True
+    return any(
+        place is inner[0] and place.source.contains(top, inner[1])
+        for place, top in networks.with_named(script, made)
+        if top is not made
+    )
+
+
+def _arguments(script: Script, made: syntax.Node) -> Iterator[syntax.Node]:
+    for kind in (syntax.Name, syntax.Attribute):
+        for node in script.source.inside(made, kind):
+            if script.role(node) is Role.MODULE:
+                yield node
+
+
+def _is_taken(step: Step, update: _Update, module: syntax.BaseExpression) -> bool:
+    """Whether an update may use what the pass adds to a module's gradients: they are not always zeroed in between."""
+    script = step.script
+    zeros = [call for call in step.calls() if _zeroes(script, call, update, module)]
+    return script.order.runs_again(step.backward, update.call, zeros)
+
+
+def _zeroes(script: Script, call: syntax.Call, update: _Update, module: syntax.BaseExpression) -> bool:
+    match call.func:
+        case syntax.Attribute(value=receiver, attr=syntax.Name(value="zero_grad")):
+            if script.role(receiver) is Role.MODULE:
+                return {id(node) for _, node in training.roots(script, receiver)} == {
+                    id(node) for _, node in training.roots(script, module)
+                }
+            return _is_same(script, receiver, update)
+    callee = script.callee(call)
+    if callee is None or not isinstance(callee.node, syntax.FunctionDef):
+        return False
+    place = callee.script
+    return any(
+        isinstance(zero.func, syntax.Attribute)
+        and _is_same(place, zero.func.value, update)
+        and not any(True for _ in place.order.under(zero))
+        for zero in place.source.inside(callee.node, syntax.Call)
+        if isinstance(zero.func, syntax.Attribute) and zero.func.attr.value == "zero_grad"
+    )
+
+
+def _is_same(script: Script, optimizer: syntax.BaseExpression, update: _Update) -> bool:
+    """Whether an expression is the optimizer that an update steps."""
+    ours, theirs = optimizers.made(script, optimizer), optimizers.made(update.script, update.optimizer)
+    return ours is not None and theirs is not None and ours.call is theirs.call
+
+
+# What else may use them
+
+
+def _is_switched(script: Script, module: syntax.BaseExpression) -> bool:
+    """Whether the module's parameters may be told not to take gradients."""
+    made = training.roots(script, module)
+    if any(
+        _SWITCHES.search(place.text(top).encode()) for place, node in made for place, top in networks.with_named(place, node)
+    ):
+        return True
+    for place in script.everywhere(b"requires_grad", b"detach_("):
+        for loop in place.source.of(syntax.For):
+            if _SWITCHES.search(place.text(loop.body).encode()):
+                over = training.parameters_within(place, loop.iter)
+                if any(_may_share(place, each, made) for each in over):
+                    return True
+        for call in place.method_calls("requires_grad_"):
+            assert isinstance(call.func, syntax.Attribute)
+            if place.role(call.func.value) is Role.MODULE and _may_share(place, call.func.value, made):
+                return True
+    for call in script.source.of(syntax.Call):
+        callee = script.callee(call)
+        if (
+            callee is not None
+            and isinstance(callee.node, syntax.FunctionDef)
+            and any(_may_share(script, arg.value, made) for arg in call.args if script.role(arg.value) is Role.MODULE)
+            and _SWITCHES.search(callee.script.text(callee.node).encode())
+        ):
+            return True
+    return False
+
+
+def _may_share(script: Script, module: syntax.BaseExpression, roots: list[Root]) -> bool:
+    return any(_share(root, roots) is not False for root in training.roots(script, module))
+
+
+def _others(step: Step) -> Iterator[tuple[syntax.Node, syntax.BaseExpression]]:
+    """What else the step's function may differentiate, keeps or hands out, each with where."""
+    script, source = step.script, step.script.source
+    for other in step.backwards():
+        if other is not step.backward and isinstance(other.func, syntax.Attribute):
+            yield other, other.func.value
+            yield from ((other, arg.value) for arg in other.args)
+    for call in step.calls():
+        name = script.name(call.func) or ""
+        if name.startswith(("torch.autograd.", "torch.func.")) and name.rsplit(".", 1)[-1] != "Variable":
+            yield from ((call, arg.value) for arg in call.args)
+    for node in source.inside(step.region, syntax.Return):
+        if node.value is not None:
+            yield node, node.value
+    for assign in source.inside(step.region, syntax.Assign):
+        if not all(isinstance(each.target, syntax.Name | syntax.Tuple) for each in assign.targets):
+            yield assign, assign.value
+    for call in step.calls():
+        callee = script.callee(call)
+        if (
+            callee is not None
+            and isinstance(callee.node, syntax.FunctionDef)
+            and "backward(" in callee.script.text(callee.node)
+        ):
+            yield from ((call, arg.value) for arg in call.args)
+        if isinstance(call.func, syntax.Attribute) and call.func.attr.value in ("append", "extend", "update", "add"):
+            yield from ((call, arg.value) for arg in call.args)

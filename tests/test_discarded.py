@@ -1,0 +1,102 @@
+"""Gradients that a backward pass computes and nothing uses: each look-alike is a program of its own."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from speedlint.semantics.optimizer.discarded import Kind, discarded, why_not
+from speedlint.semantics.program import Program
+from speedlint.semantics.script import Options, Script
+
+PLAIN = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+class Network(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        # made
+
+    def forward(self, x):
+        return self.layer(x)
+
+def train(dataset):
+    G, D = Network(), Network()
+    # built
+    g_optimizer = torch.optim.Adam(G.parameters())
+    d_optimizer = torch.optim.Adam(D.parameters())
+    # before
+    for real in DataLoader(dataset):
+        # begun
+        fake = G(torch.randn(8, 4))
+        judged = D(fake)
+        loss = judged.mean() - D(real).mean()
+        d_optimizer.zero_grad()
+        loss.backward()
+        d_optimizer.step()
+        # between
+        g_optimizer.zero_grad()
+        D(G(torch.randn(8, 4))).mean().backward()
+        g_optimizer.step()
+        # done
+
+if __name__ == "__main__":
+    train(torch.randn(64, 4))
+"""
+
+
+def _found(folder: Path, **replaced: str) -> tuple[list[Kind], list[str | None]]:
+    """What the program's first backward pass computes in vain, and why what goes beyond is not written; with lines put
+    where a comment stands."""
+    text = PLAIN
+    for place, lines in replaced.items():
+        indent = next(line for line in text.splitlines() if line.strip() == f"# {place}").partition("#")[0]
+        text = text.replace(f"{indent}# {place}", textwrap.indent(textwrap.dedent(lines), indent))
+    (folder / "train.py").write_text(text)
+    script: Script = Program(Options((2, 13))).script(folder / "train.py")
+    found = list(discarded(script, script.method_calls("backward")[0]))
+    return [each.kind for each in found], [why_not(script, each) for each in found if each.kind is Kind.BEYOND]
+
+
+def test_beyond(tmp_path: Path) -> None:
+    assert _found(tmp_path) == ([Kind.BEYOND], [None])
+
+
+@pytest.mark.parametrize(
+    ("place", "lines"),
+    [
+        ("before", "G.layer.register_full_backward_hook(print)"),
+        ("between", "torch.nn.utils.clip_grad_norm_(G.parameters(), 1.0)"),
+        ("between", "print(G.layer.weight.grad)"),
+        ("built", "G = nn.parallel.DistributedDataParallel(G)"),
+    ],
+)
+def test_only_shown(tmp_path: Path, place: str, lines: str) -> None:
+    kinds, reasons = _found(tmp_path, **{place: lines})
+    assert kinds == [Kind.BEYOND]
+    assert reasons != [None]
+
+
+@pytest.mark.parametrize(
+    ("place", "lines"),
+    [
+        ("begun", "for p in G.parameters():\n    p.requires_grad = False"),
+        ("begun", "G.requires_grad_(False)"),
+        ("made", "self.layer.weight.requires_grad_(False)"),
+        ("between", "g_optimizer.step()"),
+        ("between", "if len(real) > 4:\n    g_optimizer.step()"),
+        ("between", "torch.autograd.grad(judged.sum(), fake)"),
+        ("between", "judged.sum().backward()"),
+        ("done", "kept.append(judged)"),
+        ("done", "return judged"),
+        ("between", "other = torch.optim.SGD([*G.parameters(), *D.parameters()])\nother.step()"),
+        ("done", "for optimizer in make_optimizers(G):\n    optimizer.step()"),
+    ],
+)
+def test_nothing_is_said(tmp_path: Path, place: str, lines: str) -> None:
+    assert _found(tmp_path, **{place: lines}) == ([], [])
