@@ -6,6 +6,9 @@ gives the same result each time the item is read: distance maps, segmentations a
 scikit-image and librosa; loops of Python over the pixels or slices of an array; tables parsed from text; a whole file read
 again for every item.
 
+Also data sets of small images that torchvision holds in memory, such as MNIST, whose transform leaves nothing to chance:
+each image is made a PIL image, a tensor, and normalized again for each item in each epoch.
+
 A note tells of what is smaller: a file that is opened again for every item, or decoded again for each of the items cut from
 it, `.npz` archives, pictures that are decoded and then resized, and masks whose classes are renamed one after the other.
 
@@ -51,6 +54,22 @@ class Outlines(Dataset):
         return self.images[index], self.distances[index]
 ```
 
+With `torchvision.datasets.MNIST`, convert all at once and take batches by their indices:
+
+```python
+import torch
+import torchvision
+
+
+def train(step, epochs, device):
+    data = torchvision.datasets.MNIST("data", train=True)
+    images = data.data.to(device).unsqueeze(1).float().div(255).sub(0.1307).div(0.3081)
+    labels = data.targets.to(device)
+    for _ in range(epochs):
+        for batch in torch.randperm(len(images), device=device).split(64):
+            step(images[batch], labels[batch])
+```
+
 ## Fix safety
 Never fixed: whether the results fit into memory, or where else to keep them, is not in the script.
 
@@ -64,6 +83,11 @@ With pandas 3.1, scipy and h5py 3.16: a row of a table of 10000 x 20 numbers tak
 `distance_transform_edt` of 512 x 512 takes 21 ms; an image out of an HDF5 file 0.25 ms where the file is opened for it, and
 0.12 ms where it is open.
 
+With torch 2.13 and torchvision 0.29 on one thread of a shared CPU: an item of MNIST takes 28 microseconds in a loader
+without workers, 51 with `Normalize`, one of CIFAR 52; taken out of a tensor by a batch of indices 1.2 and 2.7. A step of 64
+of them through a hidden layer of 500 units took 2.8 ms there.
+
+- [torchvision: MNIST](https://docs.pytorch.org/vision/stable/generated/torchvision.datasets.MNIST.html)
 - [PyTorch: torch.utils.data](https://docs.pytorch.org/docs/stable/data.html)
 """
 
@@ -73,7 +97,7 @@ from collections.abc import Iterator
 
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Related, Rule, Worth
-from speedlint.semantics.data import item_work
+from speedlint.semantics.data import converted, item_work
 from speedlint.semantics.data.item_work import HEAVY, Kind, Work
 from speedlint.semantics.script import Script
 
@@ -101,7 +125,33 @@ _CURES = {
 }
 
 
-def check(function: syntax.FunctionDef, script: Script) -> Iterator[Finding]:
+_CONVERTED = Estimate(Worth.HIGH, "a batch of 64 takes 2 to 3 ms to convert, as long as a small network's step or longer")
+_CONVERTED_ON_CPU = Estimate(Worth.MEDIUM, "a batch of 64 takes 2 to 3 ms to convert")
+
+
+def check(node: syntax.FunctionDef | syntax.Call, script: Script) -> Iterator[Finding]:
+    if isinstance(node, syntax.Call):
+        yield from _converted(node, script)
+    else:
+        yield from _of_item(node, script)
+
+
+def _converted(call: syntax.Call, script: Script) -> Iterator[Finding]:
+    loader = converted.trained_on(script, call)
+    if loader is None or script.is_test:
+        return
+    message = f"`{script.text(call.func)}` converts each image again in every epoch, with the same result"
+    advice = (
+        "convert all at once, keep them on the device if there is one, and take batches by indices; not written: what else "
+        "reads the loader is for you to change"
+    )
+    level = Level.NOTE if converted.is_ahead(loader) else Level.WARNING
+    related = (Related(loader.script.source, loader.call, "this loader reads them"),)
+    worth = _CONVERTED if script.on_gpu else _CONVERTED_ON_CPU
+    yield Finding(call, message, advice=advice, level=level, related=related, worth=worth)
+
+
+def _of_item(function: syntax.FunctionDef, script: Script) -> Iterator[Finding]:
     if function.name.value != "__getitem__" or not item_work.may_be_item(script, function):
         return
     run = item_work.reading(script, function)
@@ -130,8 +180,8 @@ def _text(work: Work) -> str:
 
 RULE = Rule(
     "SPD209",
-    on=syntax.FunctionDef,
+    on=(syntax.FunctionDef, syntax.Call),
     check=check,
-    triggers=(b"__getitem__",),
+    triggers=(b"__getitem__", b"MNIST(", b"CIFAR10", b"SVHN(", b"USPS("),
     worth=Estimate(Worth.HIGH, "the same work is done again for each item in each epoch"),
 )

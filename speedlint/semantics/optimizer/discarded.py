@@ -14,8 +14,8 @@ from speedlint.semantics.gradients import gradients_off
 from speedlint.semantics.model import networks
 from speedlint.semantics.optimizer import optimizers
 from speedlint.semantics.script import Script
-from speedlint.semantics.steps import CLIPS, Step, carrying, training_steps
-from speedlint.semantics.terms import Role
+from speedlint.semantics.steps import CLIPS, Step, carrying, runs_module, training_steps
+from speedlint.semantics.terms import Definition, Role
 from speedlint.semantics.training import Root
 
 _STEPS = b".step("
@@ -29,6 +29,7 @@ _WRAPPERS = (
     b"fully_shard",
 )
 _DIFFERENTIATES = (b"autograd.grad", b"import grad", b"functional_call", b"torch.func")
+_LEAF = re.compile(rb"requires_grad|Parameter\(")
 _SWITCHES = re.compile(rb"requires_grad|detach_\(|\bfreeze")
 
 
@@ -152,11 +153,18 @@ def _has_layers(script: Script, module: syntax.BaseExpression) -> bool:
 def _needs_gradient(script: Script, at: syntax.Call, given: syntax.BaseExpression) -> bool:
     """Whether an argument comes from a network, or from what may be differentiated for its own sake."""
     calls = carrying(script, at, given)
-    if any(script.role(call.func) is Role.MODULE or script.callee(call) is not None for call in calls):
+    callees = [callee for call in calls if (callee := script.callee(call)) is not None]
+    if any(script.role(call.func) is Role.MODULE for call in calls) or any(map(_may_carry, callees)):
         return True
     if any(isinstance(call.func, syntax.Attribute) and call.func.attr.value == "requires_grad_" for call in calls):
         return True
     return _SWITCHES.search(script.source.data) is not None
+
+
+def _may_carry(callee: Definition) -> bool:
+    """Whether what a first-party function returns may have a graph."""
+    text = callee.script.text(callee.node).encode()
+    return runs_module(callee) or _SWITCHES.search(text) is not None or b"Parameter(" in text
 
 
 # Optimizers
@@ -204,8 +212,14 @@ def _holds(update: _Update, script: Script, module: syntax.BaseExpression) -> bo
 
 
 def _holds_tensors(script: Script, call: syntax.Call) -> bool:
+    """Whether an optimizer is given tensors that are made for it: ``picture = content.clone().requires_grad_()``."""
     given = script.argument(call, "params", 0)
-    return isinstance(given, syntax.List) and all(script.role(each.value) is Role.TENSOR for each in given.elements)
+    return isinstance(given, syntax.List) and all(_is_made_for_it(script, each.value) for each in given.elements)
+
+
+def _is_made_for_it(script: Script, tensor: syntax.BaseExpression) -> bool:
+    values = [binding.value for binding in script.names.reaching(tensor)] if isinstance(tensor, syntax.Name) else [None]
+    return bool(values) and all(value is not None and _LEAF.search(script.text(value).encode()) for value in values)
 
 
 def _share(root: Root, others: list[Root]) -> bool | None:
