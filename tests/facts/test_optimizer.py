@@ -166,7 +166,7 @@ def test_a_model_over_several_processes_can_hold_back_its_exchange() -> None:
     assert callable(nn.parallel.DistributedDataParallel.no_sync)
 
 
-def _adversarial(*, detach: bool) -> list[Any]:
+def _adversarial(*, detach: bool, freeze: bool = False) -> list[Any]:
     """The parameters of a generator and a discriminator after some steps."""
     torch.manual_seed(0)
     generator = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.1), nn.Linear(8, 6))
@@ -180,7 +180,9 @@ def _adversarial(*, detach: bool) -> list[Any]:
         assert all((parameter.grad is None) is detach for parameter in generator.parameters())
         d_optimizer.step()
         g_optimizer.zero_grad()
+        judge.requires_grad_(not freeze)
         judge(generator(torch.randn(16, 4))).mean().backward()
+        judge.requires_grad_(True)
         g_optimizer.step()
         for optimizer in (g_optimizer, d_optimizer):
             optimizer.zero_grad()
@@ -188,7 +190,9 @@ def _adversarial(*, detach: bool) -> list[Any]:
 
 
 def test_gradients_that_are_zeroed_unused_change_nothing() -> None:
-    assert all(torch.equal(*pair) for pair in zip(_adversarial(detach=False), _adversarial(detach=True), strict=True))
+    plain, detached = _adversarial(detach=False), _adversarial(detach=True)
+    frozen = _adversarial(detach=True, freeze=True)
+    assert all(torch.equal(*pair) for other in (detached, frozen) for pair in zip(plain, other, strict=True))
 
 
 def test_gradients_pass_through_weights_that_need_none() -> None:

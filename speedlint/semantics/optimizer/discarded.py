@@ -42,6 +42,8 @@ class Kind(enum.Enum):
     """All that a network that is not trained computes: its input needs none."""
     WEIGHTS = "weights"
     """Those of the weights of a network that is not trained: its input needs some."""
+    OTHER = "other"
+    """Those of the weights of a network that another pass trains, as the discriminator's in the generator's step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +69,8 @@ def discarded(script: Script, backward: syntax.Call) -> Iterator[Discarded]:
     if step is None or any(arg.keyword is not None and arg.keyword.value == "create_graph" for arg in backward.args):
         return
     for forward in _networks(script, carrying(script, backward, step.loss)):
-        beyond = list(_beyond(step, forward))
-        yield from beyond or _untrained(step, forward)
+        found = list(_beyond(step, forward)) or list(_untrained(step, forward)) or list(_of_another(step, forward))
+        yield from found
 
 
 def _networks(script: Script, calls: list[syntax.Call]) -> list[syntax.Call]:
@@ -97,13 +99,31 @@ def _is_for(step: Step, forward: syntax.Call) -> bool:
 
 def _is_dropped(step: Step, forward: syntax.Call, inner: syntax.Call) -> bool:
     """Whether no optimizer takes the gradients that the pass gives a network, and no other pass goes the same way."""
-    script, module = step.script, inner.func
-    updates = _updates(script)
+    if not _is_left(step, inner.func):
+        return False
+    return not any(forward in carrying(step.script, other, kept) for other, kept in _others(step))
+
+
+def _is_left(step: Step, module: syntax.BaseExpression) -> bool:
+    """Whether an optimizer holds a network, and never takes the gradients that the pass gives it."""
+    script, updates = step.script, _updates(step.script)
     if updates is None or not any(_holds(each, script, module) for each in updates) or _is_switched(script, module):
         return False
-    if any(_holds(each, script, module) is not False and _is_taken(step, each, module) for each in updates):
-        return False
-    return not any(forward in carrying(script, other, kept) for other, kept in _others(step))
+    return not any(_holds(each, script, module) is not False and _is_taken(step, each, module) for each in updates)
+
+
+def _of_another(step: Step, forward: syntax.Call) -> Iterator[Discarded]:
+    """A network whose gradients are zeroed before its own optimizer steps, on the way to one that the pass is for."""
+    script = step.script
+    if optimizers.reads_gradients(script):
+        return
+    if any(script.program.mentions(script, mark) for mark in (*_DIFFERENTIATES, *_WRAPPERS)):
+        return
+    for arg in forward.args:
+        inner = _networks(script, carrying(script, forward, arg.value))
+        if any(_is_for(step, each) for each in inner) and _is_left(step, forward.func):
+            yield Discarded(Kind.OTHER, forward, arg.value, tuple(inner))
+            return
 
 
 def is_only_way(script: Script, backward: syntax.Call, found: Discarded) -> bool:
