@@ -100,3 +100,20 @@ def test_only_shown(tmp_path: Path, place: str, lines: str) -> None:
 )
 def test_nothing_is_said(tmp_path: Path, place: str, lines: str) -> None:
     assert _found(tmp_path, **{place: lines}) == ([], [])
+
+
+def test_one_output_for_two_passes(tmp_path: Path) -> None:
+    """As in a softmax GAN: the pass that trains the discriminator needs the gradients of its weights."""
+    (tmp_path / "train.py").write_text(
+        PLAIN.replace("loss.backward()", "loss.backward(retain_graph=True)").replace(
+            "D(G(torch.randn(8, 4))).mean().backward()", "(D(real).mean() - judged.mean()).backward()"
+        )
+    )
+    script = Program(Options((2, 13))).script(tmp_path / "train.py")
+    assert not [each for call in script.method_calls("backward") for each in discarded(script, call)]
+
+
+def test_weights_of_another(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(PLAIN)
+    script = Program(Options((2, 13))).script(tmp_path / "train.py")
+    assert [each.kind for each in discarded(script, script.method_calls("backward")[1])] == [Kind.OTHER]

@@ -59,7 +59,7 @@ def train(generator, discriminator, g_optimizer, d_optimizer, loader, criterion,
 Exact where it is written: `.detach()` changes no value, and the gradients that it spares are zeroed before anything reads
 them. Shown only where the loss takes the tensor in other ways too, where hooks, clipping or `.grad` may see those gradients,
 and where the program wraps networks for several processes or checkpoints activations. What no optimizer holds is only shown:
-`torch.no_grad()` would have to go around parts of lines.
+`torch.no_grad()` would have to go around parts of lines, and which weights are frozen when is for the script to say.
 
 ## Sources
 Run with torch 2.13 on one thread of a shared CPU, medians of 40 steps taken in turns: a GAN of Linear layers (MNIST's sizes,
@@ -113,7 +113,9 @@ def _finding(found: Discarded, backward: syntax.Call, script: Script) -> Finding
         return Finding(found.forward, message, advice=advice, related=related)
     if found.kind is Kind.OTHER:
         message = f"`{shown}` computes gradients for the weights of `{network}`, which are zeroed before its optimizer steps"
-        advice = f"put `{network}.requires_grad_(False)` before this pass and `{network}.requires_grad_(True)` after it"
+        advice = (
+            f"put `{network}.requires_grad_(False)` before this call and `{network}.requires_grad_(True)` after the pass"
+        )
         return Finding(found.forward, message, advice=advice, related=related, worth=_OTHER)
     message = f"`{shown}` computes gradients for the weights of `{network}`, which no optimizer updates"
     advice = f"write `{network}.requires_grad_(False)` where it is made: gradients still pass through it to its input"

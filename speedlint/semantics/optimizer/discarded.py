@@ -99,9 +99,12 @@ def _is_for(step: Step, forward: syntax.Call) -> bool:
 
 def _is_dropped(step: Step, forward: syntax.Call, inner: syntax.Call) -> bool:
     """Whether no optimizer takes the gradients that the pass gives a network, and no other pass goes the same way."""
-    if not _is_left(step, inner.func):
-        return False
-    return not any(forward in carrying(step.script, other, kept) for other, kept in _others(step))
+    return _is_left(step, inner.func) and not _goes_elsewhere(step, forward)
+
+
+def _goes_elsewhere(step: Step, forward: syntax.Call) -> bool:
+    """Whether anything else may differentiate what a call returns."""
+    return any(forward in carrying(step.script, other, kept) for other, kept in _others(step))
 
 
 def _is_left(step: Step, module: syntax.BaseExpression) -> bool:
@@ -122,6 +125,8 @@ def _of_another(step: Step, forward: syntax.Call) -> Iterator[Discarded]:
     for arg in forward.args:
         inner = _networks(script, carrying(script, forward, arg.value))
         if any(_is_for(step, each) for each in inner) and _is_left(step, forward.func):
+            if _goes_elsewhere(step, forward):
+                return
             yield Discarded(Kind.OTHER, forward, arg.value, tuple(inner))
             return
 
