@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
-from speedlint.semantics.terms import Definition
 
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
 
 Sites = dict[syntax.FunctionDef, list[tuple["Script", syntax.Call]]]
-_Calls = list[tuple[syntax.Call, Definition]]
+_Called = tuple[syntax.Call, "Script", syntax.FunctionDef]
+"""A call, and the function that it runs, with its script."""
 _BACKWARD = b".backward("
 _MAY_DRIVE = re.compile(
     rb"torch|model|net\w*\(|oader|atch|backward|\.(?:step|to|cuda|eval|train|fit)\(|no_grad|inference_mode|_step|rainer|ightning"
@@ -51,12 +51,12 @@ def _find(script: Script, among: Among) -> Sites:
     # Have: a test that goes over the ways to make an object, and trains one step with each.
     todo = [(each, body) for each in drivers if script.is_test or not each.is_test for body in each.loops.driving]
     for other, region in todo:
-        for call, callee in _run_in(other, region):
-            if callee.script.key not in around:
+        for call, place, callee in _run_in(other, region):
+            if place.key not in around:
                 continue
-            if callee.node not in found:
-                todo.append((callee.script, callee.node.body))
-            known = found.setdefault(callee.node, [])
+            if callee not in found:
+                todo.append((place, callee.body))
+            known = found.setdefault(callee, [])
             if all(site is not call for _, site in known):
                 known.append((other, call))
     return found
@@ -74,16 +74,16 @@ def _drivers(script: Script, among: Among) -> Iterator[Script]:
     return script.program.upward(script, *marks, only_asked=among is Among.ASKED)
 
 
-def _run_in(script: Script, region: syntax.Node) -> _Calls:
+def _run_in(script: Script, region: syntax.Node) -> list[_Called]:
     """The calls of first-party functions that run whenever a region does, or may, and these functions."""
-    nothing: _Calls = []
+    nothing: list[_Called] = []
     return script.once(("run in", region), lambda: list(_find_run_in(script, region)), nothing)
 
 
-def _find_run_in(script: Script, region: syntax.Node) -> Iterator[tuple[syntax.Call, Definition]]:
+def _find_run_in(script: Script, region: syntax.Node) -> Iterator[_Called]:
     function = script.function(region)
     for call in script.source.inside(region, syntax.Call):
         if script.function(call) is function and script.order.is_run(call):
             callee = script.callee(call)
             if callee is not None and isinstance(callee.node, syntax.FunctionDef):
-                yield call, callee
+                yield call, callee.script, callee.node
