@@ -186,3 +186,34 @@ def test_an_option_of_several_programs_is_off_where_it_is_in_each(project: Proje
     assert _levels(
         project, trainer.replace('    parser.add_argument("--plot", action="store_true")\n', ""), name="trainer.py"
     ) == [level]
+
+
+TWO_FORWARDS = """
+import argparse
+
+import torch
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--model", default="{default}")
+args = parser.parse_args()
+model = torch.nn.Sequential(torch.nn.Linear(512, 4096), torch.nn.Linear(4096, 4096)).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for words in torch.load("batches.pt"):
+    if args.model == "transformer":
+        output = model(words.cuda())
+    else:
+        output = model(words.cuda() + 1)
+    loss = output.square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("default", "line"), [("lstm", "words.cuda() + 1"), ("transformer", "model(words.cuda())")])
+def test_a_step_is_told_of_at_the_network_that_is_trained_by_default(project: Project, default: str, line: str) -> None:
+    project.write("README.md", "python train.py --model transformer\n")
+    project.configure("select = ['SPD101']")
+    text = TWO_FORWARDS.format(default=default)
+    found = project.findings(project.write("train.py", text), "--notes")
+    assert [(each["level"], text.splitlines()[each["line"] - 1].find(line) > 0) for each in found] == [("warning", True)]

@@ -87,7 +87,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if script.value(step.forward).place is Place.HOST:
         return
     kind = "bfloat16" if script.options.amp == "bf16" else "float16"
-    forward = " ".join(script.text(step.forward).split())
+    forward = " ".join(script.text(step.shown).split())
     message = (
         f"`{forward}` and its loss run in float32 on every training step; under autocast they run in {kind} on tensor cores"
     )
@@ -106,16 +106,16 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         )
     if small := launches.bound_by(step):
         gain = Estimate(Worth.LOW, small)
-        yield Finding(step.forward, message, advice=f"{advice}, which may gain nothing", level=Level.NOTE, worth=gain)
+        yield Finding(step.shown, message, advice=f"{advice}, which may gain nothing", level=Level.NOTE, worth=gain)
         return
     if is_reinforcement(script):
         why = "the policy acts in float32, and its probabilities would no longer be those it is trained on; cover both"
-        yield Finding(step.forward, message, advice=f"{advice}; not written because {why}", level=Level.NOTE)
+        yield Finding(step.shown, message, advice=f"{advice}; not written because {why}", level=Level.NOTE)
         return
     if is_old:
         is_too_old = script.options.torch is not None and script.options.torch < _SINCE
         yield Finding(
-            step.forward,
+            step.shown,
             message,
             advice=f"{advice}; not written because the target release is older than torch {_dotted(_SPELLED_SINCE)}",
             level=Level.NOTE if is_too_old else None,
@@ -126,9 +126,9 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         fix = Fix(_bfloat(step) if kind == "bfloat16" else _half(step), Risk.NUMERIC, _SPELLED_SINCE)
     except CannotEdit as reason:
         why = "; mind ".join(dict.fromkeys((str(reason), *_first_hazard(step, kind))))
-        yield Finding(step.forward, message, advice=f"{advice}; not written because {why}")
+        yield Finding(step.shown, message, advice=f"{advice}; not written because {why}")
         return
-    yield Finding(step.forward, message, fix=fix, advice=advice)
+    yield Finding(step.shown, message, fix=fix, advice=advice)
 
 
 def _first_hazard(step: Step, kind: str) -> Iterator[str]:

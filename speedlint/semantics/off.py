@@ -9,8 +9,8 @@ from __future__ import annotations
 import itertools
 import operator
 import re
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 from speedlint.facts import syntax
 from speedlint.semantics import shipped
@@ -22,7 +22,9 @@ from speedlint.semantics.unpacking import written
 from speedlint.semantics.values import option_of
 from speedlint.source import leaves
 
-Values = frozenset[object]
+Values = tuple[object, ...]
+"""What an expression may be, each once; first what it is by the defaults alone."""
+Value = TypeVar("Value")
 _MACHINE = re.compile(
     r"(?:use_?|no_?|on_?|enable_?|with_?)?(?:cuda|gpu|accel\w*|mps|device)s?(?:_?ids?)?|(?:\w*_)?rank(?:_\w*)?",
     re.IGNORECASE,
@@ -77,7 +79,19 @@ def _is_call_left_out(script: Script, call: syntax.Call, is_within_loop: bool) -
 
 def _is_unmet(script: Script, up: syntax.Node, child: syntax.Node) -> bool:
     """Whether a part of ``up`` does not run in the runs that are made."""
-    return any(_truths(script, test) == frozenset({not is_met}) for test, is_met in _tests(up, child))
+    return any(_truths(script, test) == (not is_met,) for test, is_met in _tests(up, child))
+
+
+def runs_by_default(script: Script, node: syntax.Node) -> bool:
+    """Whether no condition around a node within its function, or its loop of steps, fails by the defaults of the options."""
+    around, child = script.loops.driving_loop(node) or script.function(node), node
+    for up in script.source.ancestors(node):
+        if up is around:
+            break
+        if any((_truths(script, test) or (is_met,))[0] is not is_met for test, is_met in _tests(up, child)):
+            return False
+        child = up
+    return True
 
 
 def _tests(up: syntax.Node, child: syntax.Node) -> Iterator[tuple[syntax.BaseExpression, bool]]:
@@ -140,7 +154,7 @@ def _values(script: Script, expression: syntax.BaseExpression) -> Values | None:
     match expression:
         case syntax.UnaryOperation(operator=syntax.Not(), expression=inner):
             found = _truths(script, inner)
-            return None if found is None else frozenset(not each for each in found)
+            return None if found is None else _each(not each for each in found)
         case syntax.BooleanOperation(left=left, operator=joined, right=right):
             return _joined(isinstance(joined, syntax.Or), _truths(script, left), _truths(script, right))
         case syntax.Comparison(left=left, comparisons=[syntax.ComparisonTarget(operator=asked, comparator=right)]):
@@ -155,18 +169,22 @@ def _values(script: Script, expression: syntax.BaseExpression) -> Values | None:
     return _of_several(script, expression) if isinstance(expression, syntax.Attribute) else None
 
 
-def _truths(script: Script, test: syntax.BaseExpression) -> frozenset[bool] | None:
+def _each(found: Iterable[Value]) -> tuple[Value, ...]:
+    return tuple(dict.fromkeys(found))
+
+
+def _truths(script: Script, test: syntax.BaseExpression) -> tuple[bool, ...] | None:
     found = values(script, test)
-    return None if found is None else frozenset(map(bool, found))
+    return None if found is None else _each(map(bool, found))
 
 
-def _joined(deciding: bool, left: frozenset[bool] | None, right: frozenset[bool] | None) -> Values | None:
+def _joined(deciding: bool, left: tuple[bool, ...] | None, right: tuple[bool, ...] | None) -> Values | None:
     """What ``and`` or ``or`` come to; ``deciding`` is the truth value of one side that decides."""
-    if frozenset({deciding}) in (left, right):
-        return frozenset({deciding})
+    if (deciding,) in (left, right):
+        return (deciding,)
     if left is None or right is None:
         return None
-    return frozenset(deciding if deciding in pair else not deciding for pair in itertools.product(left, right))
+    return _each(deciding if deciding in pair else not deciding for pair in itertools.product(left, right))
 
 
 def _compared(
@@ -179,13 +197,13 @@ def _compared(
         among = [values(script, each.value) for each in right.elements]
         if sides is None or any(each is None for each in among):
             return None
-        held = frozenset().union(*(each for each in among if each is not None))
-        return frozenset((each in held) is isinstance(asked, syntax.In) for each in sides)
+        held = [one for each in among if each is not None for one in each]
+        return _each((each in held) is isinstance(asked, syntax.In) for each in sides)
     others, compare = values(script, right), _COMPARE.get(type(asked))
     if sides is None or others is None or compare is None:
         return None
     try:
-        return frozenset(bool(compare(one, other)) for one in sides for other in others)
+        return _each(bool(compare(one, other)) for one in sides for other in others)
     except TypeError:
         return None
 
@@ -223,13 +241,13 @@ def _of_parameter(script: Script, parameter: syntax.Param) -> Values | None:
 def _union(found: Iterator[Values | None]) -> Values | None:
     each = list(found)
     known = [one for one in each if one is not None]
-    return frozenset().union(*known) if known and len(known) == len(each) else None
+    return _each(one for values in known for one in values) if known and len(known) == len(each) else None
 
 
 def _of_constant(known: Constant) -> Values | None:
     option = option_of(known.script, known.node)
     if option is None or known.entry is not None:
-        return frozenset({known.value})
+        return (known.value,)
     return _of_option(known.script, option, known.value)
 
 
@@ -257,17 +275,17 @@ def _of_option(script: Script, option: syntax.Call, default: object) -> Values |
         return None
     action, kind = script.argument(option, "action", None), script.argument(option, "type", None)
     acts = script.constant(action) if action is not None else None
-    found: set[object] = {default}
+    found = [default]
     for given in shipped.given(script, option):
         if given is None:
             return None
         if acts is not None and acts.value in ("store_true", "store_false"):
-            found.add(acts.value == "store_true")
+            found.append(acts.value == "store_true")
         elif isinstance(default, bool):
-            found.add(given.lower() in _TRUE)
+            found.append(given.lower() in _TRUE)
         else:
-            found.add(_converted(given, script.text(kind) if kind is not None else type(default).__name__))
-    return frozenset(found)
+            found.append(_converted(given, script.text(kind) if kind is not None else type(default).__name__))
+    return _each(found)
 
 
 def _converted(given: str, kind: str) -> object:

@@ -6,6 +6,7 @@ An option that is off by default is on for who runs the script as its authors sa
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import re
 from collections.abc import Iterator
@@ -14,9 +15,11 @@ from pathlib import Path
 from speedlint.facts import syntax
 from speedlint.semantics.script import Script
 
-_COMMANDS = (".sh", ".bash", ".bat", ".ps1", ".slurm", ".sbatch", ".yaml", ".yml", "Makefile", "makefile", "justfile")
+_COMMANDS = ("*.sh", "*.bash", "*.bat", "*.ps1", "*.slurm", "*.sbatch", "Makefile", "makefile", "justfile")
 """Files that hold commands and little else: what stands in one that names the script may be an argument of it."""
-_TEXTS = (".md", ".rst", "README")
+_JOBS = ("*.yaml", "*.yml")
+"""The same, which a training may also write: looked into beside the script and above it only."""
+_TEXTS = ("*.md", "*.rst", "README")
 """Files in which a command is one line, with those that it goes on in."""
 _MOST_FOLDERS = 400
 _MOST_FILES = 200
@@ -35,12 +38,12 @@ def _texts(script: Script) -> Iterator[Path]:
     folders = sorted(disk.listing(root).folders | {folder}, key=lambda each: (_distance(folder, each), each))
     found = 0
     for each in folders[:_MOST_FOLDERS]:
-        for name in disk.names(each):
-            if found < _MOST_FILES and name.endswith((*_COMMANDS, *_TEXTS)):
-                path = os.path.join(each, name)  # noqa: PTH118 (thousands of these)
-                if disk.is_readable(path):
-                    found += 1
-                    yield Path(path)
+        is_above = f"{folder}{os.sep}".startswith(f"{each}{os.sep}")
+        for name in disk.names(each, *_COMMANDS, *(_JOBS if is_above else ()), *_TEXTS):
+            path = os.path.join(each, name)  # noqa: PTH118 (thousands of these)
+            if found < _MOST_FILES and disk.is_readable(path):
+                found += 1
+                yield Path(path)
 
 
 def _distance(folder: str, other: str) -> int:
@@ -90,7 +93,7 @@ def _module(path: Path) -> bytes:
 def _commands(path: Path, data: bytes) -> list[bytes]:
     """The pieces of a text in which one command may stand with its arguments."""
     data = _CONTINUED.sub(b" ", data)
-    if path.name.endswith(_COMMANDS):
+    if any(fnmatch.fnmatch(path.name, pattern) for pattern in (*_COMMANDS, *_JOBS)):
         return [_COMMENT.sub(b"", data)]
     return data.splitlines()
 

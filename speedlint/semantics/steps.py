@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from speedlint.facts import syntax
+from speedlint.semantics import off
 from speedlint.semantics.acting import ENVIRONMENTS
 from speedlint.semantics.gradients import told
 from speedlint.semantics.loops import Does
@@ -46,6 +47,7 @@ class Step:
         loss: what is differentiated, without ``scaler.scale``.
         scaler: the scaler that scales it.
         forward: the first call of a module, or of a first-party function that calls one, that the loss comes from.
+        shown: the first one that runs by the defaults of the script's options: of two networks, the one that is trained.
         statements: the statements from the first forward call on that the loss comes from, in source order.
         region: the function, or the module, that the step stands in.
     """
@@ -55,6 +57,7 @@ class Step:
     loss: syntax.BaseExpression
     scaler: syntax.BaseExpression | None
     forward: syntax.Call
+    shown: syntax.Call
     statements: tuple[syntax.Node, ...]
     region: syntax.Node
 
@@ -123,7 +126,9 @@ def _step(script: Script, backward: syntax.Call) -> Step | None:
     lines = {_line(script, node): None for node in (*origin.statements, *forwards)}
     kept = sorted((s for s in lines if script.source.order[s] >= start), key=script.source.order.__getitem__)
     region = _function(script, backward) or script.source.module
-    return Step(script, backward, loss, scaler, first, tuple(kept), region)
+    running = [call for call in outputs if off.runs_by_default(script, call)]
+    shown = _first_to_run(script, running) if running else first
+    return Step(script, backward, loss, scaler, first, shown, tuple(kept), region)
 
 
 def carrying(script: Script, at: syntax.Node, expression: syntax.Node, but: Iterable[syntax.Node] = ()) -> list[syntax.Call]:
