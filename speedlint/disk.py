@@ -38,6 +38,10 @@ MAX_BYTES = 1_000_000
 _MOST_LISTED = 30_000
 """Python files of one project; where there are more, a file is looked at by itself."""
 _AS = re.compile(rb" as ([A-Za-z_]\w*)")
+COMMANDS = (".sh", ".bash", ".bat", ".ps1", ".slurm", ".sbatch", "Makefile", "makefile", "justfile")
+"""Ends of the names of files that hold commands and little else."""
+TEXTS = (*COMMANDS, ".md", ".rst", "README")
+"""Ends of the names of files that may speak of how a script is run."""
 _SKIPPED = ("node_modules", "__pycache__")
 
 
@@ -49,6 +53,7 @@ class Listing:
         files: all, in order of path.
         readable: those of a size that a script has.
         folders: the folders that were listed.
+        texts: the files that may speak of how a script is run, by the endings of their names.
         has_links: whether links to folders were met, which are not followed.
         is_whole: whether none was left out for their number.
     """
@@ -56,6 +61,7 @@ class Listing:
     files: frozenset[str]
     readable: tuple[str, ...]
     folders: frozenset[str]
+    texts: tuple[str, ...]
     has_links: bool
     is_whole: bool
 
@@ -154,6 +160,10 @@ class Disk:
         )
         return found
 
+    def texts(self, root: str) -> tuple[str, ...]:
+        """The files below a folder that may speak of how a script is run: shell scripts, Makefiles, READMEs."""
+        return self._note(("texts", root), lambda: self.listing(root).texts)
+
     def imported_names(
         self, path: str, known: Callable[[str, bytes], tuple[str, ...]] = lambda _, data: imported_names(data)
     ) -> tuple[str, ...]:
@@ -188,6 +198,8 @@ class Disk:
             case "listing":
                 self.listing(path)
                 return self.notes[note]
+            case "texts":
+                return self.texts(path)
             case "imports":
                 return self.imported_names(path)
             case "renamed":
@@ -235,6 +247,7 @@ def _listing(root: str) -> Listing:
     files: set[str] = set()
     readable: list[str] = []
     folders: set[str] = set()
+    texts: list[str] = []
     has_links = False
     todo = [root]
     while todo:
@@ -250,13 +263,17 @@ def _listing(root: str) -> Listing:
             if size is not None:
                 files.add(entry.path)
                 readable += [entry.path] if size <= MAX_BYTES else []
+            elif name.endswith(TEXTS):
+                texts.append(entry.path)
             elif not name.startswith(".") and name not in _SKIPPED and entry.is_dir(follow_symlinks=False):
                 todo.append(entry.path)
             else:
                 has_links = has_links or (entry.is_symlink() and os.path.isdir(entry.path))  # noqa: PTH112
         if len(files) > _MOST_LISTED:
-            return Listing(frozenset(), (), frozenset(), has_links, is_whole=False)
-    return Listing(frozenset(files), tuple(sorted(readable)), frozenset(folders), has_links, is_whole=True)
+            return Listing(frozenset(), (), frozenset(), (), has_links, is_whole=False)
+    return Listing(
+        frozenset(files), tuple(sorted(readable)), frozenset(folders), tuple(sorted(texts)), has_links, is_whole=True
+    )
 
 
 def _size(entry: os.DirEntry[str]) -> int | None:

@@ -119,6 +119,16 @@ def test_what_a_training_writes_beside_it_changes_nothing(folder: Path, monkeypa
     assert found(folder) == first
 
 
+def test_a_command_in_a_new_folder_is_seen(folder: Path) -> None:
+    option = (
+        "import argparse\np = argparse.ArgumentParser()\np.add_argument('--log', action='store_true')\na = p.parse_args()\n"
+    )
+    write(folder, "train.py", option + TRAIN.replace("    log(loss)\n", "    if a.log:\n        print(loss.item())\n"))
+    before = found(folder)
+    write(folder, "jobs/long.sh", "python train.py --log\n")
+    assert found(folder) == found(folder, "--no-cache") != before
+
+
 def test_a_file_of_the_same_size_and_time_is_seen_to_differ(folder: Path) -> None:
     write(folder, "options.py", "workers = 0\n")
     os.utime(folder / "options.py", ns=(1, 1))

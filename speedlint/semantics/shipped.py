@@ -6,22 +6,18 @@ An option that is off by default is on for who runs the script as its authors sa
 
 from __future__ import annotations
 
-import fnmatch
+import itertools
 import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from speedlint.disk import COMMANDS, TEXTS
 from speedlint.facts import syntax
 from speedlint.semantics.script import Script
 
-_COMMANDS = ("*.sh", "*.bash", "*.bat", "*.ps1", "*.slurm", "*.sbatch", "Makefile", "makefile", "justfile")
-"""Files that hold commands and little else: what stands in one that names the script may be an argument of it."""
-_JOBS = ("*.yaml", "*.yml")
-"""The same, which a training may also write: looked into beside the script and above it only."""
-_TEXTS = ("*.md", "*.rst", "README")
-"""Files in which a command is one line, with those that it goes on in."""
-_MOST_FOLDERS = 400
+_JOBS = (".yaml", ".yml")
+"""Ends of the names of files that hold commands, which trainings write too: looked into beside the script and above."""
 _MOST_FILES = 200
 """Files of a project that are looked into, nearest first."""
 _CONTINUED = re.compile(rb"\\\r?\n")
@@ -33,17 +29,12 @@ _UNKNOWN = b"$%{<`"
 
 def _texts(script: Script) -> Iterator[Path]:
     """The files of a script's project that may hold commands, nearest first."""
-    disk, root = script.program.disk, str(script.program.root(script.path))
-    folder = str(script.key.parent)
-    folders = sorted(disk.listing(root).folders | {folder}, key=lambda each: (_distance(folder, each), each))
-    found = 0
-    for each in folders[:_MOST_FOLDERS]:
-        is_above = f"{folder}{os.sep}".startswith(f"{each}{os.sep}")
-        for name in disk.names(each, *_COMMANDS, *(_JOBS if is_above else ()), *_TEXTS):
-            path = os.path.join(each, name)  # noqa: PTH118 (thousands of these)
-            if found < _MOST_FILES and disk.is_readable(path):
-                found += 1
-                yield Path(path)
+    disk, root, folder = script.program.disk, script.program.root(script.path), script.key.parent
+    found = set(disk.texts(str(root)))
+    for above in (each for each in (folder, *folder.parents) if each == folder or root in (each, *each.parents)):
+        found.update(str(above / name) for name in disk.names(str(above), *(f"*{end}" for end in (*TEXTS, *_JOBS))))
+    nearest = sorted(found, key=lambda each: (_distance(str(folder), os.path.dirname(each)), each))  # noqa: PTH120
+    return itertools.islice((Path(each) for each in nearest if disk.is_readable(each)), _MOST_FILES)
 
 
 def _distance(folder: str, other: str) -> int:
@@ -93,7 +84,7 @@ def _module(path: Path) -> bytes:
 def _commands(path: Path, data: bytes) -> list[bytes]:
     """The pieces of a text in which one command may stand with its arguments."""
     data = _CONTINUED.sub(b" ", data)
-    if any(fnmatch.fnmatch(path.name, pattern) for pattern in (*_COMMANDS, *_JOBS)):
+    if path.name.endswith((*COMMANDS, *_JOBS)):
         return [_COMMENT.sub(b"", data)]
     return data.splitlines()
 
