@@ -181,7 +181,8 @@ def check_paths(
     exclusion = Nearest(settings).exclusion
     found = files.discover(asked, exclusion, tests=settings.tests, force=settings.force_exclude)
     settings, registry = for_files(found.paths, settings, registry, _registry)
-    report = run.merge(run.check(found.paths, settings, registry, store))
+    # In this process: another one would run the caller's script again where its main part is not guarded.
+    report = run.merge(run.check(found.paths, settings, registry, store, jobs=1))
     return _checked(report, found.problems)
 
 

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import inspect
 import io
+import os
 import re
 import subprocess
 import sys
@@ -73,6 +74,17 @@ def test_held_text_goes_before_the_disk(project: Project) -> None:
     project.write("train.py", "exactly()\n")
     assert not api.check_source("pass\n", "train.py").findings
     assert len(api.check_paths(["train.py"]).findings) == 1
+
+
+def test_many_projects_are_checked_from_an_unguarded_script(project: Project) -> None:
+    for number in range(26):
+        project.write(f"p{number}/.git/HEAD", "")
+        project.write(f"p{number}/a.py", "exactly()\n")
+    code = "import speedlint; print(len(speedlint.check_paths(['.'], cache=False).findings))"
+    script = project.write("../unguarded.py", code)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout == "26\n", done.stderr
 
 
 def test_fix_source_writes_nothing(project: Project) -> None:
