@@ -178,7 +178,7 @@ class Engine:
             level = Level.NOTE
         if level is Level.WARNING and (lower := _worth_nothing(finding, script)) is not None:
             level, estimate = Level.NOTE, lower
-        if level is Level.WARNING and estimate.is_fixed and (long := durations.why_long(script)) is not None:
+        if level is Level.WARNING and worth.is_fixed(estimate) and (long := durations.why_long(script)) is not None:
             level, estimate = Level.NOTE, Estimate(Worth.LOW, long)
         related = finding.related or _callers(script, finding.node, frequency)
         excerpt = [source.line_text(each) for each in range(line, min(end_line + 1, line + _EXCERPT_LINES))]

@@ -47,14 +47,10 @@ class Worth(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a finding is worth, and what that rests on, in one clause; the clause may be empty where nothing is known.
-
-    ``is_fixed``: it costs the same part of a millisecond in each step, however much the step computes.
-    """
+    """What a finding is worth, and what that rests on, in one clause; the clause may be empty where nothing is known."""
 
     worth: Worth
     because: str
-    is_fixed: bool = False
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -177,6 +177,18 @@ def test_a_loss_that_autocast_refuses_stays_outside(project: Project) -> None:
     assert "1 by hand" in told
 
 
+@pytest.mark.parametrize(("scores", "is_told"), [("{} + 1e-15", True), ("{} + 1e-3", False)])
+def test_what_half_precision_would_break_is_told_where_the_release_is_old(
+    project: Project, scores: str, is_told: bool
+) -> None:
+    project.configure("select = ['SPD101']\ntorch = '1.8'")
+    loss = f"-torch.log({scores.format('torch.sigmoid(model(inputs.cuda()))')}).mean()"
+    text = STEPS.format(network=RESIDUAL.format(last=512), model="Residual(Block, [3, 3, 3])", data=OWN, loss=loss)
+    told = " ".join(project.run("check", project.write("train.py", text)).stdout.split())
+    assert "the target release is older" in told
+    assert ("adds is zero in float16" in told) is is_told
+
+
 def test_what_is_detached_is_not_what_trains(project: Project) -> None:
     project.configure("select = ['SPD101']\ntorch = '2.4'")
     loss = "F.l1_loss(model(spectrum(inputs.cuda()).detach()), labels.cuda())"

@@ -406,3 +406,33 @@ def test_a_step_for_what_is_left_at_the_end_of_an_epoch_is_no_training_step(proj
 def test_each_rule_says_what_its_findings_are_worth(rule: Rule) -> None:
     assert rule.worth.because
     assert "\n" not in rule.worth.because and not rule.worth.because.endswith(".")
+
+
+BESIDE = """
+import torch
+import torchvision
+from torch import nn
+from torch.utils.data import DataLoader
+
+device = torch.device("cuda")
+images = torchvision.datasets.ImageFolder("images", torchvision.transforms.ToTensor())
+loader = DataLoader(images, batch_size=64, num_workers=8, persistent_workers=True, PINNED)
+model = nn.Sequential(nn.Conv2d(3, 256, 3), nn.Flatten(), nn.LazyLinear(1)).to(device)
+optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+for epoch in range(10):
+    for rows, _ in loader:
+        rows = rows.to(device)
+        ones = torch.ones(64, 1).to(device)
+        loss = nn.functional.mse_loss(model(rows), ones)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("pinned", "cause"), [("pin_memory=False", "SPD202"), ("pin_memory=True", "SPD205")])
+def test_a_copy_beside_that_of_a_batch_is_told_with_it(project: Project, pinned: str, cause: str) -> None:
+    project.configure("select = ['SPD202', 'SPD205', 'SPD308']")
+    found = project.findings(project.write("train.py", BESIDE.replace("PINNED", pinned)))
+    assert {each["cause"].partition(":")[0] for each in found} == {cause}
+    assert "SPD308" in {each["code"] for each in found}

@@ -47,8 +47,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint.facts import syntax
-from speedlint.rule import Estimate, Finding, Rule, Worth
-from speedlint.semantics import eras
+from speedlint.rule import Finding, Rule
+from speedlint.semantics import eras, worth
 from speedlint.semantics.optimizer import averages
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import reads
@@ -73,6 +73,6 @@ RULE = Rule(
     on=syntax.For,
     check=check,
     triggers=(b"parameters", b"params"),
-    worth=Estimate(Worth.LOW, "some hundred launches of small kernels more in each step", is_fixed=True),
+    worth=worth.AVERAGES,
     often=True,
 )

@@ -42,7 +42,7 @@ from collections.abc import Iterator
 
 from speedlint import edits
 from speedlint.facts import syntax
-from speedlint.rule import Edit, Estimate, Finding, Fix, Risk, Rule, Worth
+from speedlint.rule import Edit, Finding, Fix, Risk, Rule
 from speedlint.semantics import worth
 from speedlint.semantics.frameworks import releases
 from speedlint.semantics.optimizer import optimizers
@@ -159,6 +159,6 @@ RULE = Rule(
     on=syntax.Call,
     check=check,
     triggers=(b"zero_grad", b".zero_("),
-    worth=Estimate(Worth.LOW, "each step fills all gradients with zeros and adds to them", is_fixed=True),
+    worth=worth.ZEROS,
     cause=worth.one_step("SPD501"),
 )

@@ -59,7 +59,6 @@ from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.semantics import eras, worth
-from speedlint.semantics.data.loaders import reads_digits
 from speedlint.semantics.model import launches
 from speedlint.semantics.precision import hazards
 from speedlint.semantics.precision.autocast import is_sharded_in_half, uses_autocast
@@ -67,7 +66,7 @@ from speedlint.semantics.precision.halves import autocast_edits, gpu_condition, 
 from speedlint.semantics.precision.scaling import scaling, spelled_constructor
 from speedlint.semantics.probes import is_probe
 from speedlint.semantics.script import Script
-from speedlint.semantics.steps import Step, is_light, is_reinforcement, training_steps, updates
+from speedlint.semantics.steps import Step, is_reinforcement, training_steps, updates
 from speedlint.semantics.terms import Place
 from speedlint.semantics.training import is_framework_driven
 
@@ -82,9 +81,10 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         return
     if not eras.can_run_on(script, _SINCE) or is_sharded_in_half(script):
         return
-    if uses_autocast(step) or is_light(step) or not updates(step) or is_probe(step) or reads_digits(script):
+    if uses_autocast(step) or not updates(step) or is_probe(step) or script.value(step.forward).place is Place.HOST:
         return
-    if script.value(step.forward).place is Place.HOST:
+    small = launches.bound_by(step)
+    if small is not None and small.is_toy:
         return
     kind = "bfloat16" if script.options.amp == "bf16" else "float16"
     forward = " ".join(script.text(step.shown).split())
@@ -104,8 +104,8 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
             f", and add `scaler = {spelled_constructor(script)}` beside the optimizer, `scaler.scale(loss).backward()`, "
             "`scaler.unscale_(optimizer)` before clipping, `scaler.step(optimizer)` and `scaler.update()`"
         )
-    if small := launches.bound_by(step):
-        gain = Estimate(Worth.LOW, small)
+    if small is not None:
+        gain = Estimate(Worth.LOW, small.because)
         yield Finding(step.shown, message, advice=f"{advice}, which may gain nothing", level=Level.NOTE, worth=gain)
         return
     if is_reinforcement(script):
@@ -114,10 +114,13 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         return
     if is_old:
         is_too_old = script.options.torch is not None and script.options.torch < _SINCE
+        why = "; mind ".join(
+            (f"the target release is older than torch {_dotted(_SPELLED_SINCE)}", *_first_hazard(step, kind))
+        )
         yield Finding(
             step.shown,
             message,
-            advice=f"{advice}; not written because the target release is older than torch {_dotted(_SPELLED_SINCE)}",
+            advice=f"{advice}; not written because {why}",
             level=Level.NOTE if is_too_old else None,
             worth=worth.TOO_NEW if is_too_old else None,
         )
@@ -132,7 +135,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
 
 
 def _first_hazard(step: Step, kind: str) -> Iterator[str]:
-    """What half precision would break, where something else already stands in the way of writing it."""
+    """What half precision would break, where the release already stands in the way of writing it."""
     found = (each.told(step.script) for each in hazards.of_step(step) if kind == "float16" or not each.half_only)
     yield from itertools.islice(found, 1)
 

@@ -11,7 +11,7 @@ from speedlint.semantics import off
 from speedlint.semantics.acting import ENVIRONMENTS
 from speedlint.semantics.gradients import told
 from speedlint.semantics.loops import Does
-from speedlint.semantics.model.networks import Network, code_network, is_loss, is_small, root_network
+from speedlint.semantics.model.networks import Network, code_network, is_loss, root_network
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Definition, Frequency, Role
@@ -369,17 +369,6 @@ def modules_of(step: Step) -> list[Root]:
     )
     found = [root for node in named if script.role(node) is Role.MODULE for root in roots(script, node)]
     return found or trained_modules(script)
-
-
-def is_light(step: Step) -> bool:
-    """Whether nothing in sight of a step's modules gains from half precision: narrow Linear layers, widths not known, or
-    modules out of sight that no data is loaded for."""
-    made_of = step_network(step)
-    if made_of.is_known:
-        return is_small(made_of)
-    has_layers = made_of.convolutions or made_of.attention or made_of.recurrent
-    loop = step.script.loops.driving_loop(step.backward)
-    return not has_layers and (not isinstance(loop, syntax.For) or step.script.is_call_to(loop.iter, "range"))
 
 
 def is_reinforcement(script: Script) -> bool:

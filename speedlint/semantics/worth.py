@@ -22,9 +22,13 @@ HALF_PRECISION = Estimate(
     Worth.HIGH, "most of a step is convolutions and matrix products, twice as fast in half precision or more"
 )
 WORKERS_START = Estimate(Worth.LOW, "starting workers takes some tenths of a second each time")
-COPY = Estimate(Worth.LOW, "one copy that the host waits for", is_fixed=True)
+COPY = Estimate(Worth.LOW, "one copy that the host waits for")
 CONVOLUTIONS = Estimate(Worth.MEDIUM, "cuDNN guesses its convolutions in place of timing them once")
 UPDATE = Estimate(Worth.LOW, "the update is a small part of a step")
+
+ZEROS = Estimate(Worth.LOW, "each step fills all gradients with zeros and adds to them")
+AVERAGES = Estimate(Worth.LOW, "some hundred launches of small kernels more in each step")
+_FIXED = (COPY, ZEROS, AVERAGES)
 
 NOTHING = Estimate(Worth.LOW, "the step waits there all the same")
 
@@ -40,6 +44,11 @@ def at(estimate: Estimate, frequency: Frequency) -> Estimate:
     if frequency not in _SELDOM or estimate.worth not in _LOWER:
         return estimate
     return Estimate(_LOWER[estimate.worth], f"{estimate.because}; {_SELDOM[frequency]}")
+
+
+def is_fixed(estimate: Estimate) -> bool:
+    """Whether a finding costs the same part of a millisecond in each step, however much the step computes."""
+    return estimate in _FIXED
 
 
 def waits(count: int | None) -> Estimate:

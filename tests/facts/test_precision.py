@@ -172,6 +172,18 @@ def test_half_precision_raises_where_it_meets_float32(name: str) -> None:
         MET[name](torch.ones(4, 4))
 
 
+@pytest.mark.parametrize("fill", ["masked_fill", "full_like"])
+def test_what_half_precision_does_not_hold_is_not_filled_in(fill: str) -> None:
+    many = torch.zeros(4, dtype=torch.float16)
+    fills: dict[str, Callable[[float], Any]] = {
+        "masked_fill": lambda value: many.masked_fill(many == 0, value),
+        "full_like": lambda value: torch.full_like(many, value),
+    }
+    assert fills[fill](-1e4) is not None
+    with pytest.raises(RuntimeError, match="without overflow"):
+        fills[fill](-1e9)
+
+
 def test_numpy_adds_up_in_half_precision() -> None:
     many = torch.full((300,), 300.0, dtype=torch.float16)
     with warnings.catch_warnings():

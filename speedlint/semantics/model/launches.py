@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from speedlint.facts import syntax
 from speedlint.semantics import library
-from speedlint.semantics.data.loaders import reads_thumbnails
+from speedlint.semantics.data.loaders import reads_digits, reads_thumbnails
 from speedlint.semantics.model import widths
-from speedlint.semantics.model.networks import RECURRENT_CELLS, WIDE, root_definition, with_named
+from speedlint.semantics.model.networks import RECURRENT_CELLS, WIDE, is_small, root_definition, with_named
 from speedlint.semantics.script import Script
 from speedlint.semantics.steps import Step, modules_of, step_network
 
@@ -24,6 +24,14 @@ _NARROW_LINE = 32
 
 
 @dataclass(frozen=True, slots=True)
+class Bound:
+    """Why launching a step's kernels takes longer than what they compute; ``is_toy``: so that nobody would ask for speed."""
+
+    because: str
+    is_toy: bool
+
+
+@dataclass(frozen=True, slots=True)
 class _Layer:
     """A layer with weights, by its full name; the most channels that it may have, None where that is not known."""
 
@@ -31,8 +39,28 @@ class _Layer:
     channels: int | None
 
 
-def bound_by(step: Step) -> str:
-    """Why the kernels of a step's network are too small to gain from half precision; nothing where that is not known."""
+def bound_by(step: Step) -> Bound | None:
+    """Why the kernels of a step's network are too small to gain from half precision; None where that is not known."""
+    if reads_digits(step.script):
+        return Bound("its images have 28 by 28 pixels at most", is_toy=True)
+    if _is_light(step):
+        return Bound("nothing that is seen of it is wide", is_toy=True)
+    because = _small_kernels(step)
+    return Bound(because, is_toy=False) if because else None
+
+
+def _is_light(step: Step) -> bool:
+    """Whether nothing in sight of a step's modules gains from half precision: narrow Linear layers, widths not known, or
+    modules out of sight that no data is loaded for."""
+    made_of = step_network(step)
+    if made_of.is_known:
+        return is_small(made_of)
+    has_layers = made_of.convolutions or made_of.attention or made_of.recurrent
+    loop = step.script.loops.driving_loop(step.backward)
+    return not has_layers and (not isinstance(loop, syntax.For) or step.script.is_call_to(loop.iter, "range"))
+
+
+def _small_kernels(step: Step) -> str:
     code = list(_code(step))
     names = {place.name(call.func) or "" for place, node in code for call in place.source.inside(node, syntax.Call)}
     if any(name.startswith((*library.MODULE_FACTORIES, *_FUNCTIONS)) for name in names):

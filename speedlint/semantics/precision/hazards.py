@@ -23,6 +23,7 @@ _NO_HALF = frozenset(
 """Functions and methods that raise where autocast makes the dtypes of their tensors differ, or that float16 has none of."""
 _REFUSED = ("torch.nn.BCELoss", "torch.nn.functional.binary_cross_entropy")
 """Losses of probabilities that raise under autocast."""
+_FILLS = ("masked_fill", "masked_fill_", "full_like")
 _CLAMPS = ("clamp", "clamp_", "clamp_min", "clamp_max", "clip", "clip_")
 
 
@@ -85,8 +86,12 @@ def _of_call(script: Script, call: syntax.Call) -> list[Hazard]:
     method = call.func.attr.value if isinstance(call.func, syntax.Attribute) else ""
     if name in _REFUSED:
         why = f"`{script.text(call.func)}` raises under autocast; use its `with_logits` form on the logits"
-    elif method in ("masked_fill", "masked_fill_") and len(call.args) > 1 and _overflows(script, call.args[-1].value):
-        why, half_only = f"`{script.text(call.args[-1].value)}` does not fit in float16, so `{method}` raises", True
+    elif (
+        method in ("masked_fill", "masked_fill_", "full_like")
+        and len(call.args) > 1
+        and _overflows(script, call.args[1].value)
+    ):
+        why, half_only = f"`{script.text(call.args[1].value)}` does not fit in float16, so `{method}` raises", True
     elif name is not None and (
         name.startswith(("torch.linalg.", "torch.fft.", "torch.sparse.", "torch.cholesky", "torch.svd"))
         or name.rpartition(".")[2] in _NO_HALF
