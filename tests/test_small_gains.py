@@ -385,10 +385,12 @@ def test_what_costs_the_same_in_each_step_is_nothing_beside_volumes(project: Pro
     assert _levels(project, "old.py", text, "SPD501") == [level]
 
 
-@pytest.mark.parametrize(("data", "level"), [("Places365", "note"), ("Flowers102", "warning")])
-def test_an_update_beside_images_of_a_large_public_set(project: Project, data: str, level: str) -> None:
-    text = _text(CONVOLUTIONS, ADAM, f'torchvision.datasets.{data}("images", transform=torchvision.transforms.ToTensor())')
-    assert _levels(project, "train.py", text, "SPD502") == [level]
+@pytest.mark.parametrize(
+    ("data", "size", "level"), [("Places365", 224, "note"), ("Places365", 64, "warning"), ("Flowers102", 224, "warning")]
+)
+def test_an_update_beside_images_of_a_large_public_set(project: Project, data: str, size: int, level: str) -> None:
+    images = f'torchvision.datasets.{data}("images", transform=torchvision.transforms.Resize({size}))'
+    assert _levels(project, "train.py", _text(CONVOLUTIONS, ADAM, images), "SPD502") == [level]
 
 
 PROBE = """

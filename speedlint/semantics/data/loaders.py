@@ -478,12 +478,17 @@ def _reads_only(script: Script, *items: Item) -> bool:
         return False
     if any(name not in names for name in _library_datasets(script)):
         return False
-    resized = (
-        place.constant(call.args[0].value) if call.args else None
-        for place in script.everywhere(b"Resize")
-        for call in place.calls("torchvision.transforms.Resize", "torchvision.transforms.v2.Resize")
-    )
-    return all(size is not None and isinstance(size.value, int) and size.value <= _SMALL for size in resized)
+    return all(side is not None and side <= _SMALL for side in sides(script, "Resize"))
+
+
+def sides(script: Script, *transforms: str) -> Iterator[int | None]:
+    """The pixels of a side that some of torchvision's transforms, by their last names, give images; None where not known."""
+    packages = ("torchvision.transforms", "torchvision.transforms.v2")
+    for place in script.everywhere(*(name.encode() for name in transforms)):
+        for call in place.calls(*(f"{package}.{name}" for package in packages for name in transforms)):
+            size = place.argument(call, "size", 0)
+            known = place.constant(size) if size is not None else None
+            yield known.value if known is not None and isinstance(known.value, int) else None
 
 
 def _library_datasets(script: Script) -> Iterator[str]:

@@ -8,6 +8,9 @@ from speedlint.semantics.data import loaders, scale
 from speedlint.semantics.data.loaders import Loader
 from speedlint.semantics.script import Script
 
+_SMALL = 128
+"""Pixels of a side up to which a step may be bound by the launch of its kernels."""
+
 
 def waits_for_items(script: Script) -> bool:
     """Whether each loader that training reads again and again parses text for an item, or decodes it without workers."""
@@ -25,11 +28,16 @@ def waits_for_texts(script: Script) -> bool:
 
 
 def reads_large_images(script: Script) -> bool:
-    """Whether each loader that training reads again and again decodes the images of a large public data set, which are
-    trained on at some 200 pixels a side or more."""
-    return script.once(
-        "reads large images", lambda: _all_read(script, lambda each: _decodes(each) and scale.is_large(each)), False
-    )
+    """Whether each loader that training reads again and again decodes the images of a large public data set, and nothing
+    makes them small."""
+    return script.once("reads large images", lambda: _reads_large_images(script), False)
+
+
+def _reads_large_images(script: Script) -> bool:
+    if not _all_read(script, lambda each: _decodes(each) and scale.is_large(each)):
+        return False
+    known = loaders.sides(script, "Resize", "CenterCrop", "RandomCrop", "RandomResizedCrop")
+    return all(side is None or side > _SMALL for side in known)
 
 
 def _all_read(script: Script, asked: Callable[[Loader], bool]) -> bool:
