@@ -98,7 +98,7 @@ def test_apply_writes_up_to_the_risk(project: Project, risk: str, after: str) ->
     assert (project.root / path).read_text() == after
     result = project.run("fix", "--apply", "--risk", risk, path)
     assert result.exit_code == 0
-    assert result.stdout.startswith("Nothing to fix.\n")
+    assert result.stdout.startswith(f"Nothing to fix{'' if risk == 'behavior' else ' at this risk'}.\n")
 
 
 def test_apply_says_what_was_written(project: Project) -> None:

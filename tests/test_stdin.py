@@ -67,6 +67,15 @@ def test_the_fixed_text_is_printed(project: Project, text: bytes, after: bytes) 
     assert not (project.root / "a.py").exists()
 
 
+def test_a_notebook_that_is_not_called_one(project: Project) -> None:
+    cells = '{"cells": [{"cell_type": "code", "source": "exactly()"}], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
+    for command in ("check", "fix"):
+        result = _run(cells, command, "-")
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert result.stderr.endswith("looks like a notebook; say so with `--stdin-filename notebook.ipynb`\n")
+    assert "cell 1:1:1 TOY308" in _run(cells, "check", "-", "--stdin-filename", "a.ipynb").stdout
+
+
 def test_standard_input_is_not_written(project: Project) -> None:
     result = _run("exactly()\n", "fix", "--apply", "-")
     assert (result.exit_code, result.stdout) == (2, "")

@@ -63,6 +63,8 @@ class Asked:
         if sys.stdin is None:
             raise UserError("`-` is standard input, which is closed; give it the text, or name a file")
         text = sys.stdin.buffer.read()
+        if stdin_filename is None and text.lstrip().startswith(b"{") and b'"nbformat"' in text:
+            raise UserError("what is read from `-` looks like a notebook; say so with `--stdin-filename notebook.ipynb`")
         is_out = settings.force_exclude and files.is_left_out(path, Nearest(settings).exclusion, settings.tests)
         return cls(files.Discovery(() if is_out else (path,), ()), settings, registry, store, text)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import json
 import shlex
 import sys
@@ -106,10 +107,11 @@ def fix(
         problems += _print_patch(staged)
     else:
         _show(staged)
+    chosen = choice.of(report.diagnostics)
     if found.paths and not staged.outcomes and not (as_patch or quiet):
-        click.echo("Nothing to fix.")
+        click.echo(f"Nothing to fix{' at this risk' if _of_higher_risk(chosen, settings.risk) else ''}.")
     if not quiet:
-        for sentence in _remarks(staged, choice.of(report.diagnostics), found.paths, settings.risk):
+        for sentence in _remarks(staged, chosen, found.paths, settings.risk):
             click.echo(sentence, err=as_patch)
         if written:
             _point_on(written, asked)
@@ -177,14 +179,21 @@ def _remarks(staged: Staged, chosen: Sequence[Diagnostic], asked: Sequence[Path]
     if others:
         names = ", ".join(visible(shown(path)) for path in others)
         yield f"{count(len(others), 'file')} beside what was asked for, where calls lead: {names}."
-    for higher in (each for each in Risk if each > risk):
-        more = sum(each.fix is not None and each.fix.risk is higher and stages.fixable(each, higher) for each in chosen)
-        if more:
-            option = f"`--risk {higher.name.lower()}`"
-            yield f"{count(more, 'more fix', 'more fixes')} with {option}: {RISKS[higher]}."
+    for higher, more in _of_higher_risk(chosen, risk).items():
+        option = f"`--risk {higher.name.lower()}`"
+        yield f"{count(more, 'more fix', 'more fixes')} with {option}: {RISKS[higher]}."
     left = sum(each.level is Level.WARNING and not stages.fixable(each, Risk.BEHAVIOR) for each in chosen)
     if left:
         yield f"{count(left, 'finding')} without a fix that is written; `speedlint check` says what to do."
+
+
+def _of_higher_risk(chosen: Sequence[Diagnostic], risk: Risk) -> dict[Risk, int]:
+    """How many fixes of each risk above this one there are."""
+    from speedlint import stages
+
+    open_ = (each.fix.risk for each in chosen if each.fix is not None and stages.fixable(each, Risk.BEHAVIOR))
+    found = collections.Counter(each for each in open_ if each > risk)
+    return {each: found[each] for each in Risk if found[each]}
 
 
 def _unsaved(path: Path) -> str:

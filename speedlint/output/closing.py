@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import enum
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import click
@@ -17,7 +17,6 @@ from speedlint.disk import Disk
 from speedlint.output.results import Results
 from speedlint.output.terminal import folded, shown, visible
 from speedlint.output.text import count
-from speedlint.rule import Risk
 
 _MOST_NAMED = 3
 """With more files and folders than these the next command names the file of the first finding instead; so many target
@@ -124,7 +123,7 @@ def _next(results: Results) -> str:
     import shlex
 
     first = results.causes[0].first
-    risks = _risks(cause.first for cause in results.causes) or _risks(results.diagnostics)
+    risks = [each.fix.risk for each in results.diagnostics if each.fix is not None and each.fix.applicable]
     if not risks:
         return f"speedlint explain {first.code}"
     risk = max(min(risks), results.settings.risk)
@@ -133,11 +132,6 @@ def _next(results: Results) -> str:
     read = [each for each in results.asked if each not in failed]
     asked = read if len(read) <= _MOST_NAMED else [first.path]
     return shlex.join(("speedlint", "fix", *higher, *results.options, *(visible(shown(each)) for each in asked)))
-
-
-def _risks(found: Iterable[Diagnostic]) -> list[Risk]:
-    """The risks of the fixes that can be written."""
-    return [each.fix.risk for each in found if each.fix is not None and each.fix.applicable]
 
 
 def _cure(found: Diagnostic) -> Cure:
