@@ -6,7 +6,7 @@ import dataclasses
 import gc
 import os
 from collections.abc import Iterable, Iterator
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 from speedlint import notebook, reading, target
@@ -33,6 +33,8 @@ _MOST_HELD = 200_000_000
 """Bytes of memory for files, their nodes and what is known of them; Python itself and the rules take 45 MB."""
 _BEYOND_ONE = 1.5
 """How many times what one file's check has needed may be held: where that is much, letting it go only makes it anew."""
+_LOOKS_AHEAD = 8
+"""Files: one that stands alone among those of a large program is no reason to let that go."""
 _EXCERPT_LINES, _EXCERPT_WIDTH = 3, 300
 _TEXT_WIDTH, _DIGITS = 160, 12
 """Characters of a finding's text, and of the digest of a longer one: 48 bits tell those of one function apart."""
@@ -102,17 +104,28 @@ class Engine:
         return self._program(path).script(path)
 
     def _let_go(self, path: Path) -> None:
-        """Begins anew where what is held takes much memory, unless most of it is part of the next file's programs."""
+        """Begins anew where what is held takes much memory, unless most of it is part of a program of the next files."""
         held = self._cache.held()
         memory = held + self.disk.held() + sum(program.held() for program in self._programs.values())
         if self._has_let_go:
             self._most_held = max(_MOST_HELD, _BEYOND_ONE * memory)
-        self._has_let_go = memory > self._most_held and self._cache.held(self._program(path).around(path)) < held / 2
+        self._has_let_go = memory > self._most_held and not any(
+            self._cache.held(self._program(each).around(each)) >= held / 2 for each in self._next(path)
+        )
         if self._has_let_go:
             self._programs.clear()
             self._cache.drop()
             self.disk.drop()
             gc.collect()
+
+    def _next(self, path: Path) -> tuple[Path, ...]:
+        """A file and those that are checked after it."""
+        at = self._places.get(path)
+        return self.asked[at : at + _LOOKS_AHEAD] if at is not None else (path,)
+
+    @cached_property
+    def _places(self) -> dict[Path, int]:
+        return {path: place for place, path in enumerate(self.asked)}
 
     def _check(self, path: Path, code: str | None) -> Report:
         data = self.disk.read(path)

@@ -111,8 +111,9 @@ class Source:
         order: each node's place in source order (pre-order).
     """
 
-    def __init__(self, path: Path, data: bytes, text: str, encoding: str, rows: Rows) -> None:
-        self.path, self.data, self.text_, self.encoding = path, data, text, encoding
+    def __init__(self, path: Path, data: bytes, text: str | None, encoding: str, rows: Rows) -> None:
+        self.path, self.data, self.encoding = path, data, encoding
+        self._text = text
         self.tree = syntax.Tree(rows, str(path.absolute()))
         self.parents = Parents(self.tree)
         self.order = Column(range(len(rows.kind)))
@@ -122,10 +123,11 @@ class Source:
     @classmethod
     def parse(cls, path: Path, data: bytes, known: Rows | None = None) -> Source:
         """Parses ``data`` as the file ``path``; ``known`` are the rows that it has. Raises SourceError."""
-        text, encoding = _decode(path, data)
-        text = _without_magics(path, text)
+        written, encoding = _decode(path, data)
+        text = _without_magics(path, written)
+        kept = text if text != written else None
         if known is not None:
-            return cls(path, data, text, encoding, known)
+            return cls(path, data, kept, encoding, known)
         if _is_too_deep(data):
             raise SourceError(path, 1, _TOO_DEEP)
         if notebook.is_notebook(path):
@@ -138,7 +140,16 @@ class Source:
             raise SourceError(path, text.encode()[: error.offset].count(b"\n") + 1, _TOO_DEEP) from None
         except (RecursionError, MemoryError):
             raise SourceError(path, 1, _TOO_DEEP) from None
-        return cls(path, data, text, encoding, rows)
+        return cls(path, data, kept, encoding, rows)
+
+    @property
+    def text_(self) -> str:
+        """The text that was parsed; it is not kept where it is what the bytes say."""
+        return self._text if self._text is not None else _decode(self.path, self.data)[0]
+
+    @cached_property
+    def _is_ascii(self) -> bool:
+        return self.text_.isascii()
 
     @property
     def module(self) -> syntax.Module:
@@ -299,8 +310,9 @@ class Source:
     @cached_property
     def _recoded(self) -> dict[int, int]:
         """The byte offset in the file of each character, by its offset in the text as UTF-8."""
-        sizes = itertools.accumulate((len(char.encode()) for char in self.text_), initial=0)
-        return dict(zip(sizes, map(self.byte_offset, range(len(self.text_) + 1)), strict=True))
+        text = self.text_
+        sizes = itertools.accumulate((len(char.encode()) for char in text), initial=0)
+        return dict(zip(sizes, map(self.byte_offset, range(len(text) + 1)), strict=True))
 
     def text(self, node: syntax.Node) -> str:
         """The node as written, own parentheses included."""
@@ -318,7 +330,7 @@ class Source:
 
     def byte_offset(self, character: int) -> int:
         """The byte at which the text's ``character``-th character begins."""
-        return self._start + character if self.text_.isascii() else self._offsets[character]
+        return self._start + character if self._is_ascii else self._offsets[character]
 
     @cached_property
     def line_starts(self) -> list[int]:

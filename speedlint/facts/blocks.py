@@ -56,7 +56,8 @@ class Builder:
 
     Attributes:
         after: the blocks that each block leads to.
-        begun, done: the points at which rows that are no part of an atom, and atoms, begin and are done.
+        begun: the points at which rows that are no part of an atom, and atoms, begin.
+        done: those at which such rows are done, but for atoms that are done where they begin.
     """
 
     def __init__(self, tree: syntax.Tree) -> None:
@@ -109,14 +110,17 @@ class Builder:
         """A node whose rows run in their order; where it may raise, in a block of its own."""
         if self._raises:
             self._now = self._block(self._now)
-        done = self._begin(node)._replace(row=self._rows.last[node.row], is_done=True)
-        self.done.setdefault(node.row, []).append(done)
+        self._begin(node)
 
     def _dead(self) -> None:
         """What follows is not reached."""
         self._now = self._block()
 
     # Expressions
+
+    def _is_forked(self, node: syntax.Node) -> bool:
+        """Whether a part of an expression may be skipped or run again: it is no atom."""
+        return _FORKED.search(self._rows.kind, node.row, self._rows.last[node.row] + 1) is not None
 
     def _expression(self, node: syntax.Node) -> None:
         """An expression; what is not forked itself is taken apart in a loop, since sums may have thousands of terms."""
@@ -125,7 +129,7 @@ class Builder:
             each, is_begun = todo.pop()
             if is_begun:
                 self._finish(each)
-            elif not _FORKED.search(self._rows.kind, each.row, self._rows.last[each.row] + 1):
+            elif not self._is_forked(each):
                 self._atom(each)
             elif isinstance(each, syntax.BooleanOperation):
                 self._shortened(each)
@@ -245,7 +249,8 @@ class Builder:
         self._expression(node.value)
         if self._raises:
             self._now = self._block(self._now)
-        self.done[node.target.row].pop()
+        if self._is_forked(node.target):
+            self.done[node.target.row].pop()
         self._finish(node.target)
 
     def _assert(self, node: syntax.Assert) -> None:

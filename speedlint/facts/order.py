@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import bisect
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 
 from speedlint.facts import syntax
 from speedlint.facts.blocks import ENTRY, EXIT, LAZY, Builder, Point
+
+_UNKNOWN = -1
 
 
 class Order:
@@ -15,7 +18,7 @@ class Order:
     def __init__(self, tree: syntax.Tree) -> None:
         self._tree = tree
         self._graphs: dict[int, _Graph] = {}
-        self._homes: dict[int, int] = {}
+        self._homes = array("i")
 
     def runs_before(self, first: syntax.Node, then: syntax.Node) -> bool:
         """Whether ``first`` is done on every way to ``then``."""
@@ -104,8 +107,10 @@ class Order:
 
     def _home(self, node: syntax.Node) -> int:
         """The row of the function, lambda or module that runs a node."""
-        found = self._homes.get(node.row)
-        if found is None:
+        if not self._homes:
+            self._homes = array("i", [_UNKNOWN]) * len(self._tree.rows.kind)
+        found = self._homes[node.row]
+        if found == _UNKNOWN:
             found = self._homes[node.row] = self._find_home(node)
         return found
 
@@ -154,17 +159,18 @@ class _Graph:
         built = Builder(tree)
         built.build(home)
         self.entry, self.exit = Point(ENTRY, -1, 0), Point(EXIT, -1, 0)
-        self._after, self._begun, self._done = built.after, built.begun, built.done
+        self._after = built.after
+        self._begun, self._done = _packed(built.begun), _packed(built.done)
         self._known = sorted(self._begun)
         self._ahead: dict[int, set[int]] = {}
         self._number()
 
-    def begun(self, row: int) -> list[Point]:
+    def begun(self, row: int) -> Sequence[Point]:
         """Where a row begins to run."""
         found = self._begun.get(row)
         return found if found is not None else [point._replace(row=row) for point in self._begun[self._atom(row)]]
 
-    def done(self, row: int) -> list[Point]:
+    def done(self, row: int) -> Sequence[Point]:
         """Where a row is done."""
         found = self._done.get(row)
         last = self._rows.last[row]
@@ -267,6 +273,11 @@ class _Graph:
             self._enters[block] = len(self._enters)
             todo.append((block, True))
             todo += [(each, False) for each in below.get(block, ())]
+
+
+def _packed(points: dict[int, list[Point]]) -> dict[int, tuple[Point, ...]]:
+    """The same in half the memory."""
+    return {row: tuple(each) for row, each in points.items()}
 
 
 def _firsts(points: Iterable[Point]) -> dict[int, Point]:

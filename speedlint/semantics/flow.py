@@ -232,6 +232,7 @@ class Flow:
     def _forget(self, first: int) -> None:
         for one in self._members[first:]:
             del self._open[one.question]
+            one.readers.clear()
         del self._members[first:]
 
 

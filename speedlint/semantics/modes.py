@@ -31,7 +31,9 @@ class Condition:
 def conditions(script: Script, node: syntax.Node) -> tuple[Condition, ...]:
     """The tests of a function's parameters that decide whether a node of its body runs."""
     nothing: tuple[Condition, ...] = ()
-    return script.once(("conditions", node), lambda: tuple(_conditions(script, node)), nothing)
+    if isinstance(node, syntax.IndentedBlock):
+        return script.once(("conditions", node), lambda: tuple(_conditions(script, node)), nothing)
+    return tuple(_conditions(script, node))
 
 
 def _conditions(script: Script, node: syntax.Node) -> Iterator[Condition]:
@@ -42,6 +44,9 @@ def _conditions(script: Script, node: syntax.Node) -> Iterator[Condition]:
         for test, is_met in _tests(up, child):
             if _asks_parameter(script, test):
                 yield Condition(test, is_met)
+        if isinstance(up, syntax.IndentedBlock):
+            yield from conditions(script, up)
+            return
         child = up
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import enum
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -374,11 +375,11 @@ class Names:
                     yield binding
 
     @cached_property
-    def _uses(self) -> dict[tuple[int, str], list[int]]:
+    def _uses(self) -> dict[tuple[int, str], array[int]]:
         """The rows of the names that stand for each variable, by its scope."""
         rows = self.source.tree.rows
         kinds, slots, parents, texts, strings = rows.kind, rows.slot, rows.parent, rows.text, rows.strings
-        found: dict[tuple[int, str], list[int]] = {}
+        found: dict[tuple[int, str], array[int]] = {}
         owners: dict[tuple[int, str], Scope | None] = {}
         for row in rows.of(syntax.Name.kind):
             if _NO_USE.get(kinds[parents[row]]) == slots[row]:
@@ -388,7 +389,10 @@ class Names:
                 owners[place] = self._scope_of_row(place[0]).lookup(place[1])
             scope = owners[place]
             if scope is not None:
-                found.setdefault((id(scope), place[1]), []).append(row)
+                variable = (id(scope), place[1])
+                if variable not in found:
+                    found[variable] = array("i")
+                found[variable].append(row)
         return found
 
     def uses(self, name: syntax.Name | syntax.Param) -> list[syntax.Name]:
@@ -457,10 +461,10 @@ class Names:
         return min(spellings, key=lambda spelling: (spelling.count("."), len(spelling), spelling), default=None)
 
 
-def _places(rows: Rows) -> tuple[list[int], list[int]]:
+def _places(rows: Rows) -> tuple[array[int], array[int]]:
     """For each row the row of the scope in which it is evaluated, and that of its region (see ``Names.region``) or -1."""
     kinds, slots, parents, lasts = rows.kind, rows.slot, rows.parent, rows.last
-    owners, regions = [0] * len(kinds), [-1] * len(kinds)
+    owners, regions = array("i", [0]) * len(kinds), array("i", [-1]) * len(kinds)
     for row in range(1, len(kinds)):
         above = parents[row]
         kind = kinds[above]

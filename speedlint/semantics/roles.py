@@ -50,6 +50,8 @@ _ANNOTATED = {
     "str": STRING,
     "numpy.ndarray": ARRAY,
 }
+_LITERALS = (syntax.BaseNumber, syntax.SimpleString, syntax.FormattedString)
+_WRITTEN_NUMBER = replace(NUMBER, literal=True)
 _MODULE_USES = frozenset({"parameters", "named_parameters", "modules", "named_modules", "children"})
 _HOLDERS = ("torch.nn.ModuleList", "torch.nn.Sequential")
 _MODULE_HINTS = frozenset({"train", "eval"})
@@ -79,18 +81,20 @@ class Roles:
 
     def evaluate(self, expression: syntax.Node) -> Value | None:
         """Like ``value``; None inside a cycle, where nothing is known yet."""
+        if isinstance(expression, _LITERALS):
+            return self._evaluate(expression)
         return self.script.program.flow.ask(expression, lambda: self._evaluate(expression), None, unknown=UNKNOWN)
 
     def _evaluate(self, node: syntax.Node) -> Value | None:
         match node:
             case syntax.Integer() | syntax.Float() | syntax.Imaginary():
-                return replace(NUMBER, literal=True)
+                return _WRITTEN_NUMBER
             case syntax.SimpleString() | syntax.FormattedString() | syntax.ConcatenatedString():
                 return STRING
             case syntax.Name(value="None"):
                 return NONE
             case syntax.Name(value="True" | "False"):
-                return replace(NUMBER, literal=True)
+                return _WRITTEN_NUMBER
             case syntax.Name():
                 return self._name(node)
             case syntax.Attribute():
