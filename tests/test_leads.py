@@ -77,6 +77,38 @@ def test_what_nobody_makes_opens_nothing(tmp_path: Path) -> None:
     assert not leads.around(script).is_open
 
 
+UPDATER = "from timm.utils import NativeScaler\n"
+RUN = "def run(model, {0}):\n    loss = model(1)\n    {0}(loss, optimizer)\n\n"
+UPDATERS = {
+    "by its name": "scaler = NativeScaler()\nscaler(loss, optimizer)",
+    "by another name": "scaler = NativeScaler()\nupdate = scaler\nupdate(loss, optimizer)",
+    "one of two": "scaler, count = NativeScaler(), 0\nscaler(loss, optimizer)",
+    "unnamed": "NativeScaler()(loss, optimizer)",
+    "by a keyword": RUN.format("update") + "run(model, update=NativeScaler())",
+    "by position": RUN.format("update") + "run(model, NativeScaler())",
+    "out of a dict": RUN.format("update") + "given = {'update': NativeScaler()}\nrun(model, **given)",
+    "on an object": "class A:\n  def __init__(self):\n    self.update = NativeScaler()\n\n"
+    "  def run(self, loss, optimizer):\n    self.update(loss, optimizer)",
+    "as a default": "scaler = NativeScaler()\n\ndef run(loss, optimizer, update=scaler):\n    update(loss, optimizer)\n\n"
+    "run(loss, optimizer)",
+}
+
+
+@pytest.mark.parametrize("shape", UPDATERS)
+def test_each_way_to_what_takes_a_step_for_the_script_is_seen(shape: str, tmp_path: Path) -> None:
+    script = _script(tmp_path, UPDATER + BEGIN + UPDATERS[shape])
+    assert [len(call.args) for call in script.loops.steps] == [2]
+
+
+def test_what_takes_steps_is_followed_into_another_file(tmp_path: Path) -> None:
+    steps = "def run(loss, optimizer, update):\n    update(loss, optimizer)\n    print(loss, optimizer)\n"
+    script = _script(
+        tmp_path, f"{UPDATER}from steps import run\n{BEGIN}run(loss, optimizer, update=NativeScaler())", steps=steps
+    )
+    (other,) = script.imports
+    assert [other.text(call.func) for call in other.loops.steps] == ["update"]
+
+
 @pytest.mark.parametrize("folder", sorted((ROOT / "fixtures" / "projects").iterdir()), ids=lambda path: path.name)
 def test_names_tell_no_less_than_values_in_whole_projects(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = sorted(folder.rglob("*.py"))

@@ -112,6 +112,8 @@ class Program:
         self._configs: dict[Path, configs.Entry | None] = {}
         self._upward: dict[Path, frozenset[Path]] = {}
         self._together: dict[Path, frozenset[Path]] = {}
+        self._sets: dict[frozenset[Path], frozenset[Path]] = {}
+        """Equal sets are one object: comparing two costs more than what is asked with them."""
 
     # Scripts
 
@@ -203,7 +205,8 @@ class Program:
     def together(self, script: Script) -> frozenset[Path]:
         """The files ``around`` a script, itself included: the same for scripts of the same programs."""
         if script.key not in self._together:
-            self._together[script.key] = frozenset(self.around(script.path))
+            found = frozenset(self.around(script.path))
+            self._together[script.key] = self._sets.setdefault(found, found)
         return self._together[script.key]
 
     def importers(self, script: Script, *marks: bytes) -> list[Script]:
