@@ -87,6 +87,7 @@ def test_only_shown(tmp_path: Path, place: str, lines: str) -> None:
     [
         ("begun", "for p in G.parameters():\n    p.requires_grad = False"),
         ("begun", "G.requires_grad_(False)"),
+        ("begun", "set_requires_grad([G, D], False)"),
         ("made", "self.layer.weight.requires_grad_(False)"),
         ("between", "g_optimizer.step()"),
         ("between", "if len(real) > 4:\n    g_optimizer.step()"),

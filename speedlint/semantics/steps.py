@@ -26,7 +26,7 @@ CLIPS = (
 )
 
 _CUTS = frozenset(
-    "detach data item tolist numpy argmax argmin argsort shape size dim numel dtype device long int bool "
+    "detach data item tolist numpy argmax argmin argsort indices shape size dim numel dtype device long int bool "
     "eq ne lt le gt ge".split()
 )
 """Attributes and methods whose results carry no graph."""
@@ -191,7 +191,7 @@ class _Origin:
                     return True
                 case syntax.Comparison():
                     return True
-                case syntax.Subscript(value=inner) if inner is not node:
+                case syntax.Subscript(value=inner) if inner is not node or self._takes_index(up):
                     return True
                 case syntax.IfExp(test=test) if test is node:
                     return True
@@ -203,6 +203,14 @@ class _Origin:
     def _is_cutting(self, call: syntax.Call) -> bool:
         """Whether a function returns numbers that no gradient flows through."""
         return self.script.name(call.func) in _CUTTING
+
+    def _takes_index(self, taken: syntax.Subscript) -> bool:
+        """Whether a subscript takes the places that ``max`` or ``topk`` returns beside the values."""
+        match taken.value:
+            case syntax.Call(func=syntax.Attribute(attr=syntax.Name(value=name))) if name in _WITH_INDICES:
+                index = taken.slice[0].slice
+                return isinstance(index, syntax.Index) and self.script.text(index.value) == "1"
+        return False
 
     def _is_index(self, binding: Binding) -> bool:
         """Whether a variable has the places that ``max`` or ``topk`` returns beside the values."""

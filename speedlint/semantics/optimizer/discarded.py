@@ -30,7 +30,7 @@ _WRAPPERS = (
 )
 _DIFFERENTIATES = (b"autograd.grad", b"import grad", b"functional_call", b"torch.func")
 _LEAF = re.compile(rb"requires_grad|Parameter\(")
-_SWITCHES = re.compile(rb"requires_grad|detach_\(|\bfreeze")
+_SWITCHES = re.compile(rb"requires_grad|detach_\(|freeze|toggle")
 
 
 class Kind(enum.Enum):
@@ -329,19 +329,23 @@ def _is_switched(script: Script, module: syntax.BaseExpression) -> bool:
             assert isinstance(call.func, syntax.Attribute)
             if place.role(call.func.value) is Role.MODULE and _may_share(place, call.func.value, made):
                 return True
-    for call in script.source.of(syntax.Call):
-        callee = script.callee(call)
-        if (
-            callee is not None
-            and isinstance(callee.node, syntax.FunctionDef)
-            and any(_may_share(script, arg.value, made) for arg in call.args if script.role(arg.value) is Role.MODULE)
-            and _SWITCHES.search(callee.script.text(callee.node).encode())
-        ):
-            return True
-    return False
+    return any(
+        _switches(script, call) and any(_may_share(script, module, made) for module in _arguments(script, call))
+        for call in script.source.of(syntax.Call)
+        if call.args
+    )
 
 
-def _may_share(script: Script, module: syntax.BaseExpression, roots: list[Root]) -> bool:
+def _switches(script: Script, call: syntax.Call) -> bool:
+    """Whether a function is called by a name, or has code, that tells parameters not to take gradients."""
+    if _SWITCHES.search(script.text(call.func).encode()):
+        return True
+    callee = script.callee(call)
+    is_function = callee is not None and isinstance(callee.node, syntax.FunctionDef)
+    return callee is not None and is_function and _SWITCHES.search(callee.script.text(callee.node).encode()) is not None
+
+
+def _may_share(script: Script, module: syntax.Node, roots: list[Root]) -> bool:
     return any(_share(root, roots) is not False for root in training.roots(script, module))
 
 
