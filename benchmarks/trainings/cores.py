@@ -28,6 +28,29 @@ class Core:
     final: str = ""
 
 
+_ADVERSARIES = (
+    "$generator = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Dropout(0.1), nn.Linear(32, 16)).to($device)\n"
+    "$judge = nn.Sequential(nn.Linear(16, 64), nn.LeakyReLU(0.2), nn.Linear(64, 1)).to($device)\n"
+    "$generator_optimizer = torch.optim.Adam($generator.parameters(), lr=1e-3, betas=(0.5, 0.999))\n"
+    "$judge_optimizer = torch.optim.Adam($judge.parameters(), lr=1e-3, betas=(0.5, 0.999))"
+)
+_JUDGED = (
+    "fake = $generator(torch.randn(len(x), 8, device=x.device))\n"
+    "judged = $judge(fake)\n"
+    "judge_loss = F.softplus(judged).mean() + F.softplus(-$judge(x)).mean()\n"
+    "$judge_optimizer.zero_grad()\n"
+)
+_MADE = "generator_loss = F.softplus(-$judge($generator(torch.randn(len(x), 8, device=x.device)))).mean()\n"
+_GENERATED = "generator_loss.backward()\n$generator_optimizer.step()\nFORWARD\nCLEAR\nloss.backward()\n$optimizer.step()"
+_WEIGHED = "print(f'weighed {sum(p.abs().sum().item() for m in ($judge, $generator) for p in m.parameters()):.7f}')"
+
+
+def _adversary(name: str, step: str, last: str = "") -> Core:
+    """A generator and a discriminator, without ``.detach()`` between them."""
+    imports = "import torch.nn.functional as F"
+    return Core(name, step + _GENERATED + last, _ADVERSARIES, ("vector",), imports, final=_WEIGHED)
+
+
 CORES = (
     Core(
         "gradient_penalty",
@@ -129,5 +152,25 @@ CORES = (
     Core(
         "skipped_steps",
         "FORWARD\nCLEAR\nif loss.item() > 0.05:\n    loss.backward()\n    $optimizer.step()",
+    ),
+    _adversary(
+        "not_detached",
+        f"{_JUDGED}judge_loss.backward()\n$judge_optimizer.step()\n$generator_optimizer.zero_grad()\n{_MADE}",
+    ),
+    _adversary(
+        "not_detached_and_kept",
+        "$generator_optimizer.zero_grad()\n" + f"{_JUDGED}judge_loss.backward()\n$judge_optimizer.step()\n{_MADE}",
+    ),
+    _adversary(
+        "one_judgement",
+        f"{_JUDGED}judge_loss.backward(retain_graph=True)\n$generator_optimizer.zero_grad()\n"
+        "generator_loss = F.softplus(-judged).mean()\n",
+        "\n$judge_optimizer.step()",
+    ),
+    _adversary(
+        "watched_generator",
+        f"{_JUDGED}judge_loss.backward()\n$judge_optimizer.step()\n"
+        "print(f'{sum(p.grad.abs().sum().item() for p in $generator.parameters()):.6f}')\n"
+        f"$generator_optimizer.zero_grad()\n{_MADE}",
     ),
 )
