@@ -4,8 +4,9 @@
 
 Each script of `fixtures/gains` has a slowness that a fix is written for and a CPU can show. It is fixed in a copy by
 `speedlint fix --apply`, at the lowest risk that writes it; `speedlint verify` compares it with its fixed version, with
-default flags, but for `--budget` where that is given or less than its default is left of `--minutes`. Exits with 1
-where fewer than five of eight are faster by 1.3 times or more, and the training identical or numeric.
+default flags, but for `--budget` where that is given or less than its default is left of `--minutes`, and `--epochs 1` for
+a gain between the steps. Exits with 1 where fewer than five of eight, without the latter, are faster by 1.3 times or more, and
+the training identical or numeric.
 """
 
 from __future__ import annotations
@@ -29,8 +30,12 @@ SCRIPTS = {
     "series_attention": ("SPD606", "numeric"),
     "sounds_loader": ("SPD201", "numeric"),
     "reviews_gc": ("SPD307", "exact"),
+    "words_zeroed": ("SPD501", "exact"),
+    "names_validated": ("SPD505", "numeric"),
 }
 """The rule whose fix each is about, and the risk at which it is written."""
+FLAGS = {"names_validated": ("--epochs", "1")}
+"""Those of a gain that lies between the steps; such a script does not count for the bar, which is of default flags."""
 _DEFAULT_BUDGET = 300.0
 """Seconds that `speedlint verify` takes at most unless it is told."""
 _LEAST = 1.3
@@ -60,8 +65,10 @@ def main() -> None:
             command = " ".join(("python", "benchmarks/gains.py", *sys.argv[1:]))
             result = {"command": command, "machine": machine, "rows": rows}
             options.json.write_text(json.dumps(result, indent=1) + "\n")
-    shown = sum(row["shown"] for row in rows)
-    print(f"{shown} of {len(rows)} are faster by {_LEAST} times or more, and the same training; {_on(machine)}")
+    shown = sum(row["shown"] and row["script"] not in FLAGS for row in rows)
+    print(
+        f"{shown} of {len(rows)} are faster by {_LEAST} times or more with default flags, and the same training; {_on(machine)}"
+    )
     sys.exit(shown < _BAR * len(rows))
 
 
@@ -69,7 +76,7 @@ def _measured(name: str, budget: float | None) -> tuple[dict[str, Any], dict[str
     """The machine, and what became of one script."""
     code, risk = SCRIPTS[name]
     file = f"{name}.py"
-    words = [] if budget is None else ["--budget", f"{budget:.0f}"]
+    words = [*FLAGS.get(name, ()), *(() if budget is None else ("--budget", f"{budget:.0f}"))]
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(ROOT / "fixtures" / "gains" / file, folder)
         began = time.monotonic()
