@@ -79,6 +79,7 @@ PLOT = '"--plot", action="store_true"'
         ('"--teacher", default=None', "args.teacher is not None", "note"),
         ('"--teacher", default=None', "args.teacher is None", "warning"),
         (PLOT, "args.cuda", "warning"),
+        ('"--n_gpu", type=int, default=1', "args.n_gpu > 1", "warning"),
     ],
 )  # fmt: skip
 def test_what_no_default_chooses_is_a_note(project: Project, option: str, test: str, level: str) -> None:

@@ -26,10 +26,11 @@ Values = tuple[object, ...]
 """What an expression may be, each once; first what it is by the defaults alone."""
 Value = TypeVar("Value")
 _MACHINE = re.compile(
-    r"(?:use_?|no_?|on_?|enable_?|with_?)?(?:cuda|gpu|accel\w*|mps|device)s?(?:_?ids?)?|(?:\w*_)?rank(?:_\w*)?",
+    r"(?:use_?|no_?|on_?|enable_?|with_?)?(?:cuda|gpu|accel\w*|mps|device)s?(?:_?ids?)?|(?:\w*_)?rank(?:_\w*)?"
+    r"|n_?gpus?|num_?gpus?|gpu_?(?:num|count)|world_?size",
     re.IGNORECASE,
 )
-"""Options by which a run is told of its machine, or by a launcher: whoever trains on a GPU sets them."""
+"""Options by which a run is told of its machine, or by a launcher: who has several GPUs, or any, sets them."""
 _COMPARE: dict[type[syntax.BaseCompOp], Callable[[Any, Any], bool]] = {
     syntax.Equal: operator.eq,
     syntax.NotEqual: operator.ne,
