@@ -5,8 +5,8 @@
 Each script of `fixtures/gains` has a slowness that a fix is written for and a CPU can show. It is fixed in a copy by
 `speedlint fix --apply`, at the lowest risk that writes it; `speedlint verify` compares it with its fixed version, with
 default flags, but for `--budget` where that is given or less than its default is left of `--minutes`, and `--epochs 1` for
-a gain between the steps. Exits with 1 where fewer than five of eight, without the latter, are faster by 1.3 times or more, and
-the training identical or numeric.
+a gain between the steps. Exits with 1 where fewer than five of eight, without the latter, are faster by 1.3 times or more
+and the training identical or numeric.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ def main() -> None:
             options.json.write_text(json.dumps(result, indent=1) + "\n")
     shown = sum(row["shown"] and row["script"] not in FLAGS for row in rows)
     print(
-        f"{shown} of {len(rows)} are faster by {_LEAST} times or more with default flags, and the same training; {_on(machine)}"
+        f"{shown} of {len(rows)} are faster by {_LEAST} times or more with default flags, the training being the same;"
+        f" {_on(machine)}"
     )
     sys.exit(shown < _BAR * len(rows))
 
