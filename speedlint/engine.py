@@ -148,7 +148,7 @@ class Engine:
                         diagnostic = _in_cell(diagnostic, script.source.cells)
                         found.setdefault(diagnostic.key, diagnostic)
             except (Exception, SystemExit) as error:
-                problems.append(_fault(known.code, path, error, self._registry.foreign(known.code)))
+                problems.append(_rule_fault(known.code, path, error, self._registry.foreign(known.code)))
         unused = (
             suppressions.unused({rule.code for rule in chosen}, partial(_calls_away, script))
             if code is None and not problems and script.source.cells is None
@@ -360,13 +360,21 @@ def _dotted(release: tuple[int, int]) -> str:
     return ".".join(map(str, release))
 
 
-def _fault(where: str, path: Path, error: BaseException, rule: Path | None = None) -> Problem:
-    """A fault of speedlint's own, or of the user's ``rule``, in one line; with SPEEDLINT_DEBUG set it is raised."""
+def _rule_fault(code: str, path: Path, error: BaseException, foreign: Path | None) -> Problem:
+    """A fault of a rule, of one of the user's where its file is ``foreign``."""
+    if foreign is None:
+        return dataclasses.replace(_fault(code, path, error), is_partial=True)
+    what = f"{code} failed ({_told(error)}); mend {foreign}, or leave it out (`--ignore {code}`); all else was done"
+    return Problem(path, None, what, is_partial=True)
+
+
+def _fault(where: str, path: Path, error: BaseException) -> Problem:
+    """A fault of speedlint's own, in one line."""
+    return Problem(path, None, f"internal error in {where} ({_told(error)}); please report it; all else was done")
+
+
+def _told(error: BaseException) -> str:
+    """An exception in one line; with SPEEDLINT_DEBUG set it is raised."""
     if os.environ.get("SPEEDLINT_DEBUG"):
         raise error
-    what = _one_line(f"{type(error).__name__}: {error}")
-    if rule is not None:
-        return Problem(
-            path, None, f"{where} failed ({what}); mend {rule}, or leave it out (`--ignore {where}`); all else was done"
-        )
-    return Problem(path, None, f"internal error in {where} ({what}); please report it; all else was done")
+    return _one_line(f"{type(error).__name__}: {error}")

@@ -26,13 +26,14 @@ _SKIPPED_FOLDERS = {"__pycache__", "node_modules", "site-packages"}
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """Something that kept speedlint from its work. ``str()`` is one line: ``path:line: what, what to do``, in a notebook
-    ``path:cell 3:line: what``."""
+    """Something that kept speedlint from its work, from a part of it where it ``is_partial``. ``str()`` is one line:
+    ``path:line: what, what to do``, in a notebook ``path:cell 3:line: what``."""
 
     path: Path
     line: int | None
     what: str
     cell: int | None = None
+    is_partial: bool = False
 
     def __str__(self) -> str:
         """One line; without a line number where the whole file is meant."""

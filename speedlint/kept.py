@@ -107,7 +107,7 @@ def _note(kind: str, path: str, literal: bytes, pattern: bytes, flags: int, answ
 
 
 def _plain_report(report: Report) -> tuple[Any, ...]:
-    problems = [(str(each.path), each.line, each.what, each.cell) for each in report.problems]
+    problems = [(str(each.path), each.line, each.what, each.cell, each.is_partial) for each in report.problems]
     unused = [(str(each.path), each.line, each.why, _plain_edits(each.edits)) for each in report.unused]
     return [_plain_diagnostic(each) for each in report.diagnostics], problems, list(report.bounds), unused
 
@@ -131,7 +131,7 @@ def _plain_edits(edits: Iterable[Edit]) -> list[tuple[str, int, int, str]]:
 
 def _report(held: tuple[Any, ...]) -> Report:
     diagnostics, problems, bounds, ignores = held
-    told = (Problem(Path(path), line, what, cell) for path, line, what, cell in problems)
+    told = (Problem(Path(path), *problem) for path, *problem in problems)
     unused = (Unused(Path(path), line, why, _edits(edits)) for path, line, why, edits in ignores)
     return Report(tuple(map(_diagnostic, diagnostics)), tuple(told), tuple(bounds), tuple(unused))
 

@@ -154,6 +154,8 @@ def test_raising_rule_is_one_line_and_the_rest_is_done(project: Project) -> None
     )
     assert result.stderr.count("\n") == 1
     assert "2 findings in 2 files" in result.stdout
+    assert "not understood" not in result.stdout
+    assert project.run("check", ".").stderr == result.stderr  # from what is kept
 
 
 def test_an_option_without_a_rule_is_one_line(project: Project) -> None:

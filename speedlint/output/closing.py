@@ -64,7 +64,7 @@ def lines(results: Results) -> Iterator[str]:
 
 def _sentences(results: Results) -> Iterator[str]:
     causes, failed = results.causes, {problem.path for problem in results.problems}
-    unread = failed.intersection(results.files)
+    unread = {problem.path for problem in results.problems if not problem.is_partial}.intersection(results.files)
     read = len(results.files) - len(unread)
     if causes:
         cures = collections.Counter(map(cure, causes))
