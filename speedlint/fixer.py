@@ -28,6 +28,7 @@ from speedlint.apply import Overlay, Read, apply_edits, collides, place, written
 from speedlint.edits import CannotEdit
 from speedlint.files import Problem
 from speedlint.rule import Edit, Risk
+from speedlint.trail import Change, Trail
 from speedlint.writing import write_all
 
 ROUNDS = 10
@@ -83,9 +84,10 @@ class Result:
     problems: tuple[Problem, ...]
 
 
-def fix_files(paths: Iterable[Path], propose: Propose, read: Read = reading.read) -> Result:
-    """Applies what ``propose`` proposes for ``paths`` until it proposes nothing more. Nothing is written."""
-    fixing = _Fixing(Overlay(read), propose)
+def fix_files(paths: Iterable[Path], propose: Propose, read: Read = reading.read, trail: Trail | None = None) -> Result:
+    """Applies what ``propose`` proposes for ``paths`` until it proposes nothing more, and notes it in ``trail``. Nothing is
+    written."""
+    fixing = _Fixing(Overlay(read), propose, trail or Trail())
     active = list(paths)
     for path in active:
         fixing.files.key(path)  # a file is named as it was asked for, not as another file's fix spells it
@@ -111,8 +113,8 @@ _Written = dict[str, list[tuple[int, int, str]]]
 
 
 class _Fixing:
-    def __init__(self, files: Overlay, propose: Propose) -> None:
-        self.files, self.propose = files, propose
+    def __init__(self, files: Overlay, propose: Propose, trail: Trail) -> None:
+        self.files, self.propose, self.trail = files, propose, trail
         self.steps: list[_Step] = []
         self.problems: dict[Problem, None] = {}
         self.given_up: set[tuple[str, str]] = set()
@@ -197,6 +199,9 @@ class _Fixing:
             faults = {key: self._fault(key, data) for key, data in after.items()}
             if not any(faults.values()):
                 places = {key: written(self.files.source(key), edits) for key, edits in files.items()}
+                for key, edits in files.items():
+                    changes = [Change(*place(edit), *at[:2]) for edit, at in zip(edits, places[key], strict=True)]
+                    self.trail.add(self.files.source(key).data, after[key], changes)
                 self.steps += [_Step(each.what, frozenset(self._by_file([each]))) for each in chosen]
                 self.files.become({**self.files.edited, **after})
                 return places

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +19,7 @@ from speedlint.registry import Registry
 from speedlint.rule import Edit, Risk
 from speedlint.semantics.program import Cache
 from speedlint.semantics.script import Options
+from speedlint.trail import Trail
 
 COMMENT = "comment"
 """What stands for a rule's code where a comment that silences nothing is taken away; after all codes, in order."""
@@ -59,6 +59,7 @@ class Proposer:
     alone: bool = False
     choice: Choice = field(default_factory=Choice)
     with_comments: bool = False
+    trail: Trail = field(default_factory=Trail)
     beyond: dict[Path, tuple[Applied, ...]] = field(default_factory=dict, init=False)
     _seen: tuple[Read, Engine] | None = field(default=None, init=False)
 
@@ -68,15 +69,17 @@ class Proposer:
         if self._seen is None or self._seen[0] is not read:
             self._seen = (read, Engine(self.settings, self.registry, read, self.options, self.cache, self.paths))
         report = self._seen[1].check(path, None if code == COMMENT else code)
-        line = lines_before(read, self.original, path)
+        line = lines_before(read, self.original, path, self.trail)
         found = self.choice.of(report.diagnostics, line)
         if code is None and path not in self.beyond:
             higher = [each for each in found if not fixable(each, self.settings.risk)]
-            self.beyond[path] = tuple(_applied(each, b"", b"") for each in higher if fixable(each, max(Risk)))
+            self.beyond[path] = tuple(_applied(each, b"", b"", self.trail) for each in higher if fixable(each, max(Risk)))
         chosen = [each for each in found if fixable(each, self.risk) and not (self.alone and _reaches_further(each))]
         unused = self.choice.unused(report.unused, line) if self.with_comments else ()
         before = _read_or_none(self.original, path)
-        fixes = [Candidate(_applied(each, read(path), before), _edits(each)) for each in chosen if code != COMMENT]
+        fixes = [
+            Candidate(_applied(each, read(path), before, self.trail), _edits(each)) for each in chosen if code != COMMENT
+        ]
         return [*fixes, *(_removal(each, line(each.line)) for each in unused)]
 
 
@@ -97,14 +100,16 @@ def fix(
     choice: Choice | None = None,
     with_comments: bool = False,
     original: Read | None = None,
+    trail: Trail | None = None,
 ) -> Staged:
     """Applies the fixes up to the settings' risk of the findings that are chosen, all by default, in memory.
 
     ``options`` and ``store`` are the engine's; ``watch`` is told of each file that is looked at; ``read`` gives files as
-    they are before, and ``original`` those whose lines were told, by default the same. ``alone`` leaves out fixes that
-    reach further than the file they are found in; ``with_comments`` takes comments away that silence nothing.
+    they are before, and ``original`` those whose lines were told, by default the same, from which ``trail`` leads. ``alone``
+    leaves out fixes that reach further than the file they are found in; ``with_comments`` takes comments away that silence
+    nothing.
     """
-    chosen, told = choice or Choice(), original or read
+    chosen, told, trail = choice or Choice(), original or read, trail or Trail()
     now: dict[Path, bytes] = {}
     stages: list[Stage] = []
     problems: list[Problem] = []
@@ -112,8 +117,10 @@ def fix(
     cache = Cache(store)
     for risk in (each for each in Risk if each <= settings.risk):
         contents = dict(now)
-        proposer = Proposer(settings, options, registry, risk, cache, paths, watch, told, alone, chosen, with_comments)
-        result = fix_files(paths, proposer, _reader(contents, read))
+        proposer = Proposer(
+            settings, options, registry, risk, cache, paths, watch, told, alone, chosen, with_comments, trail
+        )
+        result = fix_files(paths, proposer, _reader(contents, read), trail)
         beyond = beyond or tuple(each for found in proposer.beyond.values() for each in found)
         stages.append(Stage(risk, result.outcomes, result.applied))
         problems += result.problems
@@ -147,7 +154,7 @@ def _key(path: Path) -> Path:
     return path.resolve()
 
 
-def lines_before(read: Read, original: Read, path: Path) -> Callable[[int], int]:
+def lines_before(read: Read, original: Read, path: Path, trail: Trail) -> Callable[[int], int]:
     """Gives the line of a file's original text for one of the text that ``read`` gives; in a notebook, whose findings have
     the lines of their cells, the same line."""
     if notebook.is_notebook(path):
@@ -155,7 +162,7 @@ def lines_before(read: Read, original: Read, path: Path) -> Callable[[int], int]
 
     def line(number: int) -> int:
         now, before = read(path), _read_or_none(original, path)
-        return number if now == before or not before else _line_before(number, now, before)
+        return trail.line(number, now, before)
 
     return line
 
@@ -167,15 +174,6 @@ def _read_or_none(read: Read, path: Path) -> bytes:
         return b""
 
 
-def _line_before(line: int, now: bytes, original: bytes) -> int:
-    """Where a line of the half-fixed text was in the file, so that the fix can be found in what ``check`` printed."""
-    lines = difflib.SequenceMatcher(None, original.splitlines(), now.splitlines(), autojunk=False)
-    for _, first, last, start, end in lines.get_opcodes():
-        if start < line <= end:
-            return min(first + line - start, max(last, first + 1))
-    return line
-
-
 def _removal(unused: Unused, line: int) -> Candidate:
     return Candidate(Applied(unused.path, line, COMMENT, "unused-ignore", Risk.EXACT, unused.why), unused.edits)
 
@@ -184,14 +182,14 @@ def _edits(found: Diagnostic) -> tuple[Edit, ...]:
     return found.fix.edits if found.fix is not None else ()
 
 
-def _applied(found: Diagnostic, now: bytes, original: bytes) -> Applied:
+def _applied(found: Diagnostic, now: bytes, original: bytes, trail: Trail) -> Applied:
     """The fix in words, with its line as it was in the file's first text."""
     assert found.fix is not None
     line, cell = found.line, found.cell
     if now == original or not original:
         pass
     elif cell is None:
-        line = _line_before(line, now, original)
+        line = trail.line(line, now, original)
     else:
-        cell, line = Cells(original).place(_line_before(Cells(now).line(cell, line), now, original))
+        cell, line = Cells(original).place(trail.line(Cells(now).line(cell, line), now, original))
     return Applied(found.path, line, found.code, found.rule, found.fix.risk, found.message, cell)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from click.testing import CliRunner, Result
 
@@ -40,6 +42,33 @@ def test_each_question_has_the_change_why_and_the_risk(project: Project) -> None
     assert "# a.py:3 TOY301 called-item: `x.item()` is slow\n--- a/a.py\n" in shown
     assert "numeric: rounding or the random stream may differ\n" in shown
     assert shown.count("why:  The CPU waits for the GPU.\n") == 1
+
+
+REPEATED = "if exactly(2):\n    x.item()\nif exactly(2):\n    x.item()\n"
+
+
+def test_lines_that_are_the_same_are_asked_about_one_by_one(project: Project) -> None:
+    project.write("b.py", REPEATED)
+    command = ["fix", "-i", "--risk", "numeric", "b.py"]
+    CliRunner().invoke(main, command, input="y\ny\ny\nn\n", catch_exceptions=False)
+    assert (project.root / "b.py").read_text() == "if print(2):\n    x.detach()\nif print(2):\n    x.item()\n"
+
+
+def test_cells_that_are_the_same_are_asked_about_one_by_one(project: Project) -> None:
+    cells = [{"cell_type": "code", "source": "exactly(1)"}] * 3
+    path = project.root / project.write("b.ipynb", json.dumps({"cells": cells, "nbformat": 4}))
+    CliRunner().invoke(main, ["fix", "-i", "b.ipynb"], input="y\nn\ny\n", catch_exceptions=False)
+    assert [cell["source"] for cell in json.loads(path.read_text())["cells"]] == ["print(1)", "exactly(1)", "print(1)"]
+
+
+def test_only_the_named_lines_of_several_that_are_the_same_are_fixed(project: Project) -> None:
+    path = project.write("b.py", REPEATED)
+    shown = project.run("fix", "b.py:3", "b.py:4", "--risk", "numeric", "--apply").stdout
+    assert "fixed b.py: 2 fixes" in shown
+    assert (project.root / path).read_text() == "if exactly(2):\n    x.item()\nif print(2):\n    x.detach()\n"
+    project.write("b.py", REPEATED)
+    project.run("fix", "b.py:1", "b.py:2", "--risk", "numeric", "--apply")
+    assert (project.root / path).read_text() == "if print(2):\n    x.detach()\nif exactly(2):\n    x.item()\n"
 
 
 def test_it_can_be_taken_back(project: Project) -> None:

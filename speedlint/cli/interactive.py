@@ -22,11 +22,12 @@ from speedlint.output.terminal import coloured, visible
 from speedlint.registry import Registry
 from speedlint.semantics.program import Cache
 from speedlint.stages import Staged
+from speedlint.trail import Trail
 
 _QUESTION = "Apply it? [y]es, [n]o, this [r]ule everywhere, [q]uit"
 _ANSWERS = ("y", "n", "r", "q")
-_Key = tuple[Path, int, str, str]
-"""What tells a finding from others while files change: file, line on disk, code, message."""
+_Key = tuple[Path, int | None, int, str, str]
+"""What tells a finding from others while files change: file, cell, line on disk, code, message."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ class Asking:
     _answered: set[_Key] = field(default_factory=set, init=False)
     _wanted: set[str] = field(default_factory=set, init=False)
     _told: set[str] = field(default_factory=set, init=False)
+    _trail: Trail = field(default_factory=Trail, init=False)
 
     def ask(self) -> list[Outcome]:
         """Asks until all is answered, or the user quits. Returns what was agreed to. Raises click.Abort."""
@@ -72,6 +74,7 @@ class Asking:
                 store=self.store,
                 read=self._read,
                 original=reading.read,
+                trail=self._trail,
             )
             report_problems(staged.problems)
             if not staged.outcomes:
@@ -120,8 +123,8 @@ class Asking:
         return reading.read(path) if held is None else held.after
 
     def _line(self, path: Path) -> Callable[[int], int]:
-        return stages.lines_before(self._read, reading.read, path)
+        return stages.lines_before(self._read, reading.read, path, self._trail)
 
 
 def _key(found: Diagnostic, line: Callable[[int], int]) -> _Key:
-    return found.path.resolve(), line(found.line), found.code, found.message
+    return found.path.resolve(), found.cell, line(found.line), found.code, found.message
