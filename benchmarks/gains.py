@@ -2,11 +2,11 @@
 
     python benchmarks/gains.py [--only NAME ...] [--minutes 20] [--budget SECONDS] [--json FILE]
 
-Each script of `fixtures/gains` has a slowness that a fix is written for and a CPU can show. It is fixed in a copy by
-`speedlint fix --apply`, at the lowest risk that writes it; `speedlint verify` compares it with its fixed version, with
-default flags, but for `--budget` where that is given or less than its default is left of `--minutes`, and `--epochs 1` for
-a gain between the steps. Exits with 1 where fewer than five of eight, without the latter, are faster by 1.3 times or more
-and the training identical or numeric.
+Each script of `fixtures/gains` has a slowness that a fix is written for and a CPU can show. `speedlint fix --apply` fixes a
+copy, at the lowest risk that writes it; `speedlint verify` compares each with its fixed version, with default flags, but for
+`--budget` where that is given or less than its default is left of `--minutes`, and `--epochs 1` for a gain that lies between
+the steps. Exits with 1 where fewer than five of eight, without the latter, are faster by 1.3 times or more, and the training
+identical or numeric.
 """
 
 from __future__ import annotations
@@ -66,10 +66,7 @@ def main() -> None:
             result = {"command": command, "machine": machine, "rows": rows}
             options.json.write_text(json.dumps(result, indent=1) + "\n")
     shown = sum(row["shown"] and row["script"] not in FLAGS for row in rows)
-    print(
-        f"{shown} of {len(rows)} are faster by {_LEAST} times or more with default flags, the training being the same;"
-        f" {_on(machine)}"
-    )
+    print(f"{shown} of {len(rows)} are faster by {_LEAST} or more with default flags, and the same training; {_on(machine)}")
     sys.exit(shown < _BAR * len(rows))
 
 
