@@ -77,7 +77,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
 def _why_trifle(call: syntax.Call, script: Script) -> str | None:
     if wrapping.is_distributed_beside(script, call):
         return "the script has `DistributedDataParallel` in another branch, for those who ask for speed"
-    return "the function only evaluates" if wrapping.is_for_evaluation(script, call) else None
+    return "what follows only evaluates" if wrapping.is_for_evaluation(script, call) else None
 
 
 RULE = Rule(

@@ -11,7 +11,7 @@ from speedlint.facts import syntax
 from speedlint.semantics import library, reach
 from speedlint.semantics.loops import Does
 from speedlint.semantics.steps import training_steps
-from speedlint.semantics.terms import Definition, Role
+from speedlint.semantics.terms import Definition, Frequency, Role
 from speedlint.semantics.training import passed_through, roots, same_module, trained_modules
 
 if TYPE_CHECKING:
@@ -75,9 +75,15 @@ def is_distributed_beside(script: Script, call: syntax.Call) -> bool:
 
 
 def is_for_evaluation(script: Script, call: syntax.Call) -> bool:
-    """Whether the function that a call stands in evaluates, and trains nothing."""
-    function = script.function(call)
-    return function is not None and script.loops.function_does(function, Does.EVALUATES | Does.STEPS) == Does.EVALUATES
+    """Whether what its function runs after a call evaluates, and trains nothing: the training stands before, or in other
+    branches."""
+    function, later = script.function(call), Does.NOTHING
+    for kind in (syntax.SimpleStatementLine, syntax.For):
+        for each in script.source.inside(function.body, kind) if function is not None else ():
+            if script.order.runs_again(call, each):
+                is_pass = isinstance(each, syntax.For) and script.loops.kind(each) is Frequency.EVAL_STEP
+                later |= Does.EVALUATES if is_pass else script.loops.does(each, Does.EVALUATES | Does.STEPS)
+    return later == Does.EVALUATES
 
 
 def is_asked_in_vain(script: Script, wrapper: syntax.Call) -> bool:
