@@ -61,9 +61,11 @@ def _is_single(start: Start) -> bool:
 
 
 def is_ahead(found: Loader) -> bool:
-    """Whether a loader has workers enough to convert as fast as a small network trains."""
-    workers = found.setting("num_workers").value
-    return workers is not None and isinstance(workers.value, int) and workers.value >= _MANY
+    """Whether a loader may have workers enough to convert as fast as a small network trains."""
+    workers = found.setting("num_workers")
+    if workers.is_off:
+        return False
+    return workers.value is None or not isinstance(workers.value.value, int) or workers.value.value >= _MANY
 
 
 def is_fixed(script: Script, transform: syntax.BaseExpression) -> bool:
