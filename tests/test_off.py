@@ -218,3 +218,36 @@ def test_a_step_is_told_of_at_the_network_that_is_trained_by_default(project: Pr
     text = TWO_FORWARDS.format(default=default)
     found = project.findings(project.write("train.py", text), "--notes")
     assert [(each["level"], text.splitlines()[each["line"] - 1].find(line) > 0) for each in found] == [("warning", True)]
+
+
+BOARD = """
+import torch
+import wandb
+
+ONLINE = {online}
+wandb.init(project="lines", {mode})
+model = torch.nn.Linear(64, 64).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for images in torch.load("batches.pt"):
+    loss = model(images.cuda()).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    wandb.log({{"loss": loss}})
+"""
+
+
+@pytest.mark.parametrize(
+    ("online", "mode", "level"),
+    [
+        ("False", 'mode="disabled"', "note"),
+        ("False", 'mode="online" if ONLINE else "disabled"', "note"),
+        ("True", 'mode="online" if ONLINE else "disabled"', "warning"),
+        ("False", 'mode="offline"', "warning"),
+        ("False", 'name="disabled"', "warning"),
+    ],
+)
+def test_a_disabled_board_reads_nothing(project: Project, online: str, mode: str, level: str) -> None:
+    text = BOARD.format(online=online, mode=mode)
+    assert _levels(project, text, "SPD303") == [level]
+    assert _levels(project, text.replace('"loss": loss', '"loss": loss.item()')) == ["warning"]

@@ -51,7 +51,29 @@ _MOST_CALLERS = 8
 def is_off(script: Script, node: syntax.Node) -> bool:
     """Whether a node runs only under a condition that does not hold in the runs that are made, while these train without it:
     ``if args.debug:``, ``if args.model == "other":``, also around each call of its function."""
-    return script.once(("off", node), lambda: _is_left_out(script, node, is_within_loop=False), False)
+    return script.once(
+        ("off", node), lambda: _is_shut(script, node) or _is_left_out(script, node, is_within_loop=False), False
+    )
+
+
+def _is_shut(script: Script, node: syntax.Node) -> bool:
+    """Whether a node logs to a run of wandb that is disabled, or is a tensor that it is handed: nothing looks at it."""
+    call = _logs(script, node)
+    if call is None or (call is not node and not script.is_device_tensor(node)):
+        return False
+    begun = [(place, place.argument(made, "mode", None)) for place, made in script.calls_everywhere("wandb.init")]
+    return bool(begun) and all(mode is not None and values(place, mode) == ("disabled",) for place, mode in begun)
+
+
+def _logs(script: Script, node: syntax.Node) -> syntax.Node | None:
+    """The call of ``wandb.log`` that a node is, or that it is handed to as it is or in a dict."""
+    for each in (node, *script.source.ancestors(node)):
+        if script.is_call_to(each, "wandb.log"):
+            return each
+        is_dict = isinstance(each, (syntax.Arg, syntax.DictElement, syntax.Dict)) or script.is_call_to(each, "dict")
+        if each is not node and not is_dict:
+            return None
+    return None
 
 
 def _is_left_out(script: Script, node: syntax.Node, *, is_within_loop: bool) -> bool:
@@ -160,6 +182,9 @@ def _values(script: Script, expression: syntax.BaseExpression) -> Values | None:
             return _joined(isinstance(joined, syntax.Or), _truths(script, left), _truths(script, right))
         case syntax.Comparison(left=left, comparisons=[syntax.ComparisonTarget(operator=asked, comparator=right)]):
             return _compared(script, left, asked, right)
+        case syntax.IfExp(test=test, body=body, orelse=orelse):
+            found = _truths(script, test) or (True, False)
+            return _union(values(script, body if each else orelse) for each in found)
         case syntax.Name(value=name) if name not in ("True", "False", "None"):
             return None if _MACHINE.fullmatch(name) else _of_name(script, expression)
         case syntax.Attribute(attr=syntax.Name(value=name)) if _MACHINE.fullmatch(name):
