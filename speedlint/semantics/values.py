@@ -326,6 +326,9 @@ class Values:
         configured = self._configured(attribute.value, name)
         if configured is not None:
             return configured
+        owner = self._owner_of_self(attribute.value) if isinstance(attribute.value, syntax.Name) else None
+        if owner is not None and self._is_set_by_heirs(owner, name):
+            return None
         return agreed(self._option(script, setting, name) for script, setting in self.settings(attribute.value))
 
     def settings(
@@ -373,6 +376,27 @@ class Values:
             return None
         first = next(iter((*function.params.posonly_params, *function.params.params)), None)
         return self.script.names.owner(function) if first is bindings[0].node else None
+
+    def _is_set_by_heirs(self, owner: syntax.ClassDef, name: str) -> bool:
+        """Whether a class of the program that derives from one of this script's sets an attribute by itself."""
+        return self.script.once(("set by heirs", owner, name), lambda: self._finds_heir(owner, name), False)
+
+    def _finds_heir(self, owner: syntax.ClassDef, name: str) -> bool:
+        base = owner.name.value.encode()
+        derived = re.compile(rb"class\s+\w+\s*\([^)]*\b" + re.escape(base) + rb"\b")
+        return any(
+            place.values._sets(node, name)
+            for place in self.script.everywhere((base, derived))
+            for node in place.source.of(syntax.ClassDef)
+            if node is not owner and any(each.node is owner for each in place.roles.calls.lineage(Definition(place, node)))
+        )
+
+    def _sets(self, node: syntax.ClassDef, name: str) -> bool:
+        """Whether a class binds an attribute in its body, or one of its methods does."""
+        assigned = self.script.roles.assigned_on_self(Definition(self.script, node), name)
+        return name in self.script.names.scope(node.body).bindings or any(
+            script is self.script and self.script.source.contains(node, value) for script, value, _ in assigned
+        )
 
     def _option(self, script: Script, setting: syntax.Node, name: str, depth: int = 0) -> Constant | None:
         if isinstance(setting, syntax.ClassDef):
