@@ -261,6 +261,7 @@ def test_a_path_that_is_missing_is_told_once(project: Project) -> None:
 
 def test_what_is_fixed_how_is_counted_as_the_findings_say(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT / "fixtures" / "projects" / "fundus_segmentation")
+    monkeypatch.setenv("COLUMNS", "400")
     said = CliRunner().invoke(main, ["check", ".", "--format", "concise"], catch_exceptions=False).stdout
     own = [re.sub(r" fix|, .* at others", "", cure) for cure in re.findall(r"\[\w+, (.+)\]$", said, re.MULTILINE)]
     assert " at others]" in said

@@ -169,6 +169,7 @@ def test_the_report_says_what_was_in_and_what_was_left_out(tmp_path: Path) -> No
     assert lines[-1].startswith("written: ")
 
 
+@pytest.mark.slow
 def test_a_fix_that_pays_is_written_and_said(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(textwrap.dedent(SCRIPT))
     options = ("--apply", "--pairs", "3", "--max-pairs", "3", "--seconds", "0.3", "--json", "report.json")

@@ -69,6 +69,7 @@ def judge(tmp_path: Path) -> Judge:
     return judging
 
 
+@pytest.mark.slow
 def test_rounding_is_numeric(judge: Judge) -> None:
     otherwise = ("mse_loss(model(x), y)", "mse_loss(model(x), y, reduction='none').view(4, 4).sum(0).sum() / 16")
     found = judge(otherwise, both=("range(100)", "range(1)"))  # nothing follows the losses
@@ -119,6 +120,7 @@ def test_a_fixed_version_that_fails_in_a_step_is_another_training(judge: Judge) 
     assert "ValueError: no more" in found.why
 
 
+@pytest.mark.slow
 def test_a_fixed_version_whose_evaluation_fails_is_another_training(judge: Judge) -> None:
     found = judge(("x.detach()", "x.numpy().nothing"), both=("# epoch", f"if epoch == 3:\n            {EVALUATION}"))
     assert found.tier is Tier.DIFFERENT

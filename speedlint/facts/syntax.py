@@ -87,14 +87,17 @@ class Node(metaclass=_Slotted):
             while child <= end:
                 field = fields[slots[child]]
                 node = nodes[child] or tree.node(child)
-                if found[field] is None:
+                known = found[field]
+                if known is None:
                     found[field] = node
+                elif known:
+                    known.append(node)
                 else:
-                    found[field] += (node,)
+                    found[field] = [node]
                 child = lasts[child] + 1
         for field, value in found.items():
-            setattr(self, field, value)
-        return found[name]
+            setattr(self, field, tuple(value) if type(value) is list else value)
+        return getattr(self, name)
 
     @property
     def children(self) -> Iterator[Node]:
