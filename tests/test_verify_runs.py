@@ -190,7 +190,9 @@ def test_rounding_moves_the_losses_after_the_first_a_little(run: Run) -> None:
         "torch.manual_seed(int.from_bytes(os.urandom(4), 'little'))",
         pytest.param("torch.seed()", marks=pytest.mark.slow),
         pytest.param("import random; random.seed(); torch.manual_seed(random.randrange(99))", marks=pytest.mark.slow),
-        pytest.param("import random, time; random.seed(time.time()); torch.manual_seed(random.randrange(99))"),
+        pytest.param(
+            "import random, time; random.seed(time.time()); torch.manual_seed(random.randrange(99))", marks=pytest.mark.slow
+        ),
         pytest.param("import numpy; torch.manual_seed(numpy.random.default_rng().integers(99))", marks=pytest.mark.slow),
         pytest.param(
             "order = torch.Generator().manual_seed(os.getpid()); "
@@ -442,7 +444,13 @@ def test_processes_that_the_script_starts_itself_are_ranks(run: Run) -> None:
     assert (sample.ranks, sample.samples) == (2, 2 * 4 * SHORT.steps)
 
 
-@pytest.mark.parametrize("call", ["torch.autograd.backward(loss)", "torch.autograd.backward([loss / 2, loss / 2])"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param("torch.autograd.backward(loss)", marks=pytest.mark.slow),
+        "torch.autograd.backward([loss / 2, loss / 2])",
+    ],
+)
 def test_a_backward_pass_by_its_function_is_one_too(run: Run, call: str) -> None:
     body = """
         torch.manual_seed(0)
