@@ -169,6 +169,7 @@ def test_an_estimate_is_told_from_three_pairs_on() -> None:
     assert "3 pairs: 2.05x (" in live.line
 
 
+@pytest.mark.slow
 def test_a_budget_that_does_not_suffice_is_kept_and_said(tmp_path: Path) -> None:
     for name in ("train.py", "other.py"):
         written(tmp_path / name, 1)

@@ -175,6 +175,7 @@ def test_losses_are_those_of_the_backward_passes_and_follow_the_seed(run: Run) -
     assert first.seeds == (("torch.manual_seed", 3),)
 
 
+@pytest.mark.slow
 def test_rounding_moves_the_losses_after_the_first_a_little(run: Run) -> None:
     first = run(PLAIN, Mode("loss"))
     assert first.stored == first.computed == 2.0**-24

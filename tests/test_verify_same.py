@@ -84,6 +84,7 @@ def test_a_changed_learning_rate_is_neither_identical_nor_numeric(judge: Judge) 
     assert found.first == 0
 
 
+@pytest.mark.slow
 def test_a_script_that_seeds_itself_from_the_system_is_the_same_training(judge: Judge) -> None:
     found = judge(("zero_grad()", "zero_grad(set_to_none=False)"), seeding=SYSTEM)
     assert (found.tier, found.repeatable, found.seeded) == (Tier.NUMERIC, True, False)
