@@ -532,6 +532,17 @@ def decided_by(up: syntax.Node, child: syntax.Node) -> tuple[syntax.BaseExpressi
     return None
 
 
+def deciding_tests(up: syntax.Node, child: syntax.Node) -> Iterator[tuple[syntax.BaseExpression, bool]]:
+    """The tests that decide whether ``child``, a part of ``up``, runs, and how they must come out."""
+    asked = decided_by(up, child)
+    if asked is not None:
+        yield asked
+    elif isinstance(up, syntax.IndentedBlock):
+        for above in itertools.takewhile(lambda each: each is not child, up.body):
+            if isinstance(above, syntax.If) and leaves(above.body):
+                yield above.test, False
+
+
 def _alternatives(test: syntax.BaseExpression) -> Iterator[syntax.BaseExpression]:
     """The conditions that ``or`` joins."""
     match test:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
-from speedlint.semantics.guards import decided_by
+from speedlint.semantics.guards import deciding_tests
 from speedlint.semantics.names import Kind
-from speedlint.source import leaves
 
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
@@ -41,24 +39,13 @@ def _conditions(script: Script, node: syntax.Node) -> Iterator[Condition]:
     for up in script.source.ancestors(node):
         if isinstance(up, (syntax.FunctionDef, syntax.Lambda)):
             return
-        for test, is_met in _tests(up, child):
+        for test, is_met in deciding_tests(up, child):
             if _asks_parameter(script, test):
                 yield Condition(test, is_met)
         if isinstance(up, syntax.IndentedBlock):
             yield from conditions(script, up)
             return
         child = up
-
-
-def _tests(up: syntax.Node, child: syntax.Node) -> Iterator[tuple[syntax.BaseExpression, bool]]:
-    """The tests that decide whether ``child``, a part of ``up``, runs, and how they must come out."""
-    asked = decided_by(up, child)
-    if asked is not None:
-        yield asked
-    elif isinstance(up, syntax.IndentedBlock):
-        for above in itertools.takewhile(lambda each: each is not child, up.body):
-            if isinstance(above, syntax.If) and leaves(above.body):
-                yield above.test, False
 
 
 def _asks_parameter(script: Script, test: syntax.BaseExpression) -> bool:

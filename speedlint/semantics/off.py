@@ -14,13 +14,12 @@ from typing import Any, TypeVar
 
 from speedlint.facts import syntax
 from speedlint.semantics import shipped
-from speedlint.semantics.guards import decided_by
+from speedlint.semantics.guards import deciding_tests
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Constant, Frequency
 from speedlint.semantics.unpacking import written
 from speedlint.semantics.values import option_of
-from speedlint.source import leaves
 
 Values = tuple[object, ...]
 """What an expression may be, each once; first what it is by the defaults alone."""
@@ -102,7 +101,7 @@ def _is_call_left_out(script: Script, call: syntax.Call, is_within_loop: bool) -
 
 def _is_unmet(script: Script, up: syntax.Node, child: syntax.Node) -> bool:
     """Whether a part of ``up`` does not run in the runs that are made."""
-    return any(_truths(script, test) == (not is_met,) for test, is_met in _tests(up, child))
+    return any(_truths(script, test) == (not is_met,) for test, is_met in deciding_tests(up, child))
 
 
 def runs_by_default(script: Script, node: syntax.Node) -> bool:
@@ -111,20 +110,10 @@ def runs_by_default(script: Script, node: syntax.Node) -> bool:
     for up in script.source.ancestors(node):
         if up is around:
             break
-        if any((_truths(script, test) or (is_met,))[0] is not is_met for test, is_met in _tests(up, child)):
+        if any((_truths(script, test) or (is_met,))[0] is not is_met for test, is_met in deciding_tests(up, child)):
             return False
         child = up
     return True
-
-
-def _tests(up: syntax.Node, child: syntax.Node) -> Iterator[tuple[syntax.BaseExpression, bool]]:
-    asked = decided_by(up, child)
-    if asked is not None:
-        yield asked
-    elif isinstance(up, syntax.IndentedBlock):
-        for above in itertools.takewhile(lambda each: each is not child, up.body):
-            if isinstance(above, syntax.If) and leaves(above.body):
-                yield above.test, False
 
 
 def _is_beside_training(script: Script, branch: syntax.Node) -> bool:
