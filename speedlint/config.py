@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -192,15 +192,30 @@ def _settings(file: Path | None, folder: Path, given: Given) -> Settings:
     return Settings(**{"root": root, **values, **options}, file=file, given=given)
 
 
+def files(file: Path) -> Iterator[Path]:
+    """A configuration file and those that it extends, as far as they can be read."""
+    seen: set[Path] = set()
+    while (real := file.resolve()) not in seen:
+        seen.add(real)
+        yield file
+        try:
+            file = _file(_own_table(file)["extend"], file.absolute().parent)
+        except (UserError, ValueError, TypeError, KeyError, AttributeError):
+            return
+
+
+def _own_table(file: Path) -> dict[str, Any]:
+    """What a configuration file itself says. Raises UserError."""
+    table = read_toml(file)
+    return table.get("tool", {}).get("speedlint", {}) if file.name == "pyproject.toml" else table
+
+
 def _values(file: Path, extending: tuple[Path, ...] = ()) -> dict[str, Any]:
     """The values of a configuration file over those of the file that it extends. Raises UserError."""
     if file.resolve() in extending:
         raise UserError(f"{file}: `extend` leads back to this file; take one `extend` out")
-    table = read_toml(file)
-    if file.name == "pyproject.toml":
-        table = table.get("tool", {}).get("speedlint", {})
     values: dict[str, Any] = {}
-    for key, value in table.items():
+    for key, value in _own_table(file).items():
         if key == "tool" and file.name != "pyproject.toml":
             raise UserError(f"{file}: holds a table `[tool.speedlint]`; here its keys stand alone, at the top of the file")
         if key not in _KEYS:

@@ -13,6 +13,8 @@ from speedlint.config import toml
 from speedlint.disk import Disk
 
 Release = tuple[int, int]
+_Reader = Callable[[str, str], Iterator[str]]
+"""Gives the lines of a text that may be requirements on a package, by its name."""
 
 _PROJECT_ROOTS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 _OF_WHOLE_PROJECTS = ("README*", "LICENSE*", "LICENCE*", ".gitignore", ".github")
@@ -30,10 +32,19 @@ def of(package: str, start: Path, root: Path, disk: Disk | None = None) -> Itera
     """Every requirement on a package of the project around ``start``, from the innermost folder outwards."""
     disk = disk or Disk()
     named = re.compile(rf"{_NAMES.get(package, _spelled(package))}\b(?![-_.])", re.IGNORECASE)
+    for file, read in _readable(start, root, disk):
+        yield from ((file, line) for line in _read(file, read, package, disk) if named.match(line))
+
+
+def files(start: Path, root: Path, disk: Disk) -> Iterator[Path]:
+    """The files that say what the project around ``start`` requires, from the innermost folder outwards."""
+    return (file for file, _ in _readable(start, root, disk))
+
+
+def _readable(start: Path, root: Path, disk: Disk) -> Iterator[tuple[Path, _Reader]]:
     for folder in _project_folders(start, root, disk):
         for pattern, read in _READERS.items():
-            for file in _matching(folder, pattern, disk):
-                yield from ((file, line) for line in _read(file, read, package, disk) if named.match(line))
+            yield from ((file, read) for file in _matching(folder, pattern, disk))
 
 
 def old_torch(start: Path, root: Path, disk: Disk) -> tuple[Path, Release] | None:
@@ -79,7 +90,7 @@ def _is_whole(folder: Path, disk: Disk) -> bool:
     return bool(disk.names(str(folder), *_OF_WHOLE_PROJECTS)) and bool(disk.names(str(folder), *_READERS))
 
 
-def _read(file: Path, read: Callable[[str, str], Iterator[str]], package: str, disk: Disk) -> list[str]:
+def _read(file: Path, read: _Reader, package: str, disk: Disk) -> list[str]:
     """The file's requirements; a file that cannot be read or parsed has none, since it is not speedlint's to judge."""
     try:
         word = re.split(r"[-_.]", package)[0].encode()
@@ -149,7 +160,7 @@ def _from_conda(text: str, package: str) -> Iterator[str]:
             yield package + re.sub(r"^=(?!=)", "==", match[1]).split("=py")[0].split("=cuda")[0]
 
 
-_READERS: dict[str, Callable[[str, str], Iterator[str]]] = {
+_READERS: dict[str, _Reader] = {
     "pyproject.toml": _from_pyproject,
     "setup.cfg": _from_setup_cfg,
     "setup.py": _from_setup_py,

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from speedlint import reading
+from speedlint import reading, writing
 from speedlint.disk import digest
 from speedlint.facts.store import Store
 from speedlint.files import Problem
@@ -24,17 +24,26 @@ def project() -> Path:
     return next((up for up in (here, *here.parents) if any((up / mark).exists() for mark in _MARKS)), here)
 
 
-def keep(store: Store, outcomes: Sequence[Outcome]) -> None:
-    """Keeps what files hold before and after fixes that are about to be written; none where nothing will be."""
-    if outcomes:
-        files = [(os.path.realpath(each.path), each.before, digest(each.after)) for each in outcomes]
-        store.keep(_KIND, str(project()), files)
-        store.flush()
+def write(store: Store, outcomes: Sequence[Outcome]) -> list[Problem]:
+    """Writes fixes, and keeps what takes them back, before the first of them is written. Returns what could not be written;
+    where that is all, what was kept before stays."""
+    if not outcomes:
+        return []
+    earlier = store.value(_KIND, str(project()))
+    _keep(store, [(os.path.realpath(each.path), each.before, digest(each.after)) for each in outcomes])
+    failures = writing.write_all(outcomes)
+    if len(failures) == len(outcomes):
+        _keep(store, earlier)
+    return failures
 
 
 def forget(store: Store) -> None:
     """Keeps nothing of the project's last fixes any more."""
-    store.keep(_KIND, str(project()), None)
+    _keep(store, None)
+
+
+def _keep(store: Store, files: list[tuple[str, bytes, str]] | None) -> None:
+    store.keep(_KIND, str(project()), files)
     store.flush()
 
 

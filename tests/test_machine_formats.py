@@ -204,13 +204,31 @@ def test_azure_commands(project: Project) -> None:
 def test_gitlab_issues_have_what_gitlab_requires(project: Project) -> None:
     _all_kinds(project)
     issues = json.loads(_printed(project, "gitlab"))
-    for issue in issues:
-        assert {"description", "check_name", "fingerprint", "severity", "location"} <= set(issue)
-        assert issue["severity"] in ("info", "minor", "major", "critical", "blocker")
-        assert issue["location"]["lines"]["begin"] >= 1
-        assert not issue["location"]["path"].startswith(("/", "./"))
+    jsonschema.validate(issues, GITLAB)
     assert len({issue["fingerprint"] for issue in issues}) == len(issues) == 6
     assert issues[-1]["check_name"] == "speedlint-error"
+
+
+GITLAB = json.loads((ROOT / "tests" / "schemas" / "gitlab-code-quality.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"fingerprint": ""},
+        {"severity": "warning"},
+        {"location": {"path": "./a.py", "lines": {"begin": 1}}},
+        {"location": {"path": "/a.py", "lines": {"begin": 1}}},
+        {"location": {"path": "a.py", "lines": {"begin": 0}}},
+        {"location": {"path": "a.py"}},
+        {"description": None},
+    ],
+)
+def test_the_schema_of_gitlab_refuses_what_gitlab_refuses(project: Project, wrong: dict[str, object]) -> None:
+    _all_kinds(project)
+    issue = json.loads(_printed(project, "gitlab"))[0]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate([issue | wrong], GITLAB)
 
 
 JUNIT = xmlschema.XMLSchema(ROOT / "tests" / "schemas" / "junit-10.xsd")

@@ -93,6 +93,14 @@ def test_a_read_only_file_leaves_all(fixed: Project, monkeypatch: pytest.MonkeyP
     monkeypatch.undo()
 
 
+def test_fixes_of_which_none_is_written_leave_the_ones_before(fixed: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    fixed.write("c.py", "exactly()\n")
+    with monkeypatch.context() as read_only:
+        read_only.setattr("os.access", lambda path, mode: not str(path).endswith("c.py"))
+        assert fixed.run("fix", "--apply", ".").exit_code == 2
+    assert fixed.run("undo").stdout == "taken back: a.py\ntaken back: sub/b.py\n"
+
+
 NOTEBOOK = {
     "cells": [
         {"cell_type": "code", "execution_count": 1, "metadata": {}, "outputs": [], "source": ["exactly()\n", "x = 1"]}

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.conftest import Project
+from tests.conftest import TOY_RULES, Project
 
 Act = Callable[[], object]
 
@@ -50,6 +50,30 @@ def test_what_a_file_imports_and_its_settings_are_watched(project: Project, acts
     assert result.exit_code == 0
     assert result.stdout.count("a.py:2:1 TOY301") == 3
     assert result.stdout.endswith("Nothing slow found in 1 file.\n")
+    assert result.stderr.count("did you mean `select`?") == 1
+
+
+def test_what_the_settings_lead_to_is_watched(project: Project, acts: list[Act]) -> None:
+    """Configurations that are extended, also while they are wrong, baselines, requirements, and how a script is run."""
+    project.write("a.py", "x.item()\n")
+    project.write("base.toml", "select = ['TOY301']")
+    project.write("speedlint.toml", f"extend = 'base.toml'\nrule-paths = [{str(TOY_RULES)!r}]\nbaseline = 'known.json'")
+    project.write("known.json", '{"version": 1, "findings": {}}')
+    project.write("requirements.txt", "torch==2.1\n")
+    project.write("run.sh", "python a.py\n")
+    acts += [
+        lambda: project.write("base.toml", "selekt = ['TOY306']"),
+        lambda: project.write("base.toml", "select = ['TOY306']"),
+        lambda: project.write("known.json", '{"version": 1, "findings": {} }'),
+        lambda: project.write("requirements.txt", "torch==2.10\n"),
+        lambda: project.write("run.sh", "python a.py --amp\n"),
+    ]
+    result = project.run("check", "--watch", "a.py")
+    assert result.exit_code == 0
+    changed = [line[9:-8] for line in result.stderr.splitlines() if line.endswith(" changed")]
+    assert changed == ["base.toml", "base.toml", "known.json", "requirements.txt", "run.sh"]
+    assert result.stdout.startswith("a.py:1:1 TOY301")
+    assert result.stdout.count("a.py:1:1 TOY301") == 1
     assert result.stderr.count("did you mean `select`?") == 1
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from speedlint import config
 from speedlint.choice import Choice
 from speedlint.cli import INTERRUPTED
 from speedlint.cli.asked import STDIN, Asked, from_stdin
@@ -49,7 +50,7 @@ def check(ctx: click.Context, /, paths: tuple[Path, ...], is_watching: bool, **o
         raise UserError("--watch looks at files, and `-` is none")
     from speedlint.cli.watch import watch
 
-    watch(once, paths)
+    watch(once, paths, partial(config.load, paths, options["config"], baseline=options["baseline"]))
 
 
 def _once(

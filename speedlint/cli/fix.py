@@ -29,7 +29,6 @@ from speedlint.rule import Level, Risk
 
 if TYPE_CHECKING:
     from speedlint.cli.interactive import Asking
-    from speedlint.facts.store import Store
     from speedlint.stages import Staged
 
 
@@ -97,7 +96,9 @@ def fix(
     written: list[Path] = []
     unsaved = git.unsaved(each.path for each in staged.outcomes)
     if apply or interactive:
-        failures = _write(staged, asked.store)
+        from speedlint import fixer, undo
+
+        failures = undo.write(asked.store, staged.outcomes) if asked.store else fixer.write_all(staged.outcomes)
         failed = {failure.path for failure in failures}
         written = [each.path for each in staged.outcomes if each.path not in failed]
         problems += failures
@@ -149,15 +150,6 @@ def _staged(asked: Asked, choice: Choice, report: Report, interactive: bool) -> 
         read=asked.read,
         alone=asked.text is not None,
     )
-
-
-def _write(staged: Staged, store: Store | None) -> list[Problem]:
-    """Writes the changes, kept before so that they can be taken back. Returns what could not be written."""
-    from speedlint import fixer, undo
-
-    if store is not None:
-        undo.keep(store, staged.outcomes)
-    return fixer.write_all(staged.outcomes)
 
 
 def _agreed(asking: Asking) -> Staged:

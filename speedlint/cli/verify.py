@@ -193,12 +193,11 @@ def verify(
 
 def _applied(report: Report, whole: Plan, least: float | None) -> tuple[Report, list[Problem]]:
     """Writes what paid. Returns the report that says so, and what could not be written."""
-    from speedlint import fixer, undo
+    from speedlint import undo
     from speedlint.verify.applying import choose
 
     choice = choose(report, whole, least)
-    undo.keep(Store.of_user(), choice.outcomes)
-    problems = fixer.write_all(choice.outcomes)
+    problems = undo.write(Store.of_user(), choice.outcomes)
     failed = {problem.path for problem in problems}
     written = tuple(outcome.path for outcome in choice.outcomes if outcome.path not in failed)
     left_out = (*report.left_out, *choice.left_out)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import click
 
-from speedlint import files
+from speedlint import config, files, requirements
 from speedlint.cli import INTERRUPTED
-from speedlint.config import common_folder
+from speedlint.config import Nearest, Settings, common_folder
 from speedlint.disk import Disk
 from speedlint.errors import UserError
 from speedlint.output.terminal import shown, visible
@@ -27,12 +27,15 @@ _State = Mapping[str, tuple[int, int]]
 """Of each file its size and when it was changed."""
 
 
-def watch(once: Callable[[], int], paths: Iterable[Path]) -> None:
-    """Calls ``once``, and again whenever a file of the programs that ``paths`` belong to, or a configuration, has changed;
-    until Ctrl-C. What goes wrong the first time is raised, later it is said."""
-    watched = tuple(paths) or (Path(),)
+def watch(once: Callable[[], int], paths: Iterable[Path], load: Callable[[], Settings]) -> None:
+    """Calls ``once``, and again whenever something has changed that its answer hangs on, until Ctrl-C.
+
+    That is a file of the programs that ``paths`` belong to, what they require and how they are run, a configuration (that of
+    ``load`` holds over each), a baseline, a rule. What goes wrong the first time is raised, later it is said.
+    """
+    watched = _Watched(tuple(paths) or (Path(),), load)
     with contextlib.suppress(KeyboardInterrupt):
-        state = _state(watched)
+        state = watched.state()
         code = once()
         while code != INTERRUPTED:
             click.echo("watching; Ctrl-C ends", err=True)
@@ -43,10 +46,34 @@ def watch(once: Callable[[], int], paths: Iterable[Path]) -> None:
                 click.echo(f"error: {visible(str(error))}", err=True)
 
 
-def _changed(paths: tuple[Path, ...], before: _State) -> _State:
+class _Watched:
+    """The files that an answer hangs on."""
+
+    def __init__(self, paths: tuple[Path, ...], load: Callable[[], Settings]) -> None:
+        self._paths = paths
+        self._load = load
+        self._settled: frozenset[Path] = frozenset()
+        """Those that the settings led to when they last could be read."""
+
+    def state(self) -> _State:
+        """The files as they are now."""
+        disk = Disk()
+        imports = Imports(disk, Known())
+        asked = [absolute(path) for path in files.discover(self._paths).paths]
+        listings = [disk.listing(str(root)) for root in {imports.root(path) for path in asked}]
+        names = {str(path) for path in asked}.union(*((*each.readable, *each.texts) for each in listings))
+        folders = {path.parent for path in asked}
+        names.update(map(str, _configurations({common_folder(self._paths), *folders})))
+        with contextlib.suppress(UserError):
+            self._settled = frozenset(_settled(self._load(), folders, disk))
+        names.update(map(str, self._settled))
+        return {name: stamp for name in names if (stamp := _stamp(name)) is not None}
+
+
+def _changed(watched: _Watched, before: _State) -> _State:
     """Waits until something has changed. Returns what is there then."""
     while True:
-        now = _state(paths)
+        now = watched.state()
         changed = sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
         if changed:
             names = ", ".join(visible(shown(Path(name))) for name in changed[:_MOST_NAMED])
@@ -56,15 +83,23 @@ def _changed(paths: tuple[Path, ...], before: _State) -> _State:
         time.sleep(_PAUSE)
 
 
-def _state(paths: tuple[Path, ...]) -> _State:
-    disk = Disk()
-    imports = Imports(disk, Known())
-    asked = [absolute(path) for path in files.discover(paths).paths]
-    roots = {imports.root(path) for path in asked}
-    names = {str(path) for path in asked}.union(*(disk.listing(str(root)).readable for root in roots))
-    above = {up for folder in (common_folder(paths), *(path.parent for path in asked)) for up in (folder, *folder.parents)}
-    names |= {str(folder / name) for folder in above for name in _SETTINGS}
-    return {name: stamp for name in names if (stamp := _stamp(name)) is not None}
+def _configurations(folders: Iterable[Path]) -> Iterator[Path]:
+    """The configuration files of folders, and those that they extend."""
+    for above in {up for folder in folders for up in (folder, *folder.parents)}:
+        for name in _SETTINGS:
+            yield from config.files(above / name)
+
+
+def _settled(given: Settings, folders: Iterable[Path], disk: Disk) -> Iterator[Path]:
+    """The files that the settings of folders lead to, and those of what is required there. Raises UserError."""
+    nearest = Nearest(given)
+    if given.file is not None:
+        yield from config.files(given.file)
+    for folder in folders:
+        own = nearest.within(folder)
+        yield from filter(None, (given.baseline, own.baseline))
+        yield from (file for rules in own.rule_paths for file in rules.rglob("*.py"))
+        yield from requirements.files(folder, own.root, disk)
 
 
 def _stamp(name: str) -> tuple[int, int] | None:
