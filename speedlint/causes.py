@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from speedlint.diagnostic import Diagnostic
 from speedlint.rule import Level, Worth
@@ -13,8 +13,7 @@ WAIT, COPY = "wait", "copy"
 _FIRST = (Worth.HIGH, Worth.MEDIUM, Worth.UNKNOWN, Worth.LOW)
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(NamedTuple):
     """The finding of one cause that is worth most, the first of these, and the others in its file, in order of position."""
 
     first: Diagnostic

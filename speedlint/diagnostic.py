@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from speedlint.files import Problem
 from speedlint.rule import Edit, Estimate, Level, Risk
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A related place: where a value is set, which call reaches the line."""
 
     path: Path
@@ -19,8 +18,7 @@ class Place:
     cell: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(NamedTuple):
     """A fix as it is offered: ``withheld`` says why it is only shown; it is empty where the fix can be applied.
 
     The edits of a notebook are in the script that its cells make; ``cells`` has the cell of each, and the byte of the script
@@ -38,8 +36,7 @@ class Proposal:
         return not self.withheld
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
+class Diagnostic(NamedTuple):
     """A finding without its syntax tree. Lines and columns count from 1; the end column is the one after the last character.
 
     ``start`` and ``end`` are byte offsets in the file. In a notebook lines and bytes are those of the code of ``cell``.
@@ -83,8 +80,7 @@ class Diagnostic:
         return (self.code, self.scope, self.text)
 
 
-@dataclass(frozen=True, slots=True)
-class Unused:
+class Unused(NamedTuple):
     """A comment that silences nothing or names no rule: why, and the edits that take it away."""
 
     path: Path
@@ -93,8 +89,7 @@ class Unused:
     edits: tuple[Edit, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """What was found in some files, and what kept speedlint from reading them.
 
     ``bounds`` says in a sentence each where speedlint stopped looking because there was too much; ``unused`` are the

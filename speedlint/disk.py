@@ -11,9 +11,8 @@ import os
 import re
 import stat
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 
 from speedlint import reading
 from speedlint.facts.imported import imported_names
@@ -45,8 +44,7 @@ TEXTS = (*COMMANDS, ".md", ".rst", "README")
 _SKIPPED = ("node_modules", "__pycache__")
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(NamedTuple):
     """The Python files of a folder and of those within it, by their absolute paths, hidden folders left out.
 
     Attributes:

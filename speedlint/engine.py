@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import gc
 import os
 from collections.abc import Iterable, Iterator
@@ -17,8 +16,8 @@ from speedlint.errors import UserError
 from speedlint.facts import syntax
 from speedlint.facts.store import Store
 from speedlint.files import Problem
-from speedlint.fixer import Read
 from speedlint.notebook import Cells, NotebookError, OtherLanguageError
+from speedlint.reading import Read
 from speedlint.registry import Registry, covers
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Rule, Worth
 from speedlint.semantics import durations, entry, eras, off, probes, worth
@@ -334,14 +333,13 @@ def _in_cell(found: Diagnostic, cells: Cells | None) -> Diagnostic:
         return found
     cell, line = cells.place(found.line)
     shift, start = found.line - line, cells.start(cell)
-    return dataclasses.replace(
-        found,
+    return found._replace(
         cell=cell,
         line=line,
         end_line=found.end_line - shift,
         start=found.start - start,
         end=found.end - start,
-        fix=found.fix and dataclasses.replace(found.fix, cells=tuple(_cell_of(each, cells) for each in found.fix.edits)),
+        fix=found.fix and found.fix._replace(cells=tuple(_cell_of(each, cells) for each in found.fix.edits)),
     )
 
 
@@ -363,7 +361,7 @@ def _dotted(release: tuple[int, int]) -> str:
 def _rule_fault(code: str, path: Path, error: BaseException, foreign: Path | None) -> Problem:
     """A fault of a rule, of one of the user's where its file is ``foreign``."""
     if foreign is None:
-        return dataclasses.replace(_fault(code, path, error), is_partial=True)
+        return _fault(code, path, error)._replace(is_partial=True)
     what = f"{code} failed ({_told(error)}); mend {foreign}, or leave it out (`--ignore {code}`); all else was done"
     return Problem(path, None, what, is_partial=True)
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 
-_CODE = re.compile(r"[A-Z]+\d+")
+_CODE = r"[A-Z]+\d+"
 """A rule's code, or the prefix of some."""
 
 
@@ -16,6 +15,8 @@ class UserError(Exception):
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
     """`` (did you mean `x`?)`` for the choice nearest to ``word``, or nothing when none is near."""
+    import difflib
+
     likely = sorted(choice for choice in choices if _may_be(word, choice))
     near = difflib.get_close_matches(word, likely, n=1, cutoff=0.5)
     return f" (did you mean `{near[0]}`?)" if near else ""
@@ -23,6 +24,6 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
 
 def _may_be(word: str, choice: str) -> bool:
     """Whether ``choice`` may be meant: of two codes of rules only where the family, or else the number, is the same."""
-    if not (_CODE.fullmatch(word) and _CODE.fullmatch(choice)):
+    if not (re.fullmatch(_CODE, word) and re.fullmatch(_CODE, choice)):
         return True
     return word.startswith(choice[:-2]) or word[-3:] == choice[-3:]

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.disk import MAX_BYTES
 
@@ -24,8 +23,7 @@ _MAX_NOTEBOOK_BYTES = 50_000_000
 _SKIPPED_FOLDERS = {"__pycache__", "node_modules", "site-packages"}
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Problem:
+class Problem(NamedTuple):
     """Something that kept speedlint from its work, from a part of it where it ``is_partial``. ``str()`` is one line:
     ``path:line: what, what to do``, in a notebook ``path:cell 3:line: what``."""
 
@@ -41,8 +39,7 @@ class Problem:
         return f"{self.path}{cell}{f':{self.line}' if self.line else ''}: {self.what}"
 
 
-@dataclass(frozen=True, slots=True)
-class Discovery:
+class Discovery(NamedTuple):
     """The files to look at, in order and each once, and what could not be looked at."""
 
     paths: tuple[Path, ...]
@@ -217,8 +214,7 @@ def _spec(lines: Iterable[str]) -> GitIgnoreSpec:
     return GitIgnoreSpec.from_lines(lines)
 
 
-@dataclass(frozen=True)
-class _Ignore:
+class _Ignore(NamedTuple):
     """One ``.gitignore`` file and the folder it speaks about."""
 
     folder: Path

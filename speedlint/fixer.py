@@ -17,7 +17,6 @@ be sound and must settle; else the files concerned are as they were before the r
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -162,7 +161,7 @@ class _Fixing:
         files: dict[str, list[Edit]] = {}
         for edit in (edit for candidate in candidates for edit in candidate.edits):
             key = self.files.key(edit.path)
-            files.setdefault(key, []).append(dataclasses.replace(edit, path=self.files.paths[key]))
+            files.setdefault(key, []).append(edit._replace(path=self.files.paths[key]))
         return {key: sorted(dict.fromkeys(edits), key=place) for key, edits in files.items()}
 
     def _settle(self, code: str, paths: Sequence[Path]) -> None:

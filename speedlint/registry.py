@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import importlib.util
 import re
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from speedlint import __version__
 from speedlint.errors import UserError, did_you_mean
-from speedlint.rule import Estimate, Rule, Worth
+from speedlint.rule import Rule
 
 if TYPE_CHECKING:
     from speedlint.config import Settings
@@ -25,6 +26,8 @@ _CODE = re.compile(r"[A-Z]{2,8}[0-9]{3,4}")
 EVERY = "ALL"
 """The word that means every rule, those too that are off."""
 _PACKAGE = Path(__file__).parent
+_DOCS = re.compile(r'"""([^"\\]*(?:"(?!"")[^"\\]*)*)"""')
+"""A docstring that stands for itself, without an escape."""
 
 
 @dataclass(frozen=True)
@@ -32,25 +35,29 @@ class Registry:
     """All known rules, ordered by code."""
 
     rules: tuple[Rule, ...]
+    """As their files or the store know them: what they look at, their checks and their worth only ``loaded`` knows."""
     files: Mapping[str, Path] = field(default_factory=dict)
-    """By code, where the rules stand; those that are known by what the store has of them are loaded when they are needed."""
+    """By code, where the rules stand."""
 
     @classmethod
     def load(cls, folders: Iterable[Path] = (), store: Store | None = None) -> Registry:
         """speedlint's own rules and those of the user's ``folders``. Raises UserError.
 
-        With a ``store`` that knows these files, none is loaded before ``loaded`` asks for it.
+        A rule of speedlint's own is not run before ``loaded`` asks for it; one of the user's is, unless the ``store`` knows
+        its file.
         """
-        paths = [path for folder in (own_rules(), *folders) for path in _rule_files(folder)]
-        version = "\n".join((__version__, *map(stamp, paths))) if store is not None else ""
+        own = [*_rule_files(own_rules())]
+        others = [path for folder in folders for path in _rule_files(folder)]
+        version = "\n".join((__version__, *map(stamp, (*own, *others)))) if store is not None else ""
         held = store.value("rules", version) if store is not None else None
         if held is not None:
             known = [
-                (Rule(code, (), _unknown, triggers, Estimate(Worth(worth), because), off=off, name=name, docs=docs), path)
-                for code, triggers, worth, because, off, name, docs, path in held
+                (Rule(code, (), _unknown, triggers, off=off, name=name, docs=docs), Path(path))
+                for code, triggers, off, name, docs, path in held
             ]
-            return cls(tuple(rule for rule, _ in known), {rule.code: Path(path) for rule, path in known})
-        found = sorted(((_load(path), path) for path in paths), key=lambda entry: entry[0].code)
+            return cls(tuple(rule for rule, _ in known), {rule.code: path for rule, path in known})
+        every = [*((_written(path) or _load(path), path) for path in own), *((_load(path), path) for path in others)]
+        found = sorted(every, key=lambda entry: entry[0].code)
         rules = tuple(rule for rule, _ in found)
         _refuse_duplicates(rules)
         if store is not None:
@@ -59,7 +66,13 @@ class Registry:
 
     def loaded(self, rule: Rule) -> Rule:
         """The rule with what it looks at and its check. Raises UserError."""
-        return rule if rule.on else _load(self.files[rule.code])
+        if not rule.on and rule.code not in self._loaded:
+            self._loaded[rule.code] = _load(self.files[rule.code])
+        return rule if rule.on else self._loaded[rule.code]
+
+    @cached_property
+    def _loaded(self) -> dict[str, Rule]:
+        return {}
 
     @cached_property
     def by_code(self) -> dict[str, Rule]:
@@ -161,8 +174,7 @@ def stamp(path: Path) -> str:
 
 def _plain(rule: Rule, path: Path) -> tuple[Any, ...]:
     """What is kept of a rule, and its file."""
-    share = rule.worth
-    return rule.code, rule.triggers, share.worth.value, share.because, rule.off, rule.name, rule.docs, str(path)
+    return rule.code, rule.triggers, rule.off, rule.name, rule.docs, str(path)
 
 
 def _unknown(*_: object) -> NoReturn:
@@ -200,6 +212,23 @@ def _rule_files(folder: Path) -> Iterator[Path]:
             yield path
 
 
+def _written(path: Path) -> Rule | None:
+    """What the text of a rule's file says of it, where that is written out: the file begins with its documentation and ends
+    with ``RULE = Rule(...)``, with the code, the triggers and ``off`` as literals."""
+    text = path.read_text(encoding="utf-8")
+    docs, (_, mark, made) = _DOCS.match(text), text.rpartition("\nRULE = ")
+    if docs is None or not mark:
+        return None
+    try:
+        call = ast.parse(made, mode="eval").body
+        if not isinstance(call, ast.Call):
+            return None
+        given = {each.arg: ast.literal_eval(each.value) for each in call.keywords if each.arg in ("triggers", "off")}
+        return _named(Rule(ast.literal_eval(call.args[0]), (), _unknown, **given), path, docs[1])
+    except (SyntaxError, ValueError, TypeError, IndexError):
+        return None
+
+
 def _load(path: Path) -> Rule:
     module = _execute(path)
     rule = getattr(module, "RULE", None)
@@ -211,7 +240,11 @@ def _load(path: Path) -> Rule:
         raise UserError(
             f"{path}: {rule.code} needs triggers, a tuple of byte strings one of which each file holds that it looks at"
         )
-    return dataclasses.replace(rule, name=path.stem.replace("_", "-"), docs=(module.__doc__ or "").strip())
+    return _named(rule, path, module.__doc__ or "")
+
+
+def _named(rule: Rule, path: Path, docs: str) -> Rule:
+    return rule._replace(name=path.stem.replace("_", "-"), docs=docs.strip())
 
 
 def _execute(path: Path) -> ModuleType:

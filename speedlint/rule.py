@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from speedlint.facts import syntax
@@ -45,16 +44,14 @@ class Worth(enum.Enum):
     """It may be any of these: what decides is not in the script."""
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(NamedTuple):
     """What a finding is worth, and what that rests on, in one clause; the clause may be empty where nothing is known."""
 
     worth: Worth
     because: str
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Edit:
+class Edit(NamedTuple):
     """Replace the bytes ``start:end`` of one file by ``text`` (line breaks as ``\\n``; the writer uses the file's own)."""
 
     path: Path
@@ -63,8 +60,7 @@ class Edit:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Fix:
+class Fix(NamedTuple):
     """Edits that are applied together or not at all.
 
     ``since`` is the first torch release, such as ``(2, 3)``, in which the new spelling works; the engine shows the fix
@@ -76,8 +72,7 @@ class Fix:
     since: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Related:
+class Related(NamedTuple):
     """Another place that explains a finding: where a value is set, which call reaches the line."""
 
     source: Source
@@ -85,8 +80,7 @@ class Related:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """One slow place.
 
     ``level`` None means: derive it from how often the node runs. ``advice`` says what to write instead; a finding without
@@ -100,7 +94,7 @@ class Finding:
     fix: Fix | None = None
     advice: str = ""
     level: Level | None = None
-    related: tuple[Related, ...] = field(default=())
+    related: tuple[Related, ...] = ()
     worth: Estimate | None = None
     case: str = ""
 
@@ -108,16 +102,15 @@ class Finding:
 _NOT_KNOWN = Estimate(Worth.UNKNOWN, "")
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """A rule: its code, the node types it looks at, and the generator that looks.
 
     ``check`` is called once for each node of type ``on`` (a whole-file rule says ``syntax.Module``). A file that holds none
     of the ``triggers`` is not looked at; with ``often``, lines that training does not run again and again are not either.
     ``worth`` is what its findings are worth in a training step where nothing more is known. Findings of any rule in one
     file for whose nodes ``cause`` gives the same text are one finding with several places. ``off`` rules run only when
-    selected. The file's name is the rule's name and its docstring its documentation; the
-    registry fills in both.
+    selected. The file's name is the rule's name and its docstring its documentation; the registry fills in both. The code,
+    ``triggers`` and ``off`` it reads from the file's text, where they are written out; the rest is there once it is loaded.
     """
 
     code: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from speedlint import host, kept, reading
+from speedlint import kept, reading
 from speedlint.config import Settings
 from speedlint.diagnostic import Report
 from speedlint.disk import Disk, Note
@@ -27,7 +27,6 @@ def check(
 
     What the ``store`` holds of the same run is taken where nothing has changed; without a store nothing is kept.
     """
-    jobs = jobs or host.cores()
     if store is None:
         yield from _checked(files, settings, registry, Store(), {}, jobs)
         return
@@ -58,9 +57,18 @@ def check_as(
 
 
 def _checked(
-    files: Sequence[Path], settings: Settings, registry: Registry, store: Store, notes: dict[Note, Hashable], jobs: int
+    files: Sequence[Path],
+    settings: Settings,
+    registry: Registry,
+    store: Store,
+    notes: dict[Note, Hashable],
+    jobs: int | None,
 ) -> Iterator[Report]:
-    projects = _by_project(files) if len(files) > _FEW and jobs > 1 else [files]
+    if len(files) > _FEW and jobs is None:
+        from speedlint import host
+
+        jobs = host.cores()
+    projects = _by_project(files) if len(files) > _FEW and jobs != 1 else [files]
     if len(projects) == 1:
         from speedlint.engine import Engine
 
@@ -70,7 +78,7 @@ def _checked(
         return
     from speedlint import workers
 
-    yield from workers.check(projects, settings, store.path, notes, min(jobs, len(projects)))
+    yield from workers.check(projects, settings, store.path, notes, min(jobs or 1, len(projects)))
 
 
 def _by_project(files: Sequence[Path]) -> list[list[Path]]:

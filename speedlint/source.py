@@ -40,8 +40,8 @@ _PREFIXES = re.compile(rb"(?:\b(?:not|lambda\b[^:\n]*:)[\s\\]*){100}")
 _SIGNS = re.compile(rb"(?:[-+~][\s\\]*){100}")
 _MAX_BRANCHES = 3000
 _MAX_CHOICES = 100
-_NO_BRACKET = re.compile(rb"[^][(){}]+")
 _BRACKETS = {**dict.fromkeys(b"([{", 1), **dict.fromkeys(b")]}", -1)}
+_NO_BRACKETS = bytes(set(range(256)) - _BRACKETS.keys())
 _STRINGS_AND_COMMENTS = re.compile(
     rb"""#[^\n]*|(\"{3}|'{3})(?:\\.|(?!\1).)*?\1|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL
 )
@@ -453,7 +453,7 @@ def _is_too_deep(data: bytes) -> bool:
 
 
 def _bracket_depth(data: bytes) -> int:
-    return max(itertools.accumulate(map(_BRACKETS.__getitem__, _NO_BRACKET.sub(b"", data))), default=0)
+    return max(itertools.accumulate(map(_BRACKETS.__getitem__, data.translate(None, _NO_BRACKETS))), default=0)
 
 
 def _syntax_problem(text: str, error: SyntaxError) -> tuple[int, str]:

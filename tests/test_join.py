@@ -31,10 +31,15 @@ _MADE = [Made(cast(Any, "train.py"), cast(Any, call)) for call in ("first", "sec
 _DEFINED = [Definition(cast(Any, "train.py"), cast(Any, node)) for node in ("first", "second")]
 
 
+def _value(**parts: Any) -> Value:
+    """What hypothesis is given to build: of a named tuple it would fill in the fields that are left out, too."""
+    return Value(**parts)
+
+
 def _values(parts: st.SearchStrategy[Value]) -> st.SearchStrategy[Value]:
     several = st.lists(parts, max_size=2).map(tuple)
     return st.builds(
-        Value,
+        _value,
         role=st.sampled_from(Role),
         place=st.sampled_from(Place),
         items=several,
@@ -47,7 +52,7 @@ def _values(parts: st.SearchStrategy[Value]) -> st.SearchStrategy[Value]:
     )
 
 
-_plain = st.builds(Value, role=st.sampled_from(Role), place=st.sampled_from(Place), literal=st.booleans())
+_plain = st.builds(_value, role=st.sampled_from(Role), place=st.sampled_from(Place), literal=st.booleans())
 _everyday = st.sampled_from(
     (ARRAY, BATCH, CONFLICT, LITERAL, NONE, NUMBER, STRING, TENSOR, UNKNOWN, at(CONFLICT, Place.HOST))
 )

@@ -40,6 +40,16 @@ def test_own_rules_come_along_in_order(tmp_path: Path) -> None:
     assert own_rules().name == "rules"
 
 
+def test_own_rules_are_known_from_their_text_until_they_are_needed() -> None:
+    registry = Registry.load()
+    for rule in registry.rules:
+        assert rule.on == (), f"{rule.name}: the code, the triggers and `off` must be written out, and `RULE` stand last"
+        loaded = registry.loaded(rule)
+        assert loaded.on
+        assert loaded is registry.loaded(rule)
+        assert loaded._replace(on=(), check=rule.check, worth=rule.worth, cause=None, often=False) == rule
+
+
 def test_rules_may_hold_dataclasses(tmp_path: Path) -> None:
     path = _rule(tmp_path, "a", "ABC001")
     text = "from __future__ import annotations\nfrom dataclasses import dataclass\n@dataclass\nclass A:\n    b: int\n"

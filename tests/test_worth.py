@@ -11,6 +11,8 @@ from speedlint.registry import Registry
 from speedlint.rule import Rule
 from tests.conftest import Project
 
+REGISTRY = Registry.load()
+
 TRAIN = """
 import argparse
 
@@ -402,7 +404,7 @@ def test_a_step_for_what_is_left_at_the_end_of_an_epoch_is_no_training_step(proj
     assert [each["frequency"] for each in found] == ["step"]
 
 
-@pytest.mark.parametrize("rule", Registry.load().rules, ids=lambda rule: rule.code)
+@pytest.mark.parametrize("rule", map(REGISTRY.loaded, REGISTRY.rules), ids=lambda rule: rule.code)
 def test_each_rule_says_what_its_findings_are_worth(rule: Rule) -> None:
     assert rule.worth.because
     assert "\n" not in rule.worth.because and not rule.worth.because.endswith(".")

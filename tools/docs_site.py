@@ -30,7 +30,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     files.append(File.generated(config, "index.md", content=first_page()))
     if (page := files.get_file_from_path(_ALL)) is not None:
         files.remove(page)
-    rules = Registry.load().rules
+    registry = Registry.load()
+    rules = [*map(registry.loaded, registry.rules)]
     files.append(File.generated(config, _ALL, content=table(rules)))
     for rule in rules:
         files.append(File.generated(config, f"rules/{rule.code}.md", content=rule_page(rule)))

@@ -115,6 +115,12 @@ RULE = Rule(
     "SPD408",
     on=syntax.Module,
     check=check,
-    triggers=tuple(name.encode() for name in _SWITCHES),
+    triggers=(
+        b"TORCH_DISTRIBUTED_DEBUG",
+        b"PYTORCH_NO_CUDA_MEMORY_CACHING",
+        b"NCCL_DEBUG",
+        b"TORCH_SHOW_CPP_STACKTRACES",
+        b"TORCH_CUDNN_V8_API_ENABLED",
+    ),
     worth=Estimate(Worth.HIGH, "it makes each operation slower"),
 )

@@ -21,12 +21,25 @@ INTERRUPTED = 130
 """The exit code of a run that Ctrl-C has ended, as shells have it: 128 and the signal's number."""
 NAME, COMPLETE = "speedlint", "_SPEEDLINT_COMPLETE"
 """What a shell calls, and the variable by which it asks what completes a command line."""
-_COMMANDS = (
-    "check", "fix", "verify", "doctor", "explain", "rules", "ask", "questions", "new-rule", "schema", "clean", "server",
-    "baseline", "undo", "completion",
-)  # fmt: skip
-"""The commands; each is what its file in this folder names so, with an underscore for a hyphen, and is imported when it is
-asked for."""
+_COMMANDS = {
+    "check": "Finds what slows down training scripts.",
+    "fix": "Shows the changes as a diff, or writes them with --apply.",
+    "verify": "Times a script before and after its fixes.",
+    "doctor": "Looks at the machine: torch, GPUs, cores, memory, storage.",
+    "explain": "Prints the documentation of rules.",
+    "ask": "Says what is known of a line, how often it runs, and why.",
+    "questions": "Lists the questions that a rule may ask of a script.",
+    "new-rule": "Writes the skeleton of a rule into a clone of speedlint.",
+    "schema": "Prints a JSON schema of a report or of the configuration.",
+    "server": "Speaks the Language Server Protocol with an editor.",
+    "baseline": "Writes down what is found now, so that `check` tells what is new.",
+    "undo": "Takes back the fixes that were written last.",
+    "completion": "Prints what makes a shell complete commands, options and codes.",
+    "rules": "Lists the rules: code, name, and the pattern each one finds.",
+    "clean": "Takes away what earlier runs have kept in the cache.",
+}
+"""The commands and what each does, in a line; a command is what its file in this folder names so, with an underscore for a
+hyphen, and is imported when it is asked for."""
 
 
 class _Group(click.Group):
@@ -42,7 +55,13 @@ class _Group(click.Group):
             return None
         name = cmd_name.replace("-", "_")
         found: click.Command = getattr(importlib.import_module(f"speedlint.cli.{name}"), name)
+        found.short_help = _COMMANDS[cmd_name]
         return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Lists the commands, none of which is imported for that."""
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(_COMMANDS.items()))
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that the first word names, and what is left for it. Raises UserError where there is none."""

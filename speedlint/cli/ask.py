@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _PLACE = re.compile(r"(?s)(.+?):(\d+)(?::(\d+))?")
 
 
-@click.command(short_help="Says what is known of a line, how often it runs, and why.")
+@click.command()
 @click.argument("place", type=click.Path(), metavar="FILE:LINE")
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
 @colour

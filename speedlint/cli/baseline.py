@@ -17,7 +17,7 @@ from speedlint.output.terminal import shown, visible
 from speedlint.output.text import count
 
 
-@click.command(short_help="Writes down what is found now, so that `check` tells what is new.")
+@click.command()
 @shared
 @click.option(
     "--output",

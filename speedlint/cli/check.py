@@ -25,7 +25,7 @@ from speedlint.output.text import count
 from speedlint.rule import Level
 
 
-@click.command(short_help="Finds what slows down training scripts.")
+@click.command()
 @shared
 @choosing
 @running

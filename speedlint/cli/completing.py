@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import CompletionItem
 
 from speedlint import config
 from speedlint.docs import summary
@@ -13,10 +13,15 @@ from speedlint.errors import UserError
 from speedlint.facts.store import Store
 from speedlint.registry import Registry
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 
 def rules(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The codes, or the names, that begin as the last of some comma-separated words does; none where the configuration of
     the current folder is wrong."""
+    from click.shell_completion import CompletionItem
+
     store = Store.of_user()
     try:
         every = Registry.load(config.load((Path(),)).rule_paths, store).rules

@@ -8,7 +8,7 @@ from click.shell_completion import get_completion_class
 from speedlint.cli import COMPLETE, NAME
 
 
-@click.command(short_help="Prints what makes a shell complete commands, options and codes.")
+@click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:

@@ -14,7 +14,7 @@ from speedlint.output.problems import report_problems
 from speedlint.output.terminal import coloured, shown, visible
 
 
-@click.command(short_help="Looks at the machine: torch, GPUs, cores, memory, storage.")
+@click.command()
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--python", metavar="PATH", help="The interpreter that trains (default: the first one around with torch).")
 @click.option("--data", multiple=True, type=click.Path(path_type=Path), metavar="PATH", help="Where the training data lies.")

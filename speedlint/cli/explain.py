@@ -17,7 +17,7 @@ _WIDEST = 100
 """The columns of running text: longer lines are hard to read."""
 
 
-@click.command(short_help="Prints the documentation of rules.")
+@click.command()
 @click.argument("rules", nargs=-1, required=True, callback=words, shell_complete=completing.rules)
 @colour
 def explain(rules: tuple[str, ...]) -> None:
@@ -25,7 +25,7 @@ def explain(rules: tuple[str, ...]) -> None:
     commas between."""
     registry = Registry.load(config.load((Path(),)).rule_paths)
     found = dict.fromkeys(rule for word in rules for rule in registry.covered(word))
-    text = "\n".join(f"# {rule.code} {rule.name}\n\n{docs.page(rule)}\n" for rule in found)
+    text = "\n".join(f"# {rule.code} {rule.name}\n\n{docs.page(registry.loaded(rule))}\n" for rule in found)
     if not coloured(sys.stdout):
         click.echo(text, nl=False)
         return

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from speedlint.stages import Staged
 
 
-@click.command(short_help="Shows the changes as a diff, or writes them with --apply.")
+@click.command()
 @shared
 @choosing
 @running

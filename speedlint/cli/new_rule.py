@@ -18,7 +18,7 @@ It passes the tests as it is. Next:
 4. pytest, and read CONTRIBUTING.md for what makes a rule a good one"""
 
 
-@click.command("new-rule", short_help="Writes the skeleton of a rule into a clone of speedlint.")
+@click.command("new-rule")
 @click.argument("name")
 @click.option("--family", type=click.Choice(list(FAMILIES)), help="The folder under rules/ that it belongs to.")
 def new_rule(name: str, family: str | None) -> None:

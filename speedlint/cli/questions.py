@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from speedlint.questions import Room
 
 
-@click.command(short_help="Lists the questions that a rule may ask of a script.")
+@click.command()
 @click.argument("word", default="")
 @click.option(
     "--format",

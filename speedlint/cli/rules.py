@@ -26,13 +26,14 @@ from speedlint.registry import Registry
 @colour
 def rules(style: str) -> None:
     """Lists the rules: code, name, and the pattern each one finds."""
-    every = Registry.load(config.load((Path(),)).rule_paths).rules
+    registry = Registry.load(config.load((Path(),)).rule_paths)
+    every = registry.rules
     if style == "json":
         rows = [{"code": r.code, "name": r.name, "summary": summary(r.docs), "off": r.off} for r in every]
         click.echo(json.dumps(rows, indent=2))
         return
     if style == "markdown":
-        click.echo(rules_markdown.render(every), nl=False)
+        click.echo(rules_markdown.render([*map(registry.loaded, every)]), nl=False)
         return
     from rich.table import Table
     from rich.text import Text

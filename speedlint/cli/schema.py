@@ -7,7 +7,7 @@ import click
 from speedlint import schemas
 
 
-@click.command(short_help="Prints a JSON schema of a report or of the configuration.")
+@click.command()
 @click.argument("name", type=click.Choice(schemas.NAMES))
 def schema(name: str) -> None:
     """Prints a JSON schema: of what `check --format json` prints, or of the configuration."""

@@ -12,7 +12,7 @@ import click
 from speedlint.errors import UserError
 
 
-@click.command(short_help="Speaks the Language Server Protocol with an editor.")
+@click.command()
 @click.option("--stdio", is_flag=True, help="Speak over standard input and output, as is done in any case.")
 def server(stdio: bool) -> None:
     """Speaks the Language Server Protocol with an editor, over standard input and output.

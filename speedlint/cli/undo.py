@@ -10,7 +10,7 @@ from speedlint.output.problems import report_problems
 from speedlint.output.terminal import shown, visible
 
 
-@click.command(short_help="Takes back the fixes that were written last.")
+@click.command()
 @click.pass_context
 def undo(ctx: click.Context) -> None:
     """Takes back the fixes that were written last in this project, in all files or in none.

@@ -53,7 +53,7 @@ class _Verify(click.Command):
             raise click.UsageError(f"{error.format_message()} ({where})", ctx) from None
 
 
-@click.command(cls=_Verify, short_help="Times a script before and after its fixes.")
+@click.command(cls=_Verify)
 @click.argument("script", type=click.Path(), required=False)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.option("-m", "module", metavar="MODULE", help="Run a module of the current folder instead of a script.")

@@ -89,13 +89,13 @@ def _in_file(found: Diagnostic) -> Diagnostic:
         return found
     message = f"{_cell(found)}: {found.message}"
     related = tuple(
-        replace(each, line=1, message=f"{_cell(each)}: {each.message}") if each.cell else each for each in found.related
+        each._replace(line=1, message=f"{_cell(each)}: {each.message}") if each.cell else each for each in found.related
     )
-    return replace(found, line=1, column=1, end_line=1, end_column=1, message=message, related=related, fix=None)
+    return found._replace(line=1, column=1, end_line=1, end_column=1, message=message, related=related, fix=None)
 
 
 def _problem_in_file(problem: Problem) -> Problem:
-    return replace(problem, line=1, what=f"{_cell(problem)}: {problem.what}") if problem.cell else problem
+    return problem._replace(line=1, what=f"{_cell(problem)}: {problem.what}") if problem.cell else problem
 
 
 def _cell(place: Diagnostic | Place | Problem) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import unicodedata
 from collections.abc import Sequence
@@ -85,6 +84,8 @@ def width(text: str) -> int:
 def columns(stream: IO[Any] | None) -> int:
     """How many columns a line may take: COLUMNS, else those of the terminal, else UNLIMITED."""
     if _is_terminal(stream) or os.environ.get("COLUMNS"):
+        import shutil
+
         return shutil.get_terminal_size().columns
     return UNLIMITED
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -94,7 +93,7 @@ class Calls:
     def _of_choices(self, call: syntax.Call) -> Value | None:
         choices = self.choices(call.func)
         found = join(script.roles.calls._of_choice(call, choice) for script, choice in choices) if choices else UNKNOWN
-        return replace(found, made=None) if found is not None else None
+        return found._replace(made=None) if found is not None else None
 
     def _of_choice(self, call: syntax.Call, choice: syntax.BaseExpression) -> Value | None:
         if isinstance(choice, syntax.Lambda):
@@ -150,7 +149,7 @@ class Calls:
         assert definition is not None
         if isinstance(definition.node, syntax.ClassDef):
             made = self.instance(definition)
-            return replace(made, made=Made(self.script, call))
+            return made._replace(made=Made(self.script, call))
         result = definition.script.roles.calls.result(definition)
         if result is not None and result.role is Role.UNKNOWN and self._is_generator(definition):
             taken = self._generated(call)
@@ -249,7 +248,7 @@ class Calls:
             return self._first(call)
         if dotted in library.DISTRIBUTED_WRAPPERS:
             wrapped = self._first(call)
-            return replace(wrapped, role=Role.MODULE) if wrapped else Value(Role.MODULE)
+            return wrapped._replace(role=Role.MODULE) if wrapped else Value(Role.MODULE)
         if dotted in library.SCALERS:
             return Value(Role.SCALER, made=Made(self.script, call))
         if dotted in library.SIMPLE_ROLES:
@@ -457,7 +456,7 @@ class Calls:
             place = self.place_of_move(call, base.place)
             if place is base.place and base.role is Role.BATCH and name == "to" and not call.args:
                 return base
-            return replace(base, role=Role.TENSOR, place=place, assumed=False)
+            return base._replace(role=Role.TENSOR, place=place, assumed=False)
         if base.role is Role.BATCH and name in ("items", "values", "keys"):
             return Value(Role.SEQUENCE, element=Value(Role.SEQUENCE, items=(STRING, base)) if name == "items" else base)
         if name.startswith(("num_", "number_of_")):
@@ -745,7 +744,7 @@ def torch_method(name: str, base: Value, has_arguments: bool) -> Value:
 
     ``has_arguments`` tells ``x.max()`` from ``x.max(1)``, which returns values and indices.
     """
-    tensor = replace(base, assumed=False)
+    tensor = base._replace(assumed=False)
     if name == "item":
         return NUMBER
     if name == "tolist":

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.semantics.names import Kind
@@ -34,8 +33,7 @@ _OPENS = frozenset({"open", "io.open", "codecs.open"})
 _LARGEST = 1 << 20
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """A part of a configuration file: a mapping, a list or a value, and the key it stands under."""
 
     path: Path

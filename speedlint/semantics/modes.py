@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.semantics.guards import deciding_tests
@@ -18,8 +17,7 @@ _EQUAL = (syntax.Equal, syntax.Is)
 _UNEQUAL = (syntax.NotEqual, syntax.IsNot)
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(NamedTuple):
     """A test of the function's parameters, and whether it must hold for a line to run."""
 
     test: syntax.BaseExpression
@@ -85,8 +83,7 @@ def is_common(script: Script, node: syntax.Node) -> bool:
     return len(reaching(script, function, asked, sites)) == len(sites)
 
 
-@dataclass(frozen=True, slots=True)
-class _Passed:
+class _Passed(NamedTuple):
     """One call of a function, in ``caller``."""
 
     script: Script

@@ -6,8 +6,7 @@ tells a loader that is read once from one that is read again each epoch.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.semantics import library
@@ -23,8 +22,7 @@ _PREPARES = frozenset({"prepare", "setup_dataloaders", "prepare_data_loader"})
 _MOST_USES = 400
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(NamedTuple):
     """One place where the object is written, seen through wrappers such as ``tqdm(...)``.
 
     Attributes:
@@ -37,8 +35,7 @@ class Use:
     repeated: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Reached:
+class Reached(NamedTuple):
     """Where an object goes.
 
     Attributes:

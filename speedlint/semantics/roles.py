@@ -8,7 +8,6 @@ tensor, ``x.zero_grad()`` with ``x.step()`` an optimizer. A name alone is never 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -51,7 +50,7 @@ _ANNOTATED = {
     "numpy.ndarray": ARRAY,
 }
 _LITERALS = (syntax.BaseNumber, syntax.SimpleString, syntax.FormattedString)
-_WRITTEN_NUMBER = replace(NUMBER, literal=True)
+_WRITTEN_NUMBER = NUMBER._replace(literal=True)
 _MODULE_USES = frozenset({"parameters", "named_parameters", "modules", "named_modules", "children"})
 _HOLDERS = ("torch.nn.ModuleList", "torch.nn.Sequential")
 _MODULE_HINTS = frozenset({"train", "eval"})
@@ -111,7 +110,7 @@ class Roles:
                 return NUMBER
             case syntax.UnaryOperation(expression=inner):
                 found = self.evaluate(inner)
-                return replace(found, literal=False) if found else None
+                return found._replace(literal=False) if found else None
             case syntax.BooleanOperation(left=left, right=right):
                 return join((self.evaluate(left), self.evaluate(right)))
             case syntax.IfExp(body=body, orelse=orelse):
@@ -241,7 +240,7 @@ class Roles:
         if not isinstance(binding.node, syntax.Name):
             return value
         methods = map(self._method_called, self.script.names.uses(binding.node))
-        return replace(value, element=join([self._added(each) for each in methods if each is not None and _adds(each)]))
+        return value._replace(element=join([self._added(each) for each in methods if each is not None and _adds(each)]))
 
     def _added(self, method: tuple[str, syntax.Call]) -> Value | None:
         """What ``append`` or ``extend`` adds to a list."""
@@ -271,7 +270,7 @@ class Roles:
             return Value(Role.TENSOR, combined_place(tensors))
         if before is None or added is None:
             return None
-        return replace(before, literal=False) if before.role is added.role else UNKNOWN
+        return before._replace(literal=False) if before.role is added.role else UNKNOWN
 
     def _turn(self, iterated: syntax.Node, path: tuple[int | None, ...]) -> Value | None:
         """What each turn of a loop takes out of what it iterates over."""
@@ -387,7 +386,7 @@ class Roles:
             return join(passed)
         tensors = [value for value in passed if value is not None and value.role in (Role.TENSOR, Role.BATCH)]
         place = Place.GPU if tensors and all(value.place is Place.GPU for value in tensors) else Place.EITHER
-        return replace(TENSOR, place=place, assumed=not tensors or all(value.assumed for value in tensors))
+        return TENSOR._replace(place=place, assumed=not tensors or all(value.assumed for value in tensors))
 
     def by_name(self, function: syntax.FunctionDef, call: syntax.Call) -> Value:
         """The ``**kwargs`` of a function as a call in this script makes them, also out of a dict that is handed on."""
@@ -614,7 +613,7 @@ class Roles:
         if known is not None and known.role is Role.MODULE:
             return self._self_moved(definition, name, known)
         if known is not None and known.role is Role.SEQUENCE and not known.items and known.element is None:
-            return replace(known, element=self._added_on_self(definition, name))
+            return known._replace(element=self._added_on_self(definition, name))
         return known
 
     def _added_on_self(self, definition: Definition, name: str) -> Value | None:
@@ -708,7 +707,7 @@ class Roles:
             return base
         if base.role is Role.SEQUENCE:
             if isinstance(index, syntax.Slice):
-                return replace(base, items=())
+                return base._replace(items=())
             if base.items and isinstance(index, syntax.Index) and isinstance(index.value, syntax.Integer):
                 return self._part(base, int(index.value.value, 0))
             return self._element(base)

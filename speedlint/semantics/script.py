@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.edits import CannotEdit, imports_edit
 from speedlint.facts import syntax
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
     from speedlint.semantics.program import Program
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(NamedTuple):
     """What the user chose that rules must know.
 
     Attributes:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import reduce
+from typing import NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.semantics import off
@@ -38,8 +38,7 @@ _CUTTING = frozenset(
 _WITH_INDICES = frozenset("max min topk sort median mode kthvalue".split())
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One backward pass and what leads to it, within one function.
 
     Attributes:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.facts import syntax
 
@@ -66,8 +65,7 @@ class Place(enum.Enum):
     """Decided at run time, or not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
+class Definition(NamedTuple):
     """A first-party function or class."""
 
     script: Script
@@ -79,16 +77,14 @@ class Definition:
         return self.node.name.value
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
+class Made(NamedTuple):
     """The call that made an object."""
 
     script: Script
     call: syntax.Call
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(NamedTuple):
     """What is known of an expression's value.
 
     Attributes:
@@ -126,7 +122,7 @@ TENSOR = Value(Role.TENSOR)
 
 def at(value: Value, place: Place) -> Value:
     """The value on another place."""
-    return replace(value, place=place)
+    return value._replace(place=place)
 
 
 def join_places(places: Iterable[Place]) -> Place:
@@ -159,7 +155,7 @@ def _joined(one: Value, other: Value) -> Value:
     if low.role is Role.NONE or (low.literal and low.role is Role.NUMBER and high.role in _ABOVE_LITERALS):
         return high
     if low.role is Role.BATCH and high.role is Role.TENSOR:
-        return _part_by_part(replace(low, role=Role.TENSOR), high)
+        return _part_by_part(low._replace(role=Role.TENSOR), high)
     if low.role in _ENTRIES and high.role is Role.MAPPING:
         return _part_by_part(Value(Role.MAPPING, element=low), high)
     return CONFLICT
@@ -207,8 +203,7 @@ def _column(one: Value | None, other: Value | None) -> Value | None:
     return join((one, other))
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(NamedTuple):
     """A value known before the script runs, and the node that sets it (a literal, a default, an option).
 
     ``entry`` is the entry of a YAML or JSON file that sets it; the node is then the call that loads the file.

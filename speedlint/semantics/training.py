@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.semantics import library
@@ -85,8 +85,7 @@ _DEPTH = 12
 Root = tuple[Script, syntax.Node]
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(NamedTuple):
     """A call that puts a trained module on its device.
 
     Attributes:

@@ -349,7 +349,7 @@ def _changes(document: Document, after: bytes) -> Iterator[tuple[Part, lsp.TextE
 def _explained(registry: Registry, found: Diagnostic) -> str:
     worth = f"{found.worth.worth.value}: {found.worth.because}" if found.worth.because else ""
     told = _verbatim("\n".join(filter(None, (found.message, worth))))
-    return f"### {found.code} {found.rule}\n\n{told}\n\n{docs.page(registry.by_code[found.code])}"
+    return f"### {found.code} {found.rule}\n\n{told}\n\n{docs.page(registry.loaded(registry.by_code[found.code]))}"
 
 
 def _verbatim(text: str) -> str:

@@ -37,7 +37,7 @@ def render(results: Results) -> Iterator[str]:
     codes = sorted({each.code for each in results.diagnostics})
     named = zip(results.diagnostics, fingerprints(results.diagnostics), strict=True)
     run = {
-        "tool": {"driver": _driver([results.registry.by_code[code] for code in codes])},
+        "tool": {"driver": _driver([results.registry.loaded(results.registry.by_code[code]) for code in codes])},
         "originalUriBaseIds": {_ROOT: {"uri": f"{Path.cwd().as_uri()}/"}},
         "columnKind": "unicodeCodePoints",
         "invocations": [_invocation(results)],

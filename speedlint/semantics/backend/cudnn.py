@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.semantics import library, off
@@ -34,8 +33,7 @@ _TAKE_SWITCHES = (f"{_CUDNN}.flags", f"{_CUDNN}.set_flags", *sorted(library.LIGH
 _KEYWORDS = {"benchmark": ("cudnn_benchmark", "benchmark"), "deterministic": ("deterministic",)}
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(NamedTuple):
     """One assignment to a switch; ``value`` is None where it is not known before the run."""
 
     script: Script

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from speedlint.edits import CannotEdit, delete_statement
 from speedlint.facts import syntax
@@ -18,8 +18,7 @@ _SETTERS = (f"{_ENVIRON}.setdefault", f"{_ENVIRON}.__setitem__", "os.putenv")
 _UPDATE = f"{_ENVIRON}.update"
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(NamedTuple):
     """One place that sets a variable.
 
     Attributes:

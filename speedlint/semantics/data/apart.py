@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.semantics import changing, reach
@@ -141,8 +140,7 @@ class Unproven(Exception):  # noqa: N818 (no error: what is not known)
     """What is not known, in a clause."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """What reads a dataset in workers.
 
     Attributes:

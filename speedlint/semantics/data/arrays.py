@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.semantics.dtypes import is_scalar
@@ -37,8 +37,7 @@ _DEPTH = 5
 _SMALL = 64
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayList:
+class ArrayList(NamedTuple):
     """A list that holds arrays and nothing else.
 
     Attributes:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.semantics import changing, library
@@ -49,8 +48,7 @@ _READS_LATER = ("numpy.memmap", "numpy.lib.format.open_memmap", "numpy.lib.npyio
 _DEPTH = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """One thing a dataset may be.
 
     Attributes:

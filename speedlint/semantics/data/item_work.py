@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.semantics import evaluation, library
@@ -86,8 +85,7 @@ Chain = tuple[tuple["Script", syntax.Call], ...]
 """The calls that lead from ``__getitem__`` to a place, the outermost first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(NamedTuple):
     """One piece of such work, in ``script``."""
 
     kind: Kind

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint import edits
 from speedlint.facts import syntax
@@ -39,8 +38,7 @@ Spell = Callable[["Script", syntax.Node], tuple[str, tuple[Edit, ...]]]
 """How a value is written where a node stands, and the edits that import what it names."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(NamedTuple):
     """One parameter of a loader.
 
     Attributes:

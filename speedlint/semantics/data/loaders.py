@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.semantics import changing, evaluation, library, reach
@@ -29,8 +28,7 @@ _SMALL = 64
 _ENDLESS = 10_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(NamedTuple):
     """A place that reads a loader from its beginning: a ``for``, a comprehension, or ``iter(...)``."""
 
     script: Script

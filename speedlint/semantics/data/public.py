@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
 class Item(enum.Enum):
@@ -22,8 +22,7 @@ class Item(enum.Enum):
     """A row of tokens, some KB."""
 
 
-@dataclass(frozen=True, slots=True)
-class Public:
+class Public(NamedTuple):
     """A public data set.
 
     Attributes:

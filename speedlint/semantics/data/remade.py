@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.semantics.data.repeats import Hangs, Run
@@ -24,8 +23,7 @@ _DEPTH = 3
 Loop = syntax.For | syntax.While
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(NamedTuple):
     """What runs once in each epoch of one training.
 
     Attributes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from speedlint import requirements
 from speedlint.semantics.script import Script
@@ -10,8 +10,7 @@ from speedlint.semantics.script import Script
 Release = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Allowed:
+class Allowed(NamedTuple):
     """The releases of a package that a project allows.
 
     Attributes:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.semantics.library import FORWARD_HOOKS
@@ -109,8 +108,7 @@ def names_fused(script: Script) -> bool:
     return script.program.disk.mentions(str(script.key), _FUSED)
 
 
-@dataclass(frozen=True, slots=True)
-class Manual:
+class Manual(NamedTuple):
     """``softmax(query @ key.transpose(-2, -1) ...) @ value``.
 
     Attributes:

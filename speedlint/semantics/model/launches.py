@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.semantics import library
@@ -23,16 +23,14 @@ _NARROW_LINE = 32
 """The same for a convolution of sequences."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(NamedTuple):
     """Why launching a step's kernels takes longer than what they compute; ``is_toy``: so that nobody would ask for speed."""
 
     because: str
     is_toy: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Layer:
+class _Layer(NamedTuple):
     """A layer with weights, by its full name; the most channels that it may have, None where that is not known."""
 
     name: str

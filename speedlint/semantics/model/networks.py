@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import reduce
+from typing import NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.semantics import library
@@ -81,8 +81,7 @@ _NARROW_ATTENTION = 128
 _HEAD = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Network:
+class Network(NamedTuple):
     """What a module is made of.
 
     Attributes:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.semantics.model.networks import RECURRENT_LAYERS
@@ -28,8 +27,7 @@ _NO_SIZE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Repeat:
+class Repeat(NamedTuple):
     """A loop in whose turns a module is made and compiled.
 
     Attributes:

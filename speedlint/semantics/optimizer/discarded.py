@@ -6,7 +6,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.semantics import evaluation, training
@@ -46,8 +46,7 @@ class Kind(enum.Enum):
     """Those of the weights of a network that another pass trains, as the discriminator's in the generator's step."""
 
 
-@dataclass(frozen=True, slots=True)
-class Discarded:
+class Discarded(NamedTuple):
     """Gradients of a backward pass that nothing uses.
 
     Attributes:
@@ -195,8 +194,7 @@ def _may_carry(callee: Definition) -> bool:
 # Optimizers
 
 
-@dataclass(frozen=True, slots=True)
-class _Update:
+class _Update(NamedTuple):
     """A call that steps an optimizer."""
 
     script: Script

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.semantics import devices, library
@@ -125,8 +125,7 @@ def _is_none_asked(script: Script, test: syntax.BaseExpression) -> bool:
 # Where the parameters are
 
 
-@dataclass(frozen=True, slots=True)
-class Parameters:
+class Parameters(NamedTuple):
     """The parameters of one module, as an optimizer is given them; ``module`` is an expression of ``script``."""
 
     script: Script
@@ -275,8 +274,7 @@ class Where(enum.Enum):
     """They are moved after it, and not before."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """Where parameters are, and the device's expression for BY_DEVICE."""
 
     where: Where

@@ -4,7 +4,7 @@ step has freed what it needs, but every node of it stays in memory."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.semantics.gradients import gradients_off
@@ -24,8 +24,7 @@ _FILLED = ("torch.zeros", "torch.tensor", "torch.zeros_like", "torch.as_tensor")
 _DEPTH = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(NamedTuple):
     """A loss that is gathered with its graph: its use, and the variable, attribute or meter that gathers it."""
 
     loss: syntax.Name

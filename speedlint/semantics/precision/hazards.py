@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.semantics.model.networks import PRODUCT_METHODS, root_definition, with_named
@@ -27,8 +27,7 @@ _FILLS = ("masked_fill", "masked_fill_", "full_like")
 _CLAMPS = ("clamp", "clamp_", "clamp_min", "clamp_max", "clip", "clip_")
 
 
-@dataclass(frozen=True, slots=True)
-class Hazard:
+class Hazard(NamedTuple):
     """A place in a network or a loss that fails, or loses its meaning, under autocast; ``half_only``: in float16 alone."""
 
     script: Script

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 from speedlint import edits
 from speedlint.edits import CannotEdit
@@ -51,8 +51,7 @@ def enabled_as(script: Script, autocast: syntax.Call, at: syntax.Node) -> str:
 # The scaler
 
 
-@dataclass(frozen=True, slots=True)
-class Scaling:
+class Scaling(NamedTuple):
     """The edits that scale a step's loss, and the name of the scaler."""
 
     scaler: str

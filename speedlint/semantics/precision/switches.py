@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from speedlint import edits
 from speedlint.edits import CannotEdit
@@ -26,8 +26,7 @@ _OFF = "no"
 _TRUE = {"False": "True", "0": "1"}
 
 
-@dataclass(frozen=True, slots=True)
-class Switch:
+class Switch(NamedTuple):
     """A switch that is off.
 
     Attributes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.semantics.script import Script
@@ -24,8 +24,7 @@ _MARKS = (b"allow_tf32", b"set_float32_matmul_precision")
 _ASKS = ("hasattr", "getattr", "torch.__version__", "packaging.version.parse", "packaging.version.Version")
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(NamedTuple):
     """One place that sets a precision.
 
     Attributes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.semantics import library
@@ -68,8 +68,7 @@ _SAVES = frozenset({"save", "save_model", "save_state"})
 _REDUCTIONS = frozenset("mean sum min max std median argmin argmax".split())
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(NamedTuple):
     """One such piece of work.
 
     Attributes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.semantics import passes
@@ -15,8 +15,7 @@ from speedlint.semantics.terms import FREQUENT, Role
 _ROWS = (Role.TENSOR, Role.ARRAY)
 
 
-@dataclass(frozen=True, slots=True)
-class RowLoop:
+class RowLoop(NamedTuple):
     """A loop over rows.
 
     Attributes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
@@ -95,8 +95,7 @@ def _innermost_loop(script: Script, read: syntax.Node, around: syntax.Node) -> s
     return around
 
 
-@dataclass(frozen=True, slots=True)
-class Staying:
+class Staying(NamedTuple):
     """A wait that has to stay, and whether for a library's sake alone, which computes on the host."""
 
     script: Script

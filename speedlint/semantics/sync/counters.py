@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
@@ -16,8 +16,7 @@ from speedlint.semantics.terms import Frequency, Role
 from speedlint.semantics.unpacking import written
 
 
-@dataclass(frozen=True, slots=True)
-class Counter:
+class Counter(NamedTuple):
     """A variable that counts the steps, and its value where it is asked in the first one."""
 
     name: str

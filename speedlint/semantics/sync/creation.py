@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from speedlint.edits import CannotEdit, add_argument
 from speedlint.facts import syntax
@@ -41,8 +41,7 @@ _MAP = 4
 """Dimensions of a batch of maps."""
 
 
-@dataclass(frozen=True, slots=True)
-class Created:
+class Created(NamedTuple):
     """A tensor made by ``factory`` and copied by ``move``.
 
     Attributes:

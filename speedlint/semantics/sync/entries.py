@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
@@ -15,8 +15,7 @@ from speedlint.semantics.sync.accumulators import filling_loop, first_binding, i
 from speedlint.semantics.unpacking import written
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One entry of a dict that a loop fills.
 
     Attributes:

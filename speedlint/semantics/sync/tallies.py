@@ -7,7 +7,7 @@ position. Adding a tensor as it is makes a new one, so that nothing that happens
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from speedlint import edits
 from speedlint.edits import CannotEdit
@@ -21,8 +21,7 @@ from speedlint.semantics.sync.callers import check_named_only_by
 from speedlint.semantics.terms import FREQUENT, Definition, Role
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
+class Tally(NamedTuple):
     """A class of such objects.
 
     Attributes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.semantics.names import Kind
@@ -16,8 +16,7 @@ _NUMBERS = (syntax.Integer, syntax.Float, syntax.UnaryOperation)
 _FROM_LISTS = tuple(f"torch.{name}" for name in "Tensor FloatTensor LongTensor IntTensor DoubleTensor BoolTensor".split())
 
 
-@dataclass(frozen=True, slots=True)
-class Copied:
+class Copied(NamedTuple):
     """A number, or a list of constants, that a call makes into a tensor on the GPU."""
 
     data: syntax.BaseExpression

@@ -4,7 +4,7 @@ conditions, sizes. Each has a rule of its own; this is what they find, asked of 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.semantics.script import Script
@@ -15,8 +15,7 @@ from speedlint.semantics.terms import FREQUENT, Place, Role, Value
 _DEEPEST = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(NamedTuple):
     """One place where the host waits.
 
     Attributes:
