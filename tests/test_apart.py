@@ -14,8 +14,12 @@ from speedlint.semantics.program import Program
 from speedlint.semantics.script import Options
 
 BEGIN = """
+import os
 import random
+import shelve
+import struct
 import threading
+from collections import namedtuple
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +29,8 @@ from torchvision import transforms
 
 SEEN = {"items": 0}
 LIMITS = [1, 2, 3]
+MARK = object()
+Record = namedtuple("Sample", "x y")
 """
 END = """
 
@@ -124,6 +130,29 @@ def test_a_transform_is_looked_into(tmp_path: Path) -> None:
 
 
 REFUSED = {
+    "a class that a decorator puts another in the place of": (
+        "\n\ndef doubled(cls):\n    class Double(cls):\n        pass\n\n    return Double\n\n\n@doubled" + READS,
+        "what `doubled` makes of `Items`",
+    ),
+    "random numbers that are kept": (
+        _items(
+            "pass",
+            "return noise(index)",
+            "import functools\n\n\n@functools.cache\ndef noise(i):\n    return torch.randn(4)\n",
+        ),
+        "`noise` keeps what it has given",
+    ),
+    "a value of the context": (
+        _items(
+            "pass", "return torch.zeros(4) + LEVEL.get()", "import contextvars\n\nLEVEL = contextvars.ContextVar('level')\n"
+        ),
+        "has a value of its own in each process",
+    ),
+    "a deque that is turned": (
+        _items("self.turns = deque([1, 2])", "self.turns.rotate(1)\nreturn torch.zeros(4)", "from collections import deque"),
+        "`self.turns.rotate(1)`",
+    ),
+    "a leaf": (_items("self.x = torch.zeros(9, 4, requires_grad=True)", "return self.x[index]"), "may be trained"),
     "a global counter": (_items("pass", 'SEEN["items"] += 1\nreturn np.load(self.rows[index])'), '`SEEN["items"] += 1`'),
     "a list that grows": (
         _items("self.read = []", "self.read.append(index)\nreturn torch.zeros(4)"),
@@ -201,6 +230,16 @@ NOT_SENT = {
     "a lock": ("self.lock = threading.Lock()", "return torch.zeros(4)", "belongs to one process"),
     "open files in a list": ("self.files = [open(row) for row in rows]", "return torch.zeros(4)", "belongs to one process"),
     "a view of a dict": ("self.names = {'a': 1}.keys()", "return torch.zeros(4)", "cannot be sent"),
+    "a compiled format": ("self.f = struct.Struct('4f')", "return torch.zeros(self.f.size)", "belongs to one process"),
+    "a shelf": ("self.f = shelve.open('rows')", "return torch.zeros(4)", "belongs to one process"),
+    "a descriptor": ("self.f = os.open('rows', os.O_RDONLY)", "return torch.zeros(4)", "belongs to one process"),
+    "a method of numpy's generator": ("self.f = np.random.normal", "return torch.zeros(4) + self.f()", "with the generator"),
+    "what is told as items are read": ("pass", "print(index)\nreturn torch.zeros(4)", "tells it elsewhere"),
+    "a generator that it gives": ("pass", "return (x for x in self.rows)", "no worker can send"),
+    "a view that it gives": ("pass", "return {'x': 1}.values()", "a view of a dict"),
+    "a tensor's attribute": ("pass", "x = torch.zeros(4)\nx.row = index\nreturn x", "an attribute of a tensor"),
+    "a mark of its own": ("pass", "return MARK, torch.zeros(4)", "belongs to one process"),
+    "a record under another name": ("pass", "return Record(1, 2)", "under the name `Sample`"),
     "an iterator": ("self.turns = zip(rows, rows)", "return torch.zeros(4)", "belongs to one process"),
 }
 
@@ -214,6 +253,16 @@ def test_what_cannot_be_sent_matters_to_new_workers_only(init: str, item: str, w
 CHANGED = {
     "an attribute": (READS, "made.dataset.rows = rows[epoch:]"),
     "an entry under another name": (READS, "rows[0] = rows[epoch]"),
+    "an attribute by its name": (READS, "setattr(made.dataset, 'rows', rows[epoch:])"),
+    "attributes by names": (READS, "for name in ('rows',): setattr(made.dataset, name, rows[epoch:])"),
+    "the environment": (
+        _items("pass", "return torch.zeros(4) + int(os.environ['LEVEL'])"),
+        "os.environ['LEVEL'] = str(epoch)",
+    ),
+    "a tensor that is trained": (
+        _items("self.table = TABLE", "return self.table.detach()[index]", "TABLE = torch.zeros(9, 4)"),
+        "torch.optim.SGD([TABLE], lr=1.0)",
+    ),
     "a list that is shuffled": (READS, "random.shuffle(rows)"),
     "an entry of the module's": (_items("pass", "return torch.tensor(LIMITS[index])"), "LIMITS[0] = epoch"),
     "a number of the module's": (
@@ -245,6 +294,92 @@ CHANGED = {
 def test_what_changes_between_epochs(items: str, after: str, tmp_path: Path) -> None:
     assert "may change while workers hold a copy" in (_reason(tmp_path, items, after=after, sent=False) or "")
     assert _reason(tmp_path, items, after="print(epoch)", sent=False) is None
+
+
+def test_indices_of_a_subset_that_grow(tmp_path: Path) -> None:
+    build = READS + "\n\ndef build(rows):\n    return torch.utils.data.Subset(Items(rows), [0, 1])\n"
+    assert _reason(tmp_path, build, made="build", after="print(made.dataset.indices)", sent=False) is None
+    for change in ("made.dataset.indices.append(epoch)", "made.dataset.indices = [epoch]"):
+        assert "may change while" in (_reason(tmp_path, build, made="build", after=change, sent=False) or "")
+
+
+def test_a_module_that_is_changed_from_outside(tmp_path: Path) -> None:
+    items = _items("pass", "return torch.zeros(4) + noise.level()", "import noise")
+    (tmp_path / "noise.py").write_text("LEVEL = 0.0\n\n\ndef level():\n    return LEVEL\n")
+    assert _reason(tmp_path, items, sent=False) is None
+    assert "`noise.LEVEL` may change" in (_reason(tmp_path, items, after="noise.LEVEL = epoch", sent=False) or "")
+
+
+def test_a_pass_that_is_seeded_anew(tmp_path: Path) -> None:
+    draws = _items("pass", "return torch.rand(4)")
+    assert _reason(tmp_path, READS, after="torch.manual_seed(0)", sent=False) is None
+    assert "seeds each pass" in (_reason(tmp_path, draws, after="torch.manual_seed(0)", sent=False) or "")
+    assert _reason(tmp_path, draws, after="torch.manual_seed(0)") is None
+
+
+def test_a_file_that_is_written_between_steps(tmp_path: Path) -> None:
+    items = _items("self.state = 'level.txt'", "return torch.zeros(4) + float(Path(self.state).read_text())")
+    step = "            optimizer.step()\n"
+    (tmp_path / "train.py").write_text("")
+    assert _reason(tmp_path, items) is None
+    end = END.replace(step, step + "            Path(made.dataset.state).write_text(str(epoch))\n")
+    assert end != END
+    (tmp_path / "train.py").write_text(
+        BEGIN + items + end.replace("ITEMS", "Items", 1).replace("MORE", "").replace("AFTER", "pass")
+    )
+    script = Program(Options()).script(tmp_path / "train.py")
+    found = next(each for call in script.source.of(syntax.Call) if (each := loader(script, call)) is not None)
+    assert "the file Path(made.dataset.state)" in (apart.unproven(found.reading, are_sent=True) or "")
+
+
+AT_THE_TOP = {
+    "a random table": ("TABLE = torch.randn(4)", "would make `TABLE` anew"),
+    "a table under a condition on the name": (
+        "if __name__ == '__main__':\n    TABLE = torch.zeros(4)",
+        "`TABLE` is set where",
+    ),
+    "a print": ("TABLE = torch.zeros(4)\nprint(TABLE)", "would run again in each worker"),
+    "a folder": ("TABLE = torch.zeros(4)\nos.mkdir('run')", "would run again in each worker"),
+    "a log": ("TABLE = torch.zeros(4)\nLOG = open('log.txt', 'w')", "would run again in each worker"),
+}
+
+
+@pytest.mark.parametrize(("top", "why"), AT_THE_TOP.values(), ids=AT_THE_TOP.keys())
+def test_what_spawned_workers_do_when_they_import(top: str, why: str, tmp_path: Path) -> None:
+    items = _items("pass", "return TABLE * 2", top + "\n")
+    assert why in (_reason(tmp_path, items) or "")
+    assert _reason(tmp_path, items, sent=False) is None
+
+
+@pytest.mark.parametrize(
+    "top", ["TABLE = torch.zeros(4)", "TABLE = torch.randn(4, generator=torch.Generator().manual_seed(0))"]
+)
+def test_what_spawned_workers_import_the_same(top: str, tmp_path: Path) -> None:
+    items = _items("pass", "return TABLE * 2", top + "\nos.makedirs('run', exist_ok=True)\nrandom.seed(0)\n")
+    assert _reason(tmp_path, items) is None
+
+
+def test_a_method_is_sent_with_its_object(tmp_path: Path) -> None:
+    trainer = """
+
+class Trainer:
+    def __init__(self, log):
+        self.scale = 2
+        self.log = LOG
+
+    def collate(self, items):
+        return torch.stack(items) * self.scale
+
+
+def build(rows):
+    return Items(rows, Trainer("log.txt").collate)
+"""
+    assert _reason(tmp_path, READS + trainer.replace("LOG", "log"), made="build") is None
+    held = READS + trainer.replace("LOG", "open(log)")
+    assert "belongs to one process" in (_reason(tmp_path, held, made="build") or "")
+    assert _reason(tmp_path, held, made="build", sent=False) is None
+    learning = READS + trainer.replace("LOG", "torch.nn.Linear(4, 4)")
+    assert "would be sent with `self.log`" in (_reason(tmp_path, learning, made="build") or "")
 
 
 def test_weights_that_the_optimizer_changes(tmp_path: Path) -> None:
@@ -293,3 +428,15 @@ def test_processes_and_defaults_of_the_program(line: str, tmp_path: Path) -> Non
     if "Pool" not in line:
         start = start.partition("\n")[2]
     assert _reason(tmp_path, READS + "\n\n" + start) is not None
+
+
+def test_a_helper_that_begins_the_loader_anew_within_its_loop(tmp_path: Path) -> None:
+    helper = "\n\ndef first(batches):\n    return next(iter(batches))\n"
+    step = "            optimizer.step()\n"
+    for call, is_within in (("first(made)", True), ("print(epoch)", False)):
+        end = END.replace(step, f"{step}            if x[0, 0] == 2:\n                {call}\n")
+        text = BEGIN + READS + helper + end.replace("ITEMS", "Items", 1).replace("MORE", "").replace("AFTER", "pass")
+        (tmp_path / "train.py").write_text(text)
+        script = Program(Options()).script(tmp_path / "train.py")
+        found = next(each for call in script.source.of(syntax.Call) if (each := loader(script, call)) is not None)
+        assert found.is_read_within_itself is is_within

@@ -64,6 +64,7 @@ NEVER = {
     "arrays": ("kept.append(out.cpu().numpy())", "kept", "print(len(result))"),
 }
 PERHAPS = {
+    "a tensor that is handed in and added to": ("hook += out.sum()", "0", "print(result)", False),
     "a function that is handed in": ("hook(criterion(out, y))", "0", "print(result)", False),
     "an object that is handed in": ("hook.step(criterion(out, y), model)", "0", "print(result)", False),
     "what another call of a method takes": ("meter.swap(out)", "meter", "result.swap(0).sum().backward()", True),

@@ -82,6 +82,12 @@ CASES = {
         ("* 2", "* device.index"),
         "`device.index` may be no number",
     ),
+    "autocast and the rest of a probability": (
+        "SPD101",
+        (),
+        ("loss = criterion(model(x), y)", "loss = -torch.log(1 - model(x).sigmoid()).mean()"),
+        "where a probability rounds to 1",
+    ),
     "a list of a tensor that is changed": (
         "SPD301",
         ("total += loss.item()", "shown = loss.detach() * 2\n        kept.append(shown.item())"),
@@ -286,3 +292,20 @@ def test_an_option_that_says_more_than_workers_keeps_its_default(tmp_path: Path)
     written, advice = _found(tmp_path / "shared", SHARED.replace("range(3)", "range(args.workers + 1)"), "SPD201")
     assert not written
     assert "`workers` is also read on line 23" in advice
+
+
+def test_a_sum_of_numbers_of_one_byte_is_made_of_fractions(tmp_path: Path) -> None:
+    """``uint8`` begins again at zero where Python's ``int`` goes on."""
+    brightest = TRAIN.replace("total += loss.item()", "total += x.max().item()").replace(
+        "total, kept = 0.0", "total, kept = 0"
+    )
+    written = {}
+    for name, text in (("floats", brightest), ("bytes", brightest.replace("4096, 512), t", "4096, 512).byte(), t", 1))):
+        assert text != TRAIN
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "train.py").write_text(text)
+        found = Engine(Settings(folder, select=("SPD301",), torch=(2, 13)), REGISTRY).check(folder / "train.py")
+        written[name] = {edit.text for each in found.diagnostics if each.fix is not None for edit in each.fix.edits}
+    assert "detach" in written["floats"]
+    assert "detach().float" in written["bytes"]

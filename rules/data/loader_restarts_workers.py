@@ -33,10 +33,10 @@ Numeric: the workers' seed is drawn once instead of once for each pass, so that 
 items differ from the original's. `persistent_workers=True` raises an error without workers: where their number is not
 written at the call, `args.workers > 0` or the like is written.
 
-It is written only where it is proven that nothing changes between passes which living workers hold a copy of, and that the
-code of the items keeps nothing from one to the next. It is shown where the loader may be read anew while a loop over it
-still runs, and where each of many loaders would keep its workers. Loaders that are read once are left alone. Needs torch
-1.7.
+It is written only where it is proven that nothing changes between passes which living workers hold a copy of, that the code
+of the items keeps nothing from one to the next, and that random items are not seeded for each pass. It is shown where the
+loader may be read anew while a loop over it still runs, and where each of many loaders would keep its workers. Loaders that
+are read once are left alone. Needs torch 1.7.
 
 ## Sources
 PyTorch's data-loading tutorial measures 1.3 times the throughput on short epochs.

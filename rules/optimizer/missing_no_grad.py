@@ -38,8 +38,9 @@ def evaluate(model, loader):
 Numeric: the fused paths round differently (LSTM 4e-8, TransformerEncoder 1e-6). A function that only evaluates is decorated;
 elsewhere the loop alone is put under `with torch.no_grad():`. Both only where each result of the pass is followed to where
 it becomes a number, is detached, compared or dropped; where it reaches something out of sight, the fix is shown, and where
-it reaches a backward pass, nothing is reported. One function for training and evaluation is only shown, and code that works
-with gradients, such as an attack or a gradient penalty, is left alone.
+it reaches a backward pass, nothing is reported. Nor is it written inside an autocast that a training step shares. One
+function for training and evaluation is only shown, and code that works with gradients, such as an attack or a gradient
+penalty, is left alone.
 
 ## Sources
 PyTorch's Performance Tuning Guide: disable gradient calculation for validation or inference.
@@ -140,7 +141,12 @@ def _of_decision(call: syntax.Call, script: Script) -> Iterator[Finding]:
     message = f"`{script.text(call)}` records a graph, but its output is only argmaxed"
     advice = "put it under `with torch.no_grad():`"
     try:
+        differentiated.check_never(script, script.source.statement(call))
         yield Finding(call, message, Fix(_wrapped(call, script), Risk.NUMERIC), advice, Level.WARNING)
+    except differentiated.NotProven as reason:
+        if not reason.is_certain:
+            advice = f"{advice[:-1]} if nothing differentiates what it keeps; not written: {reason}"
+            yield Finding(call, message, advice=advice, level=Level.WARNING)
     except edits.CannotEdit as error:
         yield Finding(call, message, advice=f"{advice}; not written here, because {error}", level=Level.WARNING)
 

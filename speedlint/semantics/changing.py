@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 
 _CHANGES = frozenset(
     "append add update setdefault extend insert pop popitem remove discard clear appendleft popleft sort reverse fill put "
-    "shuffle setflags itemset difference_update intersection_update symmetric_difference_update".split()
+    "shuffle setflags itemset difference_update intersection_update symmetric_difference_update extendleft move_to_end "
+    "__setitem__ __delitem__ __setattr__ __delattr__ __iadd__ __ior__".split()
 )
+_OF_SOME = (("rotate", b"deque"), ("subtract", b"Counter"))
+"""Methods that change their object where it is one of a class that the program names."""
 _OF_TRAINING = (Role.MODULE, Role.OPTIMIZER, Role.SCHEDULER, Role.SCALER)
 _IN_PLACE = (
     "torch.nn.init.",
@@ -54,9 +57,12 @@ _CALLED_BY_PYTHON = frozenset(
     "__call__ forward __enter__ __exit__ __iter__ __next__ __getitem__ __len__ __setattr__ __setitem__ __del__".split()
 )
 _DEEPEST = 6
+_DATASETS = ("torch.utils.data.", "torchvision.datasets.", "torchaudio.datasets.")
 _MODULE = ("", 0)
 Held = tuple[str, int, str]
 """What may hold an object: a variable, by its file, the row of its scope and its name; an attribute, by its name alone."""
+ENVIRONMENT: Held = ("", -1, "environ")
+"""The variables of the process's environment."""
 
 
 def written(script: Script, body: syntax.Node) -> Iterator[tuple[syntax.BaseExpression, syntax.Node]]:
@@ -99,11 +105,12 @@ def _by_call(script: Script, call: syntax.Call) -> Iterator[tuple[syntax.BaseExp
     name = script.name(func)
     last = last_name(func) or ""
     changes_first = name is not None and (name.startswith(_IN_PLACE) or name.endswith((".at", "_")))
-    if changes_first or last in ("setattr", "next"):
+    if changes_first or last in ("setattr", "delattr", "setitem", "delitem", "next"):
         yield from ((arg.value, call) for arg in call.args[:1])
     elif name is None and isinstance(func, syntax.Attribute):
         method = func.attr.value
-        if method in _CHANGES or (method.endswith("_") and not method.endswith("__")):
+        is_of_some = any(method == each and script.program.mentions(script, mark) for each, mark in _OF_SOME)
+        if method in _CHANGES or is_of_some or (method.endswith("_") and not method.endswith("__")):
             yield func.value, call
         if method == "shuffle":
             yield from ((arg.value, call) for arg in call.args[:1])
@@ -122,9 +129,15 @@ def is_on_self(node: syntax.Node) -> bool:
 def held(script: Script, node: syntax.Node) -> Held | None:
     """What a name or attribute is; None for anything else."""
     if isinstance(node, syntax.Attribute):
-        return None if node.attr.value in _OF_TENSORS else ("", -1, node.attr.value)
+        if node.attr.value in _OF_TENSORS:
+            return None
+        dotted = script.names.dotted(node)
+        is_of_module = dotted is not None and script.imported_binding(dotted)[0] is not None
+        return ("", 0 if is_of_module else -1, node.attr.value)
     if not isinstance(node, syntax.Name) or node.value == "_":
         return None
+    if script.name(node) == "os.environ":
+        return ENVIRONMENT
     scope = script.names.scope(node).lookup(node.value)
     if scope is None:
         return None
@@ -145,16 +158,90 @@ def changed(
     ``made`` is where it is complete. ``plain`` is what holds numbers, ``own`` are functions that are looked at for
     themselves. ``is_anew`` where modules may be imported anew, as spawned workers do: they see nothing that functions have
     changed in them before."""
-    same, ways = _same(script, read) | plain, list(_ways_to(script, made))
+    same, ways = _same(script, read) | plain, list(ways_to(script, made))
     for other in script.everywhere():
         for base, node in written(other, other.source.module):
             found = _changed_by(other, base, node, classes)
-            if found is None or found not in same or other.function(node) in own or _is_bound_anew(other, base, node):
+            is_read = found is not None and found in same and not _is_bound_anew(other, base, node)
+            if other.function(node) in own or not (is_read or _is_of_dataset(other, base, node, same, classes)):
                 continue
-            is_lost = is_anew and found[:2] == _MODULE and not _is_at_the_top(other, node)
+            is_lost = is_anew and found is not None and found[:2] == _MODULE and not is_at_the_top(other, node)
             if is_lost or _is_late(other, node, ways, 0):
                 return " ".join(other.text(base).split())
+        for trained in _trained(other):
+            if held(other, trained) in same:
+                return other.text(trained)
+    return _rewritten(script, read | plain) if is_anew else None
+
+
+def _rewritten(script: Script, read: set[Held]) -> str | None:
+    """The path, one of those that are ``read``, of a file that the training writes between two steps."""
+    found = [
+        (other, path)
+        for other in script.everywhere()
+        for call in other.source.of(syntax.Call)
+        if (path := _written_path(other, call)) is not None
+        and other.frequency(call) in (Frequency.STEP, Frequency.THROTTLED)
+    ]
+    same = _same(script, read) if found else set()
+    for other, path in found:
+        for kind in (syntax.Name, syntax.Attribute):
+            if any(held(other, node) in same for node in (path, *other.source.inside(path, kind)) if isinstance(node, kind)):
+                return f"the file {other.text(path)}"
     return None
+
+
+def _written_path(script: Script, call: syntax.Call) -> syntax.BaseExpression | None:
+    """The path of the file that a call writes."""
+    name = script.name(call.func)
+    if name in ("torch.save", "numpy.save", "numpy.savez"):
+        return script.argument(call, "f" if name == "torch.save" else "file", int(name == "torch.save"))
+    if name == "open" and len(call.args) > 1:
+        mode = script.constant(call.args[1].value)
+        return call.args[0].value if mode is not None and set(str(mode.value)) & set("wxa+") else None
+    if name is None and isinstance(call.func, syntax.Attribute) and call.func.attr.value in ("write_text", "write_bytes"):
+        return call.func.value
+    return None
+
+
+def _is_of_dataset(
+    script: Script, base: syntax.BaseExpression, node: syntax.Node, same: set[Held], classes: set[syntax.Node]
+) -> bool:
+    """Whether an attribute of a dataset of a library's, ``subset.indices``, is changed, or one whose name is computed, or is
+    a string."""
+    if isinstance(node, syntax.Call) and last_name(node.func) in ("setattr", "delattr"):
+        definition = script.value(base).definition
+        if definition is not None:
+            return any(each.node in classes for each in script.roles.calls.lineage(definition))
+        named = script.constant(node.args[1].value) if len(node.args) > 1 else None
+        return _is_dataset(script, base) or (named is not None and ("", -1, named.value) in same)
+    while isinstance(base, (syntax.Attribute, syntax.Subscript)):
+        if isinstance(base, syntax.Attribute) and _is_dataset(script, base.value):
+            return True
+        base = base.value
+    return False
+
+
+def _is_dataset(script: Script, node: syntax.BaseExpression) -> bool:
+    """Whether an expression is certainly a dataset, and none of a first-party class."""
+    if script.value(node).definition is not None:
+        return False
+    if isinstance(node, syntax.Attribute) and node.attr.value == "dataset":
+        return True
+    made = list(script.roles.origins(node))
+    names = [(other.name(each.func) or "") if isinstance(each, syntax.Call) else "" for other, each in made]
+    return bool(names) and all(name.startswith(_DATASETS) and not name.endswith("Sampler") for name in names)
+
+
+def _trained(script: Script) -> Iterator[syntax.Name | syntax.Attribute]:
+    """The tensors that optimizers are handed, and so change in place."""
+    for call in script.source.of(syntax.Call):
+        if (script.name(call.func) or "").startswith("torch.optim.") and call.args:
+            given = call.args[0].value
+            for kind in (syntax.Name, syntax.Attribute):
+                for node in script.source.inside(given, kind):
+                    if script.role(node) is Role.TENSOR:
+                        yield node
 
 
 def _changed_by(script: Script, base: syntax.BaseExpression, node: syntax.Node, classes: set[syntax.Node]) -> Held | None:
@@ -187,20 +274,20 @@ def _is_bound_anew(script: Script, base: syntax.BaseExpression, node: syntax.Nod
     )
 
 
-def _is_at_the_top(script: Script, node: syntax.Node) -> bool:
+def is_at_the_top(script: Script, node: syntax.Node) -> bool:
     """Whether importing the file runs a node: no function stands around it, and no ``__main__`` guard."""
     return script.function(node) is None and not any(
         isinstance(up, syntax.If) and "__name__" in script.text(up.test) for up in script.source.ancestors(node)
     )
 
 
-def _ways_to(script: Script, made: syntax.Node, depth: int = 0) -> Iterator[tuple[Script, syntax.Node]]:
+def ways_to(script: Script, made: syntax.Node, depth: int = 0) -> Iterator[tuple[Script, syntax.Node]]:
     """Where an object is made: its expression, the calls of the function that this stands in, and so on."""
     yield script, made
     function = script.function(made)
     if function is not None and depth < _DEEPEST:
         for other, call in script.call_sites(function):
-            yield from _ways_to(other, call, depth + 1)
+            yield from ways_to(other, call, depth + 1)
 
 
 def _is_late(script: Script, node: syntax.Node, made: list[tuple[Script, syntax.Node]], depth: int) -> bool:

@@ -23,6 +23,7 @@ _FRACTIONS = frozenset(
 _DEPTH = 4
 _NAMES_HALF = re.compile(rb"autocast|float16|\.half\(")
 _COMPLEX = re.compile(rb"complex(?:32|64|128)|cfloat|cdouble|_complex\(|torch\.complex\(|\b\d+j\b")
+_SMALL = re.compile(rb"\bu?int(?:8|16)\b|\.byte\(|\.short\(|\.char\(|(?:Byte|Short|Char)(?:Tensor|Storage)")
 _MAY_CHOOSE_HALF = re.compile(
     rb"mixed_precision|(?:import|from)\s+(?:apex|accelerate|lightning|pytorch_lightning|deepspeed)\b"
 )
@@ -177,3 +178,8 @@ def may_be_half(script: Script) -> bool:
 def names_half(script: Script) -> bool:
     """Whether the program's own text chooses a half precision."""
     return script.program.mentions(script, _NAMES_HALF)
+
+
+def may_be_small(script: Script) -> bool:
+    """Whether anything in the programs speaks of whole numbers of a byte or two: a sum of them begins again at zero."""
+    return script.program.mentions(script, _SMALL)

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.semantics import changing, reach
+from speedlint.semantics.data import sent, started
 from speedlint.semantics.names import Binding, Kind, Scope, last_name
 from speedlint.semantics.sync.reads import shown
-from speedlint.semantics.terms import Definition, Role
+from speedlint.semantics.terms import Definition, Frequency, Role
 from speedlint.semantics.values import returned
 
 if TYPE_CHECKING:
@@ -73,13 +74,59 @@ _NOT_SENT = (
     "csv.",
     "glob.iglob",
     "os.scandir",
+    "os.open",
+    "os.fdopen",
+    "os.pipe",
+    "struct.Struct",
+    "shelve.",
+    "dbm.",
+    "codecs.open",
+    "wave.open",
+    "hashlib.",
+    "ctypes.",
+    "select.",
+    "selectors.",
+    "ssl.",
+    "http.",
+    "urllib.request.",
+    "contextlib.",
+    "logging.FileHandler",
+    "logging.StreamHandler",
+    "gzip.GzipFile",
+    "bz2.BZ2File",
+    "lzma.LZMAFile",
+    "numpy.lib.format.open_memmap",
+    "numpy.nditer",
+    "numpy.ndenumerate",
+    "pandas.HDFStore",
+    "pandas.ExcelFile",
+    "soundfile.SoundFile",
+    "av.",
+    "decord.",
+    "imageio.get_reader",
+    "imageio.v3.imopen",
+    "torch.jit.",
+    "torch.compile",
+    "torch.vmap",
+    "torch.func.",
+    "torch.utils.tensorboard.",
+    "compile",
+    "memoryview",
+    "object",
 )
-"""What is an open file, a lock, a generator or an iterator, or belongs to one process."""
+"""What is an open file, a lock, a generator or an iterator, a function that a library makes, or belongs to one process."""
 _NOT_SENT_PACKAGES = tuple(name for name in _NOT_SENT if name.endswith("."))
 _GENERATORS = frozenset(
     "torch.Generator numpy.random.RandomState numpy.random.default_rng numpy.random.Generator random.Random "
     "random.SystemRandom".split()
 )
+_CACHES = ("functools.lru_cache", "functools.cache", "functools.cached_property")
+_DRAWN = re.compile(r"rand|normal|uniform|shuffle|sample|choice|poisson|bernoulli|multinomial", re.IGNORECASE)
+"""Parts of the names of functions that draw."""
+_SEEDS = re.compile(r"(?:^|\.)(?:manual_seed(?:_all)?|seed|seed_everything|set_seed|seed_all)$")
+_TOLD = ("warnings.warn", "logging.", "sys.stdout.", "sys.stderr.", "tqdm.")
+"""Functions of libraries that tell somebody, or count who was told."""
+_LEVELS = frozenset("debug info warning warn error critical exception log".split())
 _ITERATORS = frozenset(
     {"zip", "enumerate", "reversed", "iter", "map", "filter", "tqdm", "tqdm.tqdm", "items", "values", "keys"}
 )
@@ -126,6 +173,8 @@ _ITEM_METHODS = ("__getitem__", "__getitems__", "__len__")
 _CALLED = ("__call__", "forward")
 _SAMPLED = ("__iter__", "__len__")
 _PICKLES = frozenset({"__getstate__", "__reduce__", "__reduce_ex__", "__setstate__", "__getattr__", "__getattribute__"})
+_UNBOUND = frozenset({"staticmethod", "classmethod", "property", "cached_property"})
+_TRAINS = (Role.MODULE, Role.OPTIMIZER, Role.SCHEDULER, Role.SCALER)
 _PLAIN_DECORATORS = frozenset({"staticmethod", "classmethod", "property", "abstractmethod", "overload", "override"})
 _OTHER_PROCESSES = re.compile(
     rb"\bPool\(|ProcessPoolExecutor|daemon\s{0,9}=\s{0,9}True|\bjoblib\b|^\s*(?:import|from) ray\b", re.M
@@ -184,6 +233,10 @@ class _Proof:
         self.own: set[syntax.Node] = set()
         """The functions that run for each item."""
         self._seen: set[tuple[syntax.Node, str]] = set()
+        self._items: list[Definition] = []
+        """The methods that give an item."""
+        self._draws = False
+        """Whether the code of the items may draw random numbers."""
 
     def prove(self) -> None:
         """Raises Unproven."""
@@ -199,6 +252,12 @@ class _Proof:
         if not self.are_sent and _is_one_of_many(script, reading.made, 0):
             raise Unproven("each of many loaders would keep its workers")
         self._set_from_outside(script)
+        if self.are_sent:
+            self._sent_back()
+            if (act := started.acts(script, reading.made)) is not None:
+                raise Unproven(act)
+        else:
+            self._seeded_again(script)
         changed = changing.changed(
             script, self.read, self.plain, self.classes, self.own, reading.made, is_anew=self.are_sent
         )
@@ -217,11 +276,31 @@ class _Proof:
                 if is_held and isinstance(assign, syntax.Assign):
                     self._value(other, assign.value, 1, runs=True)
 
+    def _sent_back(self) -> None:
+        """Raises Unproven where what the items or batches are does not arrive as it was."""
+        collates = [self.reading.script.definition(each) for each in self.reading.runs]
+        for definition in (*self._items, *(each for each in collates if each is not None)):
+            if (clause := sent.lost(definition)) is not None:
+                raise Unproven(clause)
+
+    def _seeded_again(self, script: Script) -> None:
+        """Raises Unproven where the training seeds each pass anew, which workers that stay alive do not see."""
+        if script.frequency(self.reading.made) >= Frequency.EPOCH or not self._draws:
+            return
+        for other in script.everywhere(b"seed"):
+            for call in other.source.of(syntax.Call):
+                name = other.name(call.func) or last_name(call.func) or ""
+                if _SEEDS.search(name) and other.frequency(call) >= Frequency.EPOCH:
+                    raise Unproven(f"`{shown(other, call)}` seeds each pass, but not workers that stay alive")
+
     def _processes(self, script: Script) -> None:
         if self.are_sent and script.program.mentions(script, _OTHER_PROCESSES):
             raise Unproven("it may run in a process that must not start others")
         if self.are_sent and script.program.mentions(script, _DEFAULTS):
             raise Unproven("workers do not share torch's default device or dtype")
+        for other, call in script.calls_everywhere("os.chdir", "contextlib.chdir"):
+            if other.frequency(call) >= Frequency.EPOCH:
+                raise Unproven(f"`{shown(other, call)}` gives paths another meaning, but not in workers")
         function = script.function(self.reading.made)
         owner = script.names.owner(function) if function is not None else None
         if owner is not None and any(
@@ -287,9 +366,19 @@ class _Proof:
             self._defined(definition, depth)
             return
         if dotted is not None and script.imported_binding(dotted)[0] is None:
+            if self.are_sent and dotted.startswith(("random.", "numpy.random.")):
+                raise Unproven(f"`{shown(script, node)}` is sent with the generator that it draws from")
             self._library(script, node, dotted)
             return
         self._reads(script, node)
+        owner, method = self._method(script, node)
+        if owner is not None and method is not None:
+            self._function(method)
+            self._bound(owner, method)
+            if _is_property(method):
+                for result in returned(method):
+                    self._value(method.script, result, depth + 1, runs=runs)
+            return
         found = list(self._set_to(script, node))
         if found:
             for other, value in found:
@@ -314,10 +403,6 @@ class _Proof:
             owner = script.value(node.value).definition
             if owner is not None and isinstance(owner.node, syntax.ClassDef):
                 yield from ((other, value) for other, value, _ in script.roles.assigned_on_self(owner, node.attr.value))
-                for up in script.roles.calls.lineage(owner):
-                    method = up.script.roles.calls.method(up, node.attr.value)
-                    if method is not None and isinstance(method.node, syntax.FunctionDef):
-                        self._function(method)
                 return
             dotted = script.names.dotted(node)
             if dotted is not None:
@@ -332,10 +417,31 @@ class _Proof:
                 reached, home = script.imported_binding(binding.dotted)
                 if reached is not None and home is not None and reached.value is not None:
                     yield home, reached.value
+            elif _is_folder(script, binding):
+                continue
             elif binding.value is not None and (binding.path or binding.kind is Kind.FOR):
                 yield from ((script, value) for value in _taken_from(script, binding.value))
             elif binding.value is not None:
                 yield script, binding.value
+
+    def _method(self, script: Script, node: syntax.Node) -> tuple[Definition | None, Definition | None]:
+        """The object's class and the method that an attribute is, if it is one."""
+        owner = script.value(node.value).definition if isinstance(node, syntax.Attribute) else None
+        if owner is None or not isinstance(owner.node, syntax.ClassDef) or not isinstance(node, syntax.Attribute):
+            return None, None
+        method = owner.script.roles.calls.method(owner, node.attr.value)
+        return owner, method if method is not None and isinstance(method.node, syntax.FunctionDef) else None
+
+    def _bound(self, owner: Definition, method: Definition) -> None:
+        """A method is sent with its object."""
+        assert isinstance(method.node, syntax.FunctionDef)
+        if not self.are_sent or any(last_name(each.decorator) in _UNBOUND for each in method.node.decorators):
+            return
+        for up in owner.script.roles.calls.lineage(owner):
+            for target in up.script.source.inside(up.node, syntax.AssignTarget):
+                if changing.is_on_self(target.target) and up.script.role(target.target) in _TRAINS:
+                    raise Unproven(f"`{method.name}` would be sent with `{shown(up.script, target.target)}`")
+        self._instance(owner, 1)
 
     def _passed(self, script: Script, parameter: syntax.Param) -> Iterator[tuple[Script, syntax.BaseExpression]]:
         function = script.source.enclosing(parameter, syntax.FunctionDef, syntax.Lambda)
@@ -352,6 +458,8 @@ class _Proof:
     def _is_plain(self, script: Script, node: syntax.Name | syntax.Attribute) -> bool:
         """Whether it is a number, string or tensor, or an option of the command line."""
         if script.role(node) in _HELD or (isinstance(node, syntax.BaseExpression) and script.constant(node) is not None):
+            return True
+        if isinstance(node, syntax.Name) and any(_is_folder(script, each) for each in script.names.reaching(node)):
             return True
         return isinstance(node, syntax.Attribute) and any(
             isinstance(made, syntax.Call) and (last_name(made.func) or "").startswith("parse_")
@@ -383,6 +491,8 @@ class _Proof:
             raise Unproven(f"`{shown(script, call)}` is part of a network")
         elif self.are_sent and call.func.attr.value in _VIEWS:
             raise Unproven(f"`{shown(script, call)}` cannot be sent to workers")
+        elif call.func.attr.value == "requires_grad_":
+            raise Unproven(f"`{shown(script, call)}` may be trained")
         elif script.role(call) not in _HELD and call.func.attr.value not in _READS:
             self._value(script, call.func.value, depth + 1, runs=runs)
             for arg in call.args:
@@ -393,6 +503,10 @@ class _Proof:
             raise Unproven(f"`{shown(script, call)}` cannot be sent to workers, or belongs to one process")
         if name in _GENERATORS:
             raise Unproven(f"each worker would draw from a copy of `{shown(script, call)}`")
+        if name.startswith("contextvars."):
+            raise Unproven(f"`{shown(script, call)}` has a value of its own in each process")
+        if name == "torch.nn.Parameter" or _asks_for_gradients(script, call):
+            raise Unproven(f"`{shown(script, call)}` may be trained")
         self._library(script, call.func, name)
         last = name.rpartition(".")[2]
         if last in _READS:
@@ -453,6 +567,7 @@ class _Proof:
             for given in owner.node.bases:
                 if owner.script.name(given.value) is None and owner.script.definition(given.value) is None:
                     raise Unproven(f"the base `{shown(owner.script, given.value)}` of `{definition.name}` is out of sight")
+            self._decorated(owner)
             self._attributes(owner, depth)
             for function in owner.node.body.body:
                 if isinstance(function, syntax.FunctionDef) and function.name.value in _PICKLES:
@@ -461,6 +576,22 @@ class _Proof:
             method = calls.method(definition, name)
             if method is not None:
                 self._function(method)
+                if name in _ITEM_METHODS[:2]:
+                    self._items.append(method)
+
+    def _decorated(self, owner: Definition) -> None:
+        """Raises Unproven where a decorator may put another class in the place of a class."""
+        assert isinstance(owner.node, syntax.ClassDef)
+        script = owner.script
+        for decorator in owner.node.decorators:
+            made = decorator.decorator
+            func = made.func if isinstance(made, syntax.Call) else made
+            definition, name = script.definition(func), script.name(func)
+            if definition is None and (name is None or name.partition(".")[0] in _PACKAGES | {"attr", "attrs"}):
+                continue
+            around = definition.script.source if definition is not None else script.source
+            if definition is None or any(True for _ in around.inside(definition.node, syntax.ClassDef)):
+                raise Unproven(f"what `{shown(script, func)}` makes of `{owner.name}` is not known")
 
     def _attributes(self, owner: Definition, depth: int) -> None:
         """What the class keeps must be sent, also what the code of the items does not read."""
@@ -490,9 +621,23 @@ class _Proof:
             expression = decorator.decorator
             func = expression.func if isinstance(expression, syntax.Call) else expression
             name = definition.script.name(func)
+            if name in _CACHES and not self._is_repeatable(definition, 0):
+                raise Unproven(f"`{definition.name}` keeps what it has given, and may draw random numbers")
             if last_name(func) not in _PLAIN_DECORATORS and (name is None or name.partition(".")[0] not in _PACKAGES):
                 raise Unproven(f"what `{shown(definition.script, func)}` does with `{definition.name}` is not known")
         self._code(definition.script, definition.node)
+
+    def _is_repeatable(self, definition: Definition, depth: int) -> bool:
+        """Whether the calls of a function are known not to draw random numbers."""
+        script = definition.script
+        for call in script.source.inside(definition.node, syntax.Call):
+            callee, name = script.callee(call), script.name(call.func)
+            if callee is not None and isinstance(callee.node, syntax.FunctionDef) and depth < _DEEPEST:
+                if callee.node is not definition.node and not self._is_repeatable(callee, depth + 1):
+                    return False
+            elif _DRAWN.search(name or last_name(call.func) or "") or (name is None and changing.is_on_self(call.func)):
+                return False
+        return True
 
     def _code(self, script: Script, function: syntax.FunctionDef | syntax.Lambda) -> None:
         """Raises Unproven unless code reads only what does not change, and writes nothing that outlives it."""
@@ -516,6 +661,7 @@ class _Proof:
                 raise Unproven(f"`{name.value}` in what reads the items is not followed")
             if name.value in ("get_worker_info", "current_process", "getpid"):
                 raise Unproven(f"what reads the items asks for its process (`{name.value}`)")
+            self._draws = self._draws or _DRAWN.search(name.value) is not None
             self._name_in_code(script, name, function)
         for attribute in source.inside(body, syntax.Attribute):
             self._attribute_in_code(script, attribute)
@@ -542,10 +688,18 @@ class _Proof:
             return
         if isinstance(parent, syntax.Attribute) and script.names.dotted(parent) is not None:
             return
+        if script.name(name) == "os.environ":
+            self.read.add(changing.ENVIRONMENT)
         scope = script.names.scope(name).lookup(name.value)
+        if self.are_sent and scope is script.names.module and not self._is_within(script, scope, function):
+            clause = started.set_elsewhere(script, scope.bindings.get(name.value, []), name.value)
+            if clause is not None:
+                raise Unproven(clause)
         if scope is None:
             if name.value not in _BUILTINS and script.name(name) is None and isinstance(parent, syntax.Call):
                 raise Unproven(f"what `{name.value}` is, is not known")
+        elif (dotted := script.name(name)) is not None and script.imported_binding(dotted)[0] is None:
+            self._library(script, name, dotted)
         elif not self._is_within(script, scope, function) and name.value != "self":
             self._value(script, name, 1, runs=isinstance(parent, syntax.Call) and parent.func is name)
 
@@ -557,6 +711,8 @@ class _Proof:
             if not (is_called and isinstance(call, syntax.Call) and script.callee(call) is not None):
                 self._value(script, attribute, 1, runs=is_called)
         elif (dotted := script.names.dotted(attribute)) is not None:
+            if dotted == "os.environ":
+                self.read.add(changing.ENVIRONMENT)
             if script.imported_binding(dotted)[0] is not None:
                 call = script.source.parents[attribute]
                 self._value(script, attribute, 1, runs=isinstance(call, syntax.Call) and call.func is attribute)
@@ -573,8 +729,12 @@ class _Proof:
         if name is not None and script.definition(call.func) is None:
             if name.startswith(("torch.cuda.", "multiprocessing.", "threading.")):
                 raise Unproven(f"`{shown(script, call.func)}` in what reads the items belongs to one process")
+            if name == "os.getenv":
+                self.read.add(changing.ENVIRONMENT)
+            self._check_told(script, call, name)
             self._library(script, call.func, name)
             return
+        self._check_told(script, call, "")
         if script.role(call.func) is Role.MODULE:
             raise Unproven(f"`{shown(script, call.func)}`, a network, runs in what reads the items")
         callee = script.callee(call)
@@ -588,6 +748,15 @@ class _Proof:
             self._value(script, call.func, 1, runs=True)
         elif not isinstance(call.func, (syntax.Name, syntax.Attribute)):
             raise Unproven(f"what `{shown(script, call.func)}` does is not known")
+
+    def _check_told(self, script: Script, call: syntax.Call, name: str) -> None:
+        """Raises Unproven where the code of the items tells something as it goes, other than of an error."""
+        method = call.func.attr.value if isinstance(call.func, syntax.Attribute) else ""
+        holder = call.func.value if isinstance(call.func, syntax.Attribute) else None
+        is_logger = not name and method in _LEVELS and holder is not None and "log" in script.text(holder).lower()
+        is_told = name == "print" or name.startswith(_TOLD) or is_logger
+        if self.are_sent and is_told and script.source.enclosing(call, syntax.ExceptHandler) is None:
+            raise Unproven(f"`{shown(script, call)}` in what reads the items tells it elsewhere, and ahead of the training")
 
     def _is_fresh(self, script: Script, node: syntax.Node, depth: int = 0) -> bool:
         """Whether an object was certainly made for the item that is read, and is no part of what the dataset holds."""
@@ -662,6 +831,25 @@ class _Sampled(_Proof):
     def look_at(self, script: Script, sampler: syntax.BaseExpression) -> None:
         """Raises Unproven."""
         self._value(script, sampler, 0, runs=True)
+
+
+def _is_folder(script: Script, binding: Binding) -> bool:
+    """Whether a binding is the name of a temporary folder: ``with TemporaryDirectory() as folder``."""
+    made = binding.value
+    is_call = isinstance(made, syntax.Call) and script.is_call_to(made, "tempfile.TemporaryDirectory")
+    return binding.kind is Kind.WITH and is_call
+
+
+def _is_property(method: Definition) -> bool:
+    return isinstance(method.node, syntax.FunctionDef) and any(
+        last_name(each.decorator) in ("property", "cached_property") for each in method.node.decorators
+    )
+
+
+def _asks_for_gradients(script: Script, call: syntax.Call) -> bool:
+    given = script.argument(call, "requires_grad")
+    known = script.constant(given) if given is not None else None
+    return given is not None and (known is None or known.value is not False)
 
 
 def _taken_from(script: Script, value: syntax.BaseExpression) -> list[syntax.BaseExpression]:

@@ -23,6 +23,8 @@ _RUN_ONCE = frozenset({"test_dataloader", "predict_dataloader"})
 _LOOKS_AT = frozenset({"len", "enumerate", "zip", "list", "tuple", "next", "print", "isinstance", "type"})
 _OF_LOADING = frozenset({"num_workers", "pin_memory", "persistent_workers", "prefetch_factor", "worker_init_fn"})
 _A_HANDFUL = 50
+_DEEPEST = 6
+"""Calls that are followed up from where something stands."""
 _SMALL = 64
 """Pixels of a side up to which a network of grey images is bound by the launch of its kernels."""
 _ENDLESS = 10_000_000
@@ -175,6 +177,8 @@ class Loader:
                 return f"line {line} begins it anew amid the steps, with new workers but for `persistent_workers=True`"
         if any(_keeps_batches(start) for start in self.starts):
             return "the loop keeps its batches, each of which holds a file of shared memory that a worker has made"
+        if any(_asks_for_errors(start) for start in self.starts):
+            return "the training goes on after an error and reads what it says, which is another text from a worker"
         return self._changed_by_loop or apart.unproven(self.reading, are_sent=True)
 
     def changes_between_reads(self) -> str | None:
@@ -287,9 +291,7 @@ class Loader:
             for loop in loops:
                 if start is loop:
                     continue
-                if start.script is loop.script and start.script.source.contains(loop.node, start.node):
-                    return True
-                if start.script.frequency(start.node) in (Frequency.STEP, Frequency.EVAL_STEP, Frequency.THROTTLED):
+                if _runs_within(start.script, start.node, loop, 0):
                     return True
         return False
 
@@ -331,6 +333,18 @@ class Loader:
         if runs and self.script.frequency(self.call) >= Frequency.EPOCH:
             return True
         return False if runs else None
+
+
+def _runs_within(script: Script, node: syntax.Node, loop: Start, depth: int) -> bool:
+    """Whether code runs in the body of a loop, or in a function that is called there."""
+    if script is loop.script and script.source.contains(loop.node, node):
+        return True
+    if script.frequency(node) in (Frequency.STEP, Frequency.EVAL_STEP, Frequency.THROTTLED):
+        return True
+    function = script.function(node)
+    if function is None or depth > _DEEPEST:
+        return False
+    return any(_runs_within(other, call, loop, depth + 1) for other, call in script.call_sites(function))
 
 
 def _is_shown_only(script: Script) -> bool:
@@ -380,6 +394,23 @@ def _keeps_batches(start: Start) -> bool:
             kept = call.args[0].value
             if isinstance(kept, syntax.Name) and kept.value in taken:
                 return any(script.source.contains(loop.target, each.node) for each in script.names.reaching(kept))
+    return False
+
+
+def _asks_for_errors(start: Start) -> bool:
+    """Whether a loop goes on after an error of the data, and looks at that error."""
+    script, source = start.script, start.script.source
+    region = script.function(start.node) or source.module
+    for handler in source.inside(region, syntax.ExceptHandler):
+        around = source.parents[handler]
+        if handler.name is None or not isinstance(around, syntax.Try):
+            continue
+        taken = any(script.name(call.func) == "next" for call in source.inside(around.body, syntax.Call))
+        is_read = taken or source.contains(around.body, start.node)
+        names = {name.value for name in source.inside(handler.name, syntax.Name)}
+        is_used = any(name.value in names for name in source.inside(handler.body, syntax.Name))
+        if is_read and is_used and source.enclosing(around, syntax.For, syntax.While) is not None:
+            return True
     return False
 
 
@@ -537,5 +568,5 @@ def is_unguarded(script: Script, node: syntax.Node, depth: int = 0) -> bool:
     """Whether importing the script would run the node: no function and no ``__main__`` guard stands around it."""
     function = script.function(node)
     if function is not None:
-        return depth < 6 and any(is_unguarded(other, call, depth + 1) for other, call in script.call_sites(function))
+        return depth < _DEEPEST and any(is_unguarded(other, call, depth + 1) for other, call in script.call_sites(function))
     return not any(isinstance(up, syntax.If) and "__name__" in script.text(up.test) for up in script.source.ancestors(node))

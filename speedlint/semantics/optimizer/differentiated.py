@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.semantics import changing, leads
-from speedlint.semantics.library import FORWARD_HOOKS
+from speedlint.semantics.library import AUTOCASTS, FORWARD_HOOKS
 from speedlint.semantics.loops import Does
 from speedlint.semantics.names import Kind
 from speedlint.semantics.reach import parameter_of
@@ -39,6 +39,7 @@ _SHOWS = (
 """Libraries that turn what they are given into numbers, pictures or files."""
 _FILLS = frozenset("append extend insert add appendleft".split())
 _WITHOUT_GRAPH = (Role.NUMBER, Role.STRING, Role.ARRAY, Role.DEVICE, Role.DTYPE)
+_DEEPEST = 4
 _MOST = 600
 """Expressions that are followed."""
 
@@ -70,6 +71,8 @@ class _Follow:
             raise NotProven("the program asks whether gradients are on")
         if self.script.program.mentions(self.script, FORWARD_HOOKS):
             raise NotProven("a forward hook of the program may keep what the pass computes")
+        if _shares_autocast(self.script, self.region, 0):
+            raise NotProven("a training step shares its autocast: weights that are cast without gradients stay so in it")
         if any(True for _ in source.inside(self.region, syntax.Await)):
             raise NotProven("other code runs while it waits")
         if any(True for _ in source.inside(self.region, syntax.Yield)):
@@ -88,8 +91,8 @@ class _Follow:
         self._seen.add((callee.node, None))
         script = callee.script
         for base, _ in changing.written(script, callee.node):
-            if changing.is_on_self(base):
-                self._bound(script, base)
+            if changing.is_on_self(base) or _is_of_module(script, base):
+                self._bound(script, base, fills=True)
         outside, self._inside = self._inside, callee.node
         for call in script.source.inside(callee.node, syntax.Call):
             inner = script.callee(call)
@@ -147,7 +150,10 @@ class _Follow:
             case syntax.Assign(targets=targets, value=value) if value is node:
                 for target in targets:
                     self._bound(script, target.target)
-            case syntax.AnnAssign(target=target) | syntax.AugAssign(target=target) if target is not node:
+            case syntax.AnnAssign(target=target) if target is not node:
+                self._bound(script, target)
+            case syntax.AugAssign(target=target) if target is not node:
+                self._check_not_handed_in(script, target)
                 self._bound(script, target)
             case syntax.NamedExpr(target=target, value=value) if value is node:
                 self._bound(script, target)
@@ -254,6 +260,15 @@ class _Follow:
         if not is_here or not is_known or not all(isinstance(value, made) for value in values):
             raise NotProven(f"what others do with `{container.value}` is not followed")
 
+    def _check_not_handed_in(self, script: Script, target: syntax.BaseExpression) -> None:
+        """Raises NotProven where ``+=`` may add in place to a tensor that others hold too."""
+        if not isinstance(target, syntax.Name) or script.role(target) is Role.NUMBER:
+            return
+        for binding in script.names.reaching(target):
+            is_other = binding.kind is Kind.PARAMETER or isinstance(binding.value, syntax.Attribute | syntax.Subscript)
+            if is_other and not binding.path:
+                raise NotProven(f"what others do with `{target.value}`, which it is added to, is not followed")
+
     def _bound(self, script: Script, target: syntax.Node, *, fills: bool = False) -> None:
         """Follows what is read from a variable, an attribute or a container that it is put into."""
         is_entry = not isinstance(target, (syntax.Name, syntax.Tuple, syntax.List))
@@ -296,6 +311,40 @@ class _Follow:
             raise NotProven("what its callers do with the result is not seen")
         for other, call in sites:
             self._carry(other, call)
+
+
+def _shares_autocast(script: Script, node: syntax.Node, depth: int) -> bool:
+    """Whether code, or a call of its function, stands in an autocast beside another pass of a network."""
+    for up in script.source.ancestors(node):
+        if isinstance(up, syntax.FunctionDef):
+            break
+        if isinstance(up, syntax.With) and any(_is_autocast(script, each.item) for each in up.items):
+            beside = (call for call in script.source.inside(up.body, syntax.Call) if not _is_part(script, node, call))
+            if any(_runs(script, call, script.callee(call)) for call in beside):
+                return True
+    function = script.function(node)
+    if function is None or depth > _DEEPEST:
+        return False
+    return any(_shares_autocast(other, call, depth + 1) for other, call in script.call_sites(function))
+
+
+def _is_part(script: Script, node: syntax.Node, call: syntax.Call) -> bool:
+    return script.source.contains(node, call) or script.source.contains(call, node)
+
+
+def _is_autocast(script: Script, manager: syntax.BaseExpression) -> bool:
+    called = manager.func if isinstance(manager, syntax.Call) else manager
+    return script.name(called) in AUTOCASTS
+
+
+def _is_of_module(script: Script, base: syntax.BaseExpression) -> bool:
+    """Whether what is changed is held by a variable of a file."""
+    holder: syntax.Node = base
+    while isinstance(holder, (syntax.Attribute, syntax.Subscript)):
+        holder = holder.value
+    if not isinstance(holder, syntax.Name) or script.role(holder) is Role.NUMBER:
+        return False
+    return script.names.scope(holder).lookup(holder.value) is script.names.module
 
 
 def _runs(script: Script, call: syntax.Call, callee: Definition | None) -> bool:

@@ -103,9 +103,23 @@ def _of_call(script: Script, call: syntax.Call) -> list[Hazard]:
         why, half_only = "`torch.autograd.grad` differentiates the unscaled loss", True
     elif _is_gram(script, call, method):
         why, half_only = f"`{script.text(call)}` sums over every position, which float16 may not hold: leave it out", True
+    elif _is_log_of_rest(script, call, name, method):
+        why, half_only = f"`{script.text(call)}` is infinite where a probability rounds to 1 in float16", True
     elif method == "double" and not call.args:
         why = "it computes in double precision"
     return [Hazard(script, call, why, half_only)] if why else []
+
+
+def _is_log_of_rest(script: Script, call: syntax.Call, name: str | None, method: str) -> bool:
+    """Whether it is ``torch.log(1 - p)``, as in a cross entropy written out."""
+    given = call.args[0].value if name == "torch.log" and call.args else None
+    if name is None and method == "log" and isinstance(call.func, syntax.Attribute):
+        given = call.func.value
+    match given:
+        case syntax.BinaryOperation(left=left, operator=syntax.Subtract()):
+            known = script.constant(left)
+            return known is not None and known.value == 1
+    return False
 
 
 def _is_gram(script: Script, call: syntax.Call, method: str) -> bool:

@@ -12,7 +12,7 @@ from speedlint import edits
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit
-from speedlint.semantics.dtypes import is_floating, is_integral, is_scalar, may_be_complex, may_be_half
+from speedlint.semantics.dtypes import is_floating, is_integral, is_scalar, may_be_complex, may_be_half, may_be_small
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.optimizer.retention import is_differentiated
 from speedlint.semantics.script import Script
@@ -107,6 +107,8 @@ class _Deferral:
         if self.is_unread:
             return False
         if self.is_float and not is_floating(self.script, self.tensor):
+            return True
+        if self.unclear and may_be_small(self.script):
             return True
         return may_be_half(self.script) and not self.integral
 
@@ -208,6 +210,7 @@ class _Deferral:
             at_caller.go_on()
             self._edits += at_caller._edits
             self.squeezed |= at_caller.squeezed
+            self.unclear |= at_caller.unclear
 
     def go_on(self) -> None:
         """Follows what a helper returns where it is called."""
@@ -437,6 +440,7 @@ class _Deferral:
         if value.definition is None or not accepts_tensors(value.definition, len(update.args)):
             raise CannotEdit(f"whether `{self.script.text(update.func)}` takes a tensor is not seen")
         self.squeezed = not is_scalar(self.script, self.tensor)
+        self.unclear |= not (self.integral or self.floating or self.divided)
         if not self.script.names.reaching(base) or self._bindings(base)[0].kind is not Kind.ASSIGN:
             raise CannotEdit(f"where `{base.value}` is read is not seen")
         for use in self._uses(base):
