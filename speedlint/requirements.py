@@ -19,8 +19,10 @@ _Reader = Callable[[str, str], Iterator[str]]
 _PROJECT_ROOTS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 _OF_WHOLE_PROJECTS = ("README*", "LICENSE*", "LICENCE*", ".gitignore", ".github")
 """What a copy without ``.git`` still holds at its top."""
-_BOUND = re.compile(r"(?:===?|>=?|~=)\s*v?(\d+)(?:\.(\d+))?")
-_UPPER = re.compile(r"(===?|<=?|~=)\s*v?(\d+)(?:\.(\d+))?(?:\.(\d+))?")
+_EXACTLY = r"(?<![=!<>~])={1,3}"
+"""``==``; also ``=``, as conda writes it, in files for pip that were filled by conda."""
+_BOUND = re.compile(rf"(?:{_EXACTLY}|>=?|~=)\s*v?(\d+)(?:\.(\d+))?")
+_UPPER = re.compile(rf"({_EXACTLY}|<=?|~=)\s*v?(\d+)(?:\.(\d+))?(?:\.(\d+))?")
 _OLD_TORCH = re.compile(
     r"^\s*(?:[-*+]\s+)?[\[`*]*(?:python[^,\n]*,\s*)?pytorch[\]`*]*\s*(?:==?\s*|v)?0\.([123])(?:\.\d+)?[`*]*\s*(?:,|$)",
     re.IGNORECASE | re.MULTILINE,
@@ -164,7 +166,8 @@ _READERS: dict[str, _Reader] = {
     "pyproject.toml": _from_pyproject,
     "setup.cfg": _from_setup_cfg,
     "setup.py": _from_setup_py,
-    "requirements*.txt": _from_text,
+    "requir*ments*.txt": _from_text,
+    "requirement.txt": _from_text,
     "requirements/*.txt": _from_text,
     "environment*.y*ml": _from_conda,
 }
