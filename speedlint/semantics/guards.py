@@ -22,6 +22,13 @@ _FINITE = frozenset({"torch.isfinite", "math.isfinite", "numpy.isfinite"})
 _EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit"})
 _ASK_FOR_GPU = ("torch.cuda.is_available", "torch.accelerator.is_available")
 CLOCKS = frozenset({"time.time", "time.monotonic", "time.perf_counter"})
+_COUNTED_TO: dict[type[syntax.BaseCompOp], type[syntax.BaseAugOp]] = {
+    syntax.LessThan: syntax.SubtractAssign,
+    syntax.LessThanEqual: syntax.SubtractAssign,
+    syntax.GreaterThan: syntax.AddAssign,
+    syntax.GreaterThanEqual: syntax.AddAssign,
+}
+"""How a number is counted that is compared with where it is to end."""
 _COMPARISONS: dict[type[syntax.BaseCompOp], Callable[[float, float], bool]] = {
     syntax.Equal: operator.eq,
     syntax.NotEqual: operator.ne,
@@ -56,8 +63,9 @@ class Guards:
         """How often ``child``, a part of ``up``, runs at most when ``up`` runs in each step."""
         match up:
             case syntax.If() if child is up.body:
-                once = self._is_capped(up) or self._ends(up.body)
-                return Frequency.EPOCH if once else self.holds(up.test)
+                if self._is_capped(up) or self._ends(up.body):
+                    return Frequency.EPOCH
+                return Frequency.THROTTLED if self.counts_anew(up) else self.holds(up.test)
             case syntax.Else() if isinstance(parent := self.script.source.parents[up], syntax.If):
                 return self.fails(parent.test)
             case syntax.ExceptHandler():
@@ -510,6 +518,41 @@ class Guards:
             and isinstance(compared.comparisons[0].operator, (syntax.LessThan, syntax.LessThanEqual))
             for compared in source.inside(branch.test, syntax.Comparison)
         )
+
+    def counts_anew(self, branch: syntax.If) -> bool:
+        """Whether a branch sets back a number that each turn counts down or up, once that is reached: ``left -= 8`` and
+        ``if left <= 0: left = 8000``."""
+        return self.script.once(("counts anew", branch), lambda: self._counts_anew(branch), False)
+
+    def _counts_anew(self, branch: syntax.If) -> bool:
+        match branch:
+            case syntax.If(
+                test=syntax.Comparison(
+                    left=syntax.Name() | syntax.Attribute() as number,
+                    comparisons=[syntax.ComparisonTarget(operator=asked, comparator=bound)],
+                ),
+                body=syntax.IndentedBlock(body=lines),
+            ) if (counts := _COUNTED_TO.get(type(asked))) is not None:
+                pass
+            case _:
+                return False
+        source, text = self.script.source, self.script.text
+        turn = source.enclosing(branch, syntax.For, syntax.While, syntax.FunctionDef)
+        if turn is None or (isinstance(turn, syntax.FunctionDef) and isinstance(number, syntax.Name)):
+            return False
+        changes = [each for each in source.inside(turn, syntax.AugAssign) if text(each.target) == text(number)]
+        if not any(isinstance(each.operator, counts) and not source.contains(branch, each) for each in changes):
+            return False
+        set_back = [
+            each.value
+            for line in lines
+            if isinstance(line, syntax.SimpleStatementLine)
+            for each in line.body
+            if isinstance(each, syntax.Assign) and any(text(target.target) == text(number) for target in each.targets)
+        ]
+        period = bound if counts is syntax.AddAssign else next(iter(set_back), None)
+        known = self.script.constant(period) if period is not None else None
+        return bool(set_back) and (known is None or known.value != 1)
 
     def _asks_the_clock(self, test: syntax.Comparison) -> bool:
         calls = self.script.source.inside(test, syntax.Call)

@@ -108,7 +108,9 @@ class Loops:
     def _is_whole_step(self, branch: syntax.Node, child: syntax.Node) -> bool:
         """Whether all backward passes of the loop around a branch stand in it, as in ``if turn % 4 == 0: update()`` of
         reinforcement learning: what runs each time that it is taken runs in each training step."""
-        if not isinstance(branch, syntax.If) or child is not branch.body or not self.guards.counts_steps(branch.test):
+        if not isinstance(branch, syntax.If) or child is not branch.body:
+            return False
+        if not self.guards.counts_steps(branch.test) and not self.guards.counts_anew(branch):
             return False
         trains = Does.BACKWARD | Does.TRAINS
         loop = self.script.source.enclosing(branch, syntax.For, syntax.While, syntax.FunctionDef)
