@@ -167,8 +167,23 @@ def both_modes(script: Script, loop: syntax.For) -> syntax.BaseExpression | None
             and up.orelse is None
             and {name.value for name in source.inside(up.test, syntax.Name)} & parameters
         ):
-            return None if _switches_mode(script, function) else up.test
+            return None if _switches_mode(script, function) or _is_always_met(script, function, up.test) else up.test
     return None
+
+
+def _is_always_met(script: Script, function: syntax.FunctionDef, test: syntax.BaseExpression) -> bool:
+    """Whether each call of a function that is seen hands it the optimizer that a condition asks for: ``optimizer is not
+    None``."""
+    match test:
+        case syntax.Comparison(left=syntax.Name() as asked, comparisons=[syntax.ComparisonTarget(operator=syntax.IsNot())]):
+            pass
+        case syntax.Name() as asked:
+            pass
+        case _:
+            return False
+    given = next((param for param in function.params.params if param.name.value == asked.value), None)
+    passed = list(script.values.passed(function, given)) if given is not None else []
+    return bool(passed) and all(each is not None and other.role(each) is Role.OPTIMIZER for other, each in passed)
 
 
 def _switches_mode(script: Script, function: syntax.FunctionDef) -> bool:
