@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 np = pytest.importorskip("numpy")
 
-from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler  # noqa: E402
+from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, TensorDataset  # noqa: E402
 
 
 class Noisy(Dataset):  # type: ignore[type-arg]
@@ -104,3 +104,18 @@ def test_to_takes_non_blocking_and_cpu_does_not() -> None:
     with warnings.catch_warnings(), pytest.raises(TypeError):
         warnings.simplefilter("ignore")
         tensor.cpu(non_blocking=True)
+
+
+@pytest.mark.parametrize("is_part", [False, True])
+def test_batches_of_row_numbers_give_the_batches_that_are_stacked_of_rows(is_part: bool) -> None:
+    rows: Any = TensorDataset(torch.arange(100.0), torch.arange(200).view(100, 2))
+    if is_part:
+        rows = torch.utils.data.Subset(rows, list(range(7, 60)))
+    torch.manual_seed(0)
+    stacked = [*DataLoader(rows, batch_size=8, shuffle=True), torch.rand(2)]
+    torch.manual_seed(0)
+    sampler = BatchSampler(RandomSampler(rows), 8, drop_last=False)
+    indexed = [*DataLoader(rows, sampler=sampler, batch_size=None), torch.rand(2)]
+    assert len(stacked) == len(indexed)
+    for one, other in zip(stacked, indexed, strict=True):
+        assert all(torch.equal(left, right) for left, right in zip(one, other, strict=True))

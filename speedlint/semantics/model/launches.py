@@ -11,7 +11,7 @@ from speedlint.semantics.data.loaders import reads_digits, reads_thumbnails
 from speedlint.semantics.model import widths
 from speedlint.semantics.model.networks import RECURRENT_CELLS, WIDE, is_small, root_definition, with_named
 from speedlint.semantics.script import Script
-from speedlint.semantics.steps import Step, modules_of, step_network
+from speedlint.semantics.steps import Step, modules_of, step_network, training_steps
 
 _LINES = ("torch.nn.Conv1d", "torch.nn.ConvTranspose1d")
 _LAYERS = (*_LINES, "torch.nn.Conv2d", "torch.nn.Conv3d", "torch.nn.ConvTranspose2d", "torch.nn.ConvTranspose3d")
@@ -45,6 +45,16 @@ def bound_by(step: Step) -> Bound | None:
         return Bound("nothing that is seen of it is wide", is_toy=True)
     because = _small_kernels(step)
     return Bound(because, is_toy=False) if because else None
+
+
+def drives_short_steps(script: Script, loop: syntax.For | syntax.While) -> bool:
+    """Whether the training steps that a loop drives, itself or by functions it calls, take as long as their launches."""
+    found = [step for step in training_steps(script) if script.source.contains(loop.body, step.backward)]
+    for call in script.source.inside(loop.body, syntax.Call) if not found else ():
+        callee = script.callee(call)
+        if callee is not None and isinstance(callee.node, syntax.FunctionDef):
+            found += [step for step in training_steps(callee.script) if step.region is callee.node]
+    return bool(found) and all(bound_by(step) is not None for step in found)
 
 
 def _is_light(step: Step) -> bool:

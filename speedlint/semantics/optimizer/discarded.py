@@ -13,9 +13,10 @@ from speedlint.semantics import evaluation, training
 from speedlint.semantics.gradients import gradients_off
 from speedlint.semantics.model import networks
 from speedlint.semantics.optimizer import optimizers
+from speedlint.semantics.optimizer.optimizers import Parameters
 from speedlint.semantics.script import Script
 from speedlint.semantics.steps import CLIPS, Step, carrying, runs_module, training_steps
-from speedlint.semantics.terms import Definition, Role
+from speedlint.semantics.terms import Definition, Made, Role
 from speedlint.semantics.training import Root
 
 _STEPS = b".step("
@@ -207,6 +208,13 @@ def _updates(script: Script) -> list[_Update] | None:
     return script.once("updates", lambda: _find_updates(script), None)
 
 
+def may_update(script: Script, body: syntax.Node, module: syntax.BaseExpression) -> bool:
+    """Whether an optimizer that is stepped in a piece of code may hold parameters of a module."""
+    steps = [call for call in script.method_calls("step") if script.source.contains(body, call)]
+    updates = {each.call: each for each in _updates(script) or () if each.script is script}
+    return any(call not in updates or _holds(updates[call], script, module) is not False for call in steps)
+
+
 def _find_updates(script: Script) -> list[_Update] | None:
     found: list[_Update] = []
     for place in script.everywhere(_STEPS):
@@ -226,12 +234,49 @@ def _holds(update: _Update, script: Script, module: syntax.BaseExpression) -> bo
     made = optimizers.made(update.script, update.optimizer)
     if made is None:
         return None
-    held = optimizers.parameters(made.script, made.call)
+    held = _held(update, made)
     if not held:
         return False if _holds_tensors(made.script, made.call) else None
     ours = training.roots(script, module)
     found = [_share(root, ours) for each in held for root in training.roots(each.script, each.module)]
     return True if True in found else None if None in found or not found else False
+
+
+def _held(update: _Update, made: Made) -> list[Parameters]:
+    """The modules whose parameters the optimizer of an update holds; where a function of the project makes it, those that
+    the function is handed for this one: ``get_optimizer(generator)``."""
+    found: list[Parameters] = []
+    for place, maker in _makers(update.script, update.optimizer):
+        handed = _handed(place, maker, made)
+        if handed is None:
+            return optimizers.parameters(made.script, made.call)
+        found += handed
+    return found or optimizers.parameters(made.script, made.call)
+
+
+def _makers(script: Script, optimizer: syntax.BaseExpression) -> list[tuple[Script, syntax.Call]]:
+    """The calls that an optimizer may come from: of a library's class, or of a function that makes it."""
+    return [(place, node) for place, node in script.roles.origins(optimizer) if isinstance(node, syntax.Call)]
+
+
+def _handed(script: Script, maker: syntax.Call, made: Made) -> list[Parameters] | None:
+    """The modules that a call hands to a function which makes an optimizer of their parameters; None for any other call."""
+    callee, params = script.callee(maker), made.script.argument(made.call, "params", 0)
+    if callee is None or callee.script is not made.script or params is None:
+        return None
+    function = callee.node
+    if not isinstance(function, syntax.FunctionDef) or not made.script.source.contains(function.body, made.call):
+        return None
+    found = []
+    for module in training.parameters_within(made.script, params):
+        bindings = made.script.names.reaching(module) if isinstance(module, syntax.Name) else []
+        if len(bindings) != 1 or not isinstance(bindings[0].node, syntax.Param):
+            return None
+        given = script.values.given(function, bindings[0].node, script, maker)
+        if given is None:
+            return None
+        found.append(Parameters(script, given))
+    return found or None
 
 
 def _holds_tensors(script: Script, call: syntax.Call) -> bool:
@@ -275,17 +320,26 @@ def _arguments(script: Script, made: syntax.Node) -> Iterator[syntax.Node]:
 
 def _is_taken(step: Step, update: _Update, module: syntax.BaseExpression) -> bool:
     """Whether an update may use what the pass adds to a module's gradients: they are not always zeroed in between."""
-    script = step.script
-    zeros = [call for call in step.calls() if _zeroes(script, call, update, module)]
-    return script.order.runs_again(step.backward, update.call, zeros)
+    script, place = step.script, update.script
+    function = place.function(update.call)
+    zeros = [call for call in step.calls() if _zeroes(script, call, update, module, script)]
+    if place is script and function is script.function(step.backward):
+        if script.order.runs_again(step.backward, update.call, zeros):
+            return True
+        return script.loops.driving_loop(step.backward) is None and not script.order.surely(zeros, update.call)
+    if function is None:
+        return True
+    calls = place.source.inside(function.body, syntax.Call)
+    return not place.order.surely([call for call in calls if _zeroes(place, call, update, module, script)], update.call)
 
 
-def _zeroes(script: Script, call: syntax.Call, update: _Update, module: syntax.BaseExpression) -> bool:
+def _zeroes(script: Script, call: syntax.Call, update: _Update, module: syntax.BaseExpression, of: Script) -> bool:
+    """Whether a call zeroes the gradients of a module, an expression of the script ``of``."""
     match call.func:
         case syntax.Attribute(value=receiver, attr=syntax.Name(value="zero_grad")):
             if script.role(receiver) is Role.MODULE:
                 return {id(node) for _, node in training.roots(script, receiver)} == {
-                    id(node) for _, node in training.roots(script, module)
+                    id(node) for _, node in training.roots(of, module)
                 }
             return _is_same(script, receiver, update)
     callee = script.callee(call)
@@ -304,7 +358,11 @@ def _zeroes(script: Script, call: syntax.Call, update: _Update, module: syntax.B
 def _is_same(script: Script, optimizer: syntax.BaseExpression, update: _Update) -> bool:
     """Whether an expression is the optimizer that an update steps."""
     ours, theirs = optimizers.made(script, optimizer), optimizers.made(update.script, update.optimizer)
-    return ours is not None and theirs is not None and ours.call is theirs.call
+    if ours is None or theirs is None or ours.call is not theirs.call:
+        return False
+    return {id(call) for _, call in _makers(script, optimizer)} == {
+        id(call) for _, call in _makers(update.script, update.optimizer)
+    }
 
 
 # What else may use them

@@ -1,0 +1,79 @@
+"""What is gathered over the steps is joined anew in each of them, and so copied again and again.
+
+## What it does
+Finds `outputs = torch.cat((outputs, batch))` in the steps of a training or evaluation, the same with numpy's functions, and
+`outputs = outputs + [...]` of lists, where nothing in the loop reads what is gathered so far. It is a note: how much is
+gathered is not in the script.
+
+## Why it is slow
+Each step copies all that was gathered before: after n steps, n / 2 times the whole. Labels of ten thousand images are
+nothing; outputs of a thousand numbers for each of them are gigabytes that are copied, and twice the memory.
+
+## Example
+```python
+import torch
+
+
+@torch.no_grad()
+def predict(model, loader):
+    outputs = torch.empty(0)
+    for images in loader:
+        outputs = torch.cat((outputs, model(images)))
+    return outputs
+```
+
+## Use instead
+```python
+import torch
+
+
+@torch.no_grad()
+def predict(model, loader):
+    outputs = []
+    for images in loader:
+        outputs.append(model(images))
+    return torch.cat(outputs)
+```
+
+## Fix safety
+Shown, never written: what stands before the loop and behind it has to change with it.
+
+## Sources
+Run with torch 2.13 on one thread of a shared CPU: 400 batches of 128 rows of 1000 numbers took 21 s, 0.1 s with a list; of
+128 rows of one number 1.6 ms, 0.7 with a list.
+
+- [PyTorch: torch.cat](https://docs.pytorch.org/docs/stable/generated/torch.cat.html)
+- [NumPy: numpy.append](https://numpy.org/doc/stable/reference/generated/numpy.append.html)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from speedlint.facts import syntax
+from speedlint.rule import Estimate, Finding, Level, Rule, Worth
+from speedlint.semantics.data import growing
+from speedlint.semantics.script import Script
+from speedlint.semantics.sync import reads
+
+
+def check(assign: syntax.Assign, script: Script) -> Iterator[Finding]:
+    found = growing.grown(script, assign)
+    if found is None or script.is_test:
+        return
+    store = script.text(found.store)
+    often = reads.often(script, assign)
+    message = f"`{store}` is joined anew by `{found.join}` {often}: all that it holds is copied each time"
+    behind = "" if found.join == "+" else f", and call `{found.join}` on that once behind the loop"
+    advice = f"append to a list{behind}; not written, since the lines before and behind the loop change with it"
+    yield Finding(assign, message, advice=advice, level=Level.NOTE)
+
+
+RULE = Rule(
+    "SPD215",
+    on=syntax.Assign,
+    check=check,
+    triggers=(b"cat", b"stack", b"append", b"+"),
+    worth=Estimate(Worth.UNKNOWN, "half of what is gathered is copied in each step"),
+    often=True,
+)
