@@ -233,7 +233,7 @@ def _is_dataset(script: Script, node: syntax.BaseExpression) -> bool:
     return bool(names) and all(name.startswith(_DATASETS) and not name.endswith("Sampler") for name in names)
 
 
-def _trained(script: Script) -> Iterator[syntax.Name | syntax.Attribute]:
+def _trained(script: Script) -> Iterator[syntax.BaseExpression]:
     """The tensors that optimizers are handed, and so change in place."""
     for call in script.source.of(syntax.Call):
         if (script.name(call.func) or "").startswith("torch.optim.") and call.args:
