@@ -26,7 +26,7 @@ Note = tuple[str, str] | tuple[str, str, Mark]
 """A question: its kind, the path, and what is looked for: a mark, or the names' patterns."""
 CONTENTS = "contents"
 """The kind of note that names a file's bytes: where they are the same, so is all that they answer; else that is asked."""
-OF_CONTENTS = frozenset({"data", "mark", "imports", "renamed"})
+OF_CONTENTS = frozenset({"data", "mark", "imports", "defines", "renamed", "size"})
 """The kinds of questions whose answers a file's bytes give."""
 OF_SOMETHING = frozenset({"mark", "names"})
 """The kinds of questions that look for something."""
@@ -36,6 +36,7 @@ MAX_BYTES = 1_000_000
 """Files in folders that are larger than this look generated and are left out."""
 _MOST_LISTED = 30_000
 """Python files of one project; where there are more, a file is looked at by itself."""
+_DEFINED = re.compile(rb"(?m)^(?:async[ \t]+)?(?:def|class)[ \t]+([A-Za-z_]\w*)")
 _AS = re.compile(rb" as ([A-Za-z_]\w*)")
 COMMANDS = (".sh", ".bash", ".bat", ".ps1", ".slurm", ".sbatch", "Makefile", "makefile", "justfile")
 """Ends of the names of files that hold commands and little else."""
@@ -168,6 +169,16 @@ class Disk:
         """The dotted names that a file's import statements may mean; ``known`` finds them, or has them from before."""
         return self._note(("imports", path), lambda: known(path, self.text(path)))
 
+    def defined_names(self, path: str) -> tuple[str, ...]:
+        """The names of the functions and classes at the top of a file."""
+        return self._note(
+            ("defines", path), lambda: tuple(sorted({each.decode() for each in _DEFINED.findall(self.text(path))}))
+        )
+
+    def size(self, path: str) -> int:
+        """The bytes of a file; none where it cannot be read."""
+        return self._note(("size", path), lambda: len(self.text(path)))
+
     def renamed(self, path: str) -> tuple[str, ...]:
         """The names that ``import ... as`` and the like give in a file."""
         return self._note(("renamed", path), lambda: tuple(sorted({each.decode() for each in _AS.findall(self.text(path))})))
@@ -202,6 +213,10 @@ class Disk:
                 return self.imported_names(path)
             case "renamed":
                 return self.renamed(path)
+            case "defines":
+                return self.defined_names(path)
+            case "size":
+                return self.size(path)
         return None
 
 

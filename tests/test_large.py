@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,18 @@ def test_a_module_that_60_files_import_is_told_who_calls_it(project: Project) ->
         path = project.root / f"script{number}.py"
         path.write_text(path.read_text().replace("print(loss.item())", "log(loss)"))
     assert [each["code"] for each in project.findings("shared.py")] == ["SPD301"]
+
+
+def test_of_too_many_callers_those_that_name_what_a_module_defines_come_first(project: Project) -> None:
+    configured(project)
+    project.write("shared.py", "def log(loss):\n    return loss.item()\n")
+    project.write("other.py", "from shared import log\n\n\ndef told():\n    return log\n")
+    for number in range(30):
+        project.write(f"a{number}.py", STEP.replace("from shared import log", "from other import told") + "#" * 10_000)
+    project.write("z.py", STEP.replace("print(loss.item())", "log(loss)"))
+    result = project.run("check", "--format", "json", "shared.py")
+    assert [each["code"] for each in json.loads(result.stdout)["findings"]] == ["SPD301"]
+    assert result.stderr.count("loops were looked for in the nearest") == 1
 
 
 LOSSES = """

@@ -64,6 +64,12 @@ def test_a_step_in_another_file_is_seen(imported: str, tmp_path: Path) -> None:
     assert leads.around(script).may(script.source.of(syntax.Call)[-1])
 
 
+def test_a_step_that_another_file_is_handed_opens_all(tmp_path: Path) -> None:
+    text = f"from runs import run\n{BEGIN}{FUNCTION}run(f)\n"
+    script = _script(tmp_path, text, runs=f"def run(g):\n    g{CALLED}\n")
+    assert leads.around(script).is_open
+
+
 def test_what_only_computes_leads_to_no_step(tmp_path: Path) -> None:
     text = BEGIN + f"def f(loss, optimizer):\n    {STEP}\ndef norm(x):\n    return x.norm()\n\nf(norm(loss), optimizer)"
     script = _script(tmp_path, text)

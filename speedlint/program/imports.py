@@ -195,6 +195,24 @@ class Imports:
         """The file and those that import it, through others too, nearest first."""
         return [self._path(each) for each in _spread([str(path)], self._importers)]
 
+    def distances(self, path: Path) -> dict[Path, int]:
+        """Through how many files those of a project are led to a file by the names that they import, nearest first."""
+        others = self._project(str(path)).listing.readable
+        said = {each: {name.rpartition(".")[2] for name in self._names(each)} for each in others}
+        found, names, distance = {path: 0}, self._defined(path), 0
+        while names:
+            distance += 1
+            nearest = [self._path(each) for each, imported in said.items() if not names.isdisjoint(imported)]
+            nearest = [each for each in nearest if each not in found]
+            found.update(dict.fromkeys(nearest, distance))
+            names = {name for each in nearest for name in self._defined(each)}
+        return found
+
+    def _defined(self, path: Path) -> set[str]:
+        """What an import statement may call a module and what it defines; a package's own name stands for too much."""
+        stem = () if path.stem == "__init__" else (path.stem,)
+        return {*stem, *self._disk.defined_names(str(path))}
+
     def around(self, path: Path) -> tuple[Path, ...]:
         """The other files of the programs that a file is part of, nearest first: those ``upward``, and all that these and it
         import, through others too."""
@@ -232,10 +250,13 @@ class Imports:
         """The first-party files that a file imports, in path order."""
         found = self._targets_of.get(path)
         if found is None:
-            names = self._disk.imported_names(path, self._known.imported_names)
-            targets = (self._find_import(path, name) for name in names)
+            targets = (self._find_import(path, name) for name in self._names(path))
             found = self._targets_of[path] = sorted({target for target in targets if target is not None})
         return found
+
+    def _names(self, path: str) -> tuple[str, ...]:
+        """The dotted names that a file's import statements may mean."""
+        return self._disk.imported_names(path, self._known.imported_names)
 
     def _find_import(self, path: str, dotted: str) -> str | None:
         last, project = dotted.rpartition(".")[2], self._project(path)

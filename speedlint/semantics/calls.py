@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
@@ -520,12 +522,18 @@ class Calls:
 
     def _derived(self, names: frozenset[str]) -> tuple[str, ...]:
         """What the first-party classes are called that derive from one of a library's."""
-        found = {
-            owner.name.value
-            for place in self.script.everywhere(*{name.partition(".")[0].encode() for name in names} - {b"torch"})
-            for owner in place.source.of(syntax.ClassDef)
-            if owner.bases and not names.isdisjoint(place.roles.calls.foreign_bases(Definition(place, owner)))
-        }
+        found: set[str] = set()
+        todo = {name.rpartition(".")[2] for name in names}
+        while todo:
+            said = b"(?:" + b"|".join(name.encode() for name in sorted(todo)) + rb")\b"
+            marks = (re.compile(rb"class\s+\w+\s*\([^)]*" + said), re.compile(rb"\b" + said + rb"\s+as\b"))
+            todo = {
+                owner.name.value
+                for place in self.script.everywhere(*marks)
+                for owner in place.source.of(syntax.ClassDef)
+                if owner.bases and not names.isdisjoint(place.roles.calls.foreign_bases(Definition(place, owner)))
+            } - found
+            found |= todo
         return tuple(sorted(found))
 
     def own_class(self, call: syntax.Call, names: frozenset[str]) -> Definition | None:
@@ -595,19 +603,24 @@ class Calls:
 
     def call_sites(self, function: syntax.FunctionDef) -> list[tuple[Script, syntax.Call]]:
         """The known calls of a function of this script, by file and position."""
-        nothing: list[tuple[Script, syntax.Call]] = []
-        question = ("call sites", function)
-        return self.script.program.flow.ask(question, lambda: self._find_call_sites(function), nothing, layer=Layer.SITES)
+        return list(self.sites(function))
 
-    def _find_call_sites(self, function: syntax.FunctionDef) -> list[tuple[Script, syntax.Call]]:
+    def sites(self, function: syntax.FunctionDef) -> Iterator[tuple[Script, syntax.Call]]:
+        """Like ``call_sites``; each file is read when its turn comes."""
         program, name, owner = self.script.program, function.name.value, self.script.names.owner(function)
-        near = (self.script, *program.importers(self.script, *([name.encode()] if owner is None else [])))
-        found = [(script, call) for script in near for call in script.roles.calls.calls_of(function, owner)]
-        if owner is None or name == "__init__" or any(not _is_tried_out(script, call) for script, call in found):
-            return found
+        marks = [name.encode()] if owner is None else []
+        near, is_in_use = {self.script}, False
+        for script in chain((self.script,), program.importers(self.script, *marks)):
+            near.add(script)
+            for call in script.roles.calls.calls_of(function, owner):
+                is_in_use = is_in_use or not _is_tried_out(script, call)
+                yield script, call
+        if owner is None or name == "__init__" or is_in_use:
+            return
         # Have: an object that one file makes, and another, which knows nothing of its class, calls in a step.
-        beside = (script for script in self.beside([name]) if script not in near)
-        return found + [(script, call) for script in beside for call in script.roles.calls.calls_of(function, owner)]
+        for script in self.beside([name]):
+            if script not in near:
+                yield from ((script, call) for call in script.roles.calls.calls_of(function, owner))
 
     def beside(self, methods: Iterable[str]) -> Iterator[Script]:
         """The other scripts of its programs that train, and may call one of some methods of this one's objects."""
@@ -617,6 +630,12 @@ class Calls:
 
     def calls_of(self, function: syntax.FunctionDef, owner: syntax.ClassDef | None) -> list[syntax.Call]:
         """The calls in this script of a function of any, a method if it has an ``owner``."""
+        nothing: list[syntax.Call] = []
+        question = ("calls of", function, self.script.path)
+        answer = self.script.program.flow.ask
+        return answer(question, lambda: self._find_calls_of(function, owner), nothing, layer=Layer.SITES)
+
+    def _find_calls_of(self, function: syntax.FunctionDef, owner: syntax.ClassDef | None) -> list[syntax.Call]:
         name = function.name.value
         if owner is not None and name in CALLED_AS:
             return self.of_instances().get(function, [])

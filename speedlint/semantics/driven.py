@@ -7,19 +7,27 @@ theirs, reads all that may call it; going down from the loops reads what they ru
 from __future__ import annotations
 
 import enum
+import itertools
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from speedlint.semantics.program import Program
     from speedlint.semantics.script import Script
 
 Sites = dict[syntax.FunctionDef, list[tuple["Script", syntax.Call]]]
 _Called = tuple[syntax.Call, "Script", syntax.FunctionDef]
 """A call, and the function that it runs, with its script."""
 _BACKWARD = b".backward("
+_MOST_BYTES = 200_000
+"""Of the files whose loops may run one script's functions: half of those that train, half of the others."""
+_TOO_MANY = "loops were looked for in the nearest of the files that may run a module's functions, where these are too many"
 _MAY_DRIVE = re.compile(
     rb"torch|model|net\w*\(|oader|atch|backward|\.(?:step|to|cuda|eval|train|fit)\(|no_grad|inference_mode|_step|rainer|ightning"
 )
@@ -45,9 +53,9 @@ def sites(script: Script, function: syntax.FunctionDef, among: Among = Among.ALL
 
 def _find(script: Script, among: Among) -> Sites:
     found: Sites = {}
-    starts = list(_starts(script))
-    around = frozenset().union(*(script.program.upward_paths(each) for each in starts))
-    drivers = dict.fromkeys(each for start in starts for each in _drivers(start, among))
+    starts = {start: _drivers(start) for start in _starts(script)}
+    around = frozenset().union(*(each.around for each in starts.values()))
+    drivers = dict.fromkeys(each for start, own in starts.items() for each in _readable(start, own, among))
     # Have: a test that goes over the ways to make an object, and trains one step with each.
     todo = [(each, body) for each in drivers if script.is_test or not each.is_test for body in each.loops.driving]
     for other, region in todo:
@@ -69,9 +77,62 @@ def _starts(script: Script) -> Iterator[Script]:
     yield from script.roles.calls.beside([each.name.value for each in functions if script.names.owner(each) is not None])
 
 
-def _drivers(script: Script, among: Among) -> Iterator[Script]:
-    marks = (_BACKWARD,) if among is Among.TRAININGS else (_MAY_DRIVE,)
-    return script.program.upward(script, *marks, only_asked=among is Among.ASKED)
+@dataclass(frozen=True, slots=True)
+class _Drivers:
+    """The files whose loops may run a script's functions.
+
+    Attributes:
+        paths: those that hold such loops, the script itself left out, nearest first.
+        around: all that the way from a loop to the script may lead through.
+    """
+
+    paths: tuple[Path, ...] = ()
+    around: frozenset[Path] = frozenset()
+
+
+def _drivers(script: Script) -> _Drivers:
+    return script.once("drivers", lambda: _find_drivers(script), _Drivers())
+
+
+def _find_drivers(script: Script) -> _Drivers:
+    program = script.program
+    upward = program.upward_files(script)
+    paths = [path for path in upward if _may_drive(script, path)]
+    if sum(map(program.size, paths)) <= _MOST_BYTES:
+        return _Drivers(tuple(paths), frozenset(upward))
+    program.bound(script, _TOO_MANY)
+    distances = program.distances(script)
+    nearest = [path for path in distances if _may_drive(script, path)]
+    nearest += [path for path in paths if path not in distances]
+    trainings = [path for path in nearest if program.holds(path, _BACKWARD)]
+    others = [path for path in nearest if not program.holds(path, _BACKWARD)]
+    chosen = (*_first(program, trainings, _MOST_BYTES // 2), *_first(program, others, _MOST_BYTES // 2))
+    return _Drivers(chosen, frozenset((*upward, *distances)))
+
+
+def _may_drive(script: Script, path: Path) -> bool:
+    program = script.program
+    is_other = path != script.key and (script.is_test or not program.is_among_tests(path))
+    return is_other and program.holds(path, _MAY_DRIVE)
+
+
+def _first(program: Program, paths: list[Path], most: int) -> list[Path]:
+    """The first of some files, as far as they hold no more than so many bytes together."""
+    sizes = itertools.accumulate(map(program.size, paths))
+    return [path for path, size in zip(paths, sizes, strict=True) if size <= most]
+
+
+def _readable(script: Script, drivers: _Drivers, among: Among) -> Iterator[Script]:
+    """The script, and those of the files that may drive it, which hold what is looked for."""
+    yield script
+    program = script.program
+    for path in drivers.paths:
+        if among is Among.ASKED and not program.is_asked(path):
+            continue
+        if among is not Among.TRAININGS or program.holds(path, _BACKWARD):
+            found = program.reached(path)
+            if found is not None:
+                yield found
 
 
 def _run_in(script: Script, region: syntax.Node) -> list[_Called]:

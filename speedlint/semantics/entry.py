@@ -65,7 +65,7 @@ def is_never_called(script: Script, node: syntax.Node) -> bool:
         return False
     if not script.program.is_imported(script):
         return is_entry(script) or script.program.is_for_notebooks(script, name) is False
-    importers = script.program.importers(script)
+    importers = list(script.program.importers(script))
     return bool(importers) and not any(_names(other, function) for other in importers)
 
 

@@ -189,8 +189,9 @@ def _through(script: Script, said: syntax.Node, found: Leads) -> Iterator[str]:
 
 def _is_first_party(script: Script, func: syntax.BaseExpression) -> bool:
     """Whether what is called may be a function or class of the project, by its name."""
-    if script.name(func) is not None:
-        return False
+    dotted = script.name(func)
+    if dotted is not None:
+        return script.program.module(script, dotted) is not None
     written = last_name(func)
     if written is None:
         return True

@@ -25,6 +25,8 @@ _FRAMES = 12_000
 """Python frames for values that flow through as many steps as ``Flow`` takes on one stack, about ten each."""
 _MOST_IMPORTERS = 64
 """Files that import a module and speak of one of its functions: each is read."""
+_MOST_BYTES = 400_000
+"""Of the files that import a module and may call what it defines: reading as much takes a quarter of a second."""
 _MOST_USERS = 8
 """Files that import a module, or train and may be handed its objects: any call in them may be one of a method. With 64 the
 largest repositories of the corpus cost three times as much, and no finding is new."""
@@ -109,8 +111,9 @@ class Program:
         self._imports = Imports(self.disk, self._cache.imports)
         self._scripts: dict[Path, Script | None] = {}
         self._marked: dict[tuple[Path, tuple[Mark, ...]], tuple[Path, ...]] = {}
+        self._users: dict[tuple[Path, tuple[bytes, ...]], tuple[Path, ...]] = {}
         self._configs: dict[Path, configs.Entry | None] = {}
-        self._upward: dict[Path, frozenset[Path]] = {}
+        self._upward: dict[Path, tuple[Path, ...]] = {}
         self._together: dict[Path, frozenset[Path]] = {}
         self._sets: dict[frozenset[Path], frozenset[Path]] = {}
         """Equal sets are one object: comparing two costs more than what is asked with them."""
@@ -169,6 +172,13 @@ class Program:
         """The folder of the project that a file belongs to."""
         return self._imports.root(absolute(path))
 
+    def is_among_tests(self, path: Path) -> bool:
+        """Whether a file is one of tests by its place and name alone."""
+        inside = path.parts[len(self.root(path).parts) :]
+        return (
+            any(part in ("tests", "test") for part in inside[:-1]) or path.stem.endswith("_test") or path.stem == "conftest"
+        )
+
     def module(self, script: Script, dotted: str) -> tuple[Path, str] | None:
         """The first-party file a dotted name leads into as ``script`` imports it, and what is left of the name."""
         return self._imports.module(script.key, dotted)
@@ -209,36 +219,54 @@ class Program:
             self._together[script.key] = self._sets.setdefault(found, found)
         return self._together[script.key]
 
-    def importers(self, script: Script, *marks: bytes) -> list[Script]:
+    def importers(self, script: Script, *marks: bytes) -> Iterator[Script]:
         """The project's files that import ``script``'s module, also by way of a package's ``__init__``, in path order; with
         ``marks``, those whose text holds one of them. None where there are too many.
         """
-        paths = self._imports.users(script.key)
-        chosen = [path for path in paths if not marks or self._imports.mentions(path, marks)]
-        most = _MOST_IMPORTERS if marks else _MOST_USERS
-        if len(chosen) > most:
-            self._imports.bound(
-                f"calls were not followed into all files that import a module, where they are over {most}", script.key
-            )
-            return []
-        return list(self._readable(chosen))
+        key = (script.key, marks)
+        if key not in self._users:
+            paths = self._imports.users(script.key)
+            chosen = [path for path in paths if not marks or self._imports.mentions(path, marks)]
+            most = _MOST_IMPORTERS if marks else _MOST_USERS
+            is_much = sum(map(self.size, chosen)) > _MOST_BYTES
+            if len(chosen) > most or is_much:
+                limit = f"{most}" if len(chosen) > most else f"{_MOST_BYTES // 1000} kB together"
+                what = f"calls were not followed into all files that import a module, where they are over {limit}"
+                self._imports.bound(what, script.key)
+            self._users[key] = tuple(chosen) if len(chosen) <= most and not is_much else ()
+        return self._readable(self._users[key])
 
-    def upward_paths(self, script: Script) -> frozenset[Path]:
+    def upward_files(self, script: Script) -> tuple[Path, ...]:
         """The files of ``upward``, none of them parsed."""
         if script.key not in self._upward:
-            self._upward[script.key] = frozenset(self._imports.upward(script.key))
+            self._upward[script.key] = tuple(self._imports.upward(script.key))
         return self._upward[script.key]
 
-    def upward(self, script: Script, *marks: Mark, only_asked: bool = False) -> Iterator[Script]:
-        """``script`` and the scripts that import it, through others too, nearest first; with ``marks``, those of the others
-        whose text holds one of them; ``only_asked``, those that are asked for."""
+    def upward(self, script: Script) -> Iterator[Script]:
+        """``script`` and the scripts that import it, through others too, nearest first."""
         yield script
-        paths = (path for path in self._imports.upward(script.key)[1:] if not only_asked or path in self._asked)
-        yield from self._readable(path for path in paths if not marks or self._imports.mentions(path, marks))
+        yield from self._readable(self.upward_files(script)[1:])
+
+    def distances(self, script: Script) -> dict[Path, int]:
+        """Through how many files those of the project are led to the script by the names that they import, nearest first:
+        the first say what it defines, the next what those do. Who imports a package alone is not among them."""
+        return self._imports.distances(script.key)
+
+    def holds(self, path: Path, *marks: Mark) -> bool:
+        """Whether the text of a file holds one of some marks."""
+        return self._imports.mentions(path, marks)
+
+    def size(self, path: Path) -> int:
+        """The bytes of a file."""
+        return self.disk.size(str(path))
+
+    def bound(self, script: Script, what: str) -> None:
+        """Notes that something was not looked at in the project of a script, since there was too much."""
+        self._imports.bound(what, script.key)
 
     def possible_starts(self, script: Script) -> Iterator[Script]:
         """Those of ``upward`` that nothing imports, or whose text speaks of ``__main__``."""
-        paths = self._imports.upward(script.key)
+        paths = self.upward_files(script)
         found = (path for path in paths if not self._imports.importers(path) or self._imports.mentions(path, (b"__main__",)))
         return self._readable(found)
 

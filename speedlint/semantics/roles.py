@@ -366,14 +366,19 @@ class Roles:
         annotated = self._annotation(parameter)
         if annotated is not None and annotated.role is not Role.MODULE and annotated.role is not Role.LOADER:
             return annotated
-        passed = [
+        given = (
             other.roles.evaluate(value) if value is not None else self._default(parameter)
             for other, value in script.values.passed(function, parameter)
-        ]
-        found = join(passed) if passed else None
+        )
+        found: Value | None = None
+        is_passed = False
+        for value in given:
+            found, is_passed = join((found, value)), True
+            if found == UNKNOWN:
+                break  # whatever the others pass
         if found is not None and found.role not in (Role.UNKNOWN, Role.NONE):
             return found
-        if passed and found is None:
+        if is_passed and found is None:
             return None
         return annotated or self._by_use(parameter)
 

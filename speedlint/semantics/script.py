@@ -341,16 +341,9 @@ class Script:
     @cached_property
     def is_test(self) -> bool:
         """Whether the file is a test or stands among tests."""
-        inside = self.path.absolute().parts[len(self.program.root(self.path).parts) :]
-        stem = self.path.stem
-        return (
-            any(part in ("tests", "test") for part in inside[:-1])
-            or stem.endswith("_test")
-            or stem == "conftest"
-            or (
-                stem.startswith("test_")
-                and any(each.name.value.startswith("test") for each in self.source.of(syntax.FunctionDef))
-            )
+        return self.program.is_among_tests(self.key) or (
+            self.path.stem.startswith("test_")
+            and any(each.name.value.startswith("test") for each in self.source.of(syntax.FunctionDef))
         )
 
     def is_reported(self, other: Script) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -132,11 +132,9 @@ class Values:
         function = self.script.source.enclosing(parameter, syntax.FunctionDef, syntax.Lambda)
         if not isinstance(function, syntax.FunctionDef):
             return None
-        passed = list(self.passed(function, parameter))
-        if not passed:
-            return None
         return agreed(
-            script.values.constant(value) if value is not None else self._default(parameter) for script, value in passed
+            script.values.constant(value) if value is not None else self._default(parameter)
+            for script, value in self.passed(function, parameter)
         )
 
     def _default(self, parameter: syntax.Param) -> Constant | None:
@@ -145,8 +143,9 @@ class Values:
     def passed(
         self, function: syntax.FunctionDef, parameter: syntax.Param
     ) -> Iterator[tuple[Script, syntax.BaseExpression | None]]:
-        """What each known call of the function passes for the parameter; None where the default holds."""
-        for script, call in self.script.call_sites(function):
+        """What each known call of the function passes for the parameter; None where the default holds. A caller's file is
+        read when its turn comes: whoever knows enough from the first may leave the others."""
+        for script, call in self.script.roles.calls.sites(function):
             given = self.given(function, parameter, script, call)
             if given is None and script.hides_arguments(call):
                 return
@@ -526,11 +525,14 @@ def _is_parser(call: syntax.Call) -> bool:
     return isinstance(call.func, syntax.Attribute) and call.func.attr.value in PARSERS
 
 
-def agreed(found: Iterator[Constant | None]) -> Constant | None:
-    """The constant that all of ``found`` agree on, if there are any and all are known."""
-    constants = list(found)
-    first = constants[0] if constants else None
-    return first if first is not None and all(c is not None and c.equals(first) for c in constants) else None
+def agreed(found: Iterable[Constant | None]) -> Constant | None:
+    """The constant that all of ``found`` agree on, if there are any and all are known; asked no further than they do."""
+    first: Constant | None = None
+    for each in found:
+        if each is None or not each.equals(first or each):
+            return None
+        first = first or each
+    return first
 
 
 def is_static(function: syntax.FunctionDef) -> bool:

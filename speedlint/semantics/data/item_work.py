@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.facts import syntax
@@ -138,7 +139,8 @@ def _is_of(origin: datasets.Origin, definition: Definition) -> bool:
 def _is_made(definition: Definition) -> bool:
     """Whether any script makes an object of the class, outside the class itself."""
     name = definition.name
-    for script in (definition.script, *definition.script.program.importers(definition.script, name.encode())):
+    importers = definition.script.program.importers(definition.script, name.encode())
+    for script in chain((definition.script,), importers):
         for call in script.roles.calls.named(name):
             made = script.definition(call.func)
             if made is not None and made.node is definition.node:
