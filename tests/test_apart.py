@@ -440,3 +440,32 @@ def test_a_helper_that_begins_the_loader_anew_within_its_loop(tmp_path: Path) ->
         script = Program(Options()).script(tmp_path / "train.py")
         found = next(each for call in script.source.of(syntax.Call) if (each := loader(script, call)) is not None)
         assert found.is_read_within_itself is is_within
+
+
+KEPT = {
+    "a list": ("kept.append(x)", True),
+    "a list of pairs": ("kept.append((epoch, x.detach()))", True),
+    "an entry": ("pairs[epoch] = x", True),
+    "an object": ("Memory().keep(x=x)", True),
+    "a part of each": ("kept.append(x[0])", True),
+    "a copy": ("kept.append(x.clone())", False),
+    "a number": ("kept.append(x.sum().item())", False),
+    "what is computed": ("kept.append(model(x))", False),
+    "what a function only reads": ("print_of(x)", False),
+}
+
+
+@pytest.mark.parametrize(("line", "is_kept"), KEPT.values(), ids=KEPT.keys())
+def test_batches_that_a_loop_keeps(line: str, is_kept: bool, tmp_path: Path) -> None:
+    """Each tensor that a worker has sent holds a file descriptor."""
+    helper = (
+        "\n\nclass Memory:\n    def keep(self, **tensors):\n        self.kept = tensors\n\n\n"
+        "def print_of(x):\n    print(x.mean())\n\n\nkept, pairs = [], {}\n"
+    )
+    step = "            optimizer.step()\n"
+    end = END.replace(step, f"{step}            {line}\n").replace(", num_workers=2", "")
+    text = BEGIN + READS + helper + end.replace("ITEMS", "Items", 1).replace("MORE", "").replace("AFTER", "pass")
+    (tmp_path / "train.py").write_text(text)
+    script = Program(Options()).script(tmp_path / "train.py")
+    found = next(each for call in script.source.of(syntax.Call) if (each := loader(script, call)) is not None)
+    assert ("keeps its batches" in (found.worker_hazard() or "")) is is_kept

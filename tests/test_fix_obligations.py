@@ -82,6 +82,30 @@ CASES = {
         ("* 2", "* device.index"),
         "`device.index` may be no number",
     ),
+    "a sum over replicas": (
+        "SPD301",
+        (),
+        (
+            "x, y = x.to(device), y.to(device)",
+            "device = GPUS[len(kept) % torch.cuda.device_count()]\n        x, y = x.to(device), y.to(device)",
+        ),
+        "several GPUs",
+    ),
+    "copies of replicas' outputs": (
+        "SPD302",
+        ("def main", f"{NET}{COPY}\n\ndef main".replace("MADE", "model(x.to('cuda'))")),
+        (
+            "    for x, _ in loader:",
+            "    for x, _ in loader:\n        model = REPLICAS[len(found) % torch.cuda.device_count()]",
+        ),
+        "several GPUs",
+    ),
+    "autocast and an amount of any size": (
+        "SPD101",
+        (),
+        ("nn.Linear(2048, 512))", "nn.Linear(2048, 512), nn.Linear(512, 1))"),
+        "may lie beyond 65504",
+    ),
     "autocast and the rest of a probability": (
         "SPD101",
         (),

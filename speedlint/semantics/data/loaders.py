@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.semantics import changing, evaluation, library, reach
-from speedlint.semantics.data import apart, datasets, public, rows
+from speedlint.semantics.data import apart, datasets, held, public, rows
 from speedlint.semantics.data.loader_settings import POSITIONS, TORCH_LOADER, Setting
 from speedlint.semantics.data.public import Item
 from speedlint.semantics.terms import Definition, Frequency
@@ -388,13 +388,13 @@ def _keeps_batches(start: Start) -> bool:
     script, loop = start.script, start.node
     if not isinstance(loop, syntax.For):
         return isinstance(loop, syntax.Call) and script.name(loop.func) in ("list", "tuple")
-    taken = {name.value for name in script.source.inside(loop.target, syntax.Name)}
-    for call in script.method_calls("append", "extend", "add"):
-        if script.source.contains(loop.body, call) and len(call.args) == 1:
-            kept = call.args[0].value
-            if isinstance(kept, syntax.Name) and kept.value in taken:
-                return any(script.source.contains(loop.target, each.node) for each in script.names.reaching(kept))
-    return False
+    targets = list(script.source.inside(loop.target, syntax.Name))
+    uses = (use for target in targets for use in script.names.uses(target) if script.source.contains(loop.body, use))
+    return any(
+        held.is_kept(script, use)
+        for use in uses
+        if any(script.source.contains(loop.target, each.node) for each in script.names.reaching(use))
+    )
 
 
 def _asks_for_errors(start: Start) -> bool:

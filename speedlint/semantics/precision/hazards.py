@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -23,6 +24,12 @@ _NO_HALF = frozenset(
 """Functions and methods that raise where autocast makes the dtypes of their tensors differ, or that float16 has none of."""
 _REFUSED = ("torch.nn.BCELoss", "torch.nn.functional.binary_cross_entropy")
 """Losses of probabilities that raise under autocast."""
+_DISTANCES = frozenset(
+    "torch.nn.MSELoss torch.nn.L1Loss torch.nn.SmoothL1Loss torch.nn.HuberLoss torch.nn.functional.mse_loss "
+    "torch.nn.functional.l1_loss torch.nn.functional.smooth_l1_loss torch.nn.functional.huber_loss".split()
+)
+_BOUNDED = re.compile(rb"(?i)sigmoid|tanh|standardscaler|minmaxscaler|normali[sz]e|zscore|\.std\(")
+"""What a program says that keeps its numbers small."""
 _FILLS = ("masked_fill", "masked_fill_", "full_like")
 _CLAMPS = ("clamp", "clamp_", "clamp_min", "clamp_max", "clip", "clip_")
 
@@ -45,7 +52,29 @@ class Hazard(NamedTuple):
 def of_step(step: Step) -> list[Hazard]:
     """What half precision breaks in the statements of a step, in its modules, and in all that these name and call."""
     own = (each for statement in step.statements for each in of_code(step.script, statement))
-    return list(dict.fromkeys((*own, *_of_roots(modules_of(step)))))
+    return list(dict.fromkeys((*own, *_of_roots(modules_of(step)), *_of_amount(step))))
+
+
+def _of_amount(step: Step) -> Iterator[Hazard]:
+    """The layer with which a network tells one amount, as a price or a distance, of which nothing says how large it is."""
+    found = modules_of(step)
+    places = [(place, top) for script, node in found for place, top in _code_of(script, node)]
+    losses = (call for statement in step.statements for call in step.script.source.inside(statement, syntax.Call))
+    is_of_distance = any((step.script.name(call.func) or "") in _DISTANCES for call in losses)
+    calls = [(place, call) for place, top in places for call in place.source.inside(top, syntax.Call)]
+    is_of_distance = is_of_distance or any((place.name(call.func) or "") in _DISTANCES for place, call in calls)
+    if not is_of_distance or step.script.program.mentions(step.script, _BOUNDED):
+        return
+    for place, call in calls:
+        size = place.argument(call, "out_features", 1) if place.is_call_to(call, "torch.nn.Linear") else None
+        known = place.constant(size) if size is not None else None
+        if known is not None and known.value == 1:
+            yield Hazard(place, call, "what it tells may lie beyond 65504, the most that float16 holds", half_only=True)
+
+
+def _code_of(script: Script, node: syntax.Node) -> Iterator[tuple[Script, syntax.Node]]:
+    definition = root_definition(script, node)
+    yield (script, node) if definition is None else (definition.script, definition.node)
 
 
 def refused_loss(step: Step) -> str:

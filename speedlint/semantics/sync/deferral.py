@@ -16,7 +16,7 @@ from speedlint.semantics.dtypes import is_floating, is_integral, is_scalar, may_
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.optimizer.retention import is_differentiated
 from speedlint.semantics.script import Script
-from speedlint.semantics.sync import callers, entries, reads, tallies
+from speedlint.semantics.sync import callers, entries, placed, reads, tallies
 from speedlint.semantics.sync.accumulators import (
     accepts_tensors,
     check_alias,
@@ -66,6 +66,8 @@ class _Deferral:
         tally = tallies.adding(self.script, self.script.function(self.read))
         if tally is not None and tally.read is self.read:
             return tallies.kept(tally)
+        if placed.changes_device(self.script, self.read):
+            raise CannotEdit("its turns may compute on several GPUs, whose numbers are not added up there")
         self._flow(self.read)
         if may_be_complex(self.script) and not self._is_differentiated():
             raise CannotEdit("it may be complex, which is no float")

@@ -7,7 +7,7 @@ from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit
 from speedlint.semantics.script import Script
-from speedlint.semantics.sync import reads
+from speedlint.semantics.sync import placed, reads
 from speedlint.semantics.sync.accumulators import check_alias, filled_list, is_target
 
 _JOINS = ("torch.cat", "torch.concat", "torch.stack")
@@ -21,6 +21,8 @@ def copy_once(script: Script, copy: syntax.Call, tensor: syntax.BaseExpression) 
     append, base = _append(script, whole)
     start, loop = filled_list(script, append, base)
     check_alias(script, copy, tensor)
+    if placed.changes_device(script, copy):
+        raise CannotEdit("its turns may compute on several GPUs, whose tensors are not joined there")
     changes: list[Edit] = [_cut(script, whole, tensor)]
     joined = 0
     for use in script.names.uses(base):
