@@ -310,6 +310,37 @@ def test_a_module_that_is_changed_from_outside(tmp_path: Path) -> None:
     assert "`noise.LEVEL` may change" in (_reason(tmp_path, items, after="noise.LEVEL = epoch", sent=False) or "")
 
 
+def test_an_object_of_another_file_that_a_helper_changes(tmp_path: Path) -> None:
+    top = "from options import chosen\n\n\ndef wider(options):\n    crops = options.crops\n    crops += [2 * crops[-1]]\n"
+    items = _items("pass", "return torch.zeros(4) + chosen.crops[-1]", top)
+    (tmp_path / "options.py").write_text(
+        "class Options:\n    def __init__(self):\n        self.crops = [1.0]\n\n\nchosen = Options()\n"
+    )
+    assert _reason(tmp_path, items, sent=False) is None
+    assert "may change while" in (_reason(tmp_path, items, after="wider(chosen)", sent=False) or "")
+
+
+def test_a_sampler_whose_size_grows(tmp_path: Path) -> None:
+    sampler = """
+
+class Batches:
+    def __init__(self, n):
+        self.n, self.size = n, 4
+
+    def __iter__(self):
+        start = 0
+        while start < self.n:
+            yield list(range(start, start + self.size))
+            start += self.size
+
+
+BATCHES = Batches(9)
+"""
+    more = ", batch_sampler=BATCHES"
+    assert _reason(tmp_path, READS + sampler, more=more) is None
+    assert "`BATCHES.size` may change" in (_reason(tmp_path, READS + sampler, more=more, after="BATCHES.size += 1") or "")
+
+
 def test_a_pass_that_is_seeded_anew(tmp_path: Path) -> None:
     draws = _items("pass", "return torch.rand(4)")
     assert _reason(tmp_path, READS, after="torch.manual_seed(0)", sent=False) is None

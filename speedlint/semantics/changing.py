@@ -129,7 +129,7 @@ def is_on_self(node: syntax.Node) -> bool:
 def held(script: Script, node: syntax.Node) -> Held | None:
     """What a name or attribute is; None for anything else."""
     if isinstance(node, syntax.Attribute):
-        if node.attr.value in _OF_TENSORS:
+        if node.attr.value in _OF_TENSORS and script.value(node.value).definition is None:
             return None
         dotted = script.names.dotted(node)
         is_of_module = dotted is not None and script.imported_binding(dotted)[0] is not None

@@ -710,12 +710,12 @@ class _Proof:
             is_called = isinstance(call, syntax.Call) and call.func is attribute
             if not (is_called and isinstance(call, syntax.Call) and script.callee(call) is not None):
                 self._value(script, attribute, 1, runs=is_called)
-        elif (dotted := script.names.dotted(attribute)) is not None:
+        elif (dotted := script.names.dotted(attribute)) is not None and script.program.module(script, dotted) is None:
             if dotted == "os.environ":
                 self.read.add(changing.ENVIRONMENT)
-            if script.imported_binding(dotted)[0] is not None:
-                call = script.source.parents[attribute]
-                self._value(script, attribute, 1, runs=isinstance(call, syntax.Call) and call.func is attribute)
+        elif dotted is not None and script.imported_binding(dotted)[0] is not None:
+            call = script.source.parents[attribute]
+            self._value(script, attribute, 1, runs=isinstance(call, syntax.Call) and call.func is attribute)
         else:
             self._reads(script, attribute)
             owner = script.value(base).definition
