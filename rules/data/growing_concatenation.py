@@ -2,8 +2,9 @@
 
 ## What it does
 Finds `outputs = torch.cat((outputs, batch))` in the steps of a training or evaluation, the same with numpy's functions, and
-`outputs = outputs + [...]` of lists, where nothing in the loop reads what is gathered so far. It is a note: how much is
-gathered is not in the script.
+`outputs = outputs + [...]` of lists, where nothing in the loop reads what is gathered so far. It is a note unless whole
+outputs of a network are gathered on the host: labels and other single numbers, and tensors that stay on the GPU, are copied
+in next to no time.
 
 ## Why it is slow
 Each step copies all that was gathered before: after n steps, n / 2 times the whole. Labels of ten thousand images are
@@ -29,14 +30,18 @@ import torch
 
 @torch.no_grad()
 def predict(model, loader):
-    outputs = []
+    outputs = [torch.empty(0)]
     for images in loader:
-        outputs.append(model(images))
-    return torch.cat(outputs)
+        outputs.append(model(images).clone())
+    outputs = torch.cat(outputs)
+    return outputs
 ```
 
 ## Fix safety
-Shown, never written: what stands before the loop and behind it has to change with it.
+Exact: the same numbers in the same order and of the same type. The list begins with the array that was there before, so that
+the type is the same, and so is a loop without turns. It is written only where the variable starts as an empty array or list
+in the same function, nothing reads it before the loop is over, and it grows along the first dimension. What may be a view,
+or memory that the next step writes again, is copied into the list (`.clone()`, `np.array`), as it was copied before.
 
 ## Sources
 Run with torch 2.13 on one thread of a shared CPU: 400 batches of 128 rows of 1000 numbers took 21 s, 0.1 s with a list; of
@@ -50,8 +55,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
-from speedlint.rule import Estimate, Finding, Level, Rule, Worth
+from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.semantics.data import growing
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import reads
@@ -65,8 +71,17 @@ def check(assign: syntax.Assign, script: Script) -> Iterator[Finding]:
     often = reads.often(script, assign)
     message = f"`{store}` is joined anew by `{found.join}` {often}: all that it holds is copied each time"
     behind = "" if found.join == "+" else f", and call `{found.join}` on that once behind the loop"
-    advice = f"append to a list{behind}; not written, since the lines before and behind the loop change with it"
-    yield Finding(assign, message, advice=advice, level=Level.NOTE)
+    advice = f"append to a list{behind}"
+    grown = growing.variable(script, assign)
+    level = Level.WARNING if grown is not None and growing.is_wide(script, grown) else Level.NOTE
+    try:
+        if grown is None:
+            raise CannotEdit("the lines before and behind the loop change with it")
+        fix = Fix(growing.gathered(script, grown), Risk.EXACT)
+    except CannotEdit as reason:
+        yield Finding(assign, message, advice=f"{advice}; not written, since {reason}", level=level)
+        return
+    yield Finding(assign, message, fix, advice, level)
 
 
 RULE = Rule(

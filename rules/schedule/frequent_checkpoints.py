@@ -31,12 +31,15 @@ def train(model, loader, optimizer):
     for step, images in enumerate(loader):
         model(images).mean().backward()
         optimizer.step()
-        if step % 1000 == 999:
+        if step % 1000 == 0 or step + 1 == len(loader):
             torch.save(model.state_dict(), "last.pt")
 ```
 
 ## Fix safety
-Shown, never written: how much training may be lost when a run breaks off is the author's to say.
+Behavior: a run that breaks off may lose up to a thousand steps. It is written where the call is in each step of a loop that
+counts them and whose end is known, so that the last step is saved as before, and where a function of the project that
+writes it does nothing else. It is shown where the loop may end early, where the call has a condition of its own, and where
+each step writes a file of another name in a program that also reads checkpoints.
 
 ## Sources
 Counting: the size of the state against the bandwidth of a disk. `speedlint verify` measures it.
@@ -46,10 +49,12 @@ Counting: the size of the state against the bandwidth of a disk. `speedlint veri
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
-from speedlint.rule import Estimate, Finding, Level, Related, Rule, Worth
+from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
 from speedlint.semantics.schedule import costs, periods
 from speedlint.semantics.schedule.costs import Kind
 from speedlint.semantics.script import Script
@@ -57,10 +62,8 @@ from speedlint.semantics.sync import reads
 from speedlint.semantics.terms import Frequency
 
 _OFTEN = 50
-_ADVICE = (
-    "write it every thousand steps, or once an epoch; not written here, because how much training may be lost when a run "
-    "breaks off is yours to say"
-)
+_ADVICE = "write it every thousand steps, or once an epoch"
+_LOADS = re.compile(rb"torch\.load\(|from_pretrained\(|load_state\(|load_model\(")
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
@@ -72,7 +75,24 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if written is not None and often:
         related = () if written.node is call else (Related(written.script.source, written.node, "writes it"),)
         message = f"`{reads.shown(script, call.func)}(...)` writes a checkpoint {often}"
-        yield Finding(call, message, advice=_ADVICE, level=Level.WARNING, related=related)
+        try:
+            fix = Fix(_rarely(call, script, one, written), Risk.BEHAVIOR)
+        except CannotEdit as reason:
+            advice = f"{_ADVICE}; not written here, since {reason}"
+            yield Finding(call, message, advice=advice, level=Level.WARNING, related=related)
+            return
+        yield Finding(call, message, fix, _ADVICE, Level.WARNING, related)
+
+
+def _rarely(call: syntax.Call, script: Script, one: periods.Scheduled, written: costs.Cost) -> tuple[Edit, ...]:
+    """The edits that write it every thousand steps, and after the last one. Raises CannotEdit."""
+    if script.frequency(call) is not Frequency.STEP:
+        raise CannotEdit("it already has a condition of its own")
+    path = written.script.argument(written.node, "f", 1) if isinstance(written.node, syntax.Call) else None
+    is_one_file = path is not None and written.script.constant(path) is not None
+    if not is_one_file and script.program.mentions(script, _LOADS):
+        raise CannotEdit("the program may read the checkpoint of any step again")
+    return periods.every_thousand_steps(script, one)
 
 
 def _is_certain(cost: costs.Cost, call: syntax.Call, script: Script) -> bool:

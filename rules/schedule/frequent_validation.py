@@ -31,9 +31,12 @@ def train(model, loader, optimizer, validate):
 ```
 
 ## Fix safety
-Shown, never written: the best checkpoint, early stopping and schedulers that read the result move with it, and how often
-they must be fed is the author's to say. A plain pass at one scale after each epoch is not reported: it is cheap beside the
-epoch, and keeping the best model needs it.
+Behavior: what is told of the validation is told more rarely, and the random stream moves where its loader shuffles. It is
+written only where nothing but a print or log reads the result, where the function does nothing but evaluate (it changes no
+state, and leaves the network in training mode), and where the loop counts its turns and its end is known. It is shown where
+the best checkpoint, early stopping or a scheduler reads the result, since they move with it, and where the call has a
+condition of its own. A plain pass at one scale after each epoch is not reported: it is cheap beside the epoch, and keeping
+the best model needs it.
 
 ## Sources
 Counting: a forward pass is about a third of a training step. `speedlint verify` measures it.
@@ -45,13 +48,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
-from speedlint.rule import Estimate, Finding, Level, Related, Rule, Worth
+from speedlint.rule import Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
 from speedlint.semantics.schedule import periods
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Frequency
 
-_WHY = "and after the last one; not written here, because what reads the result moves with it"
+_WHY = "and after the last one"
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
@@ -76,8 +80,7 @@ def _within_steps(found: periods.Validation, script: Script) -> Iterator[Finding
         message = f"`{code}` runs a full validation pass several times an epoch"
     else:
         return
-    advice = f"validate every few thousand steps, or once an epoch, {_WHY}"
-    yield Finding(found.call, message, advice=advice, level=Level.WARNING)
+    yield _finding(found, script, message, f"validate every few thousand steps, or once an epoch, {_WHY}")
 
 
 def _each_epoch(found: periods.Validation, script: Script) -> Iterator[Finding]:
@@ -89,13 +92,27 @@ def _each_epoch(found: periods.Validation, script: Script) -> Iterator[Finding]:
         other = found.callee.script
         message = f"`{code}` validates each epoch and runs the network several times on every batch"
         related = (Related(other.source, inner, "once for each of these"),)
-        yield Finding(found.call, message, advice=advice, level=Level.WARNING, related=related)
+        yield _finding(found, script, message, advice, related)
     elif option is not None:
         place, node, name = option
         message = f"`{code}` validates each epoch, although the option `{name}` asks for an interval: nothing reads it"
         related = (Related(place.source, node, "the option"),)
         advice = f"validate every `{name}` epochs {_WHY}"
-        yield Finding(found.call, message, advice=advice, level=Level.WARNING, related=related)
+        yield _finding(found, script, message, advice, related)
+
+
+def _finding(
+    found: periods.Validation, script: Script, message: str, advice: str, related: tuple[Related, ...] = ()
+) -> Finding:
+    try:
+        if periods.is_conditional(script, found):
+            raise CannotEdit("it already has a condition of its own")
+        in_steps = script.loops.kind(found.loop) is Frequency.STEP
+        edits = periods.every_thousand_steps(script, found) if in_steps else periods.every_few_epochs(script, found)
+    except CannotEdit as reason:
+        advice = f"{advice}; not written here, since {reason}"
+        return Finding(found.call, message, advice=advice, level=Level.WARNING, related=related)
+    return Finding(found.call, message, Fix(edits, Risk.BEHAVIOR), advice, Level.WARNING, related)
 
 
 RULE = Rule(

@@ -36,8 +36,11 @@ def predict(model, volume):
 ```
 
 ## Fix safety
-Never rewritten: whether all rows fit into memory at once, and whether the code around takes them together, is for the author
-to say. A network with batch normalisation in training mode computes something else on a batch of one.
+Numeric: products of 32 rows add up in another order than those of one. It is written only where all the loop does is to
+append what the network gives for a row to a list that is joined along the rows, and where the network is in sight and made
+of layers that map each row by itself: no batch normalisation and no dropout, unless the module is in evaluation mode by a
+call in the same function, nothing that looks across rows. 32 rows take 32 times the memory of one, which a batch of training
+takes as well. Anything else is shown: whether the code around takes rows together is for the author to say.
 
 ## Sources
 PyTorch's performance tuning guide; measured with torch 2.13 on a CPU: 181 times faster for a toy loop of 512 rows.
@@ -49,8 +52,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
-from speedlint.rule import Estimate, Finding, Level, Related, Rule, Worth
+from speedlint.rule import Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import batchwise, hidden, reads
 from speedlint.semantics.terms import Frequency
@@ -70,7 +74,12 @@ def check(node: syntax.For | syntax.Call, script: Script) -> Iterator[Finding]:
     if found.network is not None:
         ran = reads.shown(script, found.network.func)
         message = f"the loop runs `{ran}(...)` on one row of `{rows}` at a time, {reads.often(script, node)}"
-        yield Finding(node.iter, message, advice=f"run it on many rows at once; {_WHY}")
+        try:
+            fix = Fix(batchwise.together(script, found), Risk.NUMERIC)
+        except CannotEdit as reason:
+            yield Finding(node.iter, message, advice=f"run it on many rows at once; not rewritten, since {reason}")
+            return
+        yield Finding(node.iter, message, fix, "run it on many rows at once")
     elif found.is_sized and script.frequency(node) is Frequency.STEP and script.is_device_tensor(found.rows):
         message = f"the loop goes over the rows of `{rows}` one by one in every training step"
         advice = f"use operations on all rows, with a mask where they differ; {_WHY}"

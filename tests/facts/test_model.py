@@ -195,3 +195,33 @@ def test_a_forward_that_begins_with_an_lstm_is_not_compiled() -> None:
 
     torch.compile(Net(), backend=backend)(torch.ones(1, 4, 2))
     assert not compiled
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_a_recurrent_layer_is_its_cell_over_the_sequence(kind: str) -> None:
+    torch.manual_seed(0)
+    cell = getattr(nn, f"{kind}Cell")(3, 5)
+    torch.manual_seed(0)
+    layer = getattr(nn, kind)(3, 5, batch_first=True)
+    assert list(layer.state_dict()) == [f"{name}_l0" for name in cell.state_dict()]
+    assert all(torch.equal(a, b) for a, b in zip(cell.parameters(), layer.parameters(), strict=True))
+    x, outputs = torch.randn(2, 7, 3), []
+    state: Any = (torch.zeros(2, 5), torch.zeros(2, 5)) if kind == "LSTM" else torch.zeros(2, 5)
+    for t in range(7):
+        state = cell(x[:, t], state)
+        outputs.append(state[0] if kind == "LSTM" else state)
+    torch.testing.assert_close(layer(x)[0], torch.stack(outputs, 1))
+
+
+def test_rows_go_through_a_network_together_as_one_by_one() -> None:
+    layers = (
+        nn.Conv2d(3, 4, 3),
+        nn.GroupNorm(2, 4),
+        nn.MaxPool2d(2),
+        nn.AdaptiveAvgPool2d(2),
+        nn.Flatten(),
+        nn.Linear(16, 5),
+    )
+    network, x = nn.Sequential(*layers, nn.LayerNorm(5), nn.GELU(), nn.Softmax(1)), torch.randn(40, 3, 9, 9)
+    one_by_one = torch.cat([network(row[None]) for row in x])
+    torch.testing.assert_close(torch.cat([network(x[:32]), network(x[32:])]), one_by_one)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import inspect
 
+import numpy as np
 import pytest
 import torch
 
@@ -74,3 +75,36 @@ def test_a_single_number_as_an_index_is_read_on_the_host() -> None:
     reads = [sum(event.name == "aten::_local_scalar_dense" for event in run.events()) for run in (one_by_one, at_once)]
     assert reads == [2, 0]
     assert torch.equal(stacked, gathered)
+
+
+@pytest.mark.parametrize(
+    "start",
+    [torch.tensor([]), torch.empty(0), torch.zeros(0, 3), torch.zeros((0, 3), dtype=torch.float64), torch.LongTensor([])],
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.float16])
+def test_tensors_are_the_same_joined_at_once_or_one_by_one(start: torch.Tensor, dtype: torch.dtype) -> None:
+    parts = [torch.arange(6).reshape(2, 3).to(dtype) + each for each in range(3)]
+    grown, again = start, start
+    for part in parts:
+        grown, again = torch.cat([grown, part]), torch.vstack((again, part)) if start.ndim > 1 else again
+    joined = torch.cat([start, *parts])
+    assert joined.dtype == grown.dtype
+    assert torch.equal(joined, grown)
+    assert start.ndim == 1 or torch.equal(torch.vstack([start, *parts]), again)
+    assert torch.equal(torch.cat([start]), start)
+
+
+@pytest.mark.parametrize("start", [np.array([]), np.array([], dtype=int), np.empty(0, np.float32), np.zeros((0,), np.uint8)])
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.uint8])
+def test_arrays_are_the_same_joined_at_once_or_one_by_one(start: np.ndarray, dtype: type) -> None:
+    parts = [np.arange(6).reshape(2, 3).astype(dtype) + dtype(each) for each in range(3)]
+    appended, joined = start, start
+    for part in parts:
+        appended, joined = np.append(appended, part), np.concatenate([joined, part.ravel()])
+    at_once = np.concatenate([start, *(np.array(part).ravel() for part in parts)])
+    assert at_once.dtype == appended.dtype == joined.dtype
+    assert np.array_equal(at_once, appended) and np.array_equal(at_once, joined)
+    wide = np.zeros((0, 3))
+    for part in parts:
+        wide = np.append(wide, part, axis=0)
+    assert np.array_equal(np.concatenate([np.zeros((0, 3)), *parts], axis=0), wide)
