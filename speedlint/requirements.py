@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import configparser
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -100,7 +99,7 @@ def _read(file: Path, read: _Reader, package: str, disk: Disk) -> list[str]:
         if word not in data.lower():
             return []
         return [line.strip() for line in read(data.decode("utf-8-sig"), package)]
-    except (OSError, ValueError, SyntaxError, RecursionError, configparser.Error, AttributeError, TypeError):
+    except (OSError, ValueError, SyntaxError, RecursionError, AttributeError, TypeError):
         return []
 
 
@@ -144,8 +143,13 @@ def _from_pyproject(text: str, package: str) -> Iterator[str]:
 
 
 def _from_setup_cfg(text: str, _: str) -> Iterator[str]:
+    import configparser
+
     config = configparser.ConfigParser(interpolation=None)
-    config.read_string(text)
+    try:
+        config.read_string(text)
+    except configparser.Error:
+        return
     yield from config.get("options", "install_requires", fallback="").splitlines()
 
 

@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, TypeVar, cast
 
-from speedlint import magics, notebook
+from speedlint import notebook
 from speedlint.facts import syntax
 from speedlint.facts.lower import TooDeep, lower
 from speedlint.facts.rows import Rows
@@ -36,8 +36,9 @@ _NAMING = (
 """What names stand below that are no expressions of their own."""
 _MAX_BRACKETS = 100  # Python's own limit is 200
 _TOO_DEEP = "is nested too deeply to be read, left alone; exclude it, or split the longest expression"
-_PREFIXES = re.compile(rb"(?:\b(?:not|lambda\b[^:\n]*:)[\s\\]*){100}")
-_SIGNS = re.compile(rb"(?:[-+~][\s\\]*){100}")
+_MAX_PREFIXES = 100
+_PREFIXES = re.compile(rb"(?:\b(?:not|lambda\b[^:\n]*:)[\s\\]*){%d}" % _MAX_PREFIXES)
+_SIGNS = re.compile(rb"(?:[-+~][\s\\]*){%d}" % _MAX_PREFIXES)
 _MAX_BRANCHES = 3000
 _MAX_CHOICES = 100
 _BRACKETS = {**dict.fromkeys(b"([{", 1), **dict.fromkeys(b")]}", -1)}
@@ -390,9 +391,14 @@ class Source:
 
 def _without_magics(path: Path, text: str) -> str:
     """The text as Python where it is a notebook's or divided into cells, in which editors know IPython's magics too."""
-    if notebook.is_notebook(path):
+    is_notebook = notebook.is_notebook(path)
+    if not is_notebook and not ("%%" in text and _DIVIDED.search(text)):
+        return text
+    from speedlint import magics
+
+    if is_notebook:
         return "".join(notebook.marked(number, magics.hidden(code)) for number, code in notebook.split(text))
-    return magics.hidden(text) if "%%" in text and _DIVIDED.search(text) else text
+    return magics.hidden(text)
 
 
 def _refuse_broken_cells(path: Path, text: str) -> None:
@@ -443,7 +449,9 @@ def _decode(path: Path, data: bytes) -> tuple[str, str]:
 
 def _is_too_deep(data: bytes) -> bool:
     """Whether brackets, prefixes or choices nest so deeply that the parser would exhaust the stack and end the process."""
-    if _PREFIXES.search(data) or data.count(b"elif") > _MAX_BRANCHES:
+    if data.count(b"not") + data.count(b"lambda") >= _MAX_PREFIXES and _PREFIXES.search(data):
+        return True
+    if data.count(b"elif") > _MAX_BRANCHES:
         return True
     if _SIGNS.search(data) and _SIGNS.search(_STRINGS_AND_COMMENTS.sub(b"", data)):
         return True

@@ -312,6 +312,9 @@ def test_against_every_path(lines: list[str]) -> None:
     traces = [trace for trace, _ in paths]
     order, names = _read(text)
     marks = [name for name in names if name.startswith("m")]
+    for mark in marks:
+        is_reached = any(("begin", mark) in trace for trace in traces)
+        assert Order(names[mark].tree).is_run(names[mark]) is is_reached, f"{mark} in\n{text}"
     for one, other in itertools.product(marks, marks):
         at = [trace.index(("begin", other)) for trace in traces if ("begin", other) in trace]
         before = [("done", one) in trace[: trace.index(("begin", other))] for trace in traces if ("begin", other) in trace]

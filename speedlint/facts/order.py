@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -10,6 +11,12 @@ from speedlint.facts import syntax
 from speedlint.facts.blocks import ENTRY, EXIT, LAZY, Builder, Point
 
 _UNKNOWN = -1
+_HOMES = bytes(kind.kind for kind in LAZY)
+_TESTED = bytes((syntax.If.kind, syntax.While.kind))
+_LOOPS = bytes((syntax.For.kind, syntax.While.kind))
+_JUMPS = bytes((syntax.Return.kind, syntax.Raise.kind, syntax.Break.kind, syntax.Continue.kind))
+_CUTTING = re.compile(b"[" + re.escape(_JUMPS + _TESTED) + b"]")
+"""What decides whether the statements below it run."""
 
 
 class Order:
@@ -63,10 +70,44 @@ class Order:
 
     def is_run(self, node: syntax.Node) -> bool:
         """Whether some way leads to a node, and to each function around it: no ``return`` or other jump cuts all of them."""
-        return all(
-            any(graph.is_reached(point) for point in graph.begun(row))
-            for home, row in self._seen_from(node)
-            for graph in (self._graph(home),)
+        return all(self._is_run_in(home, row) for home, row in self._seen_from(node))
+
+    def _is_run_in(self, home: int, row: int) -> bool:
+        """Whether some way of a function leads to a row; most are told without laying out its blocks."""
+        if home not in self._graphs and self._is_never_cut(home, row):
+            return True
+        graph = self._graph(home)
+        return any(graph.is_reached(point) for point in graph.begun(row))
+
+    def _is_never_cut(self, home: int, row: int) -> bool:
+        """Whether no jump above a row in its function can cut all ways to it: each stands in a loop or an ``if`` without
+        ``else`` that is over before, and no condition is a constant. Where it is False, the ways must be followed."""
+        kinds, above, last = self._tree.rows.kind, self._tree.rows.parent, self._tree.rows.last
+        for found in _CUTTING.finditer(kinds, home + 1, row):
+            at = found.start()
+            if kinds[at] in _TESTED:
+                if self._is_constant(at + 1):
+                    return False
+                continue
+            is_own = True
+            while last[above[at]] < row:
+                at = above[at]
+                is_own = is_own and kinds[at] not in _HOMES
+            if is_own and kinds[above[at]] != syntax.If.kind and kinds[at] not in _LOOPS and not self._is_lone_if(at):
+                return False
+        return True
+
+    def _is_lone_if(self, row: int) -> bool:
+        """Whether a row is an ``if`` without ``else``."""
+        rows = self._tree.rows
+        return rows.kind[row] == syntax.If.kind and rows.last[rows.last[row + 1] + 1] == rows.last[row]
+
+    def _is_constant(self, row: int) -> bool:
+        """Whether an expression is a number or one of ``True``, ``False`` and ``None``."""
+        rows = self._tree.rows
+        kind = rows.kind[row]
+        return kind == syntax.Integer.kind or (
+            kind == syntax.Name.kind and rows.strings[rows.text[row]] in ("True", "False", "None")
         )
 
     def is_followed(self, first: syntax.Node, nodes: Iterable[syntax.Node]) -> bool:

@@ -9,6 +9,7 @@ from enum import IntEnum
 from typing import Any, TypeVar, cast
 
 Answer = TypeVar("Answer")
+_NOT_ANSWERED = object()
 
 
 class Layer(IntEnum):
@@ -98,8 +99,9 @@ class Flow:
         ``bottom`` is the answer as long as nothing is known; where nothing is in the end, or nothing settles, it is
         ``unknown``, if that is given.
         """
-        if question in self._answers:
-            return cast(Answer, self._answers[question])
+        answered = self._answers.get(question, _NOT_ANSWERED)
+        if answered is not _NOT_ANSWERED:
+            return cast(Answer, answered)
         known = self._open.get(question)
         if known is not None:
             self._cut = min(self._cut, known.cut)

@@ -62,6 +62,7 @@ _UPDATES = re.compile(
 """What a program says somewhere that may update parameters: by an optimizer, by a framework, or by hand."""
 _STEP_METHODS = frozenset({"training_step", "train_step"})
 """Methods that a trainer of whatever framework calls in each step, where they are a module's."""
+_DEFINITIONS = bytes((syntax.FunctionDef.kind, syntax.ClassDef.kind))
 _RUN_BODIES = (syntax.FunctionDef, syntax.For, syntax.While)
 _CALLED_IN_STEPS = _STEP_METHODS | library.HOOK_NAMES
 
@@ -413,12 +414,15 @@ class Loops:
 
     def _runs_here(self, node: syntax.Node, block: syntax.Node) -> bool:
         """Whether the node runs as part of the block, not in a function defined within it."""
-        for up in self.script.source.ancestors(node):
-            if up is block:
-                return True
-            if isinstance(up, (syntax.FunctionDef, syntax.ClassDef)):
+        rows = self.script.source.tree.rows
+        above, kinds, row, outer = rows.parent, rows.kind, node.row, block.row
+        if not self.script.source.contains(block, node):
+            return False
+        while row != outer:
+            row = above[row]
+            if kinds[row] in _DEFINITIONS and row != outer:
                 return False
-        return node is block
+        return True
 
     def _loops_between(self, node: syntax.Node, block: syntax.Node) -> list[Loop]:
         """The loops around the node within the block, innermost first."""

@@ -82,8 +82,5 @@ def marks(*items: Item) -> re.Pattern[bytes]:
 
 def named(text: str) -> Public | None:
     """The public data set that a text names, a small one if it names several; None where it names none."""
-    found = [each for each, written in _WRITTEN if written.search(text)]
+    found = [each for each in _ALL if re.search(each.written, text, re.IGNORECASE)]
     return min(found, key=lambda each: each.is_large, default=None)
-
-
-_WRITTEN = tuple((each, re.compile(each.written, re.IGNORECASE)) for each in _ALL)
