@@ -20,7 +20,7 @@ from speedlint.notebook import Cells, NotebookError, OtherLanguageError
 from speedlint.reading import Read
 from speedlint.registry import Registry, covers
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Rule, Worth
-from speedlint.semantics import durations, entry, eras, off, probes, worth
+from speedlint.semantics import durations, entry, eras, hosted, off, probes, worth
 from speedlint.semantics.program import Cache, Program
 from speedlint.semantics.script import Options, Script
 from speedlint.semantics.terms import FREQUENT, Frequency
@@ -188,9 +188,15 @@ class Engine:
         estimate = finding.worth or worth.at(rule.worth, frequency)
         if level is Level.WARNING and entry.is_never_called(script, finding.node):
             level = Level.NOTE
-        if level is Level.WARNING and (lower := _worth_nothing(finding, script)) is not None:
+        if level is Level.WARNING and (lower := _worth_nothing(rule, finding, script)) is not None:
             level, estimate = Level.NOTE, lower
         if level is Level.WARNING and worth.is_fixed(estimate) and (long := durations.why_long(script)) is not None:
+            level, estimate = Level.NOTE, Estimate(Worth.LOW, long)
+        if (
+            level is Level.WARNING
+            and worth.is_one_wait(estimate)
+            and (long := durations.why_long_beside_wait(script)) is not None
+        ):
             level, estimate = Level.NOTE, Estimate(Worth.LOW, long)
         related = finding.related or _callers(script, finding.node, frequency)
         excerpt = [source.line_text(each) for each in range(line, min(end_line + 1, line + _EXCERPT_LINES))]
@@ -260,11 +266,13 @@ def _is_dead(related: Related, script: Script) -> bool:
     return other is not None and other.loops.guards.never_runs(related.node)
 
 
-def _worth_nothing(finding: Finding, script: Script) -> Estimate | None:
+def _worth_nothing(rule: Rule, finding: Finding, script: Script) -> Estimate | None:
     """Why a finding gains nothing in the runs that are made, or None."""
     since, torch = finding.fix.since if finding.fix is not None else None, script.options.torch
     if since is not None and torch is not None and torch < since:
         return worth.TOO_NEW
+    if rule.on_gpu and hosted.runs_on_host(script):
+        return worth.ON_HOST
     return worth.OFF if off.is_off(script, finding.node) else None
 
 

@@ -109,8 +109,8 @@ class Rule(NamedTuple):
     of the ``triggers`` is not looked at; with ``often``, lines that training does not run again and again are not either.
     ``worth`` is what its findings are worth in a training step where nothing more is known. Findings of any rule in one
     file for whose nodes ``cause`` gives the same text are one finding with several places. ``off`` rules run only when
-    selected. The file's name is the rule's name and its docstring its documentation; the registry fills in both. The code,
-    ``triggers`` and ``off`` it reads from the file's text, where they are written out; the rest is there once it is loaded.
+    selected. ``on_gpu`` says that what it finds costs time on a GPU alone. The file's name is the rule's name and its
+    docstring its documentation; the registry fills in both. The code, ``triggers`` and ``off`` it reads from the file's text, where they are written out; the rest is there once it is loaded.
     """
 
     code: str
@@ -121,5 +121,6 @@ class Rule(NamedTuple):
     cause: Callable[[Script, syntax.Node], str] | None = None
     often: bool = False
     off: bool = False
+    on_gpu: bool = False
     name: str = ""
     docs: str = ""

@@ -167,6 +167,102 @@ def test_small_kernels_are_a_note(project: Project, network: str, model: str, da
     assert (found["level"], found["worth"]) == (("warning", "high") if is_warned else ("note", "low"))
 
 
+CHOICE = """
+import argparse
+import torch
+import torchvision
+from torch import nn
+from torch.nn import functional as F
+from torchvision import datasets, transforms
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--data", default="DATA")
+parser.add_argument("--net", default="NET")
+parser.add_argument("--size", type=int, default=28)
+args = parser.parse_args()
+
+
+def loader_of(name, size):
+    change = transforms.Compose([transforms.Resize((size, size)), transforms.ToTensor()])
+    if name == "digits":
+        return torch.utils.data.DataLoader(datasets.MNIST("data", transform=change), batch_size=64)
+    if name == "bedrooms":
+        return torch.utils.data.DataLoader(datasets.LSUN("data", transform=change), batch_size=64)
+
+
+class Layers(nn.Module):
+    def __init__(self, inputs, hidden):
+        super().__init__()
+        self.first, self.last = nn.Linear(inputs, hidden), nn.Linear(hidden, 10)
+
+    def forward(self, x):
+        return self.last(F.relu(self.first(x.flatten(1))))
+
+
+class Planes(nn.Module):
+    def __init__(self, planes):
+        super().__init__()
+        self.first, self.second = nn.Conv2d(1, planes, 4, 2), nn.Conv2d(planes, 2 * planes, 4, 2)
+
+    def forward(self, x):
+        return self.second(F.relu(self.first(x))).mean((2, 3))
+
+
+if args.net == "layers":
+    model = Layers(args.size * args.size, 64)
+elif args.net == "planes":
+    model = Planes(256)
+model = model.cuda()
+optimizer = torch.optim.Adam(model.parameters())
+for inputs, labels in loader_of(args.data, args.size):
+    loss = F.cross_entropy(model(inputs.cuda()), labels.cuda())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("data", "net", "level"),
+    [
+        ("digits", "planes", "note"),
+        ("bedrooms", "planes", "warning"),
+        ("bedrooms", "layers", "note"),
+    ],
+)
+def test_what_the_options_choose_by_default_is_what_is_run(project: Project, data: str, net: str, level: str) -> None:
+    project.configure("select = ['SPD101']\ntorch = '2.4'")
+    text = CHOICE.replace("DATA", data).replace("NET", net)
+    (found,) = project.findings(project.write("train.py", text), "--notes")
+    assert found["level"] == level
+
+
+def test_a_shipped_command_that_chooses_other_data_counts(project: Project) -> None:
+    project.configure("select = ['SPD101']\ntorch = '2.4'")
+    project.write("README.md", "    python train.py --data bedrooms --size 64")
+    (found,) = project.findings(project.write("train.py", CHOICE.replace("DATA", "digits").replace("NET", "planes")))
+    assert found["level"] == "warning"
+
+
+STYLE = """
+def correlation(maps):
+    batch, channels, height, width = maps.shape
+    flat = maps.reshape(batch, channels, height * width)
+    return torch.bmm(flat, flat.transpose(1, 2)) / (channels * height * width)
+"""
+
+
+def test_sums_that_float16_does_not_hold_are_left_to_bfloat16(project: Project) -> None:
+    project.configure("select = ['SPD101']\ntorch = '2.4'")
+    network = RESIDUAL.format(last=512) + STYLE
+    loss = "F.mse_loss(correlation(model.first(inputs.cuda())), labels.cuda())"
+    path = project.write("train.py", STEPS.format(network=network, model="Residual(Block, [3, 3, 3])", data=OWN, loss=loss))
+    told = " ".join(project.run("check", path).stdout.split())
+    assert "dtype=torch.bfloat16" in told
+    assert "scaler = " not in told
+    assert "1 by hand" in told
+
+
 def test_a_loss_that_autocast_refuses_stays_outside(project: Project) -> None:
     project.configure("select = ['SPD101']\ntorch = '2.4'")
     network = RESIDUAL.format(last=512)

@@ -541,3 +541,244 @@ def test_workers_for_a_loader_that_is_begun_again_amid_the_steps(project: Projec
     project.configure("select = ['SPD201']")
     (found,) = project.findings(project.write("train.py", TURNS.replace("AGAIN", again)))
     assert (found["fix"] is not None) is is_written
+
+
+PART = """
+import torch
+import torchvision
+from torch import nn
+from torch.utils.data import DataLoader
+
+
+class Scores(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = BODY
+        self.last = LAST
+
+    def forward(self, x):
+        return self.last(self.body(x))
+
+
+def train(loader):
+    model = Scores().cuda()
+    optimizer = torch.optim.Adam(model.last.parameters(), lr=1e-3)
+    for epoch in range(90):
+        for images, labels in loader:
+            loss = nn.functional.cross_entropy(model(images.cuda()), labels.cuda())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+
+train(DataLoader(torchvision.datasets.ImageFolder("images"), batch_size=64, num_workers=8, pin_memory=True))
+"""
+RESNET, DENSE = "torchvision.models.resnet50()", "nn.Sequential(nn.Flatten(), nn.Linear(4096, 2048), nn.ReLU())"
+TWO = "nn.Sequential(nn.Linear(2048, 4096), nn.ReLU(), nn.Linear(4096, 10))"
+
+
+@pytest.mark.parametrize(
+    ("body", "last", "level"),
+    [(RESNET, "nn.Linear(2048, 10)", "note"), (RESNET, TWO, "warning"), (DENSE, "nn.Linear(2048, 10)", "warning")],
+)
+def test_an_update_of_the_last_layer_alone(project: Project, body: str, last: str, level: str) -> None:
+    text = PART.replace("BODY", body).replace("LAST", last)
+    assert _levels(project, "train.py", text, "SPD502") == [level]
+
+
+HELD_OUT = """
+import argparse
+
+import h5py
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--patches", required=True)
+parser.add_argument("--held-out", OPTION)
+args = parser.parse_args()
+
+
+class Pairs(Dataset):
+    def __init__(self, path):
+        self.path = path
+
+    def __len__(self):
+        with h5py.File(self.path) as file:
+            return len(file["low"])
+
+    def __getitem__(self, index):
+        with h5py.File(self.path) as file:
+            return file["low"][index], file["high"][index]
+
+
+model = nn.Sequential(nn.Conv2d(1, 64, 9), nn.ReLU(), nn.Conv2d(64, 1, 5)).cuda()
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+loader = DataLoader(Pairs(args.patches), batch_size=16, num_workers=8, pin_memory=True)
+held_out = DataLoader(dataset=Pairs(args.held_out), batch_size=1)
+for epoch in range(400):
+    for low, high in loader:
+        optimizer.zero_grad()
+        nn.functional.mse_loss(model(low.cuda()), high.cuda()).backward()
+        optimizer.step()
+    with torch.no_grad():
+        print(torch.stack([nn.functional.mse_loss(model(low.cuda()), high.cuda()) for low, high in held_out]).mean())
+"""
+
+
+@pytest.mark.parametrize(
+    ("option", "command", "level"),
+    [
+        ("required=True", "python train.py --patches 91.h5 --held-out data/Set5_x3.h5", "note"),
+        ('default="Set14.h5"', "", "note"),
+        ("required=True", "python train.py --patches Set5.h5 --held-out photos.h5", "warning"),
+        ("required=True", "python train.py --patches 91.h5 --held-out data/dataset5.h5", "warning"),
+        ("required=True", "", "warning"),
+    ],
+)
+def test_workers_for_a_handful_of_images(project: Project, option: str, command: str, level: str) -> None:
+    project.write("README.md", command)
+    assert _levels(project, "train.py", HELD_OUT.replace("OPTION", option), "SPD201") == [level]
+
+
+CLIENTS = """
+import copy
+import random
+
+import torch
+import torchvision
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+
+class Share(Dataset):
+    def __init__(self, data, rows):
+        self.data, self.rows = data, list(rows)
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, index):
+        return self.data[self.rows[index]]
+
+
+class Client:
+    def __init__(self, data, rows):
+        self.loader = DataLoader(Share(data, rows), batch_size=10, shuffle=True)
+
+    def train(self, model):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        for _ in range(5):
+            for images, labels in self.loader:
+                optimizer.zero_grad()
+                nn.functional.cross_entropy(model(images.cuda()), labels.cuda()).backward()
+                optimizer.step()
+        return model.state_dict()
+
+
+def main():
+    data = torchvision.datasets.CIFAR10("data", transform=torchvision.transforms.ToTensor())
+    rows = [random.sample(range(len(data)), 500) for _ in range(100)]
+    model = nn.Sequential(nn.Conv2d(3, 64, 3), nn.Flatten(), nn.LazyLinear(10)).cuda()
+    TURNS
+
+
+main()
+"""
+ROUNDS = """for _ in range(200):
+        states = []
+        for client in random.sample(range(100), 10):
+            states.append(Client(data, rows[client]).train(copy.deepcopy(model)))
+        model.load_state_dict({key: sum(each[key] for each in states) / 10 for key in states[0]})
+"""
+FOLDS = """for fold in range(5):
+        Client(data, rows[fold]).train(copy.deepcopy(model))
+"""
+
+
+@pytest.mark.parametrize(("turns", "level"), [(ROUNDS, "note"), (FOLDS, "warning")])
+def test_workers_for_the_shares_of_many_clients(project: Project, turns: str, level: str) -> None:
+    assert _levels(project, "train.py", CLIENTS.replace("TURNS", turns), "SPD201") == [level]
+
+
+TABLE = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+
+def scores_of(model, rows):
+    table = torch.from_numpy(rows)
+    return [model(part.cuda()).argmax(1) for part in DataLoader(table, batch_size=64)]
+
+
+def train(model, loader, rows):
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    for epoch in range(90):
+        for x, y in loader:
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(x.cuda()), y.cuda()).backward()
+            optimizer.step()
+        print(scores_of(model, rows))
+"""
+
+
+def test_workers_for_the_rows_of_a_tensor(project: Project) -> None:
+    assert _levels(project, "train.py", TABLE, "SPD201") == ["note"]
+
+
+@pytest.mark.parametrize(
+    ("layers", "data", "size", "level"),
+    [
+        (CONVOLUTIONS, "Places365", 256, "note"),
+        (CONVOLUTIONS, "Places365", 16, "warning"),
+        (CONVOLUTIONS, "Flowers102", 256, "warning"),
+        ("self.run = Decoder()", "Flowers102", 16, "note"),
+    ],
+)
+def test_a_read_in_a_long_step(project: Project, layers: str, data: str, size: int, level: str) -> None:
+    images = f'torchvision.datasets.{data}("images", transform=torchvision.transforms.Resize(224))'
+    text = _text(layers, ADAM, images, DECODER).replace(
+        "optimizer.step()", "optimizer.step()\n            print(loss.item())"
+    )
+    assert _levels(project, "train.py", text.replace("batch_size=64", f"batch_size={size}"), "SPD301") == [level]
+
+
+@pytest.mark.parametrize(
+    ("visible", "level"), [('"0"', "note"), ('"0,1"', "warning"), ("args.gpu", "note"), ("args.gpus", "warning")]
+)
+def test_a_wrapper_for_the_one_gpu_that_is_visible(project: Project, visible: str, level: str) -> None:
+    parsed = """
+import argparse
+import os
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--gpu", default="0")
+parser.add_argument("--gpus", default="0,1,2,3")
+args = parser.parse_args()
+os.environ["CUDA_VISIBLE_DEVICES"] = WHICH
+""".replace("WHICH", visible)
+    text = _text(CONVOLUTIONS, ADAM, imports=parsed).replace("Body().cuda()", "nn.DataParallel(Body()).cuda()")
+    assert _levels(project, "train.py", text, "SPD603") == [level]
+
+
+@pytest.mark.parametrize(
+    ("batch", "item", "planes", "level"),
+    [
+        (16, 'file["low"][index]', 64, "note"),
+        (64, 'file["low"][index]', 64, "warning"),
+        (16, 'file["low"][index]', 128, "warning"),
+        (16, 'torchvision.io.read_image(file["low"][index])', 64, "warning"),
+    ],
+)
+def test_half_precision_for_few_narrow_convolutions(
+    project: Project, batch: int, item: str, planes: int, level: str
+) -> None:
+    text = HELD_OUT.replace("OPTION", "required=True").replace("batch_size=16", f"batch_size={batch}")
+    text = (
+        text.replace('file["low"][index]', item)
+        .replace("64", str(planes))
+        .replace("import torch\n", "import torch, torchvision\n")
+    )
+    assert _levels(project, "train.py", text, "SPD101") == [level]

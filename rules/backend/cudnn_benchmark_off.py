@@ -45,7 +45,7 @@ from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.semantics import evaluation, training, worth
 from speedlint.semantics.backend import cudnn
-from speedlint.semantics.data.loaders import reads_digits
+from speedlint.semantics.data.loaders import reads_digits, reads_digits_by_default
 from speedlint.semantics.frameworks import accelerated
 from speedlint.semantics.script import Script
 
@@ -81,7 +81,7 @@ def _turned(setting: cudnn.Setting, script: Script) -> Finding:
 
 
 def _missing(placement: training.Placement, script: Script) -> Finding:
-    is_trifle = cudnn.is_shallow(script, placement.module) or reads_digits(script)
+    is_trifle = cudnn.is_shallow(script, placement.module) or reads_digits(script) or reads_digits_by_default(script)
     why_trifle = cudnn.why_trifle(script, placement.module)
     level = Level.NOTE if is_trifle or why_trifle is not None else Level.WARNING
     estimate = Estimate(Worth.LOW, why_trifle) if why_trifle is not None else worth.CONVOLUTIONS
@@ -111,4 +111,5 @@ RULE = Rule(
     check=check,
     triggers=(b".to(", b".cuda(", b"benchmark", b".setup", b".prepare"),
     worth=worth.CONVOLUTIONS,
+    on_gpu=True,
 )

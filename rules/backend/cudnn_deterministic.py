@@ -108,4 +108,5 @@ RULE = Rule(
     check=check,
     triggers=(b"deterministic",),
     worth=Estimate(Worth.MEDIUM, "cuDNN leaves out its fastest convolutions"),
+    on_gpu=True,
 )

@@ -102,4 +102,5 @@ RULE = Rule(
     worth=Estimate(Worth.LOW, "the host waits for the copy of each batch"),
     cause=one_way,
     often=True,
+    on_gpu=True,
 )

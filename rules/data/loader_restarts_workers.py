@@ -36,7 +36,8 @@ written at the call, `args.workers > 0` or the like is written.
 It is written only where it is proven that nothing changes between passes which living workers hold a copy of, that the code
 of the items keeps nothing from one to the next, and that random items are not seeded for each pass. It is shown where the
 loader may be read anew while a loop over it still runs, and where each of many loaders would keep its workers. Loaders that
-are read once are left alone. Needs torch 1.7.
+are read once are left alone, and those whose dataset the training changes between passes, by `dataset.level = 2` or a
+method. Needs torch 1.7.
 
 ## Sources
 PyTorch's data-loading tutorial measures 1.3 times the throughput on short epochs.
@@ -75,7 +76,9 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     workers = found.setting("num_workers")
     if not eras.is_for(script, _SINCE):
         return
-    if not workers.is_off and found.setting("persistent_workers").is_off and found.is_read_again and found.matters:
+    if workers.is_off or not found.setting("persistent_workers").is_off or not found.is_read_again or not found.matters:
+        return
+    if not found.is_changed_between_reads:
         yield _finding(found, workers)
 
 

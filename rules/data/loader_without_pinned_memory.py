@@ -110,4 +110,5 @@ RULE = Rule(
     triggers=(b"Loader",),
     worth=Estimate(Worth.LOW, "each batch is copied to pinned memory first, while the host waits"),
     cause=worth.one_feed,
+    on_gpu=True,
 )

@@ -33,7 +33,9 @@ sampler read is set before the training and not changed by it; their code writes
 as it goes, draws from no generator of its own, runs no network and raises no exception of the project's; all of it can be
 sent to a spawned process, and the batches back; the script has the `if __name__ == "__main__":` that spawned workers need,
 and what stands outside of it may run again. Else it is shown, with what is not known. So are iterable datasets. A dataset
-that only takes items out of tensors in memory is a note: for it workers may cost more than they bring.
+that only takes items out of tensors in memory is a note: for it workers may cost more than they bring. So are loaders that read
+few items in a pass: public sets of some images, by the name that the dataset is given, and the shares of clients that are
+drawn anew in each round.
 
 ## Sources
 PyTorch's data-loading tutorial measures 2.7 times the throughput. The Performance Tuning Guide asks for `num_workers > 0`.
@@ -50,11 +52,13 @@ from speedlint import edits
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
 from speedlint.semantics import worth
+from speedlint.semantics.data import scale
 from speedlint.semantics.data.loader_settings import Setting, places, set_where_set
 from speedlint.semantics.data.loaders import Loader, loader
 from speedlint.semantics.names import last_name
 from speedlint.semantics.script import Script
 
+_FEW = Estimate(Worth.LOW, "it reads few items in a pass, which take no longer than the start of workers")
 _WRITE = "pass `num_workers=min(8, os.cpu_count() or 1)`"
 
 
@@ -76,15 +80,20 @@ def _finding(found: Loader, workers: Setting) -> Finding:
     if found.is_in_memory:
         advice = f"{_WRITE} if reading a batch takes long; not written: items taken out of memory may be faster without"
         return Finding(found.call, message, advice=advice, level=Level.NOTE, related=related)
-    level = Level.WARNING if found.needs_workers else Level.NOTE
+    level, estimate = Level.WARNING if found.needs_workers else Level.NOTE, None
+    if scale.is_tiny(found) or found.is_of_small_parts:
+        level, estimate = Level.NOTE, _FEW
     hazard = found.worker_hazard()
     if hazard is not None:
-        return Finding(found.call, message, advice=f"{_WRITE}; not written: {hazard}", level=level, related=related)
+        advice = f"{_WRITE}; not written: {hazard}"
+        return Finding(found.call, message, advice=advice, level=level, related=related, worth=estimate)
     try:
         fix = Fix(_edits(found, workers), Risk.NUMERIC)
     except edits.CannotEdit as reason:
-        return Finding(found.call, message, advice=f"{_WRITE}; not written: {reason}", level=level, related=related)
-    return Finding(found.call, message, fix, f"{_WRITE}, and measure with half and twice as many", level, related)
+        advice = f"{_WRITE}; not written: {reason}"
+        return Finding(found.call, message, advice=advice, level=level, related=related, worth=estimate)
+    advice = f"{_WRITE}, and measure with half and twice as many"
+    return Finding(found.call, message, fix, advice, level, related, worth=estimate)
 
 
 def _edits(found: Loader, workers: Setting) -> tuple[Edit, ...]:

@@ -2,8 +2,9 @@
 
 ## What it does
 Finds modules wrapped in `torch.nn.DataParallel`, under any name, in programs that train. It is a note where the same
-function wraps in `DistributedDataParallel` in another branch, or only evaluates. Nothing is said where the training asks the
-wrapper for what only the module within has, which raises: that branch never ran.
+function wraps in `DistributedDataParallel` in another branch, or only evaluates, and where the program itself makes one GPU
+visible by default. Nothing is said where the training asks the wrapper for what only the module within has, which raises:
+that branch never ran.
 
 ## Why it is slow
 Each forward pass copies all parameters from the first GPU to the others, scatters the batch, runs one Python thread for
@@ -77,6 +78,8 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
 def _why_trifle(call: syntax.Call, script: Script) -> str | None:
     if wrapping.is_distributed_beside(script, call):
         return "the script has `DistributedDataParallel` in another branch, for those who ask for speed"
+    if wrapping.sees_one_gpu(script):
+        return "the program lets itself see one GPU by default, where the wrapper only hands the call on"
     return "what follows only evaluates" if wrapping.is_for_evaluation(script, call) else None
 
 
@@ -86,4 +89,5 @@ RULE = Rule(
     check=check,
     triggers=(b"DataParallel",),
     worth=_COPIED,
+    on_gpu=True,
 )

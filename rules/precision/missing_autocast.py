@@ -38,8 +38,10 @@ CPU computes what it did. The scaler is made once, beside the optimizer, unscale
 with the optimizer's state. Shown, not written: several losses or optimizers in a step, closures, gradients used by hand,
 double precision, `BCELoss`, fill values and sums beyond float16, outputs that a float32 layer or buffer takes in afterwards,
 models or losses out of sight, optimizers made elsewhere.
+Where a matrix is multiplied by its own transpose, which float16 may not hold the sums of, bfloat16 is advised.
 Reinforcement learning, where the environment takes the time, is a note; so are networks whose kernels take less time than
-their launch: recurrent cells, mixtures of small operations, narrow convolutions of small inputs. Models of narrow Linear and
+their launch: recurrent cells, mixtures of small operations, narrow convolutions of small inputs, and what options choose by
+default where that is images of digits or narrow Linear layers. Models of narrow Linear and
 recurrent layers are left alone, and those that a sharding wrapper already computes in half precision.
 
 ## Sources
@@ -88,9 +90,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         return
     kind = "bfloat16" if script.options.amp == "bf16" else "float16"
     forward = " ".join(script.text(step.shown).split())
-    message = (
-        f"`{forward}` and its loss run in float32 on every training step; under autocast they run in {kind} on tensor cores"
-    )
+    message = _message(forward, kind)
     is_old = (script.options.torch or _SPELLED_SINCE) < _SPELLED_SINCE
     context = "torch.cuda.amp.autocast()" if is_old else f'torch.autocast(device_type="cuda", dtype=torch.{kind})'
     refused = hazards.refused_loss(step)
@@ -125,6 +125,14 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
             worth=worth.TOO_NEW if is_too_old else None,
         )
         return
+    overflow = next((each for each in hazards.of_step(step) if each.overflows), None) if kind == "float16" else None
+    if overflow is not None:
+        advice = (
+            'put it and the loss under `with torch.autocast(device_type="cuda", dtype=torch.bfloat16):` on GPUs that have '
+            f"it (Ampere and newer), without a scaler; not written because of float16, {overflow.told(script)}"
+        )
+        yield Finding(step.shown, _message(forward, "bfloat16"), advice=advice)
+        return
     try:
         fix = Fix(_bfloat(step) if kind == "bfloat16" else _half(step), Risk.NUMERIC, _SPELLED_SINCE)
     except CannotEdit as reason:
@@ -132,6 +140,12 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         yield Finding(step.shown, message, advice=f"{advice}; not written because {why}")
         return
     yield Finding(step.shown, message, fix=fix, advice=advice)
+
+
+def _message(forward: str, kind: str) -> str:
+    return (
+        f"`{forward}` and its loss run in float32 on every training step; under autocast they run in {kind} on tensor cores"
+    )
 
 
 def _first_hazard(step: Step, kind: str) -> Iterator[str]:
@@ -184,4 +198,5 @@ RULE = Rule(
     check=check,
     triggers=(b".backward(",),
     worth=worth.HALF_PRECISION,
+    on_gpu=True,
 )

@@ -8,8 +8,9 @@ files. The call is written into the script that starts the program.
 Ampere and newer GPUs multiply float32 matrices on tensor cores when they may round the factors to TF32: up to 3
 times faster.
 torch allows that to convolutions and recurrent layers of cuDNN by default, not to matrix products. Models that only convolve
-gain nothing and are left alone; where autocast covers the step only what it leaves in float32 gains, which is a note. So is
-a model that Accelerate or Fabric prepares without being told a precision: what launches it may say one.
+gain nothing and are left alone, like recurrent ones with narrow Linear layers. Where autocast covers the step only what it
+leaves in float32 gains, which is a note. So is a model that Accelerate or Fabric prepares without being told a precision:
+what launches it may say one.
 
 ## Example
 ```python
@@ -44,6 +45,7 @@ from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.semantics import eras
 from speedlint.semantics.entry import first_edit, starts
 from speedlint.semantics.frameworks import accelerated
+from speedlint.semantics.model import launches
 from speedlint.semantics.precision.autocast import names_autocast, sets_matmul_precision
 from speedlint.semantics.script import Script
 from speedlint.semantics.training import Placement, is_matmul_heavy, model_placements
@@ -80,8 +82,12 @@ def check(module: syntax.Module, script: Script) -> Iterator[Finding]:
 
 def _first_heavy(script: Script) -> Placement | None:
     placed = (*model_placements(script), *accelerated.placements(script))
-    heavy = next((found for found in placed if is_matmul_heavy(script, found.module)), None)
+    heavy = next((found for found in placed if _multiplies(script, found.module)), None)
     return None if heavy is None or accelerated.is_told_precision(script) else heavy
+
+
+def _multiplies(script: Script, module: syntax.BaseExpression) -> bool:
+    return is_matmul_heavy(script, module) and not launches.has_narrow_products(script, module)
 
 
 RULE = Rule(
@@ -90,4 +96,5 @@ RULE = Rule(
     check=check,
     triggers=(b".to(", b".cuda(", b".setup", b".prepare"),
     worth=Estimate(Worth.MEDIUM, "the network's matrix products take up to twice the time"),
+    on_gpu=True,
 )

@@ -127,4 +127,5 @@ RULE = Rule(
     worth=worth.COPY,
     cause=one_way,
     often=True,
+    on_gpu=True,
 )

@@ -89,4 +89,5 @@ RULE = Rule(
     check=check,
     triggers=(b"empty_cache", b"gc.collect", b"import gc", b"from gc"),
     worth=Estimate(Worth.HIGH, "all freed memory is handed back to the driver and asked for again"),
+    on_gpu=True,
 )

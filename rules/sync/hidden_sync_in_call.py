@@ -195,4 +195,5 @@ RULE = Rule(
     worth=worth.WAIT,
     cause=worth.one_wait,
     often=True,
+    on_gpu=True,
 )

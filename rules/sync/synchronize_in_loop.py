@@ -104,4 +104,5 @@ RULE = Rule(
     triggers=(b"synchronize",),
     worth=worth.WAIT,
     cause=worth.one_wait,
+    on_gpu=True,
 )

@@ -3,18 +3,20 @@ millisecond in each of them is nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from speedlint.facts import syntax
-from speedlint.semantics import steps
+from speedlint.semantics import hosted, steps
+from speedlint.semantics.backend import cudnn
 from speedlint.semantics.data import pace
 from speedlint.semantics.loops import Does
-from speedlint.semantics.model.networks import RECURRENT_CELLS, root_definition, with_named
+from speedlint.semantics.model.networks import RECURRENT_CELLS, root_definition, root_network, with_named
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Frequency
 from speedlint.semantics.training import Root
 
 _VOLUMES = ("torch.nn.Conv3d", "torch.nn.ConvTranspose3d", "torch.nn.functional.conv3d")
+_DETECTORS = "torchvision.models.detection."
 _SEVERAL = 3
 """Convolutions of volumes from which on a step takes a tenth of a second or more."""
 
@@ -29,11 +31,57 @@ def _why_long(script: Script) -> str | None:
         return "each step pauses, for a plot or in its sleep"
     if not script.on_gpu:
         return None
+    if (on_host := why_slow_on_host(script)) is not None:
+        return on_host
     if pace.waits_for_items(script):
         return "the step waits for its loader, which decodes or parses each item"
-    found = (step for place in script.everywhere(b".backward(") for step in steps.training_steps(place))
-    reasons = [of_modules(steps.modules_of(step)) for step in found]
+    reasons = [of_modules(steps.modules_of(step)) for step in _steps(script)]
     return reasons[0] if reasons and None not in reasons else None
+
+
+def why_long_beside_wait(script: Script) -> str | None:
+    """Why the third of a millisecond that the GPU idles behind one wait is nothing in a step; None where it may not be."""
+    return script.once("long beside a wait", lambda: _why_long_beside_wait(script), None)
+
+
+def _why_long_beside_wait(script: Script) -> str | None:
+    if not script.on_gpu:
+        return None
+    made = [list(steps.modules_of(step)) for step in _steps(script)]
+    reasons = [of_modules(each) for each in made]
+    if reasons and None not in reasons:
+        return reasons[0]
+    if made and all(any(_detects(*root) for root in each) for each in made):
+        return "the step proposes and matches boxes, which waits many times itself"
+    if made and pace.reads_recordings(script):
+        return "the step goes over seconds of sound"
+    of_images = made and all(any(root_network(*root).convolutions for root in each) for each in made)
+    if of_images and pace.reads_large_images(script) and pace.reads_large_batches(script):
+        return "the step convolves a hundred large images and more"
+    return None
+
+
+def _detects(script: Script, made: syntax.Node) -> bool:
+    """Whether a module is a library's network that finds objects."""
+    return isinstance(made, syntax.Call) and (script.name(made.func) or "").startswith(_DETECTORS)
+
+
+def why_slow_on_host(script: Script) -> str | None:
+    """Why an epoch of the runs that are made takes minutes: they convolve images on the CPU; None where they may not."""
+    return script.once("slow on the host", lambda: _why_slow_on_host(script), None)
+
+
+def _why_slow_on_host(script: Script) -> str | None:
+    if not hosted.runs_on_host(script) or not cudnn.is_planar(script):
+        return None
+    found = (root for each in _steps(script) for root in steps.modules_of(each))
+    if any(root_network(*root).convolutions for root in found):
+        return "the project's commands run it on the CPU, where convolutions take the step"
+    return None
+
+
+def _steps(script: Script) -> Iterator[steps.Step]:
+    return (step for place in script.everywhere(b".backward(") for step in steps.training_steps(place))
 
 
 def _pauses(script: Script) -> bool:

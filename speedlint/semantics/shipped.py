@@ -28,7 +28,6 @@ _UNKNOWN = b"$%{<`"
 
 
 def _texts(script: Script) -> Iterator[Path]:
-    """The files of a script's project that may hold commands, nearest first."""
     disk, root, folder = script.program.disk, script.program.root(script.path), script.key.parent
     found = set(disk.texts(str(root)))
     for above in (each for each in (folder, *folder.parents) if each == folder or root in (each, *each.parents)):
@@ -41,6 +40,30 @@ def _distance(folder: str, other: str) -> int:
     """How many folders lie between two."""
     common = os.path.commonpath((folder, other))
     return folder.count(os.sep) + other.count(os.sep) - 2 * common.count(os.sep)
+
+
+def texts(script: Script) -> tuple[Path, ...]:
+    """The files of a script's project that may hold commands, nearest first."""
+    nothing: tuple[Path, ...] = ()
+    return script.once("shipped texts", lambda: tuple(_texts(script)), nothing)
+
+
+def is_started(script: Script) -> bool:
+    """Whether a README, a shell script or the like of the project starts a program that the script is part of."""
+    return script.once("is started", lambda: _is_started(script), False)
+
+
+def _is_started(script: Script) -> bool:
+    starts = {each.key for each in (script, *script.program.possible_starts(script))}
+    names = b"|".join(re.escape(each.name.encode()) for each in sorted(starts))
+    command = re.compile(rb"python[\w.]*[ \t][^\n]*?((?:[\w./-]*/)?(?:" + names + rb"))\b")
+    disk = script.program.disk
+    return any(
+        _is_of(script, path, found.group(1), starts)
+        for path in texts(script)
+        if disk.mentions(str(path), command)
+        for found in command.finditer(disk.read(path))
+    )
 
 
 def given(script: Script, option: syntax.Call) -> tuple[str | None, ...]:
@@ -64,8 +87,7 @@ def _given(script: Script, option: syntax.Call) -> Iterator[str | None]:
     runs = re.compile(rb"(?:[\w./-]*/)?(?:" + b"|".join(re.escape(each.name.encode()) for each in sorted(starts)) + rb")\b")
     modules = re.compile(rb"-m\s+[\w.]*\b(?:" + b"|".join(re.escape(_module(each)) for each in sorted(starts)) + rb")\b")
     disk = script.program.disk
-    nothing: tuple[Path, ...] = ()
-    for path in (*script.once("shipped texts", lambda: tuple(_texts(script)), nothing), *sorted(starts)):
+    for path in (*texts(script), *sorted(starts)):
         if not disk.mentions(str(path), passed):
             continue
         data = disk.read(path)

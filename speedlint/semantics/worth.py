@@ -35,6 +35,8 @@ NOTHING = Estimate(Worth.LOW, "the step waits there all the same")
 TOO_NEW = Estimate(Worth.LOW, "the target release does not have the cure")
 OFF = Estimate(Worth.LOW, "it runs only where an option asks for it that is off by default and in the project's commands")
 
+ON_HOST = Estimate(Worth.LOW, "the project's commands run it on the CPU: none passes the option that asks for a GPU")
+
 _LOWER = {Worth.HIGH: Worth.MEDIUM, Worth.MEDIUM: Worth.LOW}
 _SELDOM = {Frequency.EVAL_STEP: "in evaluation only", Frequency.THROTTLED: "now and then"}
 
@@ -49,6 +51,11 @@ def at(estimate: Estimate, frequency: Frequency) -> Estimate:
 def is_fixed(estimate: Estimate) -> bool:
     """Whether a finding costs the same part of a millisecond in each step, however much the step computes."""
     return estimate in _FIXED
+
+
+def is_one_wait(estimate: Estimate) -> bool:
+    """Whether a finding is one wait in each step, of training or of evaluation."""
+    return estimate.because.startswith(WAIT.because)
 
 
 def waits(count: int | None) -> Estimate:

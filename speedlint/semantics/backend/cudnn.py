@@ -176,7 +176,19 @@ def why_trifle(script: Script, module: syntax.Node) -> str | None:
     made_of = network(script, module)
     if (made_of.recurrent or made_of.narrow_recurrent or made_of.attention) and not _holds_planar(script, module):
         return "recurrent layers or attention take the step, not convolutions in one dimension"
+    if _is_left_for_other(script, module):
+        return "the network that is trained by default does not convolve"
     return None
+
+
+def _is_left_for_other(script: Script, module: syntax.Node) -> bool:
+    """Whether options choose among several networks, and by default one without convolutions."""
+    from speedlint.semantics.model.networks import root_network
+    from speedlint.semantics.training import roots
+
+    made = roots(script, module)
+    chosen = [root_network(*each) for each in made if not off.is_off(*each)]
+    return 0 < len(chosen) < len(made) and not any(each.convolutions or not each.is_known for each in chosen)
 
 
 def _holds_planar(script: Script, module: syntax.Node) -> bool:

@@ -7,11 +7,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.facts import syntax
-from speedlint.semantics import changing, evaluation, library, reach
+from speedlint.semantics import changing, evaluation, library, off, reach
 from speedlint.semantics.data import apart, datasets, held, public, rows
 from speedlint.semantics.data.loader_settings import POSITIONS, TORCH_LOADER, Setting
 from speedlint.semantics.data.public import Item
-from speedlint.semantics.terms import Definition, Frequency
+from speedlint.semantics.terms import Definition, Frequency, Role
 from speedlint.semantics.values import returned
 
 if TYPE_CHECKING:
@@ -28,6 +28,9 @@ _DEEPEST = 6
 _SMALL = 64
 """Pixels of a side up to which a network of grey images is bound by the launch of its kernels."""
 _ENDLESS = 10_000_000
+_SUBSETS = ("torch.utils.data.Subset", "torch.utils.data.dataset.Subset")
+_OVER_ROUNDS_AND_CLIENTS = 2
+_DEPTH = 6
 
 
 class Start(NamedTuple):
@@ -87,6 +90,9 @@ class Loader:
     @property
     def is_in_memory(self) -> bool:
         """Whether reading an item only takes it out of a tensor or list."""
+        dataset = self.parameter("dataset")
+        if dataset is not None and self.script.role(dataset) is Role.TENSOR:
+            return True
         return bool(self.origins) and all(origin.is_in_memory for origin in self.origins)
 
     @cached_property
@@ -112,6 +118,16 @@ class Loader:
     def has_few_rows(self) -> bool:
         """Whether its dataset is known to hold a handful of rows at most."""
         return bool(self.origins) and all(rows.are_few(origin) for origin in self.origins)
+
+    @property
+    def is_of_small_parts(self) -> bool:
+        """Whether two loops around it make it anew for each of many parts of the data, as for clients in each round."""
+        dataset = self.parameter("dataset")
+        made = [(self.script, dataset), *self.script.roles.origins(dataset)] if dataset is not None else []
+        is_part = any(place.is_call_to(node, *_SUBSETS) for place, node in made) or (
+            bool(self.origins) and all(map(_picks_rows, self.origins))
+        )
+        return is_part and _loops_around(self.script, self.call) >= _OVER_ROUNDS_AND_CLIENTS
 
     @property
     def is_iterable(self) -> bool:
@@ -184,6 +200,17 @@ class Loader:
     def changes_between_reads(self) -> str | None:
         """Why workers that stay alive would read another dataset than workers that are started anew, or None."""
         return self.own_class or self._changed_by_loop or apart.unproven(self.reading, are_sent=False)
+
+    @cached_property
+    def is_changed_between_reads(self) -> bool:
+        """Whether the training surely sets what items are made of again and again, itself or by a method of the dataset:
+        workers that stay alive would go on with what they were started with."""
+        for origin in self.origins:
+            if origin.definition is not None:
+                uses = (*_as_dataset(self.uses), *reach.uses(origin.script, origin.node))
+                if any(not _read_by_items(origin.definition).isdisjoint(_set_by(origin.definition, use)) for use in uses):
+                    return True
+        return False
 
     @property
     def _changed_by_loop(self) -> str | None:
@@ -414,6 +441,72 @@ def _asks_for_errors(start: Start) -> bool:
     return False
 
 
+def _picks_rows(origin: datasets.Origin) -> bool:
+    """Whether a dataset's items are some of another one's: ``self.data[self.rows[index]]``."""
+    definition = origin.definition
+    method = definition.script.roles.calls.method(definition, "__getitem__") if definition is not None else None
+    if method is None:
+        return False
+    return any(
+        changing.is_on_self(taken.value) and isinstance(row, syntax.Subscript) and changing.is_on_self(row)
+        for taken in method.script.source.inside(method.node, syntax.Subscript)
+        for element in taken.slice
+        if isinstance(element.slice, syntax.Index)
+        for row in (element.slice.value,)
+    )
+
+
+def _loops_around(script: Script, node: syntax.Node, depth: int = _DEPTH) -> int:
+    """How many loops are around a node, through the calls of its function: the most, where there are several."""
+    count, child = 0, node
+    for up in script.source.ancestors(node):
+        if isinstance(up, (syntax.For, syntax.While)) and child is up.body:
+            count += 1
+        if isinstance(up, syntax.FunctionDef):
+            sites = script.call_sites(up) if depth else []
+            return count + max((_loops_around(*site, depth - 1) for site in sites), default=0)
+        child = up
+    return count
+
+
+def _as_dataset(uses: list[reach.Use]) -> Iterator[reach.Use]:
+    """Where a loader is asked for its dataset: ``loader.dataset``."""
+    for use in uses:
+        held = use.script.source.parents[use.node]
+        if isinstance(held, syntax.Attribute) and held.value is use.node and held.attr.value == "dataset":
+            yield reach.Use(use.script, held, use.repeated)
+
+
+def _set_by(dataset: Definition, use: reach.Use) -> Iterator[str]:
+    """The attributes of a dataset that are set where it is used, in each epoch or more often: by ``dataset.level = 2`` or by
+    a method of its class that is called."""
+    script, asked = use.script, use.script.source.parents[use.node]
+    if not isinstance(asked, syntax.Attribute) or asked.value is not use.node or script.frequency(asked) < Frequency.EPOCH:
+        return
+    match script.source.parents[asked]:
+        case syntax.AssignTarget() | syntax.AugAssign():
+            yield asked.attr.value
+        case syntax.Call(func=func) if func is asked:
+            method = dataset.script.roles.calls.method(dataset, asked.attr.value)
+            if method is not None:
+                yield from (name for base, _ in changing.written(method.script, method.node) for name in _on_self(base))
+
+
+def _read_by_items(dataset: Definition) -> set[str]:
+    """The attributes of a dataset that the code of its items reads."""
+    source = dataset.script.source
+    functions = datasets.item_functions(dataset.script, dataset.node)
+    return {name for each in functions for one in source.inside(each, syntax.Attribute) for name in _on_self(one)}
+
+
+def _on_self(base: syntax.Node) -> Iterator[str]:
+    """The attribute of ``self`` that an expression is, or is a part of."""
+    while isinstance(base, (syntax.Attribute, syntax.Subscript)):
+        if isinstance(base, syntax.Attribute) and isinstance(base.value, syntax.Name) and base.value.value == "self":
+            yield base.attr.value
+        base = base.value
+
+
 def _started_by(use: reach.Use) -> syntax.Node | None:
     """The loop, comprehension or call that reads the loader from its beginning at this use."""
     source = use.script.source
@@ -491,21 +584,30 @@ def reads_digits(script: Script) -> bool:
     return script.once("reads digits", lambda: _reads_only(script, Item.DIGIT), False)
 
 
+def reads_digits_by_default(script: Script) -> bool:
+    """Whether that holds of the runs that are made: other data is read where an option asks for it."""
+    return script.once("reads digits by default", lambda: _reads_only(script, Item.DIGIT, by_default=True), False)
+
+
 def reads_thumbnails(script: Script) -> bool:
     """Whether all that the program is seen to load is images of 32 by 32 pixels or less, and nothing makes them much
     larger."""
     return script.once("reads thumbnails", lambda: _reads_only(script, Item.DIGIT, Item.THUMBNAIL), False)
 
 
-def _reads_only(script: Script, *items: Item) -> bool:
+def _reads_only(script: Script, *items: Item, by_default: bool = False) -> bool:
     if not script.program.mentions(script, public.marks(*items)):
         return False
     names = public.classes(*items)
-    found = list(near(script))
-    origins = (origin for each in found for origin in each.origins)
+
+    def counts(place: Script, node: syntax.Node) -> bool:
+        return not by_default or not off.is_off(place, node)
+
+    found = [each for each in near(script) if counts(each.script, each.call)]
+    origins = [each for one in found for each in one.origins if counts(each.script, each.node)]
     if not found or not all(origin.is_of(names) or not origin.is_known for origin in origins):
         return False
-    if any(name not in names for name in _library_datasets(script)):
+    if any(name not in names for place, call, name in _library_datasets(script) if counts(place, call)):
         return False
     return all(side is not None and side <= _SMALL for side in sides(script, "Resize"))
 
@@ -516,17 +618,19 @@ def sides(script: Script, *transforms: str) -> Iterator[int | None]:
     for place in script.everywhere(*(name.encode() for name in transforms)):
         for call in place.calls(*(f"{package}.{name}" for package in packages for name in transforms)):
             size = place.argument(call, "size", 0)
-            known = place.constant(size) if size is not None else None
-            yield known.value if known is not None and isinstance(known.value, int) else None
+            each = [part.value for part in size.elements] if isinstance(size, (syntax.Tuple, syntax.List)) else [size]
+            known = [place.constant(one) if one is not None else None for one in each]
+            numbers = [one.value for one in known if one is not None and isinstance(one.value, int)]
+            yield max(numbers) if numbers and len(numbers) == len(known) else None
 
 
-def _library_datasets(script: Script) -> Iterator[str]:
+def _library_datasets(script: Script) -> Iterator[tuple[Script, syntax.Call, str]]:
     """The datasets of torchvision's that the program makes."""
     for place in script.everywhere(b"torchvision"):
         for call in place.source.of(syntax.Call):
             name = place.name(call.func) or ""
             if name.startswith("torchvision.datasets."):
-                yield name
+                yield place, call, name
 
 
 def _makes_loader(script: Script, call: syntax.Call) -> bool:

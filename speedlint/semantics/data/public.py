@@ -28,12 +28,14 @@ class Public(NamedTuple):
     Attributes:
         written: the pattern that its name follows in the names of files, folders, classes and options.
         is_large: whether a pass over it takes minutes: tens of thousands of images or recordings.
+        is_tiny: whether it is some five to a hundred images, which only evaluations read.
         classes: torchvision's, by the last name.
     """
 
     written: str
     item: Item = Item.IMAGE
     is_large: bool = False
+    is_tiny: bool = False
     classes: str = ""
 
 
@@ -62,6 +64,7 @@ _ALL = (
     Public("inaturalist", is_large=True, classes="INaturalist"),
     Public("food-?101", is_large=True, classes="Food101"),
     Public("stanford[-_]?cars", classes="StanfordCars"),
+    Public(r"(?<![a-z])set[-_]?(?:5|12|14)(?!\d)|c?bsds?[-_]?(?:68|100)(?!\d)|urban[-_]?100|manga[-_]?109", is_tiny=True),
     Public("widerface", classes="WIDERFace"),
     Public("voc-?20(?:07|12)", classes="VOCDetection VOCSegmentation SBDataset"),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from speedlint.facts import syntax
+from speedlint.semantics import durations
 from speedlint.semantics.data import scale
 from speedlint.semantics.data.loaders import Loader, Start
 from speedlint.semantics.loops import Does
@@ -16,6 +17,8 @@ def why_trifle(found: Loader) -> str | None:
     """Why the start of a loader's workers is nothing beside what it is for; None where it may not be."""
     if scale.is_large(found):
         return "a pass over so large a data set takes minutes, and the start of its workers a second"
+    if (slow := durations.why_slow_on_host(found.script)) is not None:
+        return slow
     read = [start for start in found.starts if isinstance(start.node, syntax.For)]
     if read and len(read) == len(found.starts) and all(map(_is_read_seldom, read)):
         return "it is read once in hundreds of steps"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
+from speedlint.semantics import shipped
 from speedlint.semantics.data import public
 from speedlint.semantics.data.item_decoding import DECODERS, PARSERS
 from speedlint.semantics.data.public import Item
@@ -27,11 +28,50 @@ def is_large(loader: Loader) -> bool:
     return bool(loader.origins) and all(_is_large(origin, loader.script) for origin in loader.origins)
 
 
+def is_tiny(loader: Loader) -> bool:
+    """Whether a pass over a loader reads some images only, by the public set that its dataset is told to read: in the code,
+    by the default of an option or by a command that the project ships."""
+    return bool(loader.origins) and all(_is_tiny(origin) for origin in loader.origins)
+
+
+def _is_tiny(origin: Origin) -> bool:
+    known = [each for text in (_called(origin), *_handed(origin)) if (each := public.named(text)) is not None]
+    return bool(known) and all(each.is_tiny for each in known)
+
+
+def _handed(origin: Origin) -> Iterator[str]:
+    """The texts that a dataset is made of."""
+    script = origin.script
+    for arg in origin.node.args if isinstance(origin.node, syntax.Call) else ():
+        known = script.constant(arg.value)
+        if known is not None and isinstance(known.value, str):
+            yield known.value
+        for option, place in _options(script, arg.value):
+            yield from (each for each in shipped.given(place, option) if each is not None)
+
+
+def _options(script: Script, expression: syntax.BaseExpression) -> Iterator[tuple[syntax.Call, Script]]:
+    """The options of the command line that an expression names."""
+    for attribute in script.source.inside(expression, syntax.Attribute):
+        for origin, setting in script.values.settings(attribute.value):
+            if isinstance(setting, syntax.Call):
+                yield from ((call, place) for place, call in origin.values.declared(attribute.attr.value, setting))
+
+
 def has_light_batches(loader: Loader) -> bool:
     """Whether a step takes far longer than a copy of a loader's batch, by the public set that it reads: rows of tokens, or
     seconds of sound that a network goes over sample by sample."""
+    return _is_of(loader, Item.TEXT, Item.RECORDING)
+
+
+def is_of_recordings(loader: Loader) -> bool:
+    """Whether a loader reads a public set of recordings."""
+    return _is_of(loader, Item.RECORDING)
+
+
+def _is_of(loader: Loader, *items: Item) -> bool:
     known = [public.named(_called(origin)) for origin in loader.origins]
-    return bool(known) and all(each is not None and each.item in (Item.TEXT, Item.RECORDING) for each in known)
+    return bool(known) and all(each is not None and each.item in items for each in known)
 
 
 def _called(origin: Origin) -> str:

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
 from typing import NamedTuple
 
 from speedlint.facts import syntax
-from speedlint.semantics import library
-from speedlint.semantics.data.loaders import reads_digits, reads_thumbnails
+from speedlint.semantics import library, off
+from speedlint.semantics.data import scale
+from speedlint.semantics.data.loaders import near, reads_digits, reads_digits_by_default, reads_thumbnails
 from speedlint.semantics.model import widths
-from speedlint.semantics.model.networks import RECURRENT_CELLS, WIDE, is_small, root_definition, with_named
+from speedlint.semantics.model.networks import (
+    RECURRENT_CELLS,
+    WIDE,
+    Network,
+    is_small,
+    network,
+    root_definition,
+    root_network,
+    with_named,
+)
 from speedlint.semantics.script import Script
 from speedlint.semantics.steps import Step, modules_of, step_network, training_steps
+from speedlint.semantics.training import roots
 
 _LINES = ("torch.nn.Conv1d", "torch.nn.ConvTranspose1d")
 _LAYERS = (*_LINES, "torch.nn.Conv2d", "torch.nn.Conv3d", "torch.nn.ConvTranspose2d", "torch.nn.ConvTranspose3d")
@@ -19,6 +31,10 @@ _GRAPHS = ("torch_geometric.nn.", "dgl.nn.", "torch_scatter.")
 _FUNCTIONS = ("torch.nn.functional.conv", "torch.nn.LazyConv")
 _NARROW = 64
 """Channels up to which a convolution of 32 by 32 pixels takes no longer than its launch, some 5 to 10 microseconds."""
+_NARROW_PRODUCT = 256
+"""Outputs of a Linear layer up to which a product of some thousand rows takes no longer than its launch."""
+_FEW_LAYERS, _SMALL_BATCH = 4, 32
+"""Convolutions, and items of a batch, up to which narrow ones take less than a millisecond on patches of some 40 pixels."""
 _NARROW_LINE = 32
 """The same for a convolution of sequences."""
 
@@ -43,7 +59,7 @@ def bound_by(step: Step) -> Bound | None:
         return Bound("its images have 28 by 28 pixels at most", is_toy=True)
     if _is_light(step):
         return Bound("nothing that is seen of it is wide", is_toy=True)
-    because = _small_kernels(step)
+    because = _small_kernels(step) or _small_by_default(step)
     return Bound(because, is_toy=False) if because else None
 
 
@@ -55,6 +71,38 @@ def drives_short_steps(script: Script, loop: syntax.For | syntax.While) -> bool:
         if callee is not None and isinstance(callee.node, syntax.FunctionDef):
             found += [step for step in training_steps(callee.script) if step.region is callee.node]
     return bool(found) and all(bound_by(step) is not None for step in found)
+
+
+def _small_by_default(step: Step) -> str:
+    """The same of the data and the network that the runs that are made choose; empty where that is not known."""
+    if reads_digits_by_default(step.script):
+        return "by default its images have 28 by 28 pixels at most"
+    made = modules_of(step)
+    chosen = [root for root in made if not off.is_off(*root)]
+    is_small_one = (
+        chosen and len(chosen) < len(made) and is_small(reduce(Network.__or__, (root_network(*each) for each in chosen)))
+    )
+    return "nothing that is seen of the network that it trains by default is wide" if is_small_one else ""
+
+
+def has_narrow_products(script: Script, module: syntax.Node) -> bool:
+    """Whether a network's recurrent layers, which cuDNN computes, are all of it but Linear layers of a few hundred numbers
+    at most."""
+    made_of = network(script, module)
+    if made_of.attention or not (made_of.recurrent or made_of.narrow_recurrent):
+        return False
+    made = [widths.Given(place, node) for place, node in roots(script, module)]
+    sides = [widths.arguments(made, name, at) for at, name in enumerate(("in_features", "out_features"))]
+    code = [part for place, node in roots(script, module) for part in _parts(place, node)]
+    linears = [
+        call
+        for place, node in code
+        for call in place.source.inside(node, syntax.Call)
+        if place.name(call.func) == "torch.nn.Linear"
+    ]
+    taken, given = ([widths.most(each.get(call, [None])) for call in linears] for each in sides)
+    are_narrow = all(each is not None and each <= _NARROW_PRODUCT for each in given)
+    return bool(given) and are_narrow and all(each is None or each <= WIDE for each in taken)
 
 
 def _is_light(step: Step) -> bool:
@@ -83,23 +131,37 @@ def _small_kernels(step: Step) -> str:
     if any(_mixes(place, node) for place, node in code) and all((each.channels or 0) <= _NARROW for each in layers):
         return "each of its mixtures runs several small operations, one by one"
     is_of_lines = all(each.name in _LINES for each in layers)
-    if not is_of_lines and not reads_thumbnails(step.script):
+    is_of_few = 1 < len(layers) <= _FEW_LAYERS and _reads_small_batches(step.script)
+    if not is_of_lines and not is_of_few and not reads_thumbnails(step.script):
         return ""
     most = _NARROW_LINE if is_of_lines else _NARROW
     is_narrow = all(each.channels is not None and each.channels <= most for each in layers)
     return f"its convolutions have {most} channels at most, and small inputs" if is_narrow else ""
 
 
+def _reads_small_batches(script: Script) -> bool:
+    """Whether all that a program is seen to load is batches of a few items that are no images in files."""
+    read = [each for each in near(script) if each.matters]
+    sizes = [each.setting("batch_size").value for each in read]
+    known = [size.value for size in sizes if size is not None and isinstance(size.value, int)]
+    is_small_batch = bool(known) and len(known) == len(read) and max(known) <= _SMALL_BATCH
+    return is_small_batch and all(origin.is_known and not scale.decodes(origin) for each in read for origin in each.origins)
+
+
 def _code(step: Step) -> Iterator[tuple[Script, syntax.Node]]:
     """What the modules of a step are made of, as far as it is first-party; else the expression that makes them."""
     seen = set()
-    for script, node in modules_of(step):
-        definition = root_definition(script, node)
-        start = (definition.script, definition.node) if definition is not None else (script, node)
-        for place, each in with_named(*start):
+    for root in modules_of(step):
+        for place, each in _parts(*root):
             if each not in seen:
                 seen.add(each)
                 yield place, each
+
+
+def _parts(script: Script, module: syntax.Node) -> Iterator[tuple[Script, syntax.Node]]:
+    """The code of the class of a module; else the expression that makes it."""
+    definition = root_definition(script, module)
+    yield from with_named(*((definition.script, definition.node) if definition is not None else (script, module)))
 
 
 def _layers(step: Step, code: list[tuple[Script, syntax.Node]]) -> Iterator[_Layer]:

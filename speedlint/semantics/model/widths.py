@@ -106,6 +106,8 @@ def _most(number: Given | None, seen: frozenset[syntax.Node]) -> int | None:
             return _element(number.of(value), seen)
         case syntax.Call(func=syntax.Name(value="int" | "max" | "min" | "round"), args=args):
             return _greatest(_most(number.of(arg.value), seen) for arg in args)
+        case syntax.Call(func=syntax.Name("len"), args=[syntax.Arg(value=several)]):
+            return _length(number.of(several), seen)
     return _known(number)
 
 
@@ -126,6 +128,18 @@ def _computed(left: int | None, operator: syntax.BaseBinaryOp, right: int | None
             return left
         case syntax.FloorDivide() | syntax.Divide():
             return int(left / right) if right else None
+    return None
+
+
+def _length(several: Given | None, seen: frozenset[syntax.Node]) -> int | None:
+    """The most elements that a list has which is written out."""
+    if several is None or several.node in seen:
+        return None
+    match several.node:
+        case syntax.List(elements=elements) | syntax.Tuple(elements=elements):
+            return len(elements)
+        case syntax.Name() | syntax.Attribute():
+            return _greatest(_length(each, seen | {several.node}) for each in _sources(several))
     return None
 
 

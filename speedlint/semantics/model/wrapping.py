@@ -29,6 +29,7 @@ _OF_WRAPPERS = frozenset(
     "set_submodule share_memory state_dict to to_empty train training type xpu zero_grad T_destination".split()
 )
 """What `torch.nn.DataParallel` has of its own, and what each module has."""
+_VISIBLE = re.compile(rb"environ\[.CUDA_VISIBLE_DEVICES.\]")
 _REMOTE = re.compile(rb"distributed\.autograd|dist_autograd|distributed\.rpc")
 
 
@@ -72,6 +73,21 @@ def is_distributed_beside(script: Script, call: syntax.Call) -> bool:
     around = script.function(call) or script.source.module
     wrapped = (each for each in script.calls(*library.DATA_PARALLEL_RANKS) if script.source.contains(around, each))
     return any(script.function(each) is script.function(call) for each in wrapped)
+
+
+def sees_one_gpu(script: Script) -> bool:
+    """Whether the program lets itself see one GPU, by default: ``os.environ["CUDA_VISIBLE_DEVICES"] = args.gpu``."""
+    return script.once("sees one GPU", lambda: _sees_one(script), False)
+
+
+def _sees_one(script: Script) -> bool:
+    said = [
+        place.constant(assign.value)
+        for place in script.everywhere(b"CUDA_VISIBLE_DEVICES")
+        for assign in place.source.of(syntax.Assign)
+        if any(_VISIBLE.search(place.text(target.target).encode()) for target in assign.targets)
+    ]
+    return bool(said) and all(each is not None and str(each.value).strip().isdigit() for each in said)
 
 
 def is_for_evaluation(script: Script, call: syntax.Call) -> bool:

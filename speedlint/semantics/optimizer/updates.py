@@ -69,9 +69,14 @@ def _steps_seldom(script: Script, call: syntax.Call) -> bool:
 
 
 def _is_head(script: Script, module: syntax.BaseExpression) -> bool:
-    """Whether a module is a part of a library's network: ``model.fc``."""
+    """Whether a module is a part of a library's network, ``model.fc``, or the one Linear layer of a network that convolves
+    or attends."""
     if not isinstance(module, syntax.Attribute) or module.attr.value in ("module", "_orig_mod"):
         return False
+    parts = roots(script, module)
+    if parts and all(place.is_call_to(made, "torch.nn.Linear") for place, made in parts):
+        whole = network(script, module.value)
+        return whole.convolutions > 0 or whole.attention
     wholes = roots(script, module.value)
     return bool(wholes) and all(
         isinstance(made, syntax.Call) and (place.name(made.func) or "").startswith(library.MODULE_FACTORIES)

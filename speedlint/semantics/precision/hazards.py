@@ -35,12 +35,18 @@ _CLAMPS = ("clamp", "clamp_", "clamp_min", "clamp_max", "clip", "clip_")
 
 
 class Hazard(NamedTuple):
-    """A place in a network or a loss that fails, or loses its meaning, under autocast; ``half_only``: in float16 alone."""
+    """A place in a network or a loss that fails, or loses its meaning, under autocast.
+
+    Attributes:
+        half_only: in float16 alone.
+        overflows: a sum over so many entries that float16 does not hold it, whatever the loss is scaled by.
+    """
 
     script: Script
     node: syntax.Node
     why: str
     half_only: bool = False
+    overflows: bool = False
 
     def told(self, script: Script) -> str:
         """It and its place, as seen from a script."""
@@ -131,7 +137,8 @@ def _of_call(script: Script, call: syntax.Call) -> list[Hazard]:
     elif name == "torch.autograd.grad":
         why, half_only = "`torch.autograd.grad` differentiates the unscaled loss", True
     elif _is_gram(script, call, method):
-        why, half_only = f"`{script.text(call)}` sums over every position, which float16 may not hold: leave it out", True
+        why = f"`{script.text(call)}` sums over every position, which float16 may not hold"
+        return [Hazard(script, call, why, half_only=True, overflows=True)]
     elif _is_log_of_rest(script, call, name, method):
         why, half_only = f"`{script.text(call)}` is infinite where a probability rounds to 1 in float16", True
     elif method == "double" and not call.args:

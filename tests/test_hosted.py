@@ -1,0 +1,104 @@
+"""What costs time on a GPU alone is a note where the project's own commands train on the CPU; beside each, one that does
+not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import Project
+
+TRAIN = """
+import argparse
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+parser = argparse.ArgumentParser()
+parser.add_argument({option})
+args = parser.parse_args()
+{chosen}
+
+
+class Sounds(Dataset):
+    def __init__(self, names):
+        self.names = names
+
+    def __len__(self):
+        return len(self.names)
+
+    def __getitem__(self, index):
+        return torch.load(self.names[index]), index % 10
+
+
+{network}
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+loader = DataLoader(Sounds([f"{{i}}.pt" for i in range(9000)]), batch_size=64, num_workers=4, pin_memory=True)
+for epoch in range(10):
+    total = 0.0
+    for x, y in loader:
+        {moved}
+        loss = nn.functional.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
+    print(total)
+"""
+LAYERS = "model = nn.Sequential(nn.Flatten(), nn.Linear(4096, 2048), nn.ReLU(), nn.Linear(2048, 10)).to(device)"
+PLANES = "model = nn.Sequential(nn.Conv2d(1, 64, 3), nn.ReLU(), nn.Conv2d(64, 64, 3), nn.Flatten()).to(device)"
+MOVED = "x, y = x.to(device, non_blocking=True), y.to(device, non_blocking=True)"
+FLAG, NAME = '"--cuda", action="store_true"', '"--device", default="cpu"'
+ASKED = 'device = torch.device("cuda" if args.cuda else "cpu")'
+FOUND = 'use_cuda = args.cuda and torch.cuda.is_available()\ndevice = torch.device("cuda" if use_cuda else "cpu")'
+NAMED = 'args.device = torch.device(args.device if torch.cuda.is_available() else "cpu")'
+ALWAYS = 'device = torch.device("cuda" if torch.cuda.is_available() else "cpu")'
+COMMAND = "```\npython train.py\n```\n"
+
+
+def _level(project: Project, code: str, readme: str, text: str) -> str:
+    project.configure(f"select = ['{code}']")
+    project.write("README.md", readme)
+    (found,) = project.findings(project.write("train.py", text), "--notes", "--torch", "2.6")
+    return str(found["level"])
+
+
+def _text(option: str, chosen: str, network: str = LAYERS, moved: str = MOVED) -> str:
+    text = TRAIN.format(option=option, chosen=chosen, network=network, moved=moved)
+    return text.replace(".to(device", ".to(args.device") if chosen == NAMED else text
+
+
+@pytest.mark.parametrize(
+    ("option", "chosen", "readme", "level"),
+    [
+        (FLAG, ASKED, COMMAND, "note"),
+        (FLAG, FOUND, COMMAND, "note"),
+        (NAME, NAMED, COMMAND, "note"),
+        (FLAG, ASKED, "usage: train.py [--cuda]\n" + COMMAND, "note"),
+        (FLAG, ASKED, "Trains a network.", "warning"),
+        (FLAG, ASKED, COMMAND + "\n    python train.py --cuda\n", "warning"),
+        (FLAG, ALWAYS, COMMAND, "warning"),
+        (NAME, NAMED, "    python train.py --device cuda:0", "warning"),
+        (NAME, ALWAYS, COMMAND, "warning"),
+        (NAME.replace("cpu", "cuda"), NAMED, COMMAND, "warning"),
+        ('"--no-cuda", action="store_true"', ASKED.replace("args.cuda", "not args.no_cuda"), COMMAND, "warning"),
+    ],
+)
+def test_a_read_in_a_training_that_runs_on_the_cpu(
+    project: Project, option: str, chosen: str, readme: str, level: str
+) -> None:
+    assert _level(project, "SPD301", readme, _text(option, chosen)) == level
+
+
+def test_what_is_put_on_a_gpu_without_the_option(project: Project) -> None:
+    text = _text(FLAG, ASKED, moved="x, y = x.cuda(), y.cuda()")
+    assert _level(project, "SPD301", COMMAND, text) == "warning"
+
+
+@pytest.mark.parametrize(
+    ("code", "network", "level"),
+    [("SPD502", PLANES, "note"), ("SPD203", PLANES, "note"), ("SPD502", LAYERS, "warning"), ("SPD203", LAYERS, "warning")],
+)
+def test_convolutions_on_the_cpu_take_the_step(project: Project, code: str, network: str, level: str) -> None:
+    assert _level(project, code, COMMAND, _text(FLAG, ASKED, network)) == level
+    assert _level(project, code, "", _text(FLAG, ASKED, network)) == "warning"
