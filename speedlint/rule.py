@@ -110,7 +110,8 @@ class Rule(NamedTuple):
     ``worth`` is what its findings are worth in a training step where nothing more is known. Findings of any rule in one
     file for whose nodes ``cause`` gives the same text are one finding with several places. ``off`` rules run only when
     selected. ``on_gpu`` says that what it finds costs time on a GPU alone. The file's name is the rule's name and its
-    docstring its documentation; the registry fills in both. The code, ``triggers`` and ``off`` it reads from the file's text, where they are written out; the rest is there once it is loaded.
+    docstring its documentation; the registry fills in both. The code, ``triggers`` and ``off`` it reads from the file's
+    text, where they are written out; the rest is there once it is loaded.
     """
 
     code: str

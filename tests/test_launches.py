@@ -244,6 +244,34 @@ def test_a_shipped_command_that_chooses_other_data_counts(project: Project) -> N
     assert found["level"] == "warning"
 
 
+UNUSED = """
+import torch
+from torchvision import datasets
+
+
+def faces(folder):
+    return torch.utils.data.DataLoader(datasets.ImageFolder(folder), batch_size=64)
+
+
+def told(text):
+    print(text)
+"""
+
+
+@pytest.mark.parametrize(("used", "level"), [("told('it begins')", "note"), ("faces('faces')", "warning")])
+def test_data_that_nothing_loads_does_not_count(project: Project, used: str, level: str) -> None:
+    project.configure("select = ['SPD101']\ntorch = '2.4'")
+    project.write("helpers.py", UNUSED)
+    for number in range(9):
+        project.write(f"part{number}.py", "import helpers\n\nhelpers.told('a part')\n")
+    text = (
+        CHOICE.replace("DATA", "digits").replace("NET", "planes").replace("import argparse\n", "import argparse, helpers\n")
+    )
+    path = project.write("train.py", text.replace("model = model.cuda()", f"helpers.{used}\nmodel = model.cuda()"))
+    (found,) = project.findings(path, "--notes")
+    assert found["level"] == level
+
+
 STYLE = """
 def correlation(maps):
     batch, channels, height, width = maps.shape

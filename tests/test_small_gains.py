@@ -782,3 +782,54 @@ def test_half_precision_for_few_narrow_convolutions(
         .replace("import torch\n", "import torch, torchvision\n")
     )
     assert _levels(project, "train.py", text, "SPD101") == [level]
+
+
+def test_a_project_may_have_a_module_of_its_own_called_datasets(project: Project) -> None:
+    text = HELD_OUT.replace("OPTION", "required=True")
+    start, end = text.index("class Pairs"), text.index("model = ")
+    project.write("datasets.py", "import h5py\nfrom torch.utils.data import Dataset\n\n\n" + text[start:end])
+    text = text[:start] + text[end:]
+    text = text.replace("import h5py\n", "").replace(
+        "import DataLoader, Dataset\n", "import DataLoader\nfrom datasets import Pairs\n"
+    )
+    assert _levels(project, "train.py", text, "SPD201") == ["warning"]
+    assert _levels(project, "train.py", text, "SPD101") == ["note"]
+
+
+SPOKEN = """
+import os
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+FOLDER = "DATA/LJSpeech-1.1"
+
+
+class Frames(Dataset):
+    def __init__(self, table, folder):
+        self.names, self.folder = open(table).read().splitlines(), folder
+
+    def __len__(self):
+        return len(self.names)
+
+    def __getitem__(self, index):
+        return torch.load(os.path.join(self.folder, self.names[index])), index % 10
+
+
+model = nn.GRU(80, 512).cuda()
+optimizer = torch.optim.Adam(model.parameters())
+for epoch in range(100):
+    loader = DataLoader(Frames(os.path.join(FOLDER, "table.csv"), FOLDER), batch_size=32, num_workers=8, pin_memory=True)
+    for frames, wanted in loader:
+        loss = nn.functional.l1_loss(model(frames.cuda())[0], wanted.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+"""
+
+
+@pytest.mark.parametrize(("folder", "level"), [("DATA/LJSpeech-1.1", "note"), ("DATA/sensors", "warning")])
+def test_a_read_in_a_step_over_a_public_set_of_sound(project: Project, folder: str, level: str) -> None:
+    assert _levels(project, "train.py", SPOKEN.replace("DATA/LJSpeech-1.1", folder), "SPD301") == [level]

@@ -33,9 +33,9 @@ sampler read is set before the training and not changed by it; their code writes
 as it goes, draws from no generator of its own, runs no network and raises no exception of the project's; all of it can be
 sent to a spawned process, and the batches back; the script has the `if __name__ == "__main__":` that spawned workers need,
 and what stands outside of it may run again. Else it is shown, with what is not known. So are iterable datasets. A dataset
-that only takes items out of tensors in memory is a note: for it workers may cost more than they bring. So are loaders that read
-few items in a pass: public sets of some images, by the name that the dataset is given, and the shares of clients that are
-drawn anew in each round.
+that only takes items out of tensors in memory is a note: for it workers may cost more than they bring. So are loaders
+that read few items in a pass: public sets of some images, by the name that the dataset is given, and the shares of clients
+that are drawn anew in each round.
 
 ## Sources
 PyTorch's data-loading tutorial measures 2.7 times the throughput. The Performance Tuning Guide asks for `num_workers > 0`.

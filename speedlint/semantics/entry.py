@@ -66,7 +66,9 @@ def is_never_called(script: Script, node: syntax.Node) -> bool:
     if not script.program.is_imported(script):
         return is_entry(script) or script.program.is_for_notebooks(script, name) is False
     importers = list(script.program.importers(script))
-    return bool(importers) and not any(_names(other, function) for other in importers)
+    if not importers:  # too many to look into
+        return script.program.is_whole(script) and next(script.program.others(script, name.encode()), None) is None
+    return not any(_names(other, function) for other in importers)
 
 
 def is_left_out(script: Script) -> bool:

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.facts import syntax
-from speedlint.semantics import changing, evaluation, library, off, reach
+from speedlint.semantics import changing, entry, evaluation, library, off, reach
 from speedlint.semantics.data import apart, datasets, held, public, rows
 from speedlint.semantics.data.loader_settings import POSITIONS, TORCH_LOADER, Setting
 from speedlint.semantics.data.public import Item
@@ -380,9 +380,9 @@ def _is_shown_only(script: Script) -> bool:
     if b"limit_train_batches" not in source.data:
         return False
     limits = [arg.value for arg in source.of(syntax.Arg) if arg.keyword and arg.keyword.value == "limit_train_batches"]
-    for entry in source.of(syntax.DictElement):
-        if isinstance(entry.key, syntax.SimpleString) and entry.key.evaluated_value == "limit_train_batches":
-            limits.append(entry.value)
+    for item in source.of(syntax.DictElement):
+        if isinstance(item.key, syntax.SimpleString) and item.key.evaluated_value == "limit_train_batches":
+            limits.append(item.value)
     known = [script.constant(limit) for limit in limits]
     return any(limit is not None and isinstance(limit.value, int) and 0 < limit.value <= _A_HANDFUL for limit in known)
 
@@ -601,7 +601,7 @@ def _reads_only(script: Script, *items: Item, by_default: bool = False) -> bool:
     names = public.classes(*items)
 
     def counts(place: Script, node: syntax.Node) -> bool:
-        return not by_default or not off.is_off(place, node)
+        return not by_default or not (off.is_off(place, node) or entry.is_never_called(place, node))
 
     found = [each for each in near(script) if counts(each.script, each.call)]
     origins = [each for one in found for each in one.origins if counts(each.script, each.node)]

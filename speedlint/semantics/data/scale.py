@@ -10,7 +10,7 @@ from speedlint.facts import syntax
 from speedlint.semantics import shipped
 from speedlint.semantics.data import public
 from speedlint.semantics.data.item_decoding import DECODERS, PARSERS
-from speedlint.semantics.data.public import Item
+from speedlint.semantics.data.public import Item, Public
 from speedlint.semantics.model.networks import with_named
 from speedlint.semantics.values import option_of
 
@@ -43,11 +43,22 @@ def _handed(origin: Origin) -> Iterator[str]:
     """The texts that a dataset is made of."""
     script = origin.script
     for arg in origin.node.args if isinstance(origin.node, syntax.Call) else ():
-        known = script.constant(arg.value)
-        if known is not None and isinstance(known.value, str):
-            yield known.value
+        yield from _texts(script, arg.value)
         for option, place in _options(script, arg.value):
             yield from (each for each in shipped.given(place, option) if each is not None)
+
+
+def _texts(script: Script, expression: syntax.BaseExpression) -> Iterator[str]:
+    """The texts that an expression is, or is put together from, as far as they are known."""
+    parts = (
+        each
+        for kind in (syntax.SimpleString, syntax.Name, syntax.Attribute)
+        for each in script.source.inside(expression, kind)
+    )
+    for part in (expression, *parts):
+        known = script.constant(part)
+        if known is not None and isinstance(known.value, str):
+            yield known.value
 
 
 def _options(script: Script, expression: syntax.BaseExpression) -> Iterator[tuple[syntax.Call, Script]]:
@@ -61,17 +72,24 @@ def _options(script: Script, expression: syntax.BaseExpression) -> Iterator[tupl
 def has_light_batches(loader: Loader) -> bool:
     """Whether a step takes far longer than a copy of a loader's batch, by the public set that it reads: rows of tokens, or
     seconds of sound that a network goes over sample by sample."""
-    return _is_of(loader, Item.TEXT, Item.RECORDING)
+    known = [public.named(_called(origin)) for origin in loader.origins]
+    return bool(known) and all(each is not None and each.item in (Item.TEXT, Item.RECORDING) for each in known)
 
 
 def is_of_recordings(loader: Loader) -> bool:
-    """Whether a loader reads a public set of recordings."""
-    return _is_of(loader, Item.RECORDING)
+    """Whether a loader reads a public set of recordings, or what is computed from one."""
+    known = [_known(origin) for origin in loader.origins]
+    return bool(known) and all(each is not None and each.item is Item.RECORDING for each in known)
 
 
-def _is_of(loader: Loader, *items: Item) -> bool:
-    known = [public.named(_called(origin)) for origin in loader.origins]
-    return bool(known) and all(each is not None and each.item in items for each in known)
+def _known(origin: Origin) -> Public | None:
+    """The public data set that a dataset is, by the name of its class or by what is written where it is made."""
+    named = public.named(_called(origin))
+    if named is not None or not isinstance(origin.node, syntax.Call):
+        return named
+    said = [each for arg in origin.node.args for each in _texts(origin.script, arg.value) if not _OF_WEIGHTS.search(each)]
+    found = [each for text in said if (each := public.named(text)) is not None]
+    return found[0] if found and all(each is found[0] for each in found) else None
 
 
 def _called(origin: Origin) -> str:
@@ -80,7 +98,7 @@ def _called(origin: Origin) -> str:
 
 
 def _is_large(origin: Origin, script: Script) -> bool:
-    if (known := public.named(_called(origin))) is not None:
+    if (known := _known(origin)) is not None:
         return known.is_large
     if not (origin.definition is not None or origin.name in _DECODED or not origin.is_known):
         return False
