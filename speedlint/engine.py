@@ -195,7 +195,7 @@ class Engine:
         if (
             level is Level.WARNING
             and worth.is_one_wait(estimate)
-            and (long := durations.why_long_beside_wait(script)) is not None
+            and (long := durations.why_tenths_are_nothing(script)) is not None
         ):
             level, estimate = Level.NOTE, Estimate(Worth.LOW, long)
         related = finding.related or _callers(script, finding.node, frequency)

@@ -76,6 +76,7 @@ def _text(option: str, chosen: str, network: str = LAYERS, moved: str = MOVED) -
         (NAME, NAMED, COMMAND, "note"),
         (FLAG, ASKED, "usage: train.py [--cuda]\n" + COMMAND, "note"),
         (FLAG, ASKED, "Trains a network.", "warning"),
+        (FLAG, ASKED, "CUDA_VISIBLE_DEVICES=1 python train.py", "warning"),
         (FLAG, ASKED, COMMAND + "\n    python train.py --cuda\n", "warning"),
         (FLAG, ALWAYS, COMMAND, "warning"),
         (NAME, NAMED, "    python train.py --device cuda:0", "warning"),

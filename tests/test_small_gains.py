@@ -832,4 +832,6 @@ for epoch in range(100):
 
 @pytest.mark.parametrize(("folder", "level"), [("DATA/LJSpeech-1.1", "note"), ("DATA/sensors", "warning")])
 def test_a_read_in_a_step_over_a_public_set_of_sound(project: Project, folder: str, level: str) -> None:
-    assert _levels(project, "train.py", SPOKEN.replace("DATA/LJSpeech-1.1", folder), "SPD301") == [level]
+    text = SPOKEN.replace("DATA/LJSpeech-1.1", folder)
+    assert _levels(project, "train.py", text, "SPD301") == [level]
+    assert _levels(project, "train.py", text, "SPD502") == [level]

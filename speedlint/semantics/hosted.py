@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _FLAG = re.compile(r"(?:use|enable|with|on)?_?(?:cuda|gpu)", re.IGNORECASE)
 _DEVICE = "device"
+_NAMES_GPU = re.compile(rb"CUDA_VISIBLE_DEVICES=[\"']?\d")
 
 
 def runs_on_host(script: Script) -> bool:
@@ -37,10 +38,15 @@ def _is_left_off(script: Script, option: syntax.Call, name: str) -> bool:
     """Whether no default and no command asks for the GPU by an option, and there are commands."""
     default = script.values.default_of(option)
     is_off = default is not None and (default.value == "cpu" if name == _DEVICE else default.value is False)
-    if not is_off or not shipped.is_started(script):
+    if not is_off or not shipped.is_started(script) or _starts_on_gpu(script):
         return False
     given = shipped.given(script, option)
     return all(each == "cpu" for each in given) if name == _DEVICE else not given
+
+
+def _starts_on_gpu(script: Script) -> bool:
+    """Whether a command of the project names the GPU that it is to run on."""
+    return any(script.program.disk.mentions(str(path), _NAMES_GPU) for path in shipped.texts(script))
 
 
 def _decides(script: Script, name: str) -> bool:

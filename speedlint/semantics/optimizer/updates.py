@@ -27,6 +27,8 @@ def why_trifle(script: Script, call: syntax.Call) -> str | None:
     """Why the optimizer that a call makes updates its parameters in next to no time of its step; None where it may not."""
     if (long := durations.why_long(script)) is not None or not script.on_gpu:
         return long
+    if (long := durations.why_tenths_are_nothing(script)) is not None:
+        return long
     held = optimizers.parameters(script, call)
     origins = [root for one in held for root in roots(one.script, one.module)]
     made_of = reduce(Network.__or__, (network(one.script, one.module) for one in held), Network())
