@@ -91,7 +91,7 @@ class Imports:
         """The first-party file a dotted name leads into as the file imports it, and what is left of the name."""
         dots = len(dotted) - len(dotted.lstrip("."))
         parts = dotted[dots:].split(".")
-        if not dots and parts[0] in library.KNOWN:
+        if not dots and parts[0] in library.KNOWN and parts[0] not in library.COMMON_NAMES:
             return None
         for count in range(len(parts), 0, -1):
             found = self._file(str(path), "." * dots + ".".join(parts[:count]))
@@ -109,7 +109,8 @@ class Imports:
     def _find(self, path: str, dotted: str) -> str | None:
         dots = len(dotted) - len(dotted.lstrip("."))
         parts = dotted[dots:].split(".") if dotted[dots:] else []
-        if not dots and parts[0] in library.KNOWN:
+        mark = library.COMMON_NAMES.get(parts[0]) if parts and not dots else None
+        if parts and not dots and parts[0] in library.KNOWN and mark is None:
             return None
         project = self._project(path)
         if dots:
@@ -121,6 +122,8 @@ class Imports:
             is_listed = os.path.dirname(path) in project.listing.folders  # noqa: PTH120
             folders = self._import_folders(path) if not is_listed or parts[0] in project.stems else []
         for folder in folders:
+            if mark is not None and self._is_there(project, os.path.join(folder, parts[0], mark)):  # noqa: PTH118
+                continue
             base = os.path.join(folder, *parts)  # noqa: PTH118 (thousands of these: Path takes ten times as long)
             for candidate in (f"{base}.py", f"{base}{os.sep}__init__.py") if parts else (f"{base}{os.sep}__init__.py",):
                 if candidate != path and self._is_there(project, candidate):

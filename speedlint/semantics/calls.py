@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from speedlint.semantics.script import Script
 
 _NUMBERS = frozenset("float int bool len round ord hash id isinstance hasattr issubclass callable any all".split())
-_SAME_MODULE = frozenset("train eval half float double bfloat16 requires_grad_ apply share_memory to_empty".split())
+_SAME_MODULE = frozenset("train eval half float double bfloat16 type requires_grad_ apply share_memory to_empty".split())
 _HOLDS_STEPS = (b".backward(", b"no_grad", b"inference_mode")
 CALLED_AS = ("forward", "__call__")
 """The methods that a call of an object runs."""

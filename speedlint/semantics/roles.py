@@ -708,6 +708,8 @@ class Roles:
         if base is None:
             return None
         index = node.slice[0].slice if len(node.slice) == 1 else None
+        if base.role is Role.BATCH and isinstance(node.value, syntax.Name):
+            return self._moved_entry(node.value, node) or base
         if base.role in (Role.TENSOR, Role.BATCH, Role.ARRAY):
             return base
         if base.role is Role.SEQUENCE:
@@ -727,6 +729,38 @@ class Roles:
                     return entries[key] if self._keeps_entry(node.value, key) else UNKNOWN
             return base.element
         return UNKNOWN
+
+    def _moved_entry(self, batch: syntax.Name, node: syntax.Subscript) -> Value | None:
+        """The tensor that was put in the place of a batch's entry: ``batch["x"] = batch["x"].to(device)``, also in a loop
+        over all of them."""
+        source, order = self.script.source, self.script.order
+        for change in self.script.values.changes(batch):
+            target = source.parents[change]
+            assign = source.parents[target]
+            if not isinstance(change, syntax.Subscript) or not isinstance(assign, syntax.Assign):
+                continue
+            loop = source.enclosing(assign, syntax.For, syntax.FunctionDef)
+            if isinstance(loop, syntax.For) and self._goes_over_entries(loop, batch, change):
+                is_done = order.surely([loop], node)
+            else:
+                is_done = self.script.text(change) == self.script.text(node) and order.surely([assign], node)
+            if is_done and not source.contains(assign, node):
+                value = self.evaluate(assign.value)
+                if value is not None and value.role is Role.TENSOR and value.place is not Place.HOST:
+                    return value
+        return None
+
+    def _goes_over_entries(self, loop: syntax.For, batch: syntax.Name, change: syntax.Subscript) -> bool:
+        """Whether a loop goes over all entries of a batch, and ``change`` is the one of the turn."""
+        match loop.iter:
+            case syntax.Call(func=syntax.Attribute(value=over, attr=syntax.Name("items" | "keys")), args=[]):
+                pass
+            case over:
+                pass
+        target = loop.target.elements[0].value if isinstance(loop.target, syntax.Tuple) else loop.target
+        key = change.slice[0].slice
+        is_key = isinstance(key, syntax.Index) and self.script.text(key.value) == self.script.text(target)
+        return is_key and self.script.text(over) == batch.value
 
     def _keeps_entry(self, mapping: syntax.BaseExpression, key: str) -> bool:
         """Whether the entry of a dict is what it was made with, as far as this variable shows."""

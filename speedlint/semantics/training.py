@@ -48,7 +48,9 @@ _OPTIMIZER = (
 _NAMES_OPTIMIZER = re.compile(_OPTIMIZER)
 _MAKES_OPTIMIZER = re.compile(rb"(?:" + _OPTIMIZER.encode() + rb")\w{0,40}\s{0,9}(?:\(|=[^=])")
 _PARAMETERS = frozenset({"parameters", "named_parameters"})
-_SAME = frozenset("to cuda cpu train eval half float double bfloat16 requires_grad_ apply share_memory to_empty".split())
+_SAME = frozenset(
+    "to cuda cpu train eval half float double bfloat16 type requires_grad_ apply share_memory to_empty".split()
+)
 _FRAMEWORKS = (
     "pytorch_lightning",
     "lightning",

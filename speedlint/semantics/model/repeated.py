@@ -25,7 +25,8 @@ _CHANCE = re.compile(
 _BY_MODE = re.compile(rb"(?i)drop|norm|self\.training|rrelu|stochastic")
 """What it says where it computes something else in training mode."""
 _KEEPS = re.compile(
-    rb"self\.\w+(?:\[[^]\n]{0,80}\])?\s{0,3}[-+*/]?=(?!=)|\.append\(|\.popleft\(|_\(|register_buffer|cache|nonlocal|global"
+    rb"self\.\w+(?:\[[^]\n]{0,80}\])?\s{0,3}[-+*/]?=(?!=)|self\.[\w.]+\.(?:append|add|update|popleft|\w+_)\("
+    rb"|register_buffer|cache|nonlocal|global"
 )
 """What it says, outside of ``__init__``, where it may remember something from call to call."""
 _LEAF = re.compile(rb"requires_grad|Parameter\(")
