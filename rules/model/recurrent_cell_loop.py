@@ -54,7 +54,9 @@ weights as the cell from the same seed, and gives the same numbers but for round
 the four names; a step at a time, where a sequence is continued, is a sequence of one.
 
 ## Sources
-PyTorch's documentation of both: the same equations. Measured with torch 2.13 on one core.
+PyTorch's documentation of both: the same equations. Run with torch 2.13 on one thread of a shared CPU, a training step in
+CPU time: 100 time steps of 32 rows, 32 inputs and 128 units, took 45.0 ms by cells, 15.1 by the layer; 100 of 16 rows, 64
+inputs and 512 units, 310 and 94; 200 of 97 rows, one input and 51 units, 77 and 51, but 111 and 110 in float64.
 
 - [PyTorch: LSTMCell](https://docs.pytorch.org/docs/stable/generated/torch.nn.LSTMCell.html)
 - [PyTorch: LSTM](https://docs.pytorch.org/docs/stable/generated/torch.nn.LSTM.html)
