@@ -70,7 +70,8 @@ def check(assign: syntax.Assign, script: Script) -> Iterator[Finding]:
     store = script.text(found.store)
     often = reads.often(script, assign)
     message = f"`{store}` is joined anew by `{found.join}` {often}: all that it holds is copied each time"
-    behind = "" if found.join == "+" else f", and call `{found.join}` on that once behind the loop"
+    join = "np.concatenate" if found.join == "np.append" else found.join
+    behind = "" if join == "+" else f", and call `{join}` on that once behind the loop"
     advice = f"append to a list{behind}"
     grown = growing.variable(script, assign)
     level = Level.WARNING if grown is not None and growing.is_wide(script, grown) else Level.NOTE
