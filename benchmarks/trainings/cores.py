@@ -140,6 +140,15 @@ CORES = (
         modes=("vector", "image"),
     ),
     Core(
+        "row_by_row",
+        "rows = []\n"
+        "for i in range(x.size(0)):\n"
+        "    rows.append($model(x[i].unsqueeze(0)))\n"
+        "out = torch.cat(rows)\n"
+        "loss = nn.functional.cross_entropy(out, y)\nCLEAR\nloss.backward()\n$optimizer.step()",
+        modes=("vector", "image"),
+    ),
+    Core(
         "losses_of_parts",
         "parts = []\n"
         "for half in torch.arange(len(y), device=y.device).chunk(2):\n"

@@ -14,13 +14,13 @@ STREAM = frozenset("SPD201 SPD203 SPD204 SPD211 SPD308 SPD606".split())
 """Rules whose fixes may draw other random numbers: those of workers, of loaders that keep them, of the GPU."""
 HALF = frozenset("SPD101 SPD102 SPD107 SPD108".split())
 """Rules whose fixes change the precision, or the steps that a loss scaler takes."""
-ROUNDED = frozenset("SPD105 SPD401 SPD402 SPD403 SPD502 SPD503 SPD601 SPD604".split())
+ROUNDED = frozenset("SPD105 SPD310 SPD401 SPD402 SPD403 SPD502 SPD503 SPD601 SPD604".split())
 """Rules whose fixes make the training itself round otherwise."""
 SWITCHED = frozenset({"SPD108"})
 """Rules whose fixes turn on what the script has, and with it the types of its outputs."""
 CHANGED = frozenset("SPD103 SPD501".split())
 """Rules whose fixes, where they are `behavior`, train otherwise."""
-_SHOWN = frozenset("SPD301 SPD303 SPD702 SPD704 SPD705".split())
+_SHOWN = frozenset("SPD301 SPD303 SPD701 SPD702 SPD703 SPD704 SPD705".split())
 """Rules whose fixes, where they are `behavior`, show less of the same training."""
 _CLOSE, _ABSOLUTE = 2e-4, 2e-5
 """Relative and absolute distance of numbers that differ by the rounding of single precision, in a few steps of training."""

@@ -358,6 +358,31 @@ PREDICTIONS = (
         kind="tensors",
     ),
     Part(
+        "outputs_grown",
+        start="@it = torch.empty(0)",
+        step="@it = torch.cat([@it, out.detach().cpu()])",
+        returns=(("@outputs", "@it"),),
+        after="print('outputs', tuple(@outputs.shape), f'{@outputs.sum():.5f}')",
+    ),
+    Part(
+        "rows_grown_and_changed",
+        start="@it = torch.tensor([])",
+        step="guess = out.detach().float().softmax(1).cpu()\n@it = torch.cat((@it, guess), dim=0)\nguess.zero_()",
+        returns=(("@total", "@it.sum().item()"),),
+    ),
+    Part(
+        "labels_grown",
+        start="@it = np.array([], dtype=int)\n@seen = []",
+        step="@it = np.append(@it, out.argmax(1).cpu().numpy())\n@seen = @seen + [len(y)]",
+        returns=(("@ones", "int((@it == 1).sum())"), ("@kind", "@it.dtype.name"), ("@n", "sum(@seen)")),
+    ),
+    Part(
+        "grown_and_read",
+        start="@it = np.zeros((0, 4))",
+        step="@it = np.concatenate([@it, out.detach().float().cpu().numpy()])\nif len(@it) > 12:\n    @it = @it[-12:]",
+        returns=(("@best", "float(@it.max())"),),
+    ),
+    Part(
         "inputs_kept",
         start="@it = []",
         step="@it.append(x.detach().cpu())",
@@ -370,6 +395,11 @@ PREDICTIONS = (
 DISPLAYS = (
     Part("print_each", step="print(f'epoch {epoch} step {step} loss {loss.item():.5f}')"),
     Part("print_tensor", step="print('loss', loss)"),
+    Part(
+        "saved_each_step",
+        step="torch.save({'model': $model.state_dict(), 'step': step}, 'each.pt')",
+        end="print('saved', torch.load('each.pt')['step'])",
+    ),
     Part("print_some", step="if step % 2 == 0:\n    print(f'{epoch} {step} {loss.item():.5f}')"),
     Part("print_last", step="if step == len($loader) - 1:\n    print('last', round(loss.item(), 5))"),
     Part(
