@@ -254,6 +254,10 @@ CHANGED = {
     "an attribute": (READS, "made.dataset.rows = rows[epoch:]"),
     "an entry under another name": (READS, "rows[0] = rows[epoch]"),
     "an attribute by its name": (READS, "setattr(made.dataset, 'rows', rows[epoch:])"),
+    "an entry of the globals": (
+        _items("pass", "return torch.zeros(4) + SCALE", "SCALE = 1.0"),
+        "globals()['SCALE'] = epoch",
+    ),
     "attributes by names": (READS, "for name in ('rows',): setattr(made.dataset, name, rows[epoch:])"),
     "the environment": (
         _items("pass", "return torch.zeros(4) + int(os.environ['LEVEL'])"),
@@ -346,6 +350,7 @@ def test_a_pass_that_is_seeded_anew(tmp_path: Path) -> None:
     assert _reason(tmp_path, READS, after="torch.manual_seed(0)", sent=False) is None
     assert "seeds each pass" in (_reason(tmp_path, draws, after="torch.manual_seed(0)", sent=False) or "")
     assert _reason(tmp_path, draws, after="torch.manual_seed(0)") is None
+    assert "seeds each pass" in (_reason(tmp_path, draws, after="np.random.seed(0)") or "")
 
 
 def test_a_file_that_is_written_between_steps(tmp_path: Path) -> None:

@@ -167,6 +167,8 @@ def _value(call: syntax.Call, name: str, script: Script) -> tuple[str | None, st
         return None, "not written here, because apex takes part in the optimizer's step"
     if dtypes.may_be_complex(script):
         return None, "not written here, because it raises for complex parameters"
+    if dtypes.may_have_whole_parameters(script):
+        return None, "not written here, because it raises for parameters that hold whole numbers"
     if optimizers.has_momentum(Made(script, call)) and optimizers.may_be_scaled(script):
         return None, _UNSET_MOMENTUM
     if _runs_everywhere(script, name):

@@ -247,6 +247,13 @@ def _trained(script: Script) -> Iterator[syntax.BaseExpression]:
 def _changed_by(script: Script, base: syntax.BaseExpression, node: syntax.Node, classes: set[syntax.Node]) -> Held | None:
     """What holds the object that is changed; None for a part of a network, of what trains it, or of an object of others."""
     is_entry = isinstance(base, syntax.Subscript)
+    match base:
+        case syntax.Subscript(
+            value=syntax.Call(func=syntax.Name("globals" | "vars")),
+            slice=[syntax.SubscriptElement(slice=syntax.Index(value=key))],
+        ):
+            named = script.constant(key)
+            return ("", 0, named.value) if named is not None and isinstance(named.value, str) else None
     while isinstance(base, syntax.Subscript) or (isinstance(base, syntax.Attribute) and base.attr.value in _PARTS):
         base = base.value
     if isinstance(base, syntax.Attribute):

@@ -256,8 +256,7 @@ class _Proof:
             self._sent_back()
             if (act := started.acts(script, reading.made)) is not None:
                 raise Unproven(act)
-        else:
-            self._seeded_again(script)
+        self._seeded_again(script)
         changed = changing.changed(
             script, self.read, self.plain, self.classes, self.own, reading.made, is_anew=self.are_sent
         )
@@ -284,14 +283,16 @@ class _Proof:
                 raise Unproven(clause)
 
     def _seeded_again(self, script: Script) -> None:
-        """Raises Unproven where the training seeds each pass anew, which workers that stay alive do not see."""
+        """Raises Unproven where the training seeds each pass anew, which workers do not see: those that are started anew are
+        seeded by torch's generator, those that stay alive by none."""
         if script.frequency(self.reading.made) >= Frequency.EPOCH or not self._draws:
             return
         for other in script.everywhere(b"seed"):
             for call in other.source.of(syntax.Call):
                 name = other.name(call.func) or last_name(call.func) or ""
-                if _SEEDS.search(name) and other.frequency(call) >= Frequency.EPOCH:
-                    raise Unproven(f"`{shown(other, call)}` seeds each pass, but not workers that stay alive")
+                is_seen = self.are_sent and not name.startswith(("random.", "numpy."))
+                if _SEEDS.search(name) and not is_seen and other.frequency(call) >= Frequency.EPOCH:
+                    raise Unproven(f"`{shown(other, call)}` seeds each pass, but not workers")
 
     def _processes(self, script: Script) -> None:
         if self.are_sent and script.program.mentions(script, _OTHER_PROCESSES):

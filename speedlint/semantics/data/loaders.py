@@ -413,8 +413,12 @@ def _changes_of_batch(start: Start) -> Iterator[str]:
 def _keeps_batches(start: Start) -> bool:
     """Whether the body of a loop puts the batches, as they come, into a list."""
     script, loop = start.script, start.node
+    if isinstance(loop, syntax.CompFor):
+        names = {name.value for name in script.source.inside(loop.target, syntax.Name)}
+        around = script.source.parents[loop]
+        return isinstance(around, syntax.ListComp | syntax.SetComp) and _is_of(around.elt, names)
     if not isinstance(loop, syntax.For):
-        return isinstance(loop, syntax.Call) and script.name(loop.func) in ("list", "tuple")
+        return isinstance(loop, syntax.Call) and script.name(loop.func) in ("list", "tuple", "itertools.cycle")
     targets = list(script.source.inside(loop.target, syntax.Name))
     uses = (use for target in targets for use in script.names.uses(target) if script.source.contains(loop.body, use))
     return any(
@@ -422,6 +426,16 @@ def _keeps_batches(start: Start) -> bool:
         for use in uses
         if any(script.source.contains(loop.target, each.node) for each in script.names.reaching(use))
     )
+
+
+def _is_of(node: syntax.BaseExpression, names: set[str]) -> bool:
+    """Whether an expression is one of some variables, or a tuple, list or dict that holds one."""
+    match node:
+        case syntax.Name(value=name):
+            return name in names
+        case syntax.Tuple(elements=elements) | syntax.List(elements=elements) | syntax.Dict(elements=elements):
+            return any(_is_of(each.value, names) for each in elements)
+    return False
 
 
 def _asks_for_errors(start: Start) -> bool:
