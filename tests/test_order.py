@@ -250,7 +250,7 @@ class _Walk:
             case ast.Continue():
                 return [((), "continue"), ((), "raise")]
             case ast.If(test=ast.Constant(value=value), body=body, orelse=orelse):
-                return self.block(body if value else orelse)
+                return [*self.block(body if value else orelse), ((), "raise")]
             case ast.If(test=test, body=body, orelse=orelse):
                 return self._then(self.mark(test), "", [*self.block(body), *self.block(orelse)])
             case ast.For():
@@ -295,6 +295,31 @@ class _Walk:
             return found
         final = self.block(node.finalbody)
         return [(trace + more, then or how) for trace, how in found for more, then in final]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_run"),
+    [
+        ("if c:\n    raise d\nb", True),
+        ("if c:\n    raise d\nelse:\n    raise e\nb", False),
+        ("if c:\n    raise d\nelif e:\n    b", True),
+        ("if 0:\n    b", False),
+        ("if c:\n    d\nelif 0:\n    b", False),
+        ("for c in d:\n    if e:\n        continue\n    b", True),
+        ("for c in d:\n    continue\n    b", False),
+        ("for c in d:\n    raise e\nb", True),
+        ("for c in d:\n    e\nelse:\n    raise f\nb", False),
+        ("while c:\n    raise d\nb", True),
+        ("while True:\n    c\nb", False),
+        ("while True:\n    if c:\n        break\nb", True),
+        ("try:\n    raise c\nexcept d:\n    e\nelse:\n    b", False),
+        ("with c:\n    raise d\nb", False),
+        ("def c():\n    raise d\nb", True),
+    ],
+)
+def test_which_jumps_keep_a_line_from_being_run(text: str, is_run: bool) -> None:
+    order, names = _read(text)
+    assert order.is_run(names["b"]) is is_run
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))

@@ -13,7 +13,7 @@ from speedlint.facts.blocks import ENTRY, EXIT, LAZY, Builder, Point
 _UNKNOWN = -1
 _HOMES = bytes(kind.kind for kind in LAZY)
 _TESTED = bytes((syntax.If.kind, syntax.While.kind))
-_LOOPS = bytes((syntax.For.kind, syntax.While.kind))
+_ORELSE = {kind.kind: kind.fields.index("orelse") for kind in (syntax.If, syntax.For, syntax.While)}
 _JUMPS = bytes((syntax.Return.kind, syntax.Raise.kind, syntax.Break.kind, syntax.Continue.kind))
 _CUTTING = re.compile(b"[" + re.escape(_JUMPS + _TESTED) + b"]")
 """What decides whether the statements below it run."""
@@ -80,8 +80,8 @@ class Order:
         return any(graph.is_reached(point) for point in graph.begun(row))
 
     def _is_never_cut(self, home: int, row: int) -> bool:
-        """Whether no jump above a row in its function can cut all ways to it: each stands in a loop or an ``if`` without
-        ``else`` that is over before, and no condition is a constant. Where it is False, the ways must be followed."""
+        """Whether no jump above a row in its function can cut all ways to it: each stands in another branch, or in a loop or
+        ``if`` without ``else`` that is over before, and no condition is a constant. Where it is False, nothing is known."""
         kinds, above, last = self._tree.rows.kind, self._tree.rows.parent, self._tree.rows.last
         for found in _CUTTING.finditer(kinds, home + 1, row):
             at = found.start()
@@ -93,14 +93,19 @@ class Order:
             while last[above[at]] < row:
                 at = above[at]
                 is_own = is_own and kinds[at] not in _HOMES
-            if is_own and kinds[above[at]] != syntax.If.kind and kinds[at] not in _LOOPS and not self._is_lone_if(at):
+            if is_own and kinds[above[at]] != syntax.If.kind and not self._may_be_passed(at):
                 return False
         return True
 
-    def _is_lone_if(self, row: int) -> bool:
-        """Whether a row is an ``if`` without ``else``."""
+    def _may_be_passed(self, row: int) -> bool:
+        """Whether a row is a loop or an ``if`` without ``else``: what it holds may be left out."""
         rows = self._tree.rows
-        return rows.kind[row] == syntax.If.kind and rows.last[rows.last[row + 1] + 1] == rows.last[row]
+        if rows.kind[row] not in _ORELSE:
+            return False
+        child, last = row + 1, rows.last
+        while last[child] < last[row]:
+            child = last[child] + 1
+        return rows.slot[child] != _ORELSE[rows.kind[row]]
 
     def _is_constant(self, row: int) -> bool:
         """Whether an expression is a number or one of ``True``, ``False`` and ``None``."""
