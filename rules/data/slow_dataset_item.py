@@ -13,7 +13,8 @@ A note tells of what is smaller: a file that is opened again for every item, or 
 it, `.npz` archives, pictures that are decoded and then resized, and masks whose classes are renamed one after the other.
 
 To decode one picture for one item is normal, and nothing is said of it. Nor is anything said where the result hangs on
-chance or on something out of sight, as on a transform that was handed in, and where the dataset keeps what it has read.
+chance or on something out of sight, as on a transform that was handed in, and where the dataset keeps what it has read. A
+dataset in a file that is not checked is told at its loader.
 
 ## Why it is slow
 What hangs on nothing but the item's index is the same in every epoch. Workers hide the work only as long as they are faster
@@ -99,6 +100,7 @@ from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Related, Rule, Worth
 from speedlint.semantics.data import converted, item_work
 from speedlint.semantics.data.item_work import HEAVY, Kind, Work
+from speedlint.semantics.data.loaders import loader
 from speedlint.semantics.script import Script
 
 _SAYS = {
@@ -132,23 +134,45 @@ _CONVERTED_ON_CPU = Estimate(Worth.MEDIUM, "a batch of 64 takes 2 to 3 ms to con
 def check(node: syntax.FunctionDef | syntax.Call, script: Script) -> Iterator[Finding]:
     if isinstance(node, syntax.Call):
         yield from _converted(node, script)
+        yield from _behind(node, script)
     else:
         yield from _of_item(node, script)
 
 
 def _converted(call: syntax.Call, script: Script) -> Iterator[Finding]:
-    loader = converted.trained_on(script, call)
-    if loader is None or script.is_test:
+    reader = converted.trained_on(script, call)
+    if reader is None or script.is_test:
         return
     message = f"`{script.text(call.func)}` converts each image again in every epoch, with the same result"
     advice = (
         "convert all at once, keep them on the device if there is one, and take batches by indices; not written: what else "
         "reads the loader is for you to change"
     )
-    level = Level.NOTE if converted.is_ahead(loader) else Level.WARNING
-    related = (Related(loader.script.source, loader.call, "this loader reads them"),)
+    level = Level.NOTE if converted.is_ahead(reader) else Level.WARNING
+    related = (Related(reader.script.source, reader.call, "this loader reads them"),)
     worth = _CONVERTED if script.on_gpu else _CONVERTED_ON_CPU
     yield Finding(call, message, advice=advice, level=level, related=related, worth=worth)
+
+
+def _behind(call: syntax.Call, script: Script) -> Iterator[Finding]:
+    """What the items of a loader cost, where their dataset stands in a file that is not asked for."""
+    read = loader(script, call)
+    for origin in read.origins if read is not None else ():
+        place = origin.definition.script if origin.definition is not None else origin.script
+        if script.is_reported(place):
+            continue
+        if origin.definition is None:
+            found = list(_converted(origin.node, place)) if isinstance(origin.node, syntax.Call) else []
+        else:
+            item = place.roles.calls.method(origin.definition, "__getitem__")
+            if item is None or not isinstance(item.node, syntax.FunctionDef) or script.is_reported(item.script):
+                continue
+            found = list(_of_item(item.node, item.script))
+        for each in found:
+            related = (Related(place.source, each.node, "here"), *each.related)
+            message = f"{each.message} ({place.path.name}:{place.source.line(each.node)})"
+            yield Finding(call, message, advice=each.advice, level=each.level, related=related, worth=each.worth)
+            return
 
 
 def _of_item(function: syntax.FunctionDef, script: Script) -> Iterator[Finding]:
@@ -182,6 +206,6 @@ RULE = Rule(
     "SPD209",
     on=(syntax.FunctionDef, syntax.Call),
     check=check,
-    triggers=(b"__getitem__", b"MNIST(", b"CIFAR10", b"SVHN(", b"USPS("),
+    triggers=(b"__getitem__", b"MNIST(", b"CIFAR10", b"SVHN(", b"USPS(", b"Loader"),
     worth=Estimate(Worth.HIGH, "the same work is done again for each item in each epoch"),
 )

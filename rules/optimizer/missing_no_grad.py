@@ -4,6 +4,7 @@
 Finds loops that run a module over data, evaluate and never call `backward`, where gradients are on: no `torch.no_grad()`,
 `inference_mode()` or `set_grad_enabled` around them, on their function, or where it is called. Also single forward passes
 whose output is only argmaxed, and those that choose an action in a loop over an environment and are never differentiated.
+A pass in a file that is not checked is told at the call of its function.
 
 ## Why it is slow
 With gradients on, each operation keeps its inputs for the backward pass. That takes time and most of the memory of a
@@ -54,9 +55,10 @@ from collections.abc import Iterator
 
 from speedlint import edits
 from speedlint.facts import syntax
-from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Risk, Rule, Worth
+from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
 from speedlint.semantics import acting, eras, evaluation
 from speedlint.semantics.gradients import gradients_off
+from speedlint.semantics.names import last_name
 from speedlint.semantics.optimizer import differentiated
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import reads
@@ -73,6 +75,7 @@ def check(node: syntax.For | syntax.Call, script: Script) -> Iterator[Finding]:
     if isinstance(node, syntax.Call):
         found = list(_of_decision(node, script))
         yield from found or _of_acting(node, script)
+        yield from _behind(node, script)
     elif script.loops.kind(node) is Frequency.EVAL_STEP:
         yield from _of_pass(node, script)
     elif script.loops.kind(node) is Frequency.STEP:
@@ -102,6 +105,29 @@ def _of_pass(loop: syntax.For, script: Script) -> Iterator[Finding]:
             yield Finding(forward, message, advice=f"{advice} if nothing differentiates its results; not written: {reason}")
     except edits.CannotEdit as error:
         yield Finding(forward, message, advice=f"{advice}; not written here, because {error}")
+
+
+def _behind(call: syntax.Call, script: Script) -> Iterator[Finding]:
+    """A pass that a function runs whose file is not asked for."""
+    callee = script.callee(call)
+    if callee is None or not isinstance(callee.node, syntax.FunctionDef) or script.is_reported(callee.script):
+        return
+    if script.frequency(call) not in (Frequency.EPOCH, Frequency.THROTTLED) or gradients_off(script, call) is not False:
+        return
+    alike = [each for each in script.written_calls.get(last_name(call.func) or "", ()) if script.callee(each) == callee]
+    if alike and alike[0] is not call:
+        return
+    place = callee.script
+    for loop in place.source.inside(callee.node.body, syntax.For):
+        is_pass = place.function(loop) is callee.node and place.loops.kind(loop) is Frequency.EVAL_STEP
+        for each in _of_pass(loop, place) if is_pass else ():
+            where = f"{place.path.name}:{place.source.line(each.node)}"
+            message = f"`{reads.shown(script, call.func)}(...)` evaluates with gradients on: {each.message} ({where})"
+            advice = f"put the pass under `torch.no_grad()` in {place.path.name}; not written: that file is not checked"
+            related = (Related(place.source, each.node, "the pass"),)
+            level = Level.WARNING if script.frequency(call) is Frequency.EPOCH else Level.NOTE
+            yield Finding(call, message, advice=advice, level=level, related=related)
+            return
 
 
 def _wrapped(node: syntax.Node, script: Script) -> tuple[Edit, ...]:

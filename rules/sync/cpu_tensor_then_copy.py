@@ -6,7 +6,8 @@ Finds `torch.zeros(...).to(device)`, `torch.ones(...).type_as(images)` and the l
 alone, also with a few operations between, and where a variable that nothing else uses holds it before the copy;
 `x[range(n), labels]`, whose index is made on the host; and random numbers that NumPy draws. What is made once, as in
 `__init__`, or kept for the next step, and what is filled on the host first, is left alone. In programs that never train it
-is a note.
+is a note. A function of the project that only copies what it is handed, `to_var(torch.zeros(n))`, is such a copy too. What
+stands in a file that is not checked is told at the call that reaches it.
 
 ## Why it is slow
 The copy is taken from ordinary memory, so the host waits until it has ended, and with it all that the GPU has queued: one
@@ -45,8 +46,9 @@ from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Related, Risk, Rule
 from speedlint.semantics import evaluation, probes, worth
 from speedlint.semantics.data.batches import one_way
+from speedlint.semantics.loops import Does
 from speedlint.semantics.script import Script
-from speedlint.semantics.sync import conditions, creation, reads
+from speedlint.semantics.sync import conditions, creation, hidden, reads
 from speedlint.semantics.sync.companions import awaited_anyway
 from speedlint.semantics.terms import FREQUENT
 
@@ -56,6 +58,7 @@ def check(node: syntax.Call | syntax.Subscript, script: Script) -> Iterator[Find
         yield from _of_index(node, script)
     else:
         yield from _of_copy(node, script)
+        yield from _hidden(node, script)
 
 
 def _often(script: Script, node: syntax.Node) -> str | None:
@@ -66,6 +69,36 @@ def _often(script: Script, node: syntax.Node) -> str | None:
     if often is None or conditions.depends_on_data(script, node) or probes.is_in_benchmark(script, node):
         return None
     return often
+
+
+def _hidden(call: syntax.Call, script: Script) -> Iterator[Finding]:
+    """Tensors that the code behind a call makes and copies, in files that are not asked for."""
+    if reads.frequency(script, call) not in FREQUENT or (often := _often(script, call)) is None:
+        return
+    for each in hidden.behind(script, call, creation.within):
+        upload = each.what
+        place = upload.script
+        if each.count == 0 or not hidden.is_told_at_call(script, each) or not evaluation.trains(place):
+            continue
+        if _often(place, upload.node) is None or awaited_anyway(place, upload.node) is not None:
+            continue
+        made = reads.shown(place, upload.made.factory.func)
+        message = f"`{reads.shown(script, call.func)}(...)` makes a tensor on the host and copies it {often}"
+        message = f"{message}: `{made}` ({hidden.place(script, upload)})"
+        advice = f"pass `device=` to `{made}`; not rewritten, since its file is not checked"
+        related = (Related(place.source, upload.node, "it is copied here"),)
+        level = Level.NOTE if _goes_step_by_step(place, upload.node) else None
+        yield Finding(call, message, advice=advice, level=level, related=related)
+        return
+
+
+def _goes_step_by_step(script: Script, node: syntax.Node) -> bool:
+    """Whether the function around a copy runs modules position by position: one copy is little beside that."""
+    function = script.function(node)
+    return function is not None and any(
+        script.is_call_to(loop.iter, "range") and bool(script.loops.does(loop.body, Does.FORWARD))
+        for loop in script.source.inside(function.body, syntax.For)
+    )
 
 
 def _of_index(subscript: syntax.Subscript, script: Script) -> Iterator[Finding]:
@@ -123,7 +156,7 @@ RULE = Rule(
     "SPD308",
     on=(syntax.Call, syntax.Subscript),
     check=check,
-    triggers=(b".to(", b".cuda(", b".type_as(", b"[range(", b"[list(range(", b"arange(", b"random."),
+    triggers=(b".to(", b".cuda(", b".type_as(", b"[range(", b"[list(range(", b"arange(", b"random.", b"import"),
     worth=worth.COPY,
     cause=one_way,
     often=True,

@@ -37,7 +37,7 @@ KNOWN = frozenset(
 )
 """Libraries that these tables describe: they are taken for libraries in the examples of their own repositories too."""
 COMMON_NAMES = {"datasets": "arrow_dataset.py"}
-"""Those whose names projects give modules of their own as well, each with a file that only the library has."""
+"""Libraries whose names projects give modules of their own as well, each with a file that only the library has."""
 LOADERS = frozenset(
     {
         "torch.utils.data.DataLoader",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from speedlint.edits import CannotEdit, add_argument
@@ -12,9 +13,10 @@ from speedlint.semantics import library
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync.accumulators import is_target
-from speedlint.semantics.terms import Place, Role
+from speedlint.semantics.terms import FREQUENT, Definition, Place, Role
 from speedlint.source import is_none
 
+_HARMLESS = ("torch.cuda.is_available", "torch.autograd.Variable")
 _EXACT = frozenset(f"torch.{name}" for name in "zeros ones full arange range eye empty tril_indices triu_indices".split())
 _ROUNDED = frozenset(f"torch.{name}" for name in "linspace logspace".split())
 _RANDOM = frozenset(f"torch.{name}" for name in "rand randn randint randperm".split())
@@ -57,6 +59,27 @@ class Created(NamedTuple):
     held: syntax.Name | None = None
 
 
+class Upload(NamedTuple):
+    """A tensor that a function makes on the host and copies: ``node`` is the copy."""
+
+    script: Script
+    node: syntax.Call
+    made: Created
+
+
+def within(script: Script, function: syntax.FunctionDef) -> list[Upload]:
+    """The tensors that a function itself makes on the host and copies in every step, in source order."""
+    return script.once(("uploads", function), lambda: list(_uploads(script, function)), [])
+
+
+def _uploads(script: Script, function: syntax.FunctionDef) -> Iterator[Upload]:
+    for call in script.source.inside(function.body, syntax.Call):
+        if script.function(call) is function and script.frequency(call) in FREQUENT:
+            made = created(script, call)
+            if made is not None and not is_kept(script, call):
+                yield Upload(script, call, made)
+
+
 def is_map(found: Created) -> bool:
     """Whether the tensor has four dimensions or more, as a batch of maps has: to copy it takes time by itself."""
     sizes = [arg.value for arg in found.factory.args if arg.keyword is None or arg.keyword.value == "size"]
@@ -68,7 +91,7 @@ def is_map(found: Created) -> bool:
 def created(script: Script, move: syntax.Call) -> Created | None:
     """What a copy to the GPU copies, if it is made on the host just for that; None for any other call."""
     if not isinstance(move.func, syntax.Attribute) or move.func.attr.value not in MOVES:
-        return None
+        return _handed(script, move)
     copied = move.func.value
     held = copied if isinstance(copied, syntax.Name) else None
     made = _bound(script, held) if held is not None else copied
@@ -79,6 +102,39 @@ def created(script: Script, move: syntax.Call) -> Created | None:
         return None
     factory, is_exact, is_random = found
     return Created(factory, move, is_exact, is_random, held)
+
+
+def _handed(script: Script, move: syntax.Call) -> Created | None:
+    """What a call hands to a function of the project that only copies it to the GPU: ``to_var(torch.zeros(n))``."""
+    if len(move.args) != 1 or move.args[0].keyword is not None or move.args[0].star:
+        return None
+    found = _trace(script, move.args[0].value)
+    callee = script.callee(move) if found is not None else None
+    if found is None or callee is None or not isinstance(callee.node, syntax.FunctionDef) or not _only_copies(callee):
+        return None
+    return Created(found[0], move, found[1], found[2])
+
+
+def _only_copies(function: Definition) -> bool:
+    """Whether a function gives back the tensor that it is handed, and copies it to the GPU where there is one."""
+    script, node = function.script, function.node
+    assert isinstance(node, syntax.FunctionDef)
+    if len(node.params.params) < 1 or node.decorators:
+        return False
+    name = node.params.params[0].name.value
+    moves = []
+    for call in script.source.inside(node.body, syntax.Call):
+        match call:
+            case syntax.Call(func=syntax.Attribute(value=syntax.Name(value=held), attr=syntax.Name(value=method))) if (
+                held == name and method in MOVES
+            ):
+                moves.append(call)
+            case _ if script.name(call.func) not in _HARMLESS:
+                return False
+    returns = [each.value for each in script.source.inside(node.body, syntax.Return)]
+    given = (each.args[0].value if isinstance(each, syntax.Call) and each.args else each for each in returns)
+    is_same = all(isinstance(each, syntax.Name) and each.value == name for each in given)
+    return len(moves) == 1 and bool(returns) and is_same and target(script, moves[0]) is not None
 
 
 def target(script: Script, move: syntax.Call) -> str | None:
@@ -306,6 +362,8 @@ def _root(script: Script, target: syntax.Attribute | syntax.Subscript) -> str:
 def on_device(script: Script, found: Created) -> tuple[Edit, ...]:
     """The edits that make the tensor on the device and take the copy away, or leave the cast of it. Raises CannotEdit."""
     source, move, factory = script.source, found.move, found.factory
+    if not isinstance(move.func, syntax.Attribute) or move.func.attr.value not in MOVES:
+        raise CannotEdit(f"`{script.text(move.func)}` copies it")
     device = target(script, move)
     assert isinstance(move.func, syntax.Attribute) and device is not None
     if found.held is not None:

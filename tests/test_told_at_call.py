@@ -1,0 +1,99 @@
+"""What stands in a file that is not asked for is told at the call that reaches it, and only there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from speedlint.config import Settings
+from speedlint.engine import Engine
+from speedlint.registry import Registry
+
+TRAIN = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+from rows import Rows
+from parts import Net, evaluate, to_var
+
+model = Net().cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = DataLoader(Rows("train.csv"), batch_size=16, num_workers=4)
+for epoch in range(10):
+    for inputs, targets in loader:
+        noise = to_var(torch.randn(16, 64))
+        loss = nn.functional.mse_loss(model(inputs.cuda()) + noise, targets.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    print(evaluate(model, loader))
+"""
+PARTS = """
+import torch
+from torch import nn
+
+def to_var(x):
+    if torch.cuda.is_available():
+        x = x.cuda()
+    return x
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(64, 64)
+
+    def forward(self, x):
+        mask = torch.triu(torch.ones(x.size(1), x.size(1)).cuda())
+        return self.layer(x) @ mask
+
+def evaluate(model, loader):
+    model.eval()
+    total = 0.0
+    for inputs, targets in loader:
+        total += nn.functional.mse_loss(model(inputs.cuda()), targets.cuda()).item()
+    return total
+"""
+ROWS = """
+import pandas as pd
+from torch.utils.data import Dataset
+
+class Rows(Dataset):
+    def __init__(self, path):
+        self.path = path
+
+    def __len__(self):
+        return 100000
+
+    def __getitem__(self, index):
+        table = pd.read_csv(self.path)
+        row = table.iloc[index].to_numpy()
+        return row[:64], row[64:]
+"""
+
+
+def _told(folder: Path, code: str, *asked: str) -> list[tuple[str, int]]:
+    (folder / "pyproject.toml").write_text("")
+    for name, text in (("train.py", TRAIN), ("parts.py", PARTS), ("rows.py", ROWS)):
+        (folder / name).write_text(text)
+    paths = tuple(folder / name for name in asked)
+    settings = Settings(folder, select=(code,))
+    return [
+        (each.path.name, each.line)
+        for path in paths
+        for each in Engine(settings, Registry.load(), asked=paths).check(path).diagnostics
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "at_call", "at_place"),
+    [
+        ("SPD308", [14, 15], [("parts.py", 16), ("train.py", 14)]),
+        ("SPD505", [19], [("parts.py", 23)]),
+        ("SPD209", [11], [("rows.py", 12)]),
+    ],
+)
+def test_told_once(tmp_path: Path, code: str, at_call: list[int], at_place: list[tuple[str, int]]) -> None:
+    assert sorted(_told(tmp_path, code, "train.py")) == [("train.py", line) for line in at_call]
+    assert sorted(_told(tmp_path, code, "train.py", "parts.py", "rows.py")) == at_place
