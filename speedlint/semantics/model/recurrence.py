@@ -8,6 +8,7 @@ from speedlint.facts import syntax
 from speedlint.semantics import changing
 from speedlint.semantics.counts import turns
 from speedlint.semantics.evaluation import is_in_forward
+from speedlint.semantics.loops import Does
 from speedlint.semantics.model.networks import RECURRENT_CELLS
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
@@ -38,6 +39,8 @@ def unrolled(script: Script, loop: syntax.For) -> Unrolled | None:
     """The cells that a loop runs on inputs which do not hang on what the cells have given; None where there are none, or
     where one of the loop's cells does hang on it."""
     if not (script.frequency(loop) in FREQUENT or is_in_forward(script, loop)) or loop.asynchronous:
+        return None
+    if script.loops.iterates_loader(loop) or script.loops.does(loop.body, Does.STEPS):
         return None
     made = [(call, name) for call in script.source.inside(loop.body, syntax.Call) if (name := _cell(script, call))]
     if not made or any(True for kind in _LEAVES for _ in script.source.inside(loop.body, kind)):
