@@ -45,3 +45,12 @@ def test_the_readme_says_the_same() -> None:
     unseen = counted(14)
     said = f"{unseen['wrong']} of {unseen['all']} findings were wrong, and {unseen['worthless']} were true and worth little"
     assert said in (ROOT / "README.md").read_text()
+
+
+def test_what_was_missed_of_a_list_made_before() -> None:
+    review = json.loads((ROOT / "benchmarks" / "reviews" / "missed-3.json").read_text())
+    counted = [each for file in review["files"] for each in file["slowdowns"] if each["counted"]]
+    told = [[each[when] for each in counted].count(level) for when in ("before", "after") for level in ("warning", "note")]
+    text = " ".join(PAGE.split())
+    assert f"{len(counted)} slow lines before it was run: {told[0]} were told as warnings and {told[1]} as notes" in text
+    assert f"{told[2]} and {told[3]} after what was mended since" in text
