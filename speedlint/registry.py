@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import importlib.util
+import os
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -166,9 +167,9 @@ def for_files(
     return settings, registry
 
 
-def stamp(path: Path) -> str:
+def stamp(path: Path | str) -> str:
     """A file and what tells one version of it from another."""
-    status = path.stat()
+    status = os.stat(path)  # noqa: PTH116 (hundreds of these: Path takes twice as long)
     return f"{path}:{status.st_size}:{status.st_mtime_ns}"
 
 
