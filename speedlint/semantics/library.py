@@ -32,7 +32,7 @@ CANONICAL = {
 }
 
 KNOWN = frozenset(
-    "torch torchvision torchaudio lightning pytorch_lightning lightning_fabric accelerate transformers datasets deepspeed "
+    "torch torchvision torchaudio lightning pytorch_lightning lightning_fabric accelerate transformers deepspeed "
     "ignite fastai catalyst composer ultralytics".split()
 )
 """Libraries that these tables describe: they are taken for libraries in the examples of their own repositories too."""
