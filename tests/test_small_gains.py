@@ -784,6 +784,38 @@ def test_half_precision_for_few_narrow_convolutions(
     assert _levels(project, "train.py", text, "SPD101") == [level]
 
 
+def test_half_precision_for_a_network_that_is_trained_through_a_narrow_one(project: Project) -> None:
+    made = """
+class Judge(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Conv2d(1, 64, 9), nn.Conv2d(64, 1, 5)
+
+    def forward(self, x):
+        return self.second(self.first(x))
+
+
+class Pair:
+    def __init__(self):
+        self.maker, self.judge = nn.Sequential(*[nn.Conv2d(1, 512, 9)] * 9).cuda(), Judge().cuda()
+
+    def made(self, low):
+        return self.maker(low.cuda())
+
+
+pair = Pair()
+model = pair.judge
+optimizer = torch.optim.Adam([*pair.maker.parameters(), *pair.judge.parameters()], lr=1e-3)
+loader ="""
+    text = HELD_OUT.replace("OPTION", "required=True")
+    start, end = text.index("model = "), text.index("loader =")
+    text = text[:start] + made.lstrip("\n") + text[end + len("loader =") :]
+    text = text.replace(
+        "nn.functional.mse_loss(model(low.cuda()), high.cuda()).backward()", "model(pair.made(low)).mean().backward()"
+    )
+    assert _levels(project, "train.py", text, "SPD101") == ["warning"]
+
+
 def test_a_project_may_have_a_module_of_its_own_called_datasets(project: Project) -> None:
     text = HELD_OUT.replace("OPTION", "required=True")
     start, end = text.index("class Pairs"), text.index("model = ")

@@ -91,7 +91,7 @@ class Imports:
         """The first-party file a dotted name leads into as the file imports it, and what is left of the name."""
         dots = len(dotted) - len(dotted.lstrip("."))
         parts = dotted[dots:].split(".")
-        if not dots and parts[0] in library.KNOWN:
+        if not dots and parts[0] in library.KNOWN and parts[0] not in library.COMMON_NAMES:
             return None
         for count in range(len(parts), 0, -1):
             found = self._file(str(path), "." * dots + ".".join(parts[:count]))
@@ -110,7 +110,7 @@ class Imports:
         dots = len(dotted) - len(dotted.lstrip("."))
         parts = dotted[dots:].split(".") if dotted[dots:] else []
         mark = library.COMMON_NAMES.get(parts[0]) if parts and not dots else None
-        if parts and not dots and parts[0] in library.KNOWN:
+        if parts and not dots and parts[0] in library.KNOWN and mark is None:
             return None
         project = self._project(path)
         if dots:

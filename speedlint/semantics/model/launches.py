@@ -23,7 +23,7 @@ from speedlint.semantics.model.networks import (
 )
 from speedlint.semantics.script import Script
 from speedlint.semantics.steps import Step, modules_of, step_network, training_steps
-from speedlint.semantics.training import roots
+from speedlint.semantics.training import roots, trained_modules
 
 _LINES = ("torch.nn.Conv1d", "torch.nn.ConvTranspose1d")
 _LAYERS = (*_LINES, "torch.nn.Conv2d", "torch.nn.Conv3d", "torch.nn.ConvTranspose2d", "torch.nn.ConvTranspose3d")
@@ -131,12 +131,25 @@ def _small_kernels(step: Step) -> str:
     if any(_mixes(place, node) for place, node in code) and all((each.channels or 0) <= _NARROW for each in layers):
         return "each of its mixtures runs several small operations, one by one"
     is_of_lines = all(each.name in _LINES for each in layers)
-    is_of_few = 1 < len(layers) <= _FEW_LAYERS and _reads_small_batches(step.script)
+    is_of_few = (
+        1 < len(layers) <= _FEW_LAYERS and _runs_all_that_is_trained(step, code) and _reads_small_batches(step.script)
+    )
     if not is_of_lines and not is_of_few and not reads_thumbnails(step.script):
         return ""
     most = _NARROW_LINE if is_of_lines else _NARROW
     is_narrow = all(each.channels is not None and each.channels <= most for each in layers)
-    return f"its convolutions have {most} channels at most, and small inputs" if is_narrow else ""
+    inputs = "small batches" if is_of_few else "small inputs"
+    return f"its convolutions have {most} channels at most, and {inputs}" if is_narrow else ""
+
+
+def _runs_all_that_is_trained(step: Step, code: list[tuple[Script, syntax.Node]]) -> bool:
+    """Whether a step names each module that the program trains, or one that it is a part of: no generator is run out of
+    sight."""
+    named = {node for _, node in modules_of(step)}
+    return all(
+        node in named or any(place is script and script.source.contains(part, node) for place, part in code)
+        for script, node in trained_modules(step.script)
+    )
 
 
 def _reads_small_batches(script: Script) -> bool:
