@@ -33,15 +33,16 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
 
 ## Fix safety
 Numeric: the same formula, rounded in another order. Since torch 2.4 the fused form runs on the CPU as well (Adagrad's on
-both since 2.9), so that `fused=True` is written wherever the model lies. Where the target is older or unknown it raises
-for parameters that are not on the GPU yet, and is written only where they are known to be; where the device is chosen at
-run time the argument asks for it, and is None, the default, on any other: `False` would switch `foreach` off too. There
-nothing is written where the model may be moved after the optimizer is made, by whatever name. Nothing is written either
-where the model is sharded; nor for SGD with momentum beside a loss scaler: where the first step overflows and is skipped,
-the fused form keeps a momentum that nobody has set (torch 2.13). Needs torch 2.0 for Adam and AdamW, 2.3 for SGD, and 2.9
-for Adagrad on a GPU (the fused form of 2.4 was for the CPU alone). Optimizers of a probe, which tries batch sizes or times
-a layer on made-up data, are left alone; so are SGD with nothing but a learning rate, which is one kernel as it is,
-optimizers with a group for each parameter, which stay a kernel a group, and those that step once.
+both since 2.9), so that `fused=True` is written wherever the model lies. Where the target is older or unknown it raises for
+parameters that are not on the GPU yet, and is written only where they are known to be; where the device is chosen at run
+time the argument asks for it, and is None, the default, on any other: `False` would switch `foreach` off too. There nothing
+is written where the model may be moved after the optimizer is made, by whatever name. Nothing is written either where the
+model is sharded; nor for parameters that are complex or hold whole numbers, where it raises; nor for SGD with momentum
+beside a loss scaler: where the first step overflows and is skipped, the fused form keeps a momentum that nobody has set
+(torch 2.13). Needs torch 2.0 for Adam and AdamW, 2.3 for SGD, and 2.9 for Adagrad on a GPU (the fused form of 2.4 was for
+the CPU alone). Optimizers of a probe, which tries batch sizes or times a layer on made-up data, are left alone; so are SGD
+with nothing but a learning rate, which is one kernel as it is, optimizers with a group for each parameter, which stay a
+kernel a group, and those that step once.
 
 ## Sources
 PyTorch pull request 96755 reports 9% for a whole training step; issue 121857 reports a slower step on one GPU, so let

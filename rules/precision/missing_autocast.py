@@ -36,13 +36,13 @@ With `amp = "bf16"` there is no scaler.
 numeric: results differ by rounding. Where the device is chosen at run time both parts get `enabled=`, so that a run on the
 CPU computes what it did. The scaler is made once, beside the optimizer, unscales before clipping, and is saved and loaded
 with the optimizer's state. Shown, not written: several losses or optimizers in a step, closures, gradients used by hand,
-double precision, `BCELoss`, fill values and sums beyond float16, outputs that a float32 layer or buffer takes in afterwards,
-models or losses out of sight, optimizers made elsewhere.
-Where a matrix is multiplied by its own transpose, which float16 may not hold the sums of, bfloat16 is advised.
-Reinforcement learning, where the environment takes the time, is a note; so are networks whose kernels take less time than
-their launch: recurrent cells, mixtures of small operations, narrow convolutions of small inputs, and what options choose by
-default where that is images of digits or narrow Linear layers. Models of narrow Linear and
-recurrent layers are left alone, and those that a sharding wrapper already computes in half precision.
+double precision, `BCELoss`, fill values and sums beyond float16, amounts of any size, `log(1 - p)`, outputs that a float32
+layer or buffer takes in afterwards, models or losses out of sight, optimizers made elsewhere. Where a matrix is multiplied
+by its own transpose, which float16 may not hold the sums of, bfloat16 is advised. Reinforcement learning, where the
+environment takes the time, is a note; so are networks whose kernels take less time than their launch: recurrent cells,
+mixtures of small operations, narrow convolutions of small inputs, and what options choose by default where that is images of
+digits or narrow Linear layers. Models of narrow Linear and recurrent layers are left alone, and those that a sharding
+wrapper already computes in half precision.
 
 ## Sources
 PyTorch Performance Tuning Guide and PyTorch AMP recipe (1.5 to 3 times); Hugging Face performance documentation (1.3 to 3).
