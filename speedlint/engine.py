@@ -28,8 +28,10 @@ from speedlint.source import Source, SourceError
 from speedlint.suppress import Suppressions, mentions
 
 _OLDEST = (1, 13)
-_MOST_HELD = 200_000_000
+_MOST_HELD = 160_000_000
 """Bytes of memory for files, their nodes and what is known of them; Python itself and the rules take 45 MB."""
+_MOST_EVER = 200_000_000
+"""Bytes beyond which it is let go though the next files share it: the next one's check needs some more."""
 _BEYOND_ONE = 1.5
 """How many times what one file's check has needed may be held: where that is much, letting it go only makes it anew."""
 _LOOKS_AHEAD = 8
@@ -108,8 +110,9 @@ class Engine:
         memory = held + self.disk.held() + sum(program.held() for program in self._programs.values())
         if self._has_let_go:
             self._most_held = max(_MOST_HELD, _BEYOND_ONE * memory)
-        self._has_let_go = memory > self._most_held and not any(
-            self._cache.held(self._program(each).around(each)) >= held / 2 for each in self._next(path)
+        self._has_let_go = memory > _MOST_EVER or (
+            memory > self._most_held
+            and not any(self._cache.held(self._program(each).around(each)) >= held / 2 for each in self._next(path))
         )
         if self._has_let_go:
             self._programs.clear()

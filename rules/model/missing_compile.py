@@ -54,10 +54,10 @@ _SINCE = (2, 1)
 
 
 def check(module: syntax.Module, script: Script) -> Iterator[Finding]:
-    if not script.on_gpu or script.is_test or training.is_framework_driven(script):
-        return
     placed = training.model_placements(script)
-    if not placed or compilation.is_compiled(script) or not evaluation.trains(script):
+    if not placed or not script.on_gpu or script.is_test or training.is_framework_driven(script):
+        return
+    if compilation.is_compiled(script) or not evaluation.trains(script):
         return
     for placement in placed:
         if compilation.may_gain(script, placement.module):

@@ -53,10 +53,10 @@ from speedlint.semantics.script import Script
 
 
 def check(module: syntax.Module, script: Script) -> Iterator[Finding]:
-    if not script.on_gpu or script.is_test or training.is_framework_driven(script):
-        return
     placed = training.model_placements(script)
-    if not placed or layout.is_decided(script) or not evaluation.trains(script):
+    if not placed or not script.on_gpu or script.is_test or training.is_framework_driven(script):
+        return
+    if layout.is_decided(script) or not evaluation.trains(script):
         return
     if steps.is_reinforcement(script):
         return

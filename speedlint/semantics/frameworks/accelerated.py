@@ -16,6 +16,7 @@ from speedlint.semantics.terms import Role
 from speedlint.semantics.training import Placement, roots, trained_modules
 
 _GRADIENT = re.compile(rb"\.grad\b")
+_PREPARE = ("prepare", "prepare_model", "setup", "setup_module")
 _FULL = (None, "no", 32, "32", "32-true")
 _CLIPS = ("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_value_", "torch.nn.utils.clip_grad_norm")
 
@@ -26,8 +27,10 @@ def placements(script: Script) -> list[Placement]:
 
 
 def _placements(script: Script) -> Iterator[Placement]:
+    if not script.method_calls(*_PREPARE):
+        return
     for place, made in script.calls_everywhere(*library.ACCELERATORS, *library.FABRICS):
-        for other, call in place.calls_on(made, "prepare", "prepare_model", "setup", "setup_module"):
+        for other, call in place.calls_on(made, *_PREPARE):
             for arg in call.args if other is script else ():
                 if script.role(arg.value) is Role.MODULE and _is_trained(script, arg.value):
                     yield Placement(call, arg.value)
