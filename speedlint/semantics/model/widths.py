@@ -97,7 +97,8 @@ def _most(number: Given | None, seen: frozenset[syntax.Node]) -> int | None:
     seen |= {node}
     match node:
         case syntax.Name() | syntax.Attribute():
-            return _greatest(_most(each, seen) for each in _sources(number)) or _known(number)
+            plain = _greatest(_most(each, seen) for each in _sources(number)) or _known(number)
+            return _greatest((plain, *(_most(each, seen) for each in _constructed_with(number))))
         case syntax.BinaryOperation(left=left, operator=operator, right=right):
             return _computed(_most(number.of(left), seen), operator, _most(number.of(right), seen))
         case syntax.IfExp(body=body, orelse=orelse):
@@ -109,6 +110,20 @@ def _most(number: Given | None, seen: frozenset[syntax.Node]) -> int | None:
         case syntax.Call(func=syntax.Name("len"), args=[syntax.Arg(value=several)]):
             return _length(number.of(several), seen)
     return _known(number)
+
+
+def _constructed_with(number: Given) -> Iterator[Given]:
+    """What an attribute is where its object is made: ``Config(hidden=1024)``, ``replace(config, hidden=1024)``."""
+    script, node = number.script, number.node
+    owner = script.value(node.value).definition if isinstance(node, syntax.Attribute) else None
+    if owner is None or not isinstance(node, syntax.Attribute) or not isinstance(owner.node, syntax.ClassDef):
+        return
+    name = node.attr.value
+    for place in script.everywhere(name.encode()):
+        for call in place.source.of(syntax.Call):
+            for arg in call.args:
+                if arg.keyword is not None and arg.keyword.value == name and place.value(call).definition == owner:
+                    yield Given(place, arg.value)
 
 
 def _known(number: Given) -> int | None:
