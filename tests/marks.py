@@ -1,4 +1,5 @@
-"""Comments that mark slow lines: ``# SPD301``, ``# SPD301 note, SPD303``, ``# SPD311 program``, ``# SPD506 off``."""
+"""Comments that mark slow lines: ``# SPD301``, ``# SPD301 note, SPD303``, ``# SPD311 program``, ``# SPD506 off``,
+``# SPD209 alone``."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from speedlint.diagnostic import Diagnostic
 from speedlint.rule import Level
 
 _COMMENT = re.compile(r"#\s*SPD\d{3}\b.*")
-_CODE = re.compile(r"(SPD\d{3})\b((?: +(?:note|program|off)\b)*)")
+_CODE = re.compile(r"(SPD\d{3})\b((?: +(?:note|program|off|alone)\b)*)")
 
 
 class Expected(NamedTuple):
@@ -22,7 +23,7 @@ class Expected(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """One code of a mark; ``words`` are what follows it: note, program, off."""
+    """One code of a mark; ``words`` are what follows it: note, program, off, alone."""
 
     line: int
     code: str
