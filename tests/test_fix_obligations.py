@@ -223,15 +223,6 @@ CASES = {
         ),
         "in half precision",
     ),
-    "fused steps of whole numbers": (
-        "SPD502",
-        ("SGD(model.parameters(), lr=0.1)", "Adam(model.parameters())"),
-        (
-            "    total, kept = 0.0",
-            "    model.order = nn.Parameter(torch.arange(512, device=device), requires_grad=False)\n    total, kept = 0.0",
-        ),
-        "whole numbers",
-    ),
     "fused steps of complex numbers": (
         "SPD502",
         ("SGD(model.parameters(), lr=0.1)", "Adam(model.parameters())"),

@@ -39,7 +39,7 @@ def evaluate(model, loader):
 Numeric: the fused paths round differently (LSTM 4e-8, TransformerEncoder 1e-6). A function that only evaluates is decorated;
 elsewhere the loop alone is put under `with torch.no_grad():`. Both only where each result of the pass is followed to where
 it becomes a number, is detached, compared or dropped; where it reaches something out of sight, the fix is shown, and where
-it reaches a backward pass, nothing is reported. Nor is it written inside an autocast that a training step shares. One
+it reaches a backward pass, nothing is reported. One
 function for training and evaluation is only shown, and code that works with gradients, such as an attack or a gradient
 penalty, is left alone.
 

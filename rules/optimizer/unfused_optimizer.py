@@ -37,7 +37,7 @@ both since 2.9), so that `fused=True` is written wherever the model lies. Where 
 parameters that are not on the GPU yet, and is written only where they are known to be; where the device is chosen at run
 time the argument asks for it, and is None, the default, on any other: `False` would switch `foreach` off too. There nothing
 is written where the model may be moved after the optimizer is made, by whatever name. Nothing is written either where the
-model is sharded; nor for parameters that are complex or hold whole numbers, where it raises; nor for SGD with momentum
+model is sharded; nor for complex parameters, where it raises; nor for SGD with momentum
 beside a loss scaler: where the first step overflows and is skipped, the fused form keeps a momentum that nobody has set
 (torch 2.13). Needs torch 2.0 for Adam and AdamW, 2.3 for SGD, and 2.9 for Adagrad on a GPU (the fused form of 2.4 was for
 the CPU alone). Optimizers of a probe, which tries batch sizes or times a layer on made-up data, are left alone; so are SGD
@@ -168,8 +168,6 @@ def _value(call: syntax.Call, name: str, script: Script) -> tuple[str | None, st
         return None, "not written here, because apex takes part in the optimizer's step"
     if dtypes.may_be_complex(script):
         return None, "not written here, because it raises for complex parameters"
-    if dtypes.may_have_whole_parameters(script):
-        return None, "not written here, because it raises for parameters that hold whole numbers"
     if optimizers.has_momentum(Made(script, call)) and optimizers.may_be_scaled(script):
         return None, _UNSET_MOMENTUM
     if _runs_everywhere(script, name):

@@ -24,10 +24,6 @@ _DEPTH = 4
 _NAMES_HALF = re.compile(rb"autocast|float16|\.half\(")
 _COMPLEX = re.compile(rb"complex(?:32|64|128)|cfloat|cdouble|_complex\(|torch\.complex\(|\b\d+j\b")
 _SMALL = re.compile(rb"\bu?int(?:8|16)\b|\.byte\(|\.short\(|\.char\(|(?:Byte|Short|Char)(?:Tensor|Storage)")
-_WHOLE_PARAMETER = re.compile(
-    rb"Parameter\(\s{0,20}(?:data\s{0,3}=\s{0,3})?[^\n]{0,80}(?:arange|randint|randperm|argmax|\.long\(|\.int\(|\.bool\(|\bu?int(?:8|16|32|64)\b"
-    rb"|torch\.(?:long|int|bool)\b|(?:Long|Int|Bool)Tensor)"
-)
 _MAY_CHOOSE_HALF = re.compile(
     rb"mixed_precision|(?:import|from)\s+(?:apex|accelerate|lightning|pytorch_lightning|deepspeed)\b"
 )
@@ -187,8 +183,3 @@ def names_half(script: Script) -> bool:
 def may_be_small(script: Script) -> bool:
     """Whether anything in the programs speaks of whole numbers of a byte or two: a sum of them begins again at zero."""
     return script.program.mentions(script, _SMALL)
-
-
-def may_have_whole_parameters(script: Script) -> bool:
-    """Whether a parameter of the program may hold whole numbers, as the indices of a table do."""
-    return script.program.mentions(script, _WHOLE_PARAMETER)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.semantics import changing, leads
-from speedlint.semantics.library import AUTOCASTS, FORWARD_HOOKS
+from speedlint.semantics.library import FORWARD_HOOKS
 from speedlint.semantics.loops import Does
 from speedlint.semantics.names import Kind
 from speedlint.semantics.reach import parameter_of
@@ -39,7 +39,6 @@ _SHOWS = (
 """Libraries that turn what they are given into numbers, pictures or files."""
 _FILLS = frozenset("append extend insert add appendleft".split())
 _WITHOUT_GRAPH = (Role.NUMBER, Role.STRING, Role.ARRAY, Role.DEVICE, Role.DTYPE)
-_DEEPEST = 4
 _MOST = 600
 """Expressions that are followed."""
 
@@ -71,8 +70,6 @@ class _Follow:
             raise NotProven("the program asks whether gradients are on")
         if self.script.program.mentions(self.script, FORWARD_HOOKS):
             raise NotProven("a forward hook of the program may keep what the pass computes")
-        if _shares_autocast(self.script, self.region, 0):
-            raise NotProven("a training step shares its autocast: weights that are cast without gradients stay so in it")
         if any(True for _ in source.inside(self.region, syntax.Await)):
             raise NotProven("other code runs while it waits")
         if any(True for _ in source.inside(self.region, syntax.Yield)):
@@ -311,30 +308,6 @@ class _Follow:
             raise NotProven("what its callers do with the result is not seen")
         for other, call in sites:
             self._carry(other, call)
-
-
-def _shares_autocast(script: Script, node: syntax.Node, depth: int) -> bool:
-    """Whether code, or a call of its function, stands in an autocast beside another pass of a network."""
-    for up in script.source.ancestors(node):
-        if isinstance(up, syntax.FunctionDef):
-            break
-        if isinstance(up, syntax.With) and any(_is_autocast(script, each.item) for each in up.items):
-            beside = (call for call in script.source.inside(up.body, syntax.Call) if not _is_part(script, node, call))
-            if any(_runs(script, call, script.callee(call)) for call in beside):
-                return True
-    function = script.function(node)
-    if function is None or depth > _DEEPEST:
-        return False
-    return any(_shares_autocast(other, call, depth + 1) for other, call in script.call_sites(function))
-
-
-def _is_part(script: Script, node: syntax.Node, call: syntax.Call) -> bool:
-    return script.source.contains(node, call) or script.source.contains(call, node)
-
-
-def _is_autocast(script: Script, manager: syntax.BaseExpression) -> bool:
-    called = manager.func if isinstance(manager, syntax.Call) else manager
-    return script.name(called) in AUTOCASTS
 
 
 def _is_of_module(script: Script, base: syntax.BaseExpression) -> bool:
