@@ -72,8 +72,9 @@ def switches(script: Script, expression: syntax.BaseExpression) -> bool | None:
         return _all_of(switches(script, each) for each in (expression.body, expression.orelse))
     definition = script.definition(called)
     if definition is not None:
-        inside = definition.script.source.inside(definition.node, syntax.Call)
-        return None if any(definition.script.name(call.func) in library.NO_GRADS for call in inside) else False
+        place = definition.script
+        named = (each for kind in (syntax.Name, syntax.Attribute) for each in place.source.inside(definition.node, kind))
+        return None if any(place.name(each) in library.NO_GRADS for each in named) else False
     if not isinstance(called, syntax.Name):
         return False
     return _all_of(switches(other, value) for other, value in script.roles.origins(called) if value is not expression)
