@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import fnmatch
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -44,8 +45,8 @@ def files(start: Path, root: Path, disk: Disk) -> Iterator[Path]:
 
 def _readable(start: Path, root: Path, disk: Disk) -> Iterator[tuple[Path, _Reader]]:
     for folder in _project_folders(start, root, disk):
-        for pattern, read in _READERS.items():
-            yield from ((file, read) for file in _matching(folder, pattern, disk))
+        for patterns, read in _READERS.items():
+            yield from ((file, read) for file in _matching(folder, patterns, disk))
 
 
 def old_torch(start: Path, root: Path, disk: Disk) -> tuple[Path, Release] | None:
@@ -54,7 +55,7 @@ def old_torch(start: Path, root: Path, disk: Disk) -> tuple[Path, Release] | Non
     Have: ``* Pytorch 0.3``. Code of 0.4 runs on releases of today; that of 0.3, whose tensors were no variables, does not.
     """
     for folder in _project_folders(start, root, disk):
-        for file in _matching(folder, "README*", disk):
+        for file in _matching(folder, ("README*",), disk):
             try:
                 asked = _OLD_TORCH.search(disk.read(file).decode("utf-8", "replace"))
             except OSError:
@@ -64,10 +65,13 @@ def old_torch(start: Path, root: Path, disk: Disk) -> tuple[Path, Release] | Non
     return None
 
 
-def _matching(folder: Path, pattern: str, disk: Disk) -> list[Path]:
-    inner, _, name = pattern.rpartition("/")
+def _matching(folder: Path, patterns: tuple[str, ...], disk: Disk) -> list[Path]:
+    """The files that one of some patterns of the same folder names, those of the first pattern first."""
+    inner = patterns[0].rpartition("/")[0]
     where = folder / inner if inner else folder
-    return [where / each for each in disk.names(str(where), name)]
+    names = [pattern.rpartition("/")[2] for pattern in patterns]
+    found = disk.names(str(where), *names)
+    return [where / each for each in sorted(found, key=lambda each: not fnmatch.fnmatch(each, names[0]))]
 
 
 def _spelled(package: str) -> str:
@@ -88,7 +92,7 @@ def _project_folders(start: Path, root: Path, disk: Disk) -> list[Path]:
 
 
 def _is_whole(folder: Path, disk: Disk) -> bool:
-    return bool(disk.names(str(folder), *_OF_WHOLE_PROJECTS)) and bool(disk.names(str(folder), *_READERS))
+    return bool(disk.names(str(folder), *_OF_WHOLE_PROJECTS)) and bool(disk.names(str(folder), *_NAMES_OF_FILES))
 
 
 def _read(file: Path, read: _Reader, package: str, disk: Disk) -> list[str]:
@@ -166,12 +170,13 @@ def _from_conda(text: str, package: str) -> Iterator[str]:
             yield package + re.sub(r"^=(?!=)", "==", match[1]).split("=py")[0].split("=cuda")[0]
 
 
-_READERS: dict[str, _Reader] = {
-    "pyproject.toml": _from_pyproject,
-    "setup.cfg": _from_setup_cfg,
-    "setup.py": _from_setup_py,
-    "requir*ments*.txt": _from_text,
-    "requirement.txt": _from_text,
-    "requirements/*.txt": _from_text,
-    "environment*.y*ml": _from_conda,
+_READERS: dict[tuple[str, ...], _Reader] = {
+    ("pyproject.toml",): _from_pyproject,
+    ("setup.cfg",): _from_setup_cfg,
+    ("setup.py",): _from_setup_py,
+    ("requir*ments*.txt",): _from_text,
+    ("requirement.txt",): _from_text,
+    ("requirements/*.txt",): _from_text,
+    ("environment*.y*ml", "*environment*.y*ml", "*env.y*ml", "conda*.y*ml", "requirements*.y*ml"): _from_conda,
 }
+_NAMES_OF_FILES = tuple(pattern for patterns in _READERS for pattern in patterns)

@@ -55,6 +55,13 @@ def _nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
         ("environment.yml", "dependencies:\n  - pytorch=2.1.0=py3.11_cuda12.1\n", (2, 1)),
         ("environment.yaml", "dependencies:\n  - pytorch::pytorch>=2.2\n", (2, 2)),
         ("environment.yml", "dependencies:\n  - pip:\n    - torch==2.3.1\n", (2, 3)),
+        ("tabnet_environment.yml", "channels:\n  - pytorch\ndependencies:\n  - pytorch=1.9.0=py3.8_cuda11\n", (1, 9)),
+        ("py38_env.yaml", "dependencies:\n  - pytorch=1.10\n", (1, 10)),
+        ("conda.yml", "dependencies:\n  - pytorch==1.7.1\n", (1, 7)),
+        ("conda_environment.yaml", "dependencies:\n  - conda-forge::pytorch=2.0.*\n", (2, 0)),
+        ("requirements_gpu.yml", "dependencies:\n  - pip:\n      - torch==1.12.1+cu116\n", (1, 12)),
+        ("cart_pole_env.yml", "agent:\n  - torch\n  - torch_seed: 3\n", None),
+        ("train.yml", "dependencies:\n  - pytorch=1.9.0\n", None),
         ("README.md", "## Requirements\n* Python 3\n* Pytorch 0.3\n* numpy\n", (0, 3)),
         ("README.md", "Python >= 3.5.5, PyTorch == 0.3.1, torchvision == 0.2.0\n", (0, 3)),
         ("README.rst", "- `PyTorch` 0.2.0\n", (0, 2)),
@@ -79,6 +86,12 @@ def test_binary_requirements_are_passed_over(tmp_path: Path) -> None:
 def test_settings_come_first(tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text("torch>=2.1")
     assert target.find(Settings(tmp_path, torch=(2, 4), torch_from="--torch")) == ((2, 4), "--torch")
+
+
+def test_the_environment_by_its_plain_name_comes_first(tmp_path: Path) -> None:
+    (tmp_path / "cpu_environment.yml").write_text("dependencies:\n  - pytorch=1.9.0\n")
+    (tmp_path / "environment.yml").write_text("dependencies:\n  - pytorch=2.1.0\n")
+    assert target.find(Settings(tmp_path)) == ((2, 1), str(tmp_path / "environment.yml"))
 
 
 def test_project_around_a_subfolder(tmp_path: Path) -> None:

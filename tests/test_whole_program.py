@@ -474,6 +474,10 @@ def test_products_used_tf32_by_default_before_there_was_a_function_for_it(tmp_pa
     for release, expected in (((1, 11), 0), ((1, 12), 1)):
         settings = Settings(tmp_path, select=("SPD105",), torch=release)
         assert len(run.merge(run.check([tmp_path / "trainer.py"], settings, REGISTRY)).diagnostics) == expected
+    for pin, expected in (("1.9.1", 0), ("2.1.0", 1)):
+        (tmp_path / "rows_environment.yml").write_text(f"dependencies:\n  - pytorch={pin}=py3.8_cuda11.1_cudnn8.0.5_0\n")
+        settings = Settings(tmp_path, select=("SPD105",))
+        assert len(run.merge(run.check([tmp_path / "trainer.py"], settings, REGISTRY)).diagnostics) == expected
 
 
 SPECTRUM = """
