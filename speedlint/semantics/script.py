@@ -327,11 +327,14 @@ class Script:
 
     @property
     def on_gpu(self) -> bool:
-        """Whether a script of the program shows that it trains on a GPU."""
+        """Whether a script of the program shows that it trains on a GPU, unless this one certainly moves nothing there."""
         return self.once("on a GPU", self._finds_gpu, False)
 
     def _finds_gpu(self) -> bool:
-        return any(script.roles.shows_gpu() for script in self.everywhere(*library.GPU_MARKS))
+        from speedlint.semantics import unmoved
+
+        shown = any(script.roles.shows_gpu() for script in self.everywhere(*library.GPU_MARKS))
+        return shown and not unmoved.never_moves(self)
 
     def everywhere(self, *marks: Mark) -> Iterator[Script]:
         """This script, and the others of its programs whose text holds one of ``marks`` (all without any), nearest first."""

@@ -1,0 +1,137 @@
+"""A training that never puts its model or batches on a GPU, in a project whose other scripts do."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import Project
+
+HEAT = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+import shared.plots as plots
+from shared.nets import Forecast
+from train_images import accuracy, run_epoch
+
+
+def run_epoch(model, loader, optimizer):
+    total = 0.0
+    for x, y in loader:
+        loss = nn.functional.mse_loss(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
+    return total
+
+
+def main():
+    rows = torch.load("rows.pt")
+    model = Forecast(64)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9)
+    loader = DataLoader(TensorDataset(rows[:, :64], rows[:, 64:]), batch_size=256, shuffle=True)
+    for epoch in range(100):
+        print(run_epoch(model, loader, optimizer))
+    plots.curve(model, rows[:1, :64])
+    print(accuracy(model(rows[:, :64]), rows[:, 64:]))
+
+
+if __name__ == "__main__":
+    main()
+"""
+NETS = """
+import torch
+from torch import nn
+
+
+class Forecast(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(width, 2048), nn.ReLU(), nn.Linear(2048, 8))
+
+    def forward(self, x):
+        return self.layers(x)
+
+
+class Seer(Forecast):
+    def __init__(self, width):
+        super().__init__(width)
+        self.cuda()
+"""
+PLOTS = """
+import matplotlib.pyplot as plt
+
+
+def curve(model, row):
+    plt.plot(model(row).detach().numpy()[0])
+
+
+def heat(model, row):
+    plt.imshow(model(row.cuda()).detach().cpu().numpy())
+"""
+IMAGES = """
+import torch
+from torch import nn
+
+from shared.nets import Seer
+
+device = torch.device("cpu")
+
+
+def accuracy(output, target):
+    return (output.argmax(1) == target.argmax(1)).float().mean().item()
+
+
+def run_epoch(model, loader, optimizer):
+    for x, y in loader:
+        loss = nn.functional.cross_entropy(model(x.cuda()), y.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+if __name__ == "__main__":
+    model = Seer(32).to("cuda")
+    run_epoch(model, torch.load("batches.pt"), torch.optim.SGD(model.parameters(), lr=0.1))
+"""
+
+
+def _found(project: Project, **files: str) -> set[str]:
+    project.configure("select = ['SPD101', 'SPD301', 'SPD502']")
+    texts = {"train_heat": HEAT, "shared/nets": NETS, "shared/plots": PLOTS, "train_images": IMAGES} | files
+    for name, text in texts.items():
+        project.write(f"{name}.py", text)
+    return {str(each["code"]) for each in project.findings("train_heat.py", "--torch", "2.6", "--notes")}
+
+
+def test_other_scripts_of_the_project_train_on_a_gpu(project: Project) -> None:
+    assert not _found(project)
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "after"),
+    [
+        ("train_heat", "model = Forecast(64)", "model = Forecast(64).cuda()"),
+        ("train_heat", "import accuracy, run_epoch", "import accuracy, run_epoch as other"),
+        ("train_heat", "import Forecast", "import Seer as Forecast"),
+        ("train_heat", "plots.curve(", "plots.heat("),
+        ("train_heat", "plots.curve(model,", "getattr(plots, 'heat')(model,"),
+        ("train_heat", "plots.curve(model,", "eval('plots.heat')(model,"),
+        ("train_images", 'torch.device("cpu")', 'torch.set_default_device("cuda")'),
+        ("shared/nets", "return self.layers(x)", "return self.layers(x.cuda())"),
+    ],
+)
+def test_what_the_script_runs_may_move_it(project: Project, file: str, before: str, after: str) -> None:
+    texts = {"train_heat": HEAT, "shared/nets": NETS, "train_images": IMAGES}
+    assert before in texts[file]
+    text = texts[file].replace(before, after)
+    if "as other" in after:
+        text = text.replace("print(accuracy", "other(model, loader, optimizer)\n    print(accuracy")
+    assert _found(project, **{file: text})
+
+
+def test_a_training_that_another_script_starts(project: Project) -> None:
+    main = "import train_heat\nfrom shared.nets import Seer\n\ntrain_heat.Forecast = Seer\ntrain_heat.main()\n"
+    assert _found(project, main=main)
