@@ -112,7 +112,7 @@ def _is_certain(cost: costs.Cost, call: syntax.Call, script: Script) -> bool:
 
 def _often(call: syntax.Call, script: Script, one: periods.Scheduled) -> str:
     if script.frequency(call) is Frequency.STEP:
-        return "" if periods.is_conditional(script, one) else "every training step"
+        return "" if periods.is_conditional(script, one) or periods.is_for_best(script, one) else "every training step"
     steps = periods.period(script, one) if script.frequency(call) is Frequency.THROTTLED else None
     if steps is None or not isinstance(steps.value, int) or not 1 < steps.value <= _OFTEN:
         return ""

@@ -13,6 +13,7 @@ from speedlint.rule import Edit
 from speedlint.semantics import options
 from speedlint.semantics.evaluation import is_network
 from speedlint.semantics.loops import Does
+from speedlint.semantics.names import Kind as NameKind
 from speedlint.semantics.schedule.helpers import does_more
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync.accumulators import is_target
@@ -119,8 +120,11 @@ def full_passes(callee: Definition) -> Iterator[syntax.For]:
 
 
 def period(script: Script, one: Scheduled) -> Constant | None:
-    """The known number of steps between two such calls; 1 where nothing throttles them; None where it is not known."""
+    """The known number of steps between two such calls; 1 where nothing throttles them; None where it is not known, as where
+    only what beats the best so far leads to them."""
     guards = list(_guards(script, one))
+    if is_for_best(script, one):
+        return None
     if not guards and script.frequency(one.call) is Frequency.STEP:
         return Constant(1, script, one.call)
     for guard in guards:
@@ -129,6 +133,79 @@ def period(script: Script, one: Scheduled) -> Constant | None:
                 constant = script.constant(operation.right)
                 return constant if constant is not None and isinstance(constant.value, int) else None
     return None
+
+
+def is_for_best(script: Script, one: Scheduled) -> bool:
+    """Whether a call is made only where a result beats the best so far: that is as rare as such results, however often one
+    looks."""
+
+    def answer() -> bool:
+        tests = [*(guard.test for guard in _guards(script, one)), *_skips(script, one)]
+        return any(_asks_for_best(script, test, one.loop.body) for test in tests)
+
+    return script.once(("for the best", one.call), answer, False)
+
+
+def _skips(script: Script, one: Scheduled) -> Iterator[syntax.BaseExpression]:
+    """The conditions of the loop's turn that jump over a call further down in their block."""
+    for jump in (*script.source.inside(one.loop.body, syntax.Continue), *script.source.inside(one.loop.body, syntax.Break)):
+        branch = script.source.enclosing(jump, syntax.If, syntax.For, syntax.While)
+        if isinstance(branch, syntax.If) and script.order.may_run_before(branch.test, one.call):
+            block = script.source.parents[branch]
+            if script.source.contains(block, one.call) and not script.source.contains(branch, one.call):
+                yield branch.test
+
+
+def _asks_for_best(script: Script, test: syntax.Node, where: syntax.Node, depth: int = _DEPTH) -> bool:
+    """Whether a condition compares a result with the best so far, which code ``where`` sets: itself, by a name that holds
+    what the comparison gave, or in a function of the project's."""
+    for comparison in script.source.inside(test, syntax.Comparison):
+        if len(comparison.comparisons) != 1:
+            continue
+        if not isinstance(
+            comparison.comparisons[0].operator,
+            syntax.GreaterThan | syntax.LessThan | syntax.GreaterThanEqual | syntax.LessThanEqual,
+        ):
+            continue
+        sides = comparison.left, comparison.comparisons[0].comparator
+        if any(_is_record(script, best, other, where) for best, other in (sides, sides[::-1])):
+            return True
+    if not depth:
+        return False
+    for name in script.source.inside(test, syntax.Name):
+        for binding in script.names.reaching(name):
+            value = binding.value if binding.kind is NameKind.ASSIGN and not binding.path else None
+            if value is None or not script.source.contains(where, value):
+                continue
+            if _asks_for_best(script, value, where, depth - 1):
+                return True
+    for call in script.source.inside(test, syntax.Call):
+        callee = script.callee(call)
+        body = callee.node.body if callee is not None and isinstance(callee.node, syntax.FunctionDef) else None
+        if callee is not None and body is not None and _asks_for_best(callee.script, body, body, 0):
+            return True
+    return False
+
+
+def _is_record(script: Script, best: syntax.BaseExpression, other: syntax.BaseExpression, where: syntax.Node) -> bool:
+    """Whether ``best`` is the largest or smallest of a list, or is set to what it is compared with."""
+    if isinstance(best, syntax.Call):
+        return script.is_call_to(best, "max", "min") and len(best.args) == 1
+    if not isinstance(best, syntax.Name | syntax.Attribute | syntax.Subscript):
+        return False
+    kept, result = script.text(best), script.text(other)
+    for assign in script.source.inside(where, syntax.Assign):
+        if any(script.text(target.target) == kept for target in assign.targets):
+            written = [script.text(each) for each in _expressions(script, assign.value)]
+            if result in written:
+                return True
+    return False
+
+
+def _expressions(script: Script, value: syntax.BaseExpression) -> Iterator[syntax.BaseExpression]:
+    yield value
+    for kind in (syntax.Name, syntax.Attribute, syntax.Subscript, syntax.Call):
+        yield from script.source.inside(value, kind)
 
 
 def is_part_of_epoch(script: Script, one: Scheduled) -> bool:
