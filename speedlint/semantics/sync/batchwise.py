@@ -44,13 +44,13 @@ def row_loop(script: Script, loop: syntax.For) -> RowLoop | None:
     if script.frequency(loop) not in FREQUENT or script.loops.iterates_loader(loop):
         return None
     rows = _counted(script, loop) if isinstance(loop.iter, syntax.Call) else _walked(script, loop)
-    if rows is None:
-        return None
+    is_sized = any(word in script.text(loop.iter) for word in (".size(", ".shape["))
+    if rows is None or (script.value(rows).assumed and not is_sized):
+        return None  # a list of whole batches has a length, and entries, as well
     calls = [call for call in script.source.inside(loop.body, syntax.Call) if is_network(script, call)]
     if any(passes.hangs_on_turn_before(script, loop, call) for call in calls):
         return None
     fed = next((call for call in calls if passes.feeding(script, loop, [call])), None)
-    is_sized = any(word in script.text(loop.iter) for word in (".size(", ".shape["))
     return RowLoop(script, loop, rows, fed, is_sized)
 
 
