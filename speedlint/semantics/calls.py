@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.semantics import library
+from speedlint.semantics.data import datasets
 from speedlint.semantics.flow import Layer
 from speedlint.semantics.names import Binding, Kind, last_name
 from speedlint.semantics.terms import (
@@ -40,6 +41,7 @@ _SAME_MODULE = frozenset("train eval half float double bfloat16 type requires_gr
 _HOLDS_STEPS = (b".backward(", b"no_grad", b"inference_mode")
 CALLED_AS = ("forward", "__call__")
 """The methods that a call of an object runs."""
+_SPEAKS_OF_DEVICE = re.compile(r"cuda|gpu|device|\.to\(", re.IGNORECASE)
 _SEEN_THROUGH = frozenset({"torch.autograd.Variable", "torch.nn.Parameter", "torch.nn.parameter.Parameter"})
 
 
@@ -335,9 +337,24 @@ class Calls:
             if value is not None and value.role in (Role.TENSOR, Role.BATCH):
                 tensors.append(value)
         if not tensors:
-            return TENSOR
+            return at(TENSOR, Place.HOST) if self._is_for_items(call) else TENSOR
         places = {value.place for value in tensors}
         return Value(Role.TENSOR, Place.GPU if Place.GPU in places else join_places(places))
+
+    def _is_for_items(self, call: syntax.Call) -> bool:
+        """Whether a call makes something for the items of a dataset whose class says nothing of a device: they are put
+        together on the host."""
+        function = self.script.function(call)
+        owner = self.script.names.owner(function) if function is not None else None
+        return owner is not None and function in self._item_functions(owner)
+
+    def _item_functions(self, owner: syntax.ClassDef) -> list[syntax.FunctionDef]:
+        def answer() -> list[syntax.FunctionDef]:
+            is_dataset = any(library.is_dataset_class(base) for base in self.foreign_bases(Definition(self.script, owner)))
+            is_plain = is_dataset and _SPEAKS_OF_DEVICE.search(self.script.text(owner)) is None
+            return datasets.item_functions(self.script, owner) if is_plain else []
+
+        return self.script.once(("makes items on the host", owner), answer, [])
 
     def _has_dim(self, call: syntax.Call, position: int) -> bool:
         return self.script.argument(call, "dim", position) is not None
@@ -492,7 +509,7 @@ class Calls:
         for base in self.foreign_bases(definition):
             if _is_module_class(base):
                 role = Role.MODULE
-            elif base in library.DATASET_BASES or base.startswith("torchvision.datasets."):
+            elif library.is_dataset_class(base):
                 role = Role.DATASET
             elif base in library.LOADERS:
                 role = Role.LOADER

@@ -354,3 +354,8 @@ def makes_optimizer(dotted: str) -> bool:
     if not dotted.startswith("torch.optim.") or dotted.startswith("torch.optim.lr_scheduler."):
         return dotted in LEGACY_OPTIMIZERS
     return name[:1].isupper() or name.startswith("create_")
+
+
+def is_dataset_class(dotted: str) -> bool:
+    """Whether a library's class, by its full name, is one that datasets derive from."""
+    return dotted in DATASET_BASES or dotted.startswith("torchvision.datasets.")

@@ -91,7 +91,7 @@ class Origin(NamedTuple):
 
 
 def _is_plain_base(name: str) -> bool:
-    return name in library.DATASET_BASES or name == "object" or name.startswith(("torchvision.datasets.", "typing.", "abc."))
+    return library.is_dataset_class(name) or name == "object" or name.startswith(("typing.", "abc."))
 
 
 def _unseen_base(definition: Definition) -> bool:

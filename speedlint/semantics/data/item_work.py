@@ -110,7 +110,7 @@ def may_be_item(script: Script, function: syntax.FunctionDef) -> bool:
         return False
     definition = Definition(script, klass)
     bases = set(script.roles.calls.foreign_bases(definition))
-    is_dataset = any(base in library.DATASET_BASES or base.startswith("torchvision.datasets.") for base in bases)
+    is_dataset = any(library.is_dataset_class(base) for base in bases)
     return is_dataset and not datasets.is_iterable_class(definition)
 
 
