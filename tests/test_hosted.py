@@ -52,6 +52,8 @@ FLAG, NAME = '"--cuda", action="store_true"', '"--device", default="cpu"'
 ASKED = 'device = torch.device("cuda" if args.cuda else "cpu")'
 FOUND = 'use_cuda = args.cuda and torch.cuda.is_available()\ndevice = torch.device("cuda" if use_cuda else "cpu")'
 NAMED = 'args.device = torch.device(args.device if torch.cuda.is_available() else "cpu")'
+NEVER = '"--no-cuda", action="store_true", default=True'
+REFUSED = f"args.cuda = not args.no_cuda and torch.cuda.is_available()\n{ASKED}"
 ALWAYS = 'device = torch.device("cuda" if torch.cuda.is_available() else "cpu")'
 COMMAND = "```\npython train.py\n```\n"
 
@@ -83,6 +85,16 @@ def _text(option: str, chosen: str, network: str = LAYERS, moved: str = MOVED) -
         (NAME, ALWAYS, COMMAND, "warning"),
         (NAME.replace("cpu", "cuda"), NAMED, COMMAND, "warning"),
         ('"--no-cuda", action="store_true"', ASKED.replace("args.cuda", "not args.no_cuda"), COMMAND, "warning"),
+        (NEVER, REFUSED, "", "note"),
+        (NEVER, REFUSED, "CUDA_VISIBLE_DEVICES=1 python train.py --no-cuda", "note"),
+        (NEVER, ASKED.replace("args.cuda", "not args.no_cuda"), "", "note"),
+        (NEVER.replace("default=True", "default=False"), REFUSED, COMMAND, "warning"),
+        (NEVER, f"args.no_cuda = not torch.cuda.is_available()\n{REFUSED}", COMMAND, "warning"),
+        (NEVER, f"{REFUSED}\nargs.cuda = True", COMMAND, "warning"),
+        ('"--cpu", type=bool, default=True', ASKED.replace("args.cuda", "not args.cpu"), COMMAND, "note"),
+        ('"--cpu", type=bool, default=True', ASKED.replace("args.cuda", "not args.cpu"), "", "warning"),
+        ('"--keep-host", dest="cuda", action="store_false", default=False', ASKED, "", "note"),
+        (FLAG, f"args.cuda = torch.cuda.is_available()\n{ASKED}", COMMAND, "warning"),
     ],
 )
 def test_a_read_in_a_training_that_runs_on_the_cpu(
@@ -103,3 +115,13 @@ def test_what_is_put_on_a_gpu_without_the_option(project: Project) -> None:
 def test_convolutions_on_the_cpu_take_the_step(project: Project, code: str, network: str, level: str) -> None:
     assert _level(project, code, COMMAND, _text(FLAG, ASKED, network)) == level
     assert _level(project, code, "", _text(FLAG, ASKED, network)) == "warning"
+
+
+def test_the_update_of_a_training_that_never_asks_for_a_gpu_is_told_as_on_the_cpu(project: Project) -> None:
+    project.configure("select = ['SPD502']")
+    script = project.write("train.py", _text(NEVER, REFUSED))
+    (found,) = project.findings(script, "--torch", "2.6")
+    assert "one parameter after another" in found["message"]
+    assert not project.findings(script, "--torch", "2.2")
+    (found,) = project.findings(script, "--torch", "2.2", "--notes")
+    assert found["level"] == "note"

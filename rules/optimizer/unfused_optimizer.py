@@ -65,7 +65,7 @@ from collections.abc import Iterator
 from speedlint import edits
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Risk, Rule, Worth
-from speedlint.semantics import devices, dtypes, eras, evaluation, probes, training, worth
+from speedlint.semantics import devices, dtypes, eras, evaluation, hosted, probes, training, worth
 from speedlint.semantics.optimizer import optimizers, updates
 from speedlint.semantics.optimizer.optimizers import Where
 from speedlint.semantics.script import Script
@@ -79,10 +79,14 @@ _FUSED = {f"torch.optim.{name}": since for name, since in _SINCE.items()}
 _OTHER_DEVICES = re.compile(rb"(?i)torch_xla|torch_directml|ipex")
 _ON_HOST = Estimate(Worth.MEDIUM, "on the CPU an update of a small network is a twentieth to a half of its step")
 _LEGACY = ("BertAdam", "OpenAIAdam")
-_UNSET_MOMENTUM = (
-    "only with bfloat16, which needs no loss scaler; not written here, because its momentum starts unset where the scaler "
-    "skips the first step"
+_UNSET_MOMENTUM = "its momentum starts unset where the scaler skips the first step"
+_MOVED_LATER = (
+    "the model is moved to its device only after the optimizer is made",
+    "the model may be moved to its device after the optimizer is made",
+    "Accelerate moves the model to its device after the optimizer is made",
+    "it is not seen whether the parameters are on the GPU when it is made",
 )
+"""Why the parameters may be on the CPU when the optimizer is made."""
 _CLASHES = ("fused", "foreach", "differentiable", "capturable")
 
 
@@ -125,7 +129,8 @@ def _finding(call: syntax.Call, name: str, script: Script) -> Finding:
     last = name.rpartition(".")[2]
     does = "updates the parameters in several kernels a step; its fused form takes one or two"
     estimate = worth.UPDATE
-    if not script.on_gpu:
+    is_shipped_for_host = script.on_gpu and hosted.runs_on_host(script)
+    if not script.on_gpu or (is_shipped_for_host and name in _ADAPTIVE and _runs_everywhere(script, name)):
         does = "updates one parameter after another, each by several operations; its fused form takes one pass"
         estimate = _ON_HOST
     message = f"`{script.text(call.func)}` {does}"
@@ -133,9 +138,10 @@ def _finding(call: syntax.Call, name: str, script: Script) -> Finding:
     level = Level.WARNING if eras.is_for(script, _FUSED[name]) else Level.NOTE
     if level is Level.WARNING and (trifle := updates.why_trifle(script, call)) is not None:
         level, estimate = Level.NOTE, Estimate(Worth.LOW, trifle)
+    elif is_shipped_for_host and estimate is not _ON_HOST:
+        level, estimate = Level.NOTE, worth.ON_HOST
     if value is None:
-        release = ".".join(map(str, _FUSED[name]))
-        return Finding(call, message, advice=f"pass `fused=True` (torch {release}); {why}", level=level, worth=estimate)
+        return Finding(call, message, advice=_by_hand(name, why), level=level, worth=estimate)
     try:
         imports: tuple[Edit, ...] = ()
         if value.startswith("next("):
@@ -152,6 +158,18 @@ def _finding(call: syntax.Call, name: str, script: Script) -> Finding:
     return Finding(call, message, Fix((edit, *imports), Risk.NUMERIC, _FUSED[name]), advice, level, worth=estimate)
 
 
+def _by_hand(name: str, why: str) -> str:
+    """What to do where nothing is written: the model first, where the parameters may be on the CPU still."""
+    release, on_each = (".".join(map(str, each)) for each in (_FUSED[name], _ON_EACH_DEVICE[name.rpartition(".")[2]]))
+    does = f"pass `fused=True` (torch {release})"
+    if why in _MOVED_LATER:
+        first = "move the model to its device before the optimizer is made"
+        does = f"{first}, and only then {does}: before torch {on_each} it raises for parameters on the CPU"
+    elif why is _UNSET_MOMENTUM:
+        does = f"{does} with bfloat16 alone, which needs no loss scaler"
+    return f"{does}; not written here, because {why}"
+
+
 def _runs_everywhere(script: Script, name: str) -> bool:
     """Whether the fused form runs on each device that the script may choose, by the target release."""
     target, since = script.options.torch, _ON_EACH_DEVICE[name.rpartition(".")[2]]
@@ -163,21 +181,21 @@ def _runs_everywhere(script: Script, name: str) -> bool:
 def _value(call: syntax.Call, name: str, script: Script) -> tuple[str | None, str]:
     """What to write for ``fused``; None and the reason where nothing is safe."""
     if optimizers.is_sharded(script):
-        return None, "not written here, because the model is sharded"
+        return None, "the model is sharded"
     if training.is_apex_driven(script):
-        return None, "not written here, because apex takes part in the optimizer's step"
+        return None, "apex takes part in the optimizer's step"
     if dtypes.may_be_complex(script):
-        return None, "not written here, because it raises for complex parameters"
+        return None, "it raises for complex parameters"
     if optimizers.has_momentum(Made(script, call)) and optimizers.may_be_scaled(script):
         return None, _UNSET_MOMENTUM
     if _runs_everywhere(script, name):
         return "True", ""
     if training.is_framework_driven(script):
-        return None, "not written here, because Accelerate moves the model to its device after the optimizer is made"
+        return None, _MOVED_LATER[2]
     held = optimizers.parameters(script, call)
     found = list(dict.fromkeys(optimizers.whereabouts(one.script, one.module) for one in held))
     if any(one.where is Where.LATER for one in found):
-        return None, "not written here, because the model is moved to its device only after the optimizer is made"
+        return None, _MOVED_LATER[0]
     if len(found) == 1 and found[0].where is Where.ON_GPU:
         return "True", ""
     if len(found) == 1 and found[0].where is Where.BY_CUDA:
@@ -196,9 +214,9 @@ def _asked(call: syntax.Call, script: Script, held: list[optimizers.Parameters])
     here = held[0].script is script and script.function(module) is script.function(call)
     if len(held) == 1 and plain and here:
         if optimizers.may_be_moved_later(script, module):
-            return None, "not written here, because the model may be moved to its device after the optimizer is made"
+            return None, _MOVED_LATER[1]
         return f"next({script.text(module)}.parameters()).is_cuda or None", ""
-    return None, "not written here, because it is not seen whether the parameters are on the GPU when it is made"
+    return None, _MOVED_LATER[3]
 
 
 RULE = Rule(

@@ -327,7 +327,8 @@ class Script:
 
     @property
     def on_gpu(self) -> bool:
-        """Whether a script of the program shows that it trains on a GPU, unless this one certainly moves nothing there."""
+        """Whether a script of the program shows that it trains on a GPU. Others do not show it of one that certainly
+        moves nothing there."""
         return self.once("on a GPU", self._finds_gpu, False)
 
     def _finds_gpu(self) -> bool:

@@ -35,7 +35,7 @@ NOTHING = Estimate(Worth.LOW, "the step waits there all the same")
 TOO_NEW = Estimate(Worth.LOW, "the target release does not have the cure")
 OFF = Estimate(Worth.LOW, "it runs only where an option asks for it that is off by default and in the project's commands")
 
-ON_HOST = Estimate(Worth.LOW, "the project's commands run it on the CPU: none passes the option that asks for a GPU")
+ON_HOST = Estimate(Worth.LOW, "its defaults and the project's commands run it on the CPU: none asks for a GPU")
 
 _LOWER = {Worth.HIGH: Worth.MEDIUM, Worth.MEDIUM: Worth.LOW}
 _SELDOM = {Frequency.EVAL_STEP: "in evaluation only", Frequency.THROTTLED: "now and then"}
