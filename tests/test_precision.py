@@ -231,3 +231,43 @@ def test_fused_runs_on_the_cpu_since_torch_2_4(
     assert [each.fix is not None and each.fix.applicable for each in found] == [is_written] * is_found
     outcomes = stages.fix((path,), settings, Registry.load(), Options(release)).outcomes
     assert ["fused=True" in each.after.decode() for each in outcomes] == [True] * is_written
+
+
+LATE = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+
+def fit(net, loader, device="cuda"):
+    optimizer = torch.optim.OPTIMIZER(net.parameters(), lr=1e-3)
+    MOVED
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(net(x.to(device)), y.to(device))
+        loss.backward()
+        optimizer.step()
+
+
+fit(nn.Linear(4096, 4096), DataLoader(torch.load("rows.pt"), batch_size=64))
+"""
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "moved", "release", "since"),
+    [
+        ("Adam", "net.to(device)", (2, 1), "2.4"),
+        ("AdamW", "net.cuda()", None, "2.4"),
+        ("Adagrad", "net.cuda()", (2, 8), "2.9"),
+    ],
+)
+def test_where_the_model_is_moved_later_the_advice_begins_with_that(
+    optimizer: str, moved: str, release: Release | None, since: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(LATE.replace("OPTIMIZER", optimizer).replace("MOVED", moved))
+    settings = config.Settings(tmp_path, select=("SPD502",), risk=Risk.NUMERIC)
+    (found,) = Engine(settings, Registry.load(), options=Options(release)).check(path).diagnostics
+    assert found.fix is None
+    assert found.advice.startswith("move the model to its device before the optimizer is made, and only then pass")
+    assert f"before torch {since} it raises" in found.advice
