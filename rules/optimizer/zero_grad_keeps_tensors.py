@@ -3,6 +3,7 @@
 ## What it does
 Finds `zero_grad(set_to_none=False)`; `zero_grad()` where the target release is older than 2.0, whose default that was, and
 the project's requirement does not allow a newer one; and loops that call `p.grad.zero_()` on the parameters of a module.
+For an optimizer of one or two tensors, such as a temperature that is learned, it is a note.
 
 ## Why it is slow
 Every step fills all gradients with zeros, then reads and adds where a plain write would do. With `None` both the fill and
@@ -42,7 +43,7 @@ from collections.abc import Iterator
 
 from speedlint import edits
 from speedlint.facts import syntax
-from speedlint.rule import Edit, Finding, Fix, Risk, Rule
+from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.semantics import worth
 from speedlint.semantics.frameworks import releases
 from speedlint.semantics.optimizer import optimizers
@@ -56,6 +57,7 @@ _READ = "; not written here, because the program reads or keeps `.grad` elsewher
 _SCALED = (
     "; not written here, because a `GradScaler` refuses to step an optimizer that has no gradient, as one of several may"
 )
+_OF_FEW = Estimate(Worth.LOW, "one or two small fills: the optimizer holds no more tensors")
 _OWN = "; not written here, because it is not seen whether the optimizer, the project's own, expects None"
 
 
@@ -108,6 +110,13 @@ def _default(call: syntax.Call, given: syntax.BaseExpression | None, script: Scr
 
 
 def _finding(node: syntax.Call, owner: syntax.Node, message: str, script: Script, edit: Edit | None) -> Finding:
+    found = _cured(node, owner, message, script, edit)
+    if optimizers.holds_few(script, owner):
+        return found._replace(level=Level.NOTE, worth=_OF_FEW)
+    return found
+
+
+def _cured(node: syntax.Call, owner: syntax.Node, message: str, script: Script, edit: Edit | None) -> Finding:
     advice = "drop the gradients: `optimizer.zero_grad()`, with `set_to_none=True` before torch 2.0"
     made = optimizers.made(script, owner)
     if edit is None or optimizers.reads_gradients(script, node):

@@ -63,6 +63,51 @@ def _are_plain(script: Script, params: syntax.BaseExpression) -> bool:
     return False
 
 
+_FEW = 2
+"""Parameters that are one kernel each to fill with zeros: nothing that a step could show."""
+_REGISTERS = frozenset({"register_parameter", "add_module", "register_module", "setattr", "__setattr__"})
+
+
+def holds_few(script: Script, optimizer: syntax.Node) -> bool:
+    """Whether an optimizer is handed a tensor or two: written out in a list, or all that a class of the project's
+    has, as the temperature of a soft actor-critic."""
+    found = made(script, optimizer)
+    params = found.script.argument(found.call, "params", 0) if found is not None else None
+    match params:
+        case syntax.List(elements=elements) | syntax.Tuple(elements=elements) if found is not None:
+            return len(elements) <= _FEW and all(
+                isinstance(each, syntax.Element) and found.script.role(each.value) is Role.TENSOR for each in elements
+            )
+        case syntax.Call(func=syntax.Attribute(value=module, attr=syntax.Name("parameters"))) if found is not None:
+            return _is_of_few(found.script, module)
+    return False
+
+
+def _is_of_few(script: Script, module: syntax.BaseExpression) -> bool:
+    """Whether a module is made by classes of a few parameters; what is taken out of a checkpoint, it was before."""
+    given = [(place, node) for place, node in script.roles.origins(module) if not is_none(node)]
+    classes = [place.value(node).definition for place, node in given if not isinstance(node, syntax.Subscript)]
+    return bool(classes) and all(each is not None and _has_few(each) for each in classes)
+
+
+def _has_few(definition: Definition) -> bool:
+    """Whether all parameters of a module's class are a few that it makes one by one, with no module in it."""
+    script, node = definition.script, definition.node
+    bases = list(script.roles.calls.foreign_bases(definition))
+    if not isinstance(node, syntax.ClassDef) or len(node.bases) != 1 or bases != ["torch.nn.Module"]:
+        return False
+    calls = list(script.source.inside(node, syntax.Call))
+    plain = [call for call in calls if script.is_call_to(call, "torch.nn.Parameter", "torch.nn.parameter.Parameter")]
+    is_repeated = any(
+        script.source.enclosing(call, syntax.For, syntax.While, syntax.ListComp, syntax.ClassDef) is not node
+        for call in plain
+    )
+    holds_more = any(
+        script.role(call) is Role.MODULE or script.text(call.func).rpartition(".")[2] in _REGISTERS for call in calls
+    )
+    return 0 < len(plain) <= _FEW and not is_repeated and not holds_more
+
+
 def has_momentum(found: Made) -> bool:
     """Whether a library call makes an SGD that keeps a momentum."""
     script, call = found.script, found.call
