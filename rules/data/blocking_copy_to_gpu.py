@@ -27,7 +27,8 @@ for images, labels in loader:
 Exact: later work on the GPU waits for the copy by itself, and without pinned memory the copy blocks as before. It is shown,
 not written, where the device may be Apple's `mps`, where the tensor on the host is changed afterwards, where what is copied
 is computed from the batch first, and where the batch may be an object with its own `to`. It is a note where
-`torch.cuda.synchronize()` follows, which waits for the copy in any case, and where the dataset is a handful of rows.
+`torch.cuda.synchronize()` follows, which waits for the copy in any case, where the dataset is a handful of rows, and where
+its batches are known to be below 100 kilobytes.
 
 ## Sources
 PyTorch's tutorial on pinned memory and `non_blocking`; the Performance Tuning Guide's section on asynchronous copies.
@@ -45,7 +46,17 @@ from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
 from speedlint.semantics import evaluation
 from speedlint.semantics.data import pace
-from speedlint.semantics.data.batches import are_few, blocks, hazard, is_awaited, is_on_gpu_already, moved, one_way, unpinned
+from speedlint.semantics.data.batches import (
+    are_few,
+    are_small,
+    blocks,
+    hazard,
+    is_awaited,
+    is_on_gpu_already,
+    moved,
+    one_way,
+    unpinned,
+)
 from speedlint.semantics.schedule import periods
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Frequency
@@ -76,7 +87,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         yield Finding(call, message, advice=f"{advice}; not written: {why}", level=Level.NOTE, related=related)
         return
     is_trifle = loader is not None and loader.pins_for_nothing
-    is_trifle = is_trifle or _is_of_single_pass(call, script) or pace.waits_for_texts(script)
+    is_trifle = is_trifle or _is_of_single_pass(call, script) or pace.waits_for_texts(script) or are_small(script, batch)
     level = Level.NOTE if is_trifle or are_few(script, batch) else None
     reason = hazard(script, call, batch)
     if reason is not None:

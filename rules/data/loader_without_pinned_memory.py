@@ -28,9 +28,9 @@ images = next(iter(loader)).to("cuda", non_blocking=True)
 Exact. Where the device is chosen at run time, the question whether the script's own device variable is a GPU is written
 instead of `True`, or `torch.cuda.is_available()` where none is in sight, since pinning without a GPU warns. It takes memory
 of the host that cannot be swapped out: two batches per worker. Loaders whose dataset or collate function already makes GPU
-tensors are left alone, since those cannot be pinned. Loaders of a handful of rows, those of public sets of texts or of
-recordings, whose batches are small beside their steps, and those whose batches do not go to a GPU as far as is seen, are a
-note.
+tensors are left alone, since those cannot be pinned. Loaders of a handful of rows, those of batches that are known to be
+below 100 kilobytes, those of public sets of texts or of recordings, whose batches are small beside their steps, and those
+whose batches do not go to a GPU as far as is seen, are a note.
 
 ## Sources
 PyTorch's tutorial on pinned memory and `non_blocking`; the Performance Tuning Guide asks for `pin_memory=True`.
@@ -63,7 +63,9 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     pinned = found.setting("pin_memory")
     if pinned.is_off and (matters := found.matters) is not None and not found.is_on_gpu:
         costs = matters and not found.has_few_rows and is_copied(found) and not found.pins_for_nothing
-        costs = costs and not pace.waits_for_texts(script) and not scale.has_light_batches(found)
+        costs = (
+            costs and not pace.waits_for_texts(script) and not scale.has_light_batches(found) and not found.has_small_batches
+        )
         yield _finding(found, pinned, Level.WARNING if costs else Level.NOTE)
 
 

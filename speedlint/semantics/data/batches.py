@@ -163,6 +163,13 @@ def are_few(script: Script, batch: syntax.BaseExpression) -> bool:
     return bool(loaders) and all(each.has_few_rows for each in loaders)
 
 
+def are_small(script: Script, batch: syntax.BaseExpression) -> bool:
+    """Whether the batch's loader, or where it is not in sight each loader near by, yields batches of some kilobytes."""
+    found = source_loader(script, batch)
+    loaders = [found] if found is not None else list(near(script))
+    return bool(loaders) and all(each.has_small_batches for each in loaders)
+
+
 def is_copied(found: Loader) -> bool:
     """Whether a copy of the loader's batches to a GPU is seen, or may happen out of sight."""
     if not found.starts:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.semantics import changing, entry, evaluation, library, off, reach
-from speedlint.semantics.data import apart, datasets, held, public, rows
+from speedlint.semantics.data import apart, datasets, held, item_bytes, public, rows
 from speedlint.semantics.data.loader_settings import POSITIONS, TORCH_LOADER, Setting
 from speedlint.semantics.data.public import Item
 from speedlint.semantics.terms import Definition, Frequency, Role
@@ -27,6 +27,8 @@ _DEEPEST = 6
 """Calls that are followed up from where something stands."""
 _SMALL = 64
 """Pixels of a side up to which a network of grey images is bound by the launch of its kernels."""
+_SMALL_COPY = 100_000
+"""Bytes of a copy to the GPU that takes some ten microseconds, about what it takes to ask for it."""
 _ENDLESS = 10_000_000
 _SUBSETS = ("torch.utils.data.Subset", "torch.utils.data.dataset.Subset")
 _OVER_ROUNDS_AND_CLIENTS = 2
@@ -118,6 +120,18 @@ class Loader:
     def has_few_rows(self) -> bool:
         """Whether its dataset is known to hold a handful of rows at most."""
         return bool(self.origins) and all(rows.are_few(origin) for origin in self.origins)
+
+    @cached_property
+    def has_small_batches(self) -> bool:
+        """Whether its batches are known to be so small that a copy costs no more than to ask for it."""
+        size = self.setting("batch_size")
+        rows_of_batch = 1 if size.expression is None else size.value.value if size.value is not None else None
+        if not isinstance(rows_of_batch, int) or self.hides_arguments or not self.origins:
+            return False
+        if any(self.parameter(name) is not None for name in ("collate_fn", "batch_sampler")):
+            return False
+        items = [item_bytes.of_item(origin) for origin in self.origins]
+        return all(each is not None and each * rows_of_batch < _SMALL_COPY for each in items)
 
     @property
     def is_of_small_parts(self) -> bool:

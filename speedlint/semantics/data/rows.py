@@ -12,13 +12,14 @@ if TYPE_CHECKING:
     from speedlint.semantics.script import Script
 
 _FEW = 256
-_SIZED = frozenset(f"torch.{name}" for name in "rand randn zeros ones empty full".split())
-_SIZED |= frozenset(f"numpy.{name}" for name in "zeros ones empty full random.rand random.randn random.normal".split())
-_COPIES = frozenset({"torch.tensor", "torch.as_tensor", "torch.from_numpy", "torch.FloatTensor", "torch.LongTensor", "list"})
-_COPIES |= frozenset({"torch.Tensor", "numpy.array", "numpy.asarray", "tuple", "sorted", "enumerate"})
-_COPIES |= frozenset({"torch.utils.data.TensorDataset", "torch.utils.data.dataset.TensorDataset", "zip"})
+SIZED = frozenset(f"torch.{name}" for name in "rand randn zeros ones empty full".split())
+SIZED |= frozenset(f"numpy.{name}" for name in "zeros ones empty full random.rand random.randn random.normal".split())
+COPIES = frozenset({"torch.tensor", "torch.as_tensor", "torch.from_numpy", "torch.FloatTensor", "torch.LongTensor", "list"})
+COPIES |= frozenset({"torch.Tensor", "numpy.array", "numpy.asarray", "tuple", "sorted", "enumerate"})
+TENSOR_DATASETS = frozenset({"torch.utils.data.TensorDataset", "torch.utils.data.dataset.TensorDataset"})
+_KEEP_LENGTH = COPIES | TENSOR_DATASETS | {"zip"}
 _COUNTS = frozenset({"range", "torch.arange", "numpy.arange", "torch.randperm"})
-_KEEP_ROWS = frozenset("float long int double half to clone type astype requires_grad_ tolist numpy".split())
+KEEP_ROWS = frozenset("float long int double half to clone type astype requires_grad_ tolist numpy".split())
 _ADDS = ("append", "extend", "insert", "appendleft")
 _DEPTH = 8
 
@@ -114,18 +115,18 @@ def _grows(script: Script, held: syntax.BaseExpression) -> bool:
 
 def _made(script: Script, call: syntax.Call, depth: int) -> int | None:
     name = script.name(call.func)
-    if name is None and isinstance(call.func, syntax.Attribute) and call.func.attr.value in _KEEP_ROWS:
+    if name is None and isinstance(call.func, syntax.Attribute) and call.func.attr.value in KEEP_ROWS:
         return _rows(script, call.func.value, depth + 1)
     if not call.args or any(arg.star for arg in call.args):
         return None
-    if name in _COPIES:
+    if name in _KEEP_LENGTH:
         return _rows(script, call.args[0].value, depth + 1)
     if name in _COUNTS:
         return _number(script, call.args[0].value) if len(call.args) == 1 else None
     if name in ("torch.randint", "numpy.random.randint"):
         sizes = [arg.value for arg in call.args if isinstance(arg.value, (syntax.Tuple, syntax.List))]
         return _first(script, sizes[0]) if sizes else None
-    size = script.argument(call, "size", None if name == "numpy.random.normal" else 0) if name in _SIZED else None
+    size = script.argument(call, "size", None if name == "numpy.random.normal" else 0) if name in SIZED else None
     return _first(script, size) if size is not None else None
 
 
