@@ -69,16 +69,13 @@ def check(assign: syntax.Assign, script: Script) -> Iterator[Finding]:
         return
     store = script.text(found.store)
     often = reads.often(script, assign)
-    message = f"`{store}` is joined anew by `{found.join}` {often}: all that it holds is copied each time"
-    join = "np.concatenate" if found.join == "np.append" else found.join
-    behind = "" if join == "+" else f", and call `{join}` on that once behind the loop"
+    message = f"`{store}` is joined anew by `{found.by}` {often}: all that it holds is copied each time"
+    join = "np.concatenate" if found.how is growing.How.APPENDED else found.by
+    behind = "" if found.how is growing.How.ADDED else f", and call `{join}` on that once behind the loop"
     advice = f"append to a list{behind}"
-    grown = growing.variable(script, assign)
-    level = Level.WARNING if grown is not None and growing.is_wide(script, grown) else Level.NOTE
+    level = Level.WARNING if growing.is_wide(script, found) else Level.NOTE
     try:
-        if grown is None:
-            raise CannotEdit("the lines before and behind the loop change with it")
-        fix = Fix(growing.gathered(script, grown), Risk.EXACT)
+        fix = Fix(growing.gathered(script, found), Risk.EXACT)
     except CannotEdit as reason:
         yield Finding(assign, message, advice=f"{advice}; not written, since {reason}", level=level)
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from speedlint import edits
@@ -41,13 +41,41 @@ _APPEND = "numpy.append"
 _MAKES_LIST = frozenset({"tolist"})
 
 
+class How(enum.Enum):
+    """How the old and the new are put together."""
+
+    JOINED = "joined"
+    """``x = torch.cat([x, new])``."""
+    APPENDED = "appended"
+    """``x = np.append(x, new)``."""
+    ADDED = "added"
+    """``xs = xs + [new]``."""
+
+
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """What grows, how it is joined (``torch.cat``, ``+``), and the loop in whose each step it is."""
+    """What grows.
 
+    Attributes:
+        statement: the assignment that makes it anew.
+        store: what holds it, where it is assigned.
+        by: the function that joins it, as a reader knows it, or ``+``.
+        old: the store, where it is read in the statement; None where it does not come first.
+        new: what is added to it; for lists, the list that is. Empty where it is not all in sight behind the old.
+        loop: the loop in whose each step it grows.
+    """
+
+    statement: syntax.Assign
     store: syntax.BaseExpression
-    join: str
+    how: How
+    by: str
+    old: syntax.BaseExpression | None
+    new: tuple[syntax.BaseExpression, ...]
     loop: Loop
+
+
+_Join = tuple[How, str, "syntax.BaseExpression | None", tuple[syntax.BaseExpression, ...]]
+"""How something is joined, by what, and the old and the new."""
 
 
 def grown(script: Script, assign: syntax.Assign) -> Growth | None:
@@ -60,23 +88,30 @@ def grown(script: Script, assign: syntax.Assign) -> Growth | None:
     join = _join(script, store, assign.value)
     if join is None or not _begins_outside(script, store, loop) or _is_read(script, store, assign, loop):
         return None
-    return Growth(store, join, loop)
+    return Growth(assign, store, *join, loop)
 
 
-def _join(script: Script, store: syntax.BaseExpression, value: syntax.BaseExpression) -> str | None:
+def _join(script: Script, store: syntax.BaseExpression, value: syntax.BaseExpression) -> _Join | None:
     """How a value joins something to what the store holds."""
     text = script.text(store)
     match value:
-        case syntax.Call(func=func, args=[syntax.Arg(keyword=None, star="", value=first), *_]):
+        case syntax.Call(func=func, args=[syntax.Arg(keyword=None, star="", value=first), *others]):
             name = script.name(func) or ""
-            if name == _APPEND:
-                return "np.append" if script.text(first) == text else None
+            if name == _APPEND and script.text(first) == text:
+                return How.APPENDED, "np.append", first, tuple(arg.value for arg in others[:1] if not arg.star)
             if name in (*_TORCH, *_NUMPY) and isinstance(first, syntax.Tuple | syntax.List):
-                is_joined = any(script.text(each.value) == text for each in first.elements)
-                return script.text(func) if is_joined and len(first.elements) > 1 else None
+                return _of_elements(script, text, script.text(func), first.elements)
         case syntax.BinaryOperation(left=left, operator=syntax.Add(), right=right) if script.text(left) == text:
-            return "+" if _is_list(script, right) and _was_list(script, left) else None
+            return (How.ADDED, "+", left, (right,)) if _is_list(script, right) and _was_list(script, left) else None
     return None
+
+
+def _of_elements(script: Script, store: str, by: str, elements: Sequence[syntax.BaseElement]) -> _Join | None:
+    first, *others = elements or (None,)
+    if first is None or not others or not any(script.text(each.value) == store for each in elements):
+        return None
+    is_plain = script.text(first.value) == store and all(isinstance(each, syntax.Element) for each in elements)
+    return (How.JOINED, by, first.value, tuple(each.value for each in others)) if is_plain else (How.JOINED, by, None, ())
 
 
 def _is_list(script: Script, expression: syntax.BaseExpression) -> bool:
@@ -140,75 +175,9 @@ def _uses(script: Script, store: syntax.BaseExpression, loop: Loop) -> Iterator[
 # How it is gathered instead
 
 
-class How(enum.Enum):
-    """How the old and the new are put together."""
-
-    JOINED = "joined"
-    """``x = torch.cat([x, new])``."""
-    APPENDED = "appended"
-    """``x = np.append(x, new)``."""
-    ADDED = "added"
-    """``xs = xs + [new]``."""
-
-
-@dataclass(frozen=True, slots=True)
-class Grown:
-    """A variable that grows.
-
-    Attributes:
-        statement: the assignment that makes it anew.
-        name: the variable, where it is assigned.
-        old: the variable, where it is read in the statement.
-        new: what is added to it; for lists, the list that is.
-    """
-
-    how: How
-    statement: syntax.Assign
-    name: syntax.Name
-    old: syntax.Name
-    new: tuple[syntax.BaseExpression, ...]
-
-
-def variable(script: Script, statement: syntax.Assign) -> Grown | None:
-    """The variable that an assignment joins something to, and what; None where it is joined in another way, or is none."""
-    match statement:
-        case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Name() as name)], value=value):
-            parts = _parts(script, name.value, value)
-            return Grown(parts[0], statement, name, parts[1], parts[2]) if parts is not None else None
-    return None
-
-
-def _parts(
-    script: Script, name: str, value: syntax.BaseExpression
-) -> tuple[How, syntax.Name, tuple[syntax.BaseExpression, ...]] | None:
-    match value:
-        case syntax.BinaryOperation(left=syntax.Name() as old, operator=syntax.Add(), right=right) if old.value == name:
-            return How.ADDED, old, (right,)
-        case syntax.Call(args=[syntax.Arg(value=syntax.Name() as old), syntax.Arg(value=new, star=""), *_]) if (
-            old.value == name and script.is_call_to(value, "numpy.append")
-        ):
-            return How.APPENDED, old, (new,)
-        case syntax.Call(
-            args=[
-                syntax.Arg(
-                    value=syntax.List(elements=[syntax.Element(value=syntax.Name() as old), *others])
-                    | syntax.Tuple(elements=[syntax.Element(value=syntax.Name() as old), *others])
-                ),
-                *_,
-            ]
-        ) if old.value == name and others and _are_written(tuple(others)):
-            if script.is_call_to(value, *_TORCH, *_NUMPY):
-                return How.JOINED, old, tuple(each.value for each in others)
-    return None
-
-
-def _are_written(elements: tuple[syntax.BaseElement, ...]) -> bool:
-    return not any(isinstance(each, syntax.StarredElement) for each in elements)
-
-
-def is_wide(script: Script, grown: Grown) -> bool:
+def is_wide(script: Script, grown: Growth) -> bool:
     """Whether each turn adds, on the host, the whole output of a network: more than a number for each sample."""
-    if grown.how is How.ADDED:
+    if grown.how is How.ADDED or not isinstance(grown.store, syntax.Name):
         return False
     return any(_is_output(script, new, _DEPTH) and not _stays_on_gpu(script, new) for new in grown.new)
 
@@ -238,22 +207,24 @@ def _is_output(script: Script, node: syntax.BaseExpression, depth: int) -> bool:
     return False
 
 
-def gathered(script: Script, grown: Grown) -> tuple[Edit, ...]:
+def gathered(script: Script, grown: Growth) -> tuple[Edit, ...]:
     """The edits that append to a list and join it once, when the loop is over. Raises CannotEdit."""
     source = script.source
-    start, loop = _start(script, grown)
+    if not isinstance(grown.store, syntax.Name) or not isinstance(grown.old, syntax.Name) or not grown.new:
+        raise CannotEdit("the lines before and behind the loop change with it")
+    name = grown.store.value
+    start, loop = _start(script, grown, grown.store)
     value = written(start)
     if value is None:
-        raise CannotEdit(f"what `{grown.name.value}` is before the loop is not seen")
+        raise CannotEdit(f"what `{name}` is before the loop is not seen")
     if grown.how is How.ADDED:
         if not is_empty_list(script, start):
-            raise CannotEdit(f"`{grown.name.value}` is not only a list that starts empty in this function")
+            raise CannotEdit(f"`{name}` is not only a list that starts empty in this function")
         return (edits.replace(source, grown.statement, _extended(script, grown)),)
     if not _is_empty(script, value, is_flat=grown.how is How.APPENDED and _axis(script, grown) is None):
-        raise CannotEdit(f"`{grown.name.value}` may be more than an empty array before the loop")
-    joined, imports = _joined(script, grown)
+        raise CannotEdit(f"`{name}` may be more than an empty array before the loop")
+    joined, imports = _joined_once(script, grown)
     kept = [_kept(script, grown, each) for each in grown.new]
-    name = grown.name.value
     added = f"{name}.append({kept[0]})" if len(kept) == 1 else f"{name}.extend([{', '.join(kept)}])"
     return (
         *imports,
@@ -263,19 +234,19 @@ def gathered(script: Script, grown: Grown) -> tuple[Edit, ...]:
     )
 
 
-def _extended(script: Script, grown: Grown) -> str:
+def _extended(script: Script, grown: Growth) -> str:
     """The statement that adds to a list in place what was joined to it."""
     match added := grown.new[0]:
         case syntax.List(elements=[syntax.Element(value=one)]):
-            return f"{grown.name.value}.append({script.text(one)})"
-    return f"{grown.name.value}.extend({script.text(added)})"
+            return f"{script.text(grown.store)}.append({script.text(one)})"
+    return f"{script.text(grown.store)}.extend({script.text(added)})"
 
 
-def _start(script: Script, grown: Grown) -> tuple[Binding, Loop]:
+def _start(script: Script, grown: Growth, store: syntax.Name) -> tuple[Binding, Loop]:
     """Where the variable is bound before the loop, and the outermost loop that this is not in. Raises CannotEdit where it
     is anything else in between, or may be read before that loop is over."""
-    name, source = grown.name.value, script.source
-    start = first_binding(script, grown.name)
+    name, source = store.value, script.source
+    start = first_binding(script, store)
     if start is None or start.kind is not Kind.ASSIGN or start.path:
         raise CannotEdit(f"`{name}` is not a variable that this function makes")
     assign = source.enclosing(start.node, syntax.Assign)
@@ -286,8 +257,8 @@ def _start(script: Script, grown: Grown) -> tuple[Binding, Loop]:
         raise CannotEdit(f"what `{name}` is before the loop is not certain")
     if loop.orelse is not None:
         raise CannotEdit("the loop has an `else`")
-    for use in script.names.uses(grown.name):
-        if use in (grown.name, grown.old) or use is start.node:
+    for use in script.names.uses(store):
+        if use in (store, grown.old) or use is start.node:
             continue
         if not script.order.runs_before(loop, use):
             raise CannotEdit(f"`{name}` is used on line {source.line(use)} as well")
@@ -319,13 +290,13 @@ def _is_empty(script: Script, value: syntax.BaseExpression, *, is_flat: bool) ->
     return name in _BY_SIZE and bool(sizes) and script.text(sizes[0]) == "0" and not (is_flat and is_long)
 
 
-def _axis(script: Script, grown: Grown) -> syntax.BaseExpression | None:
+def _axis(script: Script, grown: Growth) -> syntax.BaseExpression | None:
     call = grown.statement.value
     assert isinstance(call, syntax.Call)
     return script.argument(call, "axis", 2)
 
 
-def _joined(script: Script, grown: Grown) -> tuple[str, tuple[Edit, ...]]:
+def _joined_once(script: Script, grown: Growth) -> tuple[str, tuple[Edit, ...]]:
     """The call that joins the list. Raises CannotEdit where it would join along what may not be there."""
     call = grown.statement.value
     assert isinstance(call, syntax.Call)
@@ -339,10 +310,10 @@ def _joined(script: Script, grown: Grown) -> tuple[str, tuple[Edit, ...]]:
     if grown.how is How.APPENDED:
         func, imports = script.spell("numpy.concatenate")
     given = "" if grown.how is How.APPENDED else "".join(f", {script.text(arg)}" for arg in others)
-    return f"{func}({grown.name.value}{given})", imports
+    return f"{func}({script.text(grown.store)}{given})", imports
 
 
-def _kept(script: Script, grown: Grown, new: syntax.BaseExpression) -> str:
+def _kept(script: Script, grown: Growth, new: syntax.BaseExpression) -> str:
     """What the list keeps: the new part itself if it is one of its own, else a copy of it."""
     text = script.text(new)
     numpy = script.spell("numpy")[0]
@@ -357,12 +328,12 @@ def _kept(script: Script, grown: Grown, new: syntax.BaseExpression) -> str:
     return f"{text}.clone()" if is_simple else f"({text}).clone()"
 
 
-def _call(grown: Grown) -> syntax.Call:
+def _call(grown: Growth) -> syntax.Call:
     assert isinstance(grown.statement.value, syntax.Call)
     return grown.statement.value
 
 
-def _is_own(script: Script, grown: Grown, node: syntax.BaseExpression, depth: int) -> bool:
+def _is_own(script: Script, grown: Growth, node: syntax.BaseExpression, depth: int) -> bool:
     """Whether an expression certainly makes an array in memory of its own, no larger than it, that nothing else holds."""
     if depth == 0:
         return False
@@ -387,7 +358,7 @@ def _is_own(script: Script, grown: Grown, node: syntax.BaseExpression, depth: in
     return False
 
 
-def _is_changed(script: Script, grown: Grown, name: syntax.Name) -> bool:
+def _is_changed(script: Script, grown: Growth, name: syntax.Name) -> bool:
     """Whether something may change the tensor of a variable in place once it is kept."""
     try:
         check_alias(script, grown.statement, name)

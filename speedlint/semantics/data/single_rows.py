@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from speedlint.facts import syntax
 from speedlint.semantics.data.loaders import Loader, Start
+from speedlint.semantics.data.rows import TENSOR_DATASETS
 from speedlint.semantics.terms import Frequency
 
-_DATA, _TENSORS = "torch.utils.data.", ".TensorDataset"
 _OWN_WAYS = ("collate_fn", "batch_sampler", "worker_init_fn")
 _FEW = 8
 """Rows up to which a batch is put together in a few microseconds."""
@@ -38,6 +38,5 @@ def _makes_batches(found: Loader) -> bool:
 def _is_of_tensors(found: Loader) -> bool:
     """Whether a loader's dataset certainly is a ``TensorDataset``, or a part of one."""
     return bool(found.origins) and all(
-        origin.definition is None and (origin.name or "").startswith(_DATA) and (origin.name or "").endswith(_TENSORS)
-        for origin in found.origins
+        origin.definition is None and origin.name in TENSOR_DATASETS for origin in found.origins
     )
