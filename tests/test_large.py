@@ -29,12 +29,13 @@ def configured(project: Project) -> None:
     (project.root / "speedlint.toml").write_text("select = ['SPD303', 'SPD301']\n")
 
 
-def test_a_file_of_200_000_lines_is_read(project: Project) -> None:
+@pytest.mark.parametrize("lines", [40_000, pytest.param(200_000, marks=pytest.mark.slow)])
+def test_a_long_file_is_read(project: Project, lines: int) -> None:
     configured(project)
     project.write("shared.py", "def log(x):\n    return x\n")
-    project.write("train.py", "x = 1\n" * 200_000 + STEP)
+    project.write("train.py", "x = 1\n" * lines + STEP)
     found = project.findings("train.py")
-    assert [(each["code"], each["line"] - 200_000) for each in found] == [
+    assert [(each["code"], each["line"] - lines) for each in found] == [
         ("SPD301", STEP[: STEP.index("print")].count("\n") + 1)
     ]
 
