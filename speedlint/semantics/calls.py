@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.semantics import library
-from speedlint.semantics.data import datasets
 from speedlint.semantics.flow import Layer
 from speedlint.semantics.names import Binding, Kind, last_name
 from speedlint.semantics.terms import (
@@ -352,7 +351,7 @@ class Calls:
         def answer() -> list[syntax.FunctionDef]:
             is_dataset = any(library.is_dataset_class(base) for base in self.foreign_bases(Definition(self.script, owner)))
             is_plain = is_dataset and _SPEAKS_OF_DEVICE.search(self.script.text(owner)) is None
-            return datasets.item_functions(self.script, owner) if is_plain else []
+            return item_functions(self.script, owner) if is_plain else []
 
         return self.script.once(("makes items on the host", owner), answer, [])
 
@@ -704,6 +703,26 @@ class Calls:
                 if binding.name != last:
                     found.setdefault(last, []).extend(found.get(binding.name, []))
         return found
+
+
+def item_functions(script: Script, klass: syntax.Node) -> list[syntax.FunctionDef]:
+    """``__getitem__`` of a class and the methods it calls on ``self``."""
+    methods = {
+        function.name.value: function
+        for function in script.source.inside(klass, syntax.FunctionDef)
+        if script.names.owner(function) is klass
+    }
+    found: list[syntax.FunctionDef] = []
+    names = ["__getitem__", "__getitems__"]
+    while names:
+        function = methods.pop(names.pop(0), None)
+        if function is None:
+            continue
+        found.append(function)
+        for attribute in script.source.inside(function, syntax.Attribute):
+            if isinstance(attribute.value, syntax.Name) and attribute.value.value == "self":
+                names.append(attribute.attr.value)
+    return found
 
 
 def _is_made_here(script: Script, expression: syntax.BaseExpression) -> bool:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from speedlint.facts import syntax
 from speedlint.semantics.folding import Folding, Frame
 from speedlint.semantics.pure import UNKNOWN, UnfoldableError
-from speedlint.semantics.script import Script
 from speedlint.source import last_statement
+
+if TYPE_CHECKING:
+    from speedlint.semantics.script import Script
 
 
 def times(script: Script, node: syntax.Node, block: syntax.Node, frame: Frame | None = None) -> int | None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.semantics.names import Kind
-from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Role
 from speedlint.semantics.values import returned
+
+if TYPE_CHECKING:
+    from speedlint.semantics.script import Script
 
 _BOOLEAN = frozenset(
     "eq ne gt lt ge le equal_ logical_and logical_or logical_not logical_xor isnan isinf isfinite isclose isin bool greater "

@@ -12,14 +12,16 @@ import functools
 import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from speedlint.facts import syntax
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.pure import ARITHMETIC, COMPARISONS, LEAVE_ALONE, NOTHING, UNKNOWN, Budget, UnfoldableError
-from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Definition, Made, Role
 from speedlint.semantics.values import is_static, returned
+
+if TYPE_CHECKING:
+    from speedlint.semantics.script import Script
 
 _BUDGET = 20_000
 _DEEPEST = 14

@@ -10,16 +10,18 @@ import itertools
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from speedlint.facts import syntax
 from speedlint.semantics import shipped
 from speedlint.semantics.guards import deciding_tests
 from speedlint.semantics.names import Binding, Kind
-from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Constant, Frequency
 from speedlint.semantics.unpacking import written
 from speedlint.semantics.values import option_of
+
+if TYPE_CHECKING:
+    from speedlint.semantics.script import Script
 
 Values = tuple[object, ...]
 """What an expression may be, each once; first what it is by the defaults alone."""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from re import Pattern
+from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
-from speedlint.semantics.script import Script
 from speedlint.semantics.values import PARSERS
+
+if TYPE_CHECKING:
+    from speedlint.semantics.script import Script
 
 _LOGGERS = frozenset({"print", "info", "debug", "warning", "log", "write", "print_log"})
 _WHOLE = ("vars", "dataclasses.asdict")

@@ -11,10 +11,13 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from speedlint.disk import COMMANDS, TEXTS
 from speedlint.facts import syntax
-from speedlint.semantics.script import Script
+
+if TYPE_CHECKING:
+    from speedlint.semantics.script import Script
 
 _JOBS = (".yaml", ".yml")
 """Ends of the names of files that hold commands, which trainings write too: looked into beside the script and above."""

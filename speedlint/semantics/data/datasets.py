@@ -251,26 +251,6 @@ def is_iterable_class(definition: Definition) -> bool:
     return any(base in _ITERABLE for base in definition.script.roles.calls.foreign_bases(definition))
 
 
-def item_functions(script: Script, klass: syntax.Node) -> list[syntax.FunctionDef]:
-    """``__getitem__`` of a class and the methods it calls on ``self``."""
-    methods = {
-        function.name.value: function
-        for function in script.source.inside(klass, syntax.FunctionDef)
-        if script.names.owner(function) is klass
-    }
-    found: list[syntax.FunctionDef] = []
-    names = ["__getitem__", "__getitems__"]
-    while names:
-        function = methods.pop(names.pop(0), None)
-        if function is None:
-            continue
-        found.append(function)
-        for attribute in script.source.inside(function, syntax.Attribute):
-            if isinstance(attribute.value, syntax.Name) and attribute.value.value == "self":
-                names.append(attribute.attr.value)
-    return found
-
-
 def stores(script: Script, function: syntax.FunctionDef) -> bool:
     """Whether a method keeps something on ``self``."""
     return any(changing.is_on_self(base) for base, _ in changing.written(script, function))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.semantics import evaluation, library
+from speedlint.semantics.calls import item_functions
 from speedlint.semantics.data import array_loops, datasets, item_decoding, loaders
 from speedlint.semantics.data.array_loops import Walk
 from speedlint.semantics.data.item_decoding import DECODERS, PARSERS
@@ -171,7 +172,7 @@ def runs(run: Run, chain: Chain = ()) -> Iterator[tuple[Run, Chain]]:
 def keeps(run: Run) -> bool:
     """Whether reading an item keeps anything for the next time: on the dataset, in a file, in a variable outside."""
     klass = run.script.names.owner(run.function)
-    if klass is not None and any(datasets.stores(run.script, each) for each in datasets.item_functions(run.script, klass)):
+    if klass is not None and any(datasets.stores(run.script, each) for each in item_functions(run.script, klass)):
         return True
     return any(
         _writes_outside(inner)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.semantics import changing, entry, evaluation, library, off, reach
+from speedlint.semantics.calls import item_functions
 from speedlint.semantics.data import apart, datasets, held, item_bytes, public, rows
 from speedlint.semantics.data.loader_settings import POSITIONS, TORCH_LOADER, Setting
 from speedlint.semantics.data.public import Item
@@ -523,7 +524,7 @@ def _set_by(dataset: Definition, use: reach.Use) -> Iterator[str]:
 def _read_by_items(dataset: Definition) -> set[str]:
     """The attributes of a dataset that the code of its items reads."""
     source = dataset.script.source
-    functions = datasets.item_functions(dataset.script, dataset.node)
+    functions = item_functions(dataset.script, dataset.node)
     return {name for each in functions for one in source.inside(each, syntax.Attribute) for name in _on_self(one)}
 
 
