@@ -191,7 +191,7 @@ def _takes(script: Script, found: RowLoop, taken: syntax.BaseExpression, *, is_b
     if not isinstance(taken, syntax.Subscript) or len(taken.slice) != 1 or not isinstance(found.node.target, syntax.Name):
         return False
     index = taken.slice[0].slice
-    is_row = script.text(taken.value) == script.text(found.rows) and _is_row(script, index, found.node.target.value)
+    is_row = script.text(taken.value) == script.text(found.rows) and _indexes_row(script, index, found.node.target.value)
     return is_row and isinstance(index, syntax.Slice) is is_batch and isinstance(found.node.iter, syntax.Call)
 
 
@@ -234,13 +234,13 @@ def _counted(script: Script, loop: syntax.For) -> syntax.BaseExpression | None:
         return None
     counted = _sized(script, loop.iter.args[-1].value)
     for taken in script.source.inside(loop.body, syntax.Subscript):
-        is_row = _is_row(script, taken.slice[0].slice, loop.target.value)
+        is_row = _indexes_row(script, taken.slice[0].slice, loop.target.value)
         if is_row and counted is not None and script.text(taken.value) == counted and script.role(taken.value) in _ROWS:
             return taken.value
     return None
 
 
-def _is_row(script: Script, index: syntax.BaseSlice, counter: str) -> bool:
+def _indexes_row(script: Script, index: syntax.BaseSlice, counter: str) -> bool:
     """Whether an index takes the row of a counter: ``i``, or ``i : i + 1``."""
     match index:
         case syntax.Index(value=value):
