@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.semantics import changing
 from speedlint.semantics.names import Kind
 from speedlint.semantics.reach import parameter_of
-from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Definition, Role
 from speedlint.semantics.unpacking import written
+
+if TYPE_CHECKING:
+    from speedlint.semantics.script import Script
 
 _INPLACE = re.compile(rb"inplace\s{0,3}(?::\s{0,3}bool\s{0,3})?=\s{0,3}True")
 _HANDS_OUT = frozenset(
