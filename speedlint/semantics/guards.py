@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
-from speedlint.semantics import library
+from speedlint.semantics import library, truths
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.terms import Constant, Definition, Frequency, Role
+from speedlint.semantics.truths import Values
 from speedlint.semantics.values import option_of
 from speedlint.source import is_none, last_statement, leaves
 
@@ -29,14 +29,6 @@ _COUNTED_TO: dict[type[syntax.BaseCompOp], type[syntax.BaseAugOp]] = {
     syntax.GreaterThanEqual: syntax.AddAssign,
 }
 """How a number is counted that is compared with where it is to end."""
-_COMPARISONS: dict[type[syntax.BaseCompOp], Callable[[float, float], bool]] = {
-    syntax.Equal: operator.eq,
-    syntax.NotEqual: operator.ne,
-    syntax.LessThan: operator.lt,
-    syntax.LessThanEqual: operator.le,
-    syntax.GreaterThan: operator.gt,
-    syntax.GreaterThanEqual: operator.ge,
-}
 
 
 def _asks(script: Script, value: syntax.Node) -> bool | None:
@@ -187,7 +179,7 @@ class Guards:
         child = node
         for up in self.script.source.ancestors(node):
             asked = decided_by(up, child)
-            if asked is not None and self._truth(asked[0]) is (not asked[1]):
+            if asked is not None and truths.truth(asked[0], self._set_here) is (not asked[1]):
                 return True
             if isinstance(up, (syntax.IndentedBlock, syntax.Module)) and self._is_left_before(up, child):
                 return True
@@ -210,30 +202,12 @@ class Guards:
             return False
         other = statement.orelse.body if isinstance(statement.orelse, syntax.Else) else None
         jumps, others = leaves(statement.body), other is not None and leaves(other)
-        return (jumps or others) and ((truth := self._truth(statement.test)) is not None) and (jumps if truth else others)
+        held = truths.truth(statement.test, self._set_here) if jumps or others else None
+        return held is not None and (jumps if held else others)
 
-    def _truth(self, test: syntax.BaseExpression) -> bool | None:
-        """Whether a condition holds in every run; None where that hangs on an option, an argument or anything not known."""
-        match test:
-            case syntax.UnaryOperation(operator=syntax.Not(), expression=inner):
-                held = self._truth(inner)
-                return None if held is None else not held
-            case syntax.BooleanOperation(left=left, operator=joined, right=right):
-                deciding = isinstance(joined, syntax.Or)
-                sides = (self._truth(left), self._truth(right))
-                return deciding if deciding in sides else None if None in sides else not deciding
-            case syntax.Comparison(left=left, comparisons=[syntax.ComparisonTarget(operator=asked, comparator=right)]):
-                compare = _COMPARISONS.get(type(asked))
-                known = [each.value for side in (left, right) if (each := self._set_here(side)) is not None]
-                numbers = [each for each in known if isinstance(each, (int, float))]
-                return bool(compare(*numbers)) if compare is not None and len(numbers) == 2 else None
-            case syntax.Name():
-                value = self._set_here(test)
-                return None if value is None else bool(value.value)
-        return None
-
-    def _set_here(self, side: syntax.BaseExpression) -> Constant | None:
-        """The value of a number, or of a variable that only assignments of fixed values set, and no code out of sight."""
+    def _set_here(self, side: syntax.BaseExpression) -> Values | None:
+        """The value, in every run, of a number, or of a variable that only assignments of fixed values set, and no code out
+        of sight; None where it hangs on an option, an argument or anything not known."""
         if isinstance(side, syntax.Name):
             bindings = self.script.names.reaching(side)
             if not all(binding.kind is Kind.ASSIGN and not binding.path for binding in bindings):
@@ -242,7 +216,8 @@ class Guards:
                 return None
         elif not isinstance(side, (syntax.Integer, syntax.Float)):
             return None
-        return self.fixed(side)
+        known = self.fixed(side)
+        return (known.value,) if known is not None else None
 
     def _is_of_function(self, name: syntax.Name) -> bool:
         """Whether a function binds a name, so that nothing elsewhere can."""

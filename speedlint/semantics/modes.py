@@ -6,15 +6,16 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.facts import syntax
+from speedlint.semantics import truths
 from speedlint.semantics.guards import deciding_tests
 from speedlint.semantics.names import Kind
+from speedlint.semantics.truths import Values
 
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
 
+_EQUALITIES = (syntax.Equal, syntax.NotEqual, syntax.Is, syntax.IsNot, syntax.In, syntax.NotIn)
 Sites = list[tuple["Script", syntax.Call]]
-_EQUAL = (syntax.Equal, syntax.Is)
-_UNEQUAL = (syntax.NotEqual, syntax.IsNot)
 
 
 class Condition(NamedTuple):
@@ -59,7 +60,7 @@ def _asks_parameter(script: Script, test: syntax.BaseExpression) -> bool:
         case syntax.BooleanOperation(left=left, right=right):
             return _asks_parameter(script, left) or _asks_parameter(script, right)
         case syntax.Comparison(left=left, comparisons=[syntax.ComparisonTarget(operator=compared)]):
-            return isinstance(compared, (*_EQUAL, *_UNEQUAL, syntax.In, syntax.NotIn)) and _asks_parameter(script, left)
+            return isinstance(compared, _EQUALITIES) and _asks_parameter(script, left)
     return False
 
 
@@ -70,7 +71,9 @@ def reaching(
     return [
         (other, call)
         for other, call in sites
-        if not any(_holds(_Passed(script, function, other, call), each.test) is (not each.is_met) for each in asked)
+        if not any(
+            truths.truth(each.test, _Passed(script, function, other, call).value) is (not each.is_met) for each in asked
+        )
     ]
 
 
@@ -91,47 +94,18 @@ class _Passed(NamedTuple):
     caller: Script
     call: syntax.Call
 
-    def value(self, side: syntax.BaseExpression) -> tuple[object, ...]:
-        """The value of a constant, or of the constant that is passed for a parameter, as the one entry; none where it is not
-        known."""
+    def value(self, side: syntax.BaseExpression) -> Values | None:
+        """The value of a constant, or of the constant that is passed for a parameter; None where it is not known."""
         script, given = self.script, side
         if isinstance(side, syntax.Name) and (bound := script.names.reaching(side)):
             parameter = bound[0].node
             if len(bound) > 1 or not isinstance(parameter, syntax.Param) or self.caller.hides_arguments(self.call):
-                return ()
+                return None
             if script.source.enclosing(parameter, syntax.FunctionDef, syntax.Lambda) is not self.function:
-                return ()
+                return None
             passed = script.values.given(self.function, parameter, self.caller, self.call)
             if passed is None and (passed := parameter.default) is None:
-                return ()
+                return None
             script, given = (script if passed is parameter.default else self.caller), passed
         known = script.loops.guards.fixed(given)
-        return (known.value,) if known is not None else ()
-
-
-def _holds(passed: _Passed, test: syntax.BaseExpression) -> bool | None:
-    """Whether a test holds in one call; None where that is not known."""
-    match test:
-        case syntax.UnaryOperation(operator=syntax.Not(), expression=inner):
-            held = _holds(passed, inner)
-            return None if held is None else not held
-        case syntax.BooleanOperation(left=left, operator=joined, right=right):
-            deciding = isinstance(joined, syntax.Or)
-            sides = (_holds(passed, left), _holds(passed, right))
-            return deciding if deciding in sides else None if None in sides else not deciding
-        case syntax.Comparison(left=left, comparisons=[syntax.ComparisonTarget(operator=compared, comparator=right)]):
-            known, among = passed.value(left), _among(passed, compared, right)
-            if not known or not all(among):
-                return None
-            return (known in among) is isinstance(compared, (*_EQUAL, syntax.In))
-    found = passed.value(test)
-    return bool(found[0]) if found else None
-
-
-def _among(passed: _Passed, compared: syntax.BaseCompOp, right: syntax.BaseExpression) -> list[tuple[object, ...]]:
-    """The values that one is compared with: one, or those of a tuple, list or set that is written out."""
-    if isinstance(compared, (*_EQUAL, *_UNEQUAL)):
-        return [passed.value(right)]
-    if not isinstance(right, (syntax.Tuple, syntax.List, syntax.Set)):
-        return [()]
-    return [passed.value(each.value) for each in right.elements]
+        return (known.value,) if known is not None else None

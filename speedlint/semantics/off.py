@@ -6,42 +6,28 @@ that its author runs, unless a README or a shell script of the project chooses i
 
 from __future__ import annotations
 
-import itertools
-import operator
 import re
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
-from speedlint.semantics import shipped
+from speedlint.semantics import shipped, truths
 from speedlint.semantics.guards import deciding_tests
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.terms import Constant, Frequency
+from speedlint.semantics.truths import Values
 from speedlint.semantics.unpacking import written
 from speedlint.semantics.values import option_of
 
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
 
-Values = tuple[object, ...]
-"""What an expression may be, each once; first what it is by the defaults alone."""
-Value = TypeVar("Value")
 _MACHINE = re.compile(
     r"(?:use_?|no_?|on_?|enable_?|with_?)?(?:cuda|gpu|accel\w*|mps|device)s?(?:_?ids?)?|(?:\w*_)?rank(?:_\w*)?"
     r"|n_?gpus?|num_?gpus?|gpu_?(?:num|count)|world_?size",
     re.IGNORECASE,
 )
 """Options by which a run is told of its machine, or by a launcher: who has several GPUs, or any, sets them."""
-_COMPARE: dict[type[syntax.BaseCompOp], Callable[[Any, Any], bool]] = {
-    syntax.Equal: operator.eq,
-    syntax.NotEqual: operator.ne,
-    syntax.Is: operator.eq,
-    syntax.IsNot: operator.ne,
-    syntax.LessThan: operator.lt,
-    syntax.LessThanEqual: operator.le,
-    syntax.GreaterThan: operator.gt,
-    syntax.GreaterThanEqual: operator.ge,
-}
 _TRUE = frozenset({"true", "t", "yes", "y", "on", "1", ""})
 _NUMBERS: dict[str, Callable[[str], object]] = {"int": int, "float": float}
 _BACKWARD = b".backward("
@@ -159,23 +145,18 @@ def _finds_way(script: Script, node: syntax.Node) -> bool:
 
 
 def values(script: Script, expression: syntax.BaseExpression) -> Values | None:
-    """The values, of a condition truth values, that an expression has in the runs that are made; None where one may be
-    unknown."""
-    return script.once(("values", expression), lambda: _values(script, expression), None)
+    """The values, of a condition truth values, that an expression has in the runs that are made, first what it is by the
+    defaults alone; None where one may be unknown."""
+    return truths.values(expression, lambda part: script.once(("values", part), lambda: _of_part(script, part), None))
 
 
-def _values(script: Script, expression: syntax.BaseExpression) -> Values | None:
+def _truths(script: Script, test: syntax.BaseExpression) -> tuple[bool, ...] | None:
+    found = values(script, test)
+    return None if found is None else truths.each(map(bool, found))
+
+
+def _of_part(script: Script, expression: syntax.BaseExpression) -> Values | None:
     match expression:
-        case syntax.UnaryOperation(operator=syntax.Not(), expression=inner):
-            found = _truths(script, inner)
-            return None if found is None else _each(not each for each in found)
-        case syntax.BooleanOperation(left=left, operator=joined, right=right):
-            return _joined(isinstance(joined, syntax.Or), _truths(script, left), _truths(script, right))
-        case syntax.Comparison(left=left, comparisons=[syntax.ComparisonTarget(operator=asked, comparator=right)]):
-            return _compared(script, left, asked, right)
-        case syntax.IfExp(test=test, body=body, orelse=orelse):
-            found = _truths(script, test) or (True, False)
-            return _union(values(script, body if each else orelse) for each in found)
         case syntax.Name(value=name) if name not in ("True", "False", "None"):
             return None if _MACHINE.fullmatch(name) else _of_name(script, expression)
         case syntax.Attribute(attr=syntax.Name(value=name)) if _MACHINE.fullmatch(name):
@@ -186,51 +167,12 @@ def _values(script: Script, expression: syntax.BaseExpression) -> Values | None:
     return _of_several(script, expression) if isinstance(expression, syntax.Attribute) else None
 
 
-def _each(found: Iterable[Value]) -> tuple[Value, ...]:
-    return tuple(dict.fromkeys(found))
-
-
-def _truths(script: Script, test: syntax.BaseExpression) -> tuple[bool, ...] | None:
-    found = values(script, test)
-    return None if found is None else _each(map(bool, found))
-
-
-def _joined(deciding: bool, left: tuple[bool, ...] | None, right: tuple[bool, ...] | None) -> Values | None:
-    """What ``and`` or ``or`` come to; ``deciding`` is the truth value of one side that decides."""
-    if (deciding,) in (left, right):
-        return (deciding,)
-    if left is None or right is None:
-        return None
-    return _each(deciding if deciding in pair else not deciding for pair in itertools.product(left, right))
-
-
-def _compared(
-    script: Script, left: syntax.BaseExpression, asked: syntax.BaseCompOp, right: syntax.BaseExpression
-) -> Values | None:
-    sides = values(script, left)
-    if isinstance(asked, (syntax.In, syntax.NotIn)):
-        if not isinstance(right, (syntax.Tuple, syntax.List, syntax.Set)):
-            return None
-        among = [values(script, each.value) for each in right.elements]
-        if sides is None or any(each is None for each in among):
-            return None
-        held = [one for each in among if each is not None for one in each]
-        return _each((each in held) is isinstance(asked, syntax.In) for each in sides)
-    others, compare = values(script, right), _COMPARE.get(type(asked))
-    if sides is None or others is None or compare is None:
-        return None
-    try:
-        return _each(bool(compare(one, other)) for one in sides for other in others)
-    except TypeError:
-        return None
-
-
 def _of_name(script: Script, name: syntax.Name) -> Values | None:
     bindings = script.names.reaching(name)
     if not bindings:
         known = script.constant(name)
         return _of_constant(known) if known is not None else None
-    return _union(_of_binding(script, each) for each in bindings)
+    return truths.union(_of_binding(script, each) for each in bindings)
 
 
 def _of_binding(script: Script, binding: Binding) -> Values | None:
@@ -249,16 +191,10 @@ def _of_parameter(script: Script, parameter: syntax.Param) -> Values | None:
         return None
     passed = ((other, script.values.given(function, parameter, other, call)) for other, call in sites)
     default = parameter.default
-    return _union(
+    return truths.union(
         values(other, given) if given is not None else values(script, default) if default is not None else None
         for other, given in passed
     )
-
-
-def _union(found: Iterator[Values | None]) -> Values | None:
-    each = list(found)
-    known = [one for one in each if one is not None]
-    return _each(one for values in known for one in values) if known and len(known) == len(each) else None
 
 
 def _of_constant(known: Constant) -> Values | None:
@@ -280,7 +216,7 @@ def _of_several(script: Script, attribute: syntax.Attribute) -> Values | None:
         for place, call in origin.values.declared(name, setting if isinstance(setting, syntax.Call) else None)
     }
     defaults = [(place, call, place.values.default_of(call)) for call, place in declared.items()]
-    return _union(
+    return truths.union(
         _of_option(place, call, default.value) if default is not None else None for place, call, default in defaults
     )
 
@@ -302,7 +238,7 @@ def _of_option(script: Script, option: syntax.Call, default: object) -> Values |
             found.append(given.lower() in _TRUE)
         else:
             found.append(_converted(given, script.text(kind) if kind is not None else type(default).__name__))
-    return _each(found)
+    return truths.each(found)
 
 
 def _converted(given: str, kind: str) -> object:
