@@ -88,7 +88,11 @@ class _Verify(click.Command):
 @click.option(
     "--timeout", type=click.FloatRange(min=1), default=600, show_default=True, metavar="SECONDS", help="For one run."
 )
-@click.option("--threads", type=click.IntRange(min=1), help="CPU threads of a run (default: one fewer than the cores).")
+@click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    help="CPU threads of a run (default: one fewer than the cores; with --launch what that sets).",
+)
 @click.option("--per-fix", is_flag=True, help="Measure what each rule's fixes bring.")
 @click.option("--apply", is_flag=True, help="Write the fixes, with --per-fix those that pay, if faster and the same.")
 @click.option("--min-speedup", type=float, metavar="X", help="Exit with 1 if it is less than X times as fast.")
@@ -169,7 +173,7 @@ def verify(
         steps=options["steps"],
         seconds=options["seconds"],
         warmup=options["warmup"],
-        threads=options["threads"] or max(1, host.cores() - 1),
+        threads=options["threads"] or (None if command.launcher else max(1, host.cores() - 1)),
         timeout=options["timeout"],
         epochs=options["epochs"] or 0,
     )

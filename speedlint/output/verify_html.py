@@ -61,6 +61,9 @@ def _sections(report: Report) -> Iterator[str]:
     timing = report.timing
     if timing is not None:
         yield _section("Both versions", _table(report, timing))
+        if found := list(words.ranks(timing)):
+            said = '<p class="soft">Of the last pair: original, other.</p>'
+            yield _section("Ranks and GPUs", _rows(words.RANKS, found) + said)
         charts = [
             _section(f"Time of {_ARTICLES[timing.unit]}", _distribution(timing)),
             _section("Pairs of runs", _pairs(timing)),

@@ -46,6 +46,7 @@ def _report(report: Report) -> dict[str, Any]:
         "left_out": [asdict(each) for each in report.left_out],
         "written": [os.path.relpath(path, report.root) for path in report.written],
         "syncs_a_step": report.syncs,
+        "work_a_step": [{"flops": run.flops, "tokens": run.tokens} for run in report.work] if report.work else None,
         "per_fix": [_effect(each) for each in report.effects],
         "notes": list(report.notes),
         "problem": report.problem,

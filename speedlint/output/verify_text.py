@@ -24,6 +24,8 @@ def render(report: Report) -> RenderableType:
     parts: list[RenderableType] = [_headline(report)]
     if report.timing is not None:
         parts += [Text(words.noise(report.timing), style="dim"), Text(), _versions(report, report.timing)]
+        if found := list(words.ranks(report.timing)):
+            parts += [Text(), _table(words.RANKS, found), Text("of the last pair: original, other", style="dim")]
         parts += [Text(), _targets(report)]
     if report.effects:
         parts += [Text(), _table(words.EFFECTS, words.effects(report))]

@@ -8,7 +8,8 @@ from statistics import median
 
 from speedlint.output.terminal import shown
 from speedlint.output.text import count
-from speedlint.verify import stats
+from speedlint.verify import gpus, stats
+from speedlint.verify.gpus import Gpu
 from speedlint.verify.report import Effect, Kept, Report
 from speedlint.verify.samples import Sample
 from speedlint.verify.stats import Estimate, Verdict
@@ -19,7 +20,6 @@ _MEMORY = (
     ("peak memory, reserved", "peak_reserved"),
     ("peak memory, resident", "peak_resident"),
 )
-_GPU_BUSY, _JOULES = "busy", "joules_a_step"
 
 
 def headline(report: Report) -> str:
@@ -94,19 +94,74 @@ def comparison(report: Report, timing: Timing) -> Iterator[tuple[str, str, str, 
     rates = both(lambda run: run.samples / sum(run.steps))
     if all(rates):
         yield row("samples a second", rates, lambda rate: f"{rate:,.0f}", f"{rates[1] / rates[0]:.2f}x")
+    yield from _of_work(report, timing, both(lambda run: run.step))
     if sides[0][0].clock == "loader":
         yield row("waiting for data", both(lambda run: run.waiting), lambda share: f"{share:.0%}", "")
     if report.syncs is not None:
         yield row("waits for the GPU in a step", report.syncs, lambda count: f"{count:g}", "")
-    if all(_JOULES in run.gpu for runs in sides for run in runs):
-        joules = both(lambda run: run.gpu[_JOULES])
+    yield from (row(name, values, text, "") for name, values, text in _of_gpus(sides))
+    if all(run.joules for runs in sides for run in runs):
+        joules = both(lambda run: run.joules or 0.0)
         yield row("energy of a step", joules, lambda joule: f"{joule:.3g} J", f"{joules[0] / joules[1]:.2f}x")
-        yield row("GPU busy", both(lambda run: run.gpu[_GPU_BUSY]), lambda share: f"{share:.0%}", "")
     for name, key in _MEMORY:
         peak, other = (max(run.memory.get(key, 0) for run in runs) for runs in sides)
         if peak and other:
             yield row(name, (peak, other), size, f"{peak / other:.2f}x")
     yield row("first steps cost more by", (timing.first[0].warmup_cost, timing.first[1].warmup_cost), seconds, _paid(timing))
+
+
+Row = tuple[str, str, str, str]
+
+
+def _of_work(report: Report, timing: Timing, steps: tuple[float, float]) -> Iterator[Row]:
+    """Tokens and operations a second; the latter as a share of what the GPUs could do."""
+    if report.work is None or timing.unit != "step":
+        return
+    one, other = (tuple(getattr(run, name) for run in report.work) for name in ("tokens", "flops"))
+    samples = timing.pairs[0][0].samples / len(timing.pairs[0][0].steps)
+    if all(count > samples for count in one):
+        yield _row("tokens a second", [f"{count / step:,.0f}" for count, step in zip(one, steps, strict=True)])
+    if not all(other):
+        return
+    rates = [count / step for count, step in zip(other, steps, strict=True)]
+    yield _row("TFLOP/s", [f"{rate / 1e12:.3g}" for rate in rates])
+    peaks = [gpus.peak(gpu.name) for gpu in timing.pairs[0][0].gpus]
+    if peaks and None not in peaks:
+        most = math.fsum(peak or 0.0 for peak in peaks)
+        yield _row(f"MFU, of {most / 1e12:,.0f} TFLOP/s", [f"{rate / most:.1%}" for rate in rates])
+
+
+def _row(name: str, shown: list[str]) -> Row:
+    return name, shown[0], shown[1], ""
+
+
+def _of_gpus(sides: tuple[list[Sample], list[Sample]]) -> Iterator[tuple[str, tuple[float, float], Callable[[float], str]]]:
+    """What all GPUs of all runs say, of both versions."""
+    for label, name, text in _SAID:
+        said = [[run.said(name) for run in runs] for runs in sides]
+        if all(None not in each for each in said):
+            one, other = (median([value for value in each if value is not None]) for each in said)
+            yield label, (one, other), text
+
+
+def ranks(timing: Timing) -> Iterator[tuple[str, ...]]:
+    """The rows under `RANKS`: each GPU of each process, where there are several."""
+    mine, theirs = timing.pairs[-1]
+    if sum(max(1, len(part.gpus)) for part in mine.parts) < 2:
+        return
+    for part, other in zip(mine.parts, theirs.parts, strict=False):
+        for k in range(max(1, len(part.gpus), len(other.gpus))):
+            one, two = (each.gpus[k] if k < len(each.gpus) else None for each in (part, other))
+            known = one or two
+            name = "-" if known is None else f"{known.index}: {known.name}"
+            both = (f"{_said_by(a, key, text)}, {_said_by(b, key, text)}" for key, text in _EACH for a, b in [(one, two)])
+            steps = f"{seconds(part.step)}, {seconds(other.step)}"
+            yield str(part.rank), name, steps, f"{part.waiting:.0%}, {other.waiting:.0%}", *both
+
+
+def _said_by(gpu: Gpu | None, key: str, text: Callable[[float], str]) -> str:
+    value = getattr(gpu, key, None)
+    return "-" if value is None else text(value)
 
 
 def _paid(timing: Timing) -> str:
@@ -138,6 +193,16 @@ def _again(kept: Kept) -> str:
     return f"{said}; {kept.parity.tier.words}: {kept.parity.why}"
 
 
+_SAID: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+    ("GPU busy", "busy", lambda share: f"{share:.0%}"),
+    ("GPU clock", "clock", lambda clock: f"{clock:.0f} MHz"),
+    ("GPU temperature", "temperature", lambda degrees: f"{degrees:.0f} °C"),
+)
+_EACH: tuple[tuple[str, Callable[[float], str]], ...] = (
+    *((name, text) for _, name, text in _SAID[:2]),
+    ("reserved", lambda count: size(count)),
+)
+RANKS = ("rank", "GPU", "step", "waiting", "busy", "clock", "reserved")
 TARGETS = ("target", "is", "should be", "")
 EFFECTS = ("fix", "risk", "without it a step takes", "95% interval", "")
 

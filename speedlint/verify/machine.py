@@ -21,7 +21,7 @@ def fingerprint(root: Path, environment: dict[str, Any], meter: Meter) -> dict[s
         "cores": host.cores(),
         "load": list(os.getloadavg()) if hasattr(os, "getloadavg") else [],
         "process": environment,
-        "gpu": meter.describe(),
+        "gpus": meter.describe(),
         "git": _git(root),
     }
 

@@ -10,6 +10,7 @@ from speedlint.fixer import Outcome
 from speedlint.stages import Stage
 from speedlint.verify.forecast import Wanting
 from speedlint.verify.parity import Parity, Tier
+from speedlint.verify.samples import Sample
 from speedlint.verify.stats import Verdict
 from speedlint.verify.targets import Target
 from speedlint.verify.timing import Timing
@@ -74,6 +75,7 @@ class Report:
 
     Attributes:
         syncs: how often the host waits for the GPU in a step of either version; None where that was not counted.
+        work: runs of both versions that counted what a step computes and reads; None where that was not counted.
         seconds, budget: what all of it took, and might take.
         wanting: what was missing for a clear answer; None where it is clear or something failed.
         kept: with ``--apply --per-fix``, what is written; None where all fixes pay, or none does, or no time was left.
@@ -91,6 +93,7 @@ class Report:
     machine: dict[str, Any]
     effects: tuple[Effect, ...] = ()
     syncs: tuple[float, float] | None = None
+    work: tuple[Sample, Sample] | None = None
     notes: tuple[str, ...] = field(default=())
     problem: str = ""
     other: str = ""

@@ -22,6 +22,7 @@ from speedlint.errors import UserError
 from speedlint.host import available_memory
 from speedlint.verify import confine
 from speedlint.verify.budget import BudgetError, HungError
+from speedlint.verify.gpus import LEAST_WINDOW
 from speedlint.verify.nvml import Meter
 from speedlint.verify.plan import Plan, Version
 from speedlint.verify.samples import RESULTS, Sample, read
@@ -53,6 +54,7 @@ _DENIED = re.compile(r"Permission denied: '(/[^']+)'")
 _MOST_GENERATIONS = 10
 """How often processes are looked for that others have started while they were ended."""
 _PROGRESS = "progress-*[0-9]"
+_GPUS = "gpus-*[0-9]"
 _ALL_STEPS = b'"ended": "steps"'
 _WORD = 8
 _RANKS_APART = 2
@@ -61,13 +63,20 @@ FEWEST_STEPS = 3
 """The fewest measured steps that have a median worth the name."""
 _FORKED = "; processes that were forked from it trained, and only those are seen that are spawned or that a launcher starts"
 _SPENT = "the budget (`--budget`) was spent"
-_WORDS = struct.Struct("<5q")
+_WORDS = struct.Struct("<8q")
+_DONE, _ENDED, _GIVEN, _TAKEN, _LAST, _READY, _MEASURES, _WORLD = range(8)
+"""What a process shares, as `probe/speedlint_probe.py` names it."""
+_COUNTED = 3
+"""The steps whose operations are counted; counting slows them several times."""
+_SOON = 0.9
+"""The part of ``--timeout`` after which a run that has done what must be is told to end."""
 _CACHES = tuple(
     "TORCHINDUCTOR_CACHE_DIR TRITON_CACHE_DIR CUDA_CACHE_PATH TORCH_EXTENSIONS_DIR NUMBA_CACHE_DIR CUPY_CACHE_DIR"
     " MPLCONFIGDIR WANDB_DIR WANDB_CACHE_DIR WANDB_CONFIG_DIR WANDB_DATA_DIR".split()
 )
 """Where libraries write beside the project; without numba's, a module with `@njit(cache=True)` cannot be imported."""
 _OFFLINE = "HF_HUB_OFFLINE"
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 @dataclass(frozen=True)
@@ -79,7 +88,7 @@ class Limits:
         seconds: the least time they take together, where the script has as many; speed comes and goes on shared machines.
         warmup: the fewest steps before them.
         longest_warmup: the most.
-        threads: of the CPU, for each process.
+        threads: of the CPU, for each process; None for those that the launcher gives its ranks, or the machine.
         timeout: the seconds after which a run is ended.
         epochs: how many whole epochs a timed run measures in place of steps; 0 for steps.
     """
@@ -88,7 +97,7 @@ class Limits:
     seconds: float = 1.0
     warmup: int = 5
     longest_warmup: int = 40
-    threads: int = 1
+    threads: int | None = 1
     timeout: float = 600.0
     epochs: int = 0
 
@@ -123,7 +132,8 @@ class Mode:
     """What a run is for.
 
     Attributes:
-        kind: ``time``, ``loss``, ``syncs``, or ``rehearsal`` for short passes over the loaders, up to the script's end.
+        kind: ``time``, ``loss``, ``syncs``, ``work`` for counting operations, or ``rehearsal`` for short passes over the
+            loaders, up to the script's end.
         offset: is added to the script's seeds.
         replay: the seeds of an earlier run, which are set in place of the script's own; None for those that are left.
         rounding: what is done to the parameters, if anything.
@@ -151,6 +161,7 @@ class Runner:
         begins: is told of each run that begins.
         compared: the first run of each version for its losses, by the version's name.
         furthest: the most steps that a timed run of the original came through.
+        uses_gpu: whether a run has used one.
         longest: the seconds that the longest run of each kind took, from its copy on.
     """
 
@@ -170,6 +181,7 @@ class Runner:
         self.refused: dict[str, None] = {}
         self.projects = sorted({str(each.resolve()) for each in (plan.base, plan.original.root, plan.fixed.root)})
         self.environment: dict[str, Any] = {}
+        self.uses_gpu = False
         self._count = 0
         self._going: set[int] = set()
         confine.adopt_orphans()
@@ -190,7 +202,8 @@ class Runner:
         with self.meter.reading() as rows:
             run = self._begin(version, mode, 0.0)
             run.until = self.losses_until if mode.kind == _REHEARSAL else self.until
-            run.ends_from = began + within
+            run.ends_from = began + min(within, _SOON * self.limits.timeout)
+            run.longest_warmup = self.limits.longest_warmup
             run.fewest = _FEWEST_LOSSES if is_loss else self.limits.least_warmup + self.limits.fewest
             try:
                 self._wait(run)
@@ -202,7 +215,7 @@ class Runner:
             self.compared.setdefault(version.name, sample)
         if is_loss and run.is_told_to_end:
             self._loss_steps = sample.done
-        return replace(sample, gpu=_while_measured(rows, sample))
+        return sample.with_readings(rows)
 
     def in_turns(self, versions: Sequence[Version], blocks: int = 1) -> list[Sample] | None:
         """One run of each version, all at the same time: while one runs for a twentieth of a second, the others are stopped.
@@ -265,7 +278,9 @@ class Runner:
         return _Run(version, mode.kind, process, results, self._going)
 
     def _sample(self, run: _Run) -> Sample:
+        self._watch_gpus(run)
         sample = read(run.results, run.version.name, run.spent, str(run.log), self.limits.least_warmup)
+        self.uses_gpu = self.uses_gpu or bool(sample.gpus)
         if run.is_cut_off and sample.ended != "steps":
             self._raise_if_hung(run)
             raise BudgetError(_SPENT)
@@ -280,6 +295,13 @@ class Runner:
             self.furthest = max(self.furthest, sample.done)
         self.refused.update(dict.fromkeys(sample.refused))
         return sample
+
+    def _watch_gpus(self, run: _Run) -> None:
+        """Has those GPUs read that the run's processes use."""
+        for path in run.results.glob(_GPUS):
+            if path not in run.gpus_named:
+                run.gpus_named.add(path)
+                self.meter.watch(json.loads(path.read_text()))
 
     def _raise_if_hung(self, run: _Run) -> None:
         still, others = run.spent - run.moved_at, self.longest.get(run.kind, math.inf)
@@ -304,8 +326,8 @@ class Runner:
             "rounding": asdict(mode.rounding) if mode.rounding is not None else None,
             "seed": 20_000,
             "unit": "step",
-            "steps": self.limits.steps if mode.kind == "time" else self._loss_steps,
-            "seconds": self.limits.seconds * blocks,
+            "steps": self._steps(mode.kind),
+            "seconds": self._seconds * blocks,
             "blocks": blocks,
             "turn": turn,
             "warmup": self.limits.warmup,
@@ -320,6 +342,18 @@ class Runner:
         path = results / _SETTINGS
         path.write_text(json.dumps(settings))
         return path
+
+    @property
+    def _seconds(self) -> float:
+        """The least time that a run measures: on a GPU that is read, as long as the driver's averages need."""
+        least = LEAST_WINDOW if self.uses_gpu and not self.meter.why and self.limits.seconds else 0.0
+        return max(self.limits.seconds, least)
+
+    def _steps(self, kind: str) -> int:
+        """The steps that a run of this kind does after its warm-up, or in all."""
+        if kind == "work":
+            return self.limits.warmup + _COUNTED
+        return self.limits.steps if kind == "time" else self._loss_steps
 
     def _of_epochs(self, blocks: int) -> dict[str, Any]:
         """The settings of a run that measures epochs: a first one for warming up, and no time beside their number."""
@@ -361,7 +395,7 @@ class Runner:
         for name in _CACHES:
             environment[name] = str(caches / name.lower())
             (caches / name.lower()).mkdir(exist_ok=True)
-        for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        for name in _THREADS if self.limits.threads is not None else ():
             environment[name] = str(self.limits.threads)
         environment.setdefault("WANDB_MODE", "offline")
         environment.setdefault(_OFFLINE, "1")
@@ -377,6 +411,8 @@ class Runner:
             if now - shown >= _POLL:
                 shown = now
                 run.look()
+                run.agree()
+                self._watch_gpus(run)
                 self.watch(run.spent, run.steps_seen)
                 self._keep_within_limits(run)
             time.sleep(often)
@@ -407,6 +443,9 @@ class _Run:
         until: the reading of ``time.monotonic()`` at which it is ended, whatever it has done.
         ends_from: the reading of ``time.monotonic()`` from which it is told to end, once it has done ``fewest`` steps.
         is_told_to_end: whether it was.
+        is_agreed: whether its ranks, if there are several, know from which step on to measure.
+        pace: the steps it had done between the last two looks.
+        gpus_named: the files in which its processes have named their GPUs.
         is_cut_off: whether it was ended since all time was spent.
         note: why it was ended from here, or nothing.
     """
@@ -419,7 +458,9 @@ class _Run:
         self.spent, self.turns_given, self.note = 0.0, 0, ""
         self.steps_seen, self.moved_at = 0, 0.0
         self.until, self.ends_from, self.fewest = math.inf, math.inf, 0
-        self.is_told_to_end = self.is_cut_off = False
+        self.is_told_to_end = self.is_cut_off = self.is_agreed = False
+        self.longest_warmup, self.pace = 0, 0
+        self.gpus_named: set[Path] = set()
         self._shared: mmap.mmap | None = None
         self._complete_at: float | None = None
 
@@ -431,12 +472,33 @@ class _Run:
     @property
     def steps(self) -> int:
         """The steps that the furthest of its processes has done."""
-        return max((_words(path)[0] for path in self.results.glob(_PROGRESS)), default=0)
+        return max((_words(path)[_DONE] for path in self.results.glob(_PROGRESS)), default=0)
 
     def look(self) -> None:
         """Notes whether it has come further."""
-        if (steps := self.steps) != self.steps_seen:
+        steps = self.steps
+        self.pace = steps - self.steps_seen
+        if self.pace:
             self.steps_seen, self.moved_at = steps, self.spent
+
+    def agree(self) -> None:
+        """Tells several ranks from which step on to measure, once each has warmed up: they must end after the same one, or
+        the others wait for ever. Where that would be late, they take the longest warm-up."""
+        if self.is_agreed:
+            return
+        found = [(path, _words(path)) for path in self.results.glob(_PROGRESS)]
+        ranks = [(path, words) for path, words in found if words[_WORLD] > 1 and words[_DONE]]
+        if not ranks or len(ranks) < ranks[0][1][_WORLD] or not all(words[_READY] for _, words in ranks):
+            return
+        self.is_agreed = True
+        first = max(words[_DONE] for _, words in ranks) + self._soon
+        for path, _ in ranks if first < self.longest_warmup else ():
+            _set_word(path, _MEASURES, first)
+
+    @property
+    def _soon(self) -> int:
+        """The steps that may be done until all ranks have been told something."""
+        return _RANKS_APART + 2 * self.pace
 
     def lingers(self) -> float:
         """The seconds since one of its processes had all steps; 0 before."""
@@ -447,12 +509,12 @@ class _Run:
     def has_ended_turn(self) -> bool:
         """Whether it has stopped itself and waits for its next turn."""
         if self._shared is not None:
-            _, ended, _, taken, _ = _WORDS.unpack(self._shared)
-            if taken < self.turns_given:
+            words = _WORDS.unpack(self._shared)
+            if words[_TAKEN] < self.turns_given:
                 self._go_on()  # again: the first signal may have come before the process stopped itself
-            return bool(ended > self.turns_given)
+            return bool(words[_ENDED] > self.turns_given)
         for path in self.results.glob(_PROGRESS):
-            if _words(path)[1]:
+            if _words(path)[_ENDED]:
                 with path.open("r+b") as file:
                     self._shared = mmap.mmap(file.fileno(), _WORDS.size)
                 return True
@@ -463,19 +525,16 @@ class _Run:
         if self._shared is None:
             return
         self.turns_given += 1
-        self._shared[2 * _WORD : 3 * _WORD] = self.turns_given.to_bytes(_WORD, "little")
+        self._shared[_GIVEN * _WORD : (_GIVEN + 1) * _WORD] = self.turns_given.to_bytes(_WORD, "little")
         self._go_on()
 
     def tell_to_end(self) -> None:
         """Has it end after the step that goes on; ranks must end after the same one, or the others wait for ever."""
         self.is_told_to_end = True
         shared = list(self.results.glob(_PROGRESS))
-        soon = _RANKS_APART + int(self.steps / max(self.spent, _POLL) * _POLL)
-        last = self.steps + (soon if len(shared) > 1 else 0)
+        last = self.steps + (self._soon if len(shared) > 1 else 0)
         for path in shared:
-            with path.open("r+b") as file:
-                file.seek(4 * _WORD)
-                file.write(max(1, last).to_bytes(_WORD, "little"))
+            _set_word(path, _LAST, max(1, last))
 
     def _go_on(self) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -490,13 +549,18 @@ class _Run:
                 return
 
 
-def _words(path: Path) -> tuple[int, int]:
-    """The steps a process has done and the turns it has ended."""
+def _words(path: Path) -> tuple[int, ...]:
+    """What a process shares."""
     try:
-        done, ended, _, _, _ = _WORDS.unpack(path.read_bytes())
+        return _WORDS.unpack(path.read_bytes())
     except (OSError, struct.error):
-        return 0, 0
-    return done, ended
+        return (0,) * 8
+
+
+def _set_word(path: Path, word: int, value: int) -> None:
+    with path.open("r+b") as file:
+        file.seek(word * _WORD)
+        file.write(value.to_bytes(_WORD, "little"))
 
 
 def _refused(run: _Run) -> tuple[str, ...]:
@@ -530,19 +594,6 @@ def _explained(sample: Sample, run: _Run) -> Sample:
 def refusal(path: str) -> str:
     """That a write was refused, and what allows it."""
     return f"verify refused a write to {path}: `--allow-write {Path(path).parent}` allows it"
-
-
-def _while_measured(rows: list[tuple[float, float, float]], sample: Sample) -> dict[str, float]:
-    """The share of the measured steps' time that the GPU was busy, and the joules it took for a step."""
-    if not rows or not sample.window or not sample.steps:
-        return {}
-    began = sample.ended_at - sample.window
-    during = [(busy, watts) for at, busy, watts in rows if began <= at <= sample.ended_at] or [rows[-1][1:]]
-    watts = sum(each[1] for each in during) / len(during)
-    return {
-        "busy": sum(each[0] for each in during) / len(during),
-        "joules_a_step": watts * sample.window / len(sample.steps),
-    }
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from speedlint.verify.gpus import Gpu, Rank, Reading, measured
+
 RESULTS = "rank-*.json"
 """The files that processes leave."""
 
@@ -26,6 +28,7 @@ class Sample:
         turns: where the run took turns, the measured steps and the window until the end of each.
         losses: what each backward pass started from; of the first rank.
         syncs: how often the host waited for the GPU in each step, where that was counted.
+        flops, tokens: what a step computes and reads, of all ranks together, where that was counted; 0 where it was not.
         seeds: the functions with which the script itself seeds generators, and the seed of each call; None where the system
             was to choose it.
         stored, computed: the unit roundoff of the parameters, and of the coarsest arithmetic seen; 0 where there was none.
@@ -33,6 +36,7 @@ class Sample:
         memory: peak bytes: ``peak_resident``, ``peak_allocated``, ``peak_reserved``, and the ``total`` of the GPU.
         environment: versions and device, as the process saw them.
         ranks: the number of processes that trained.
+        parts: each of them, in order.
         workers: the most workers that a loader had.
         ended_at: the reading of ``time.monotonic()`` when the measured steps were over.
         ended: ``steps`` if all were measured, ``script`` if the script ended before.
@@ -53,6 +57,8 @@ class Sample:
     turns: tuple[tuple[int, float], ...] = ()
     losses: tuple[float, ...] = ()
     syncs: tuple[int, ...] = ()
+    flops: float = 0.0
+    tokens: float = 0.0
     seeds: tuple[tuple[str, int | None], ...] = ()
     stored: float = 0.0
     computed: float = 0.0
@@ -71,7 +77,7 @@ class Sample:
     astray: tuple[str, ...] = ()
     note: str = ""
     failed: bool = False
-    gpu: dict[str, float] = field(default_factory=dict)
+    parts: tuple[Rank, ...] = ()
 
     @property
     def step(self) -> float:
@@ -99,6 +105,30 @@ class Sample:
         return replace(self, steps=steps, waits=waits, window=stop - start, samples=samples, turns=())
 
     @property
+    def gpus(self) -> tuple[Gpu, ...]:
+        """All that its processes used."""
+        return tuple(gpu for part in self.parts for gpu in part.gpus)
+
+    def said(self, name: str) -> float | None:
+        """The mean of what its GPUs say, such as ``busy``; None where one of them does not."""
+        found = [getattr(gpu, name) for gpu in self.gpus]
+        return sum(found) / len(found) if found and None not in found else None
+
+    @property
+    def joules(self) -> float | None:
+        """What a step takes of all its GPUs; None where one of them does not say."""
+        mean = self.said("joules")
+        return None if mean is None or not self.steps else mean * len(self.gpus) / len(self.steps)
+
+    def with_readings(self, rows: list[Reading]) -> Sample:
+        """The same with what was read of its GPUs while the measured steps ran."""
+        if not rows or not self.window:
+            return self
+        span = self.ended_at - self.window, self.ended_at
+        parts = [replace(part, gpus=tuple(measured(gpu, rows, *span) for gpu in part.gpus)) for part in self.parts]
+        return replace(self, parts=tuple(parts))
+
+    @property
     def warmup_cost(self) -> float:
         """The seconds that the steps before the measured ones took beyond as many measured ones."""
         return max(0.0, sum(self.warmup) - len(self.warmup) * self.step) if self.steps else 0.0
@@ -123,19 +153,21 @@ def read(folder: Path, version: str, wall: float, log: str, least: int) -> Sampl
 def _joined(results: list[dict[str, Any]], version: str, wall: float, log: str, least: int) -> Sample:
     first = results[0]
     warm = [_warmup(result, least) for result in results]
-    measured = [(result["gpu_steps"] or result["steps"])[n:] for result, n in zip(results, warm)]  # noqa: B905
-    slowest = max(range(len(results)), key=lambda i: median(measured[i]) if measured[i] else 0.0)
+    steps = [(result["gpu_steps"] or result["steps"])[n:] for result, n in zip(results, warm)]  # noqa: B905
+    slowest = max(range(len(results)), key=lambda i: median(steps[i]) if steps[i] else 0.0)
     chosen, n = results[slowest], warm[slowest]
     return Sample(
         version,
-        steps=tuple(measured[slowest]),
+        steps=tuple(steps[slowest]),
         warmup=tuple(chosen["steps"][:n]),
         waits=tuple(chosen["waits"][n:]),
-        samples=round(sum(result["batch"] * len(times) for result, times in zip(results, measured))),  # noqa: B905
+        samples=round(sum(result["batch"] * len(times) for result, times in zip(results, steps))),  # noqa: B905
         window=chosen["window"],
         turns=tuple((count, window) for count, window in chosen["turns"]),
         losses=tuple(first["losses"]),
         syncs=tuple(first["syncs"]),
+        flops=sum(result["work"].get("flops", 0.0) for result in results),
+        tokens=sum(result["work"].get("tokens", 0.0) for result in results),
         seeds=tuple((name, seed) for name, seed in first["seeds"]),
         stored=first["stored"],
         computed=first["computed"],
@@ -145,6 +177,7 @@ def _joined(results: list[dict[str, Any]], version: str, wall: float, log: str, 
         environment=first["environment"],
         clock=first["clock"],
         ranks=len(results),
+        parts=tuple(_part(result, times, n) for result, times, n in zip(results, steps, warm)),  # noqa: B905
         workers=max(result["workers"] for result in results),
         ended_at=chosen["ended_at"],
         ended=first["ended"],
@@ -152,6 +185,14 @@ def _joined(results: list[dict[str, Any]], version: str, wall: float, log: str, 
         log=log,
         astray=tuple(sorted({path for result in results for path in result["astray"]})),
     )
+
+
+def _part(result: dict[str, Any], times: list[float], warmup: int) -> Rank:
+    whole = sum(times)
+    waiting = sum(result["waits"][warmup:]) / whole if whole else 0.0
+    keys = ("index", "uuid", "name", "allocated", "reserved", "total")
+    gpus = tuple(Gpu(**{key: gpu[key] for key in keys}) for gpu in result["gpus"])
+    return Rank(result["rank"], median(times) if times else 0.0, waiting, gpus)
 
 
 def _warmup(result: dict[str, Any], least: int) -> int:

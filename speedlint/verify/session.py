@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from statistics import median
+from statistics import fmean, median
 from typing import Protocol
 
 from speedlint import host
@@ -12,11 +12,13 @@ from speedlint.registry import Registry
 from speedlint.verify import attribution, forecast, machine, parity, seeds
 from speedlint.verify.applying import unpaid
 from speedlint.verify.budget import Budget, BudgetError, HungError, bounded
+from speedlint.verify.gpus import OFTEN
 from speedlint.verify.nvml import Meter
 from speedlint.verify.parity import BrokenError, Parity, Tier
 from speedlint.verify.plan import Plan, Version, without
 from speedlint.verify.report import Effect, Kept, LeftOut, Report
 from speedlint.verify.runner import LOSS_RUNS, Limits, Mode, Runner, refusal
+from speedlint.verify.samples import Sample
 from speedlint.verify.scratch import Scratch
 from speedlint.verify.stats import Verdict
 from speedlint.verify.targets import targets
@@ -73,15 +75,17 @@ def verify(
     runner = Runner(plan, scratch, limits, meter, watch.running)
     runner.until, runner.losses_until = budget.deadline, budget.share(_FOR_LOSSES)
     runner.begins = _counting(watch)
-    notes = [*_surroundings(meter), *_of_runner(runner)]
+    notes = [*_surroundings(), *_of_runner(runner)]
     timing: Timing | None = None
     likeness = Parity(Tier.UNKNOWN, "it was not compared")
     effects: tuple[Effect, ...] = ()
     kept: Kept | None = None
     syncs: tuple[float, float] | None = None
+    work: tuple[Sample, Sample] | None = None
     problem, interrupted, hangs, timed = "", False, False, 0.0
     try:
         likeness = _losses(runner, plan.original, plan.fixed)
+        notes += _of_others(meter)
         watch.phase("timing")
         timing, timed_from = Timing(unit="epoch" if limits.epochs else "step"), budget.spent
         deadline = budget.share(_FOR_ALL_FIXES) if effort.per_fix else budget.deadline
@@ -90,6 +94,8 @@ def verify(
         if timing.pairs and "total" in timing.pairs[0][0].memory:
             watch.phase("counting synchronisations")
             syncs = _syncs(runner, plan)
+            watch.phase("counting operations")
+            work = _counted(runner, plan, "work")
         if effort.per_fix and timing.has_ratio:
             watch.phase("timing each fix")
             deadline = budget.share(_FOR_ALL_FIXES) if effort.apply else budget.deadline
@@ -124,6 +130,7 @@ def verify(
         machine=machine.fingerprint(plan.original.root, runner.environment, meter),
         effects=effects,
         syncs=syncs,
+        work=work,
         notes=tuple(
             notes + _of_writes(runner, problem) + _of_timing(measured) + ([likeness.beyond] if likeness.beyond else [])
         ),
@@ -202,21 +209,32 @@ def _counting(watch: Watch) -> Callable[[Mode], None]:
 
 def _syncs(runner: Runner, plan: Plan) -> tuple[float, float] | None:
     """How often the host waits for the GPU in a step, the first ones aside: the median of one run of each version."""
-    try:
-        runs = [runner.run(version, Mode("syncs")) for version in (plan.original, plan.fixed)]
-    except BudgetError:
+    runs = _counted(runner, plan, "syncs")
+    if runs is None:
         return None
     one, other = (run.syncs[runner.limits.warmup :] for run in runs)
     return (median(one), median(other)) if one and other else None
 
 
-def _surroundings(meter: Meter) -> list[str]:
-    found = []
+def _counted(runner: Runner, plan: Plan, kind: str) -> tuple[Sample, Sample] | None:
+    """One run of each version in which something is counted; None where there is no time for them."""
+    try:
+        return runner.run(plan.original, Mode(kind)), runner.run(plan.fixed, Mode(kind))
+    except BudgetError:
+        return None
+
+
+def _surroundings() -> list[str]:
     if (busy := host.busy_with_others()) > host.cores() * 0.5:
-        found.append(f"other processes keep {busy:.1f} of {host.cores()} cores busy: timings will spread")
+        return [f"other processes keep {busy:.1f} of {host.cores()} cores busy: timings will spread"]
+    return []
+
+
+def _of_others(meter: Meter) -> list[str]:
+    """Asked between runs, so that none of these is a run's."""
     if others := meter.others():
-        found.append(f"the GPU is in use by {len(others)} other process{'es' if len(others) > 1 else ''}")
-    return found
+        return [f"the GPU is in use by {len(others)} other process{'es' if len(others) > 1 else ''}"]
+    return []
 
 
 def _of_runner(runner: Runner) -> list[str]:
@@ -255,6 +273,24 @@ def _of_timing(timing: Timing | None) -> list[str]:
         notes.append("no DataLoader feeds the training steps: a step is from one optimizer step to the next")
     if run.optimizers > 1:
         notes.append(f"{run.optimizers} optimizers step: the first one, or the loader's batch, sets the step")
+    notes += _of_held_back(timing)
     if run.ranks > 1:
         notes.append(f"{run.ranks} processes train: the slowest sets the step")
     return notes
+
+
+def _of_held_back(timing: Timing) -> list[str]:
+    """GPUs that ran below the clock they could, in either version's measured steps."""
+    shares: dict[tuple[str, str, str], list[float]] = {}
+    runs = [run for pair in timing.pairs for run in pair]
+    for gpu in (gpu for run in runs for gpu in run.gpus):
+        for reason in gpu.held_back:
+            shares.setdefault((gpu.uuid, gpu.name, reason), [])
+    for (uuid, _, reason), found in shares.items():
+        for run in runs:
+            found += [gpu.held_back.get(reason, 0.0) for gpu in run.gpus if gpu.uuid == uuid]
+    often = {key: fmean(found) for key, found in shares.items() if fmean(found) >= OFTEN}
+    return [
+        f"{reason} held back the clock of {name} ({uuid[:8]}) in {share:.0%} of the readings: elsewhere times will differ"
+        for (uuid, name, reason), share in often.items()
+    ]

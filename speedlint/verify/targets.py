@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import median
 
+from speedlint.verify.gpus import LEAST_WINDOW
 from speedlint.verify.samples import Sample
 
 WAITING, BUSY, MEMORY = 0.10, 0.90, 0.80
+_UNREAD = f"NVML gave no answer, or the steps took less than the {LEAST_WINDOW:g} s (`--seconds`) that its averages need"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +58,10 @@ def _of_gpu(runs: list[Sample], unmeasured: str) -> list[Target]:
         aims = {"GPU busy": f"above {BUSY:.0%}", "GPU memory": f"under {MEMORY:.0%}"}
         return [Target(name, None, aim, None, "nothing ran on a GPU") for name, aim in aims.items()]
     reserved = max(run.memory["peak_reserved"] / run.memory["total"] for run in runs)
-    shares = [run.gpu["busy"] for run in runs if "busy" in run.gpu]
+    shares = [busy for run in runs if (busy := run.said("busy")) is not None]
     busy = median(shares) if shares else None
     found = [Target("GPU memory", reserved, f"under {MEMORY:.0%}", reserved < MEMORY, _on_memory(reserved))]
-    advice = (unmeasured or "NVML gave no answer") if busy is None else _on_busy(busy, reserved)
+    advice = (unmeasured or _UNREAD) if busy is None else _on_busy(busy, reserved)
     return [Target("GPU busy", busy, f"above {BUSY:.0%}", None if busy is None else busy > BUSY, advice), *found]
 
 

@@ -41,7 +41,7 @@ class Epochs:
         if self.last not in self.passes or self.passes[self.last][1] is not iterator:
             self.passes[self.last] = (sampler, iterator, [0.0, 0])
             if self.probe.cuda and self.main is not None:
-                self.probe.torch.cuda.synchronize()
+                self.probe.gpus.synchronize()
                 at = now()
             self.asked[self.last] = at
         self.probe.workers = max(self.probe.workers, iterator._num_workers)

@@ -23,6 +23,7 @@ import warnings
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import speedlint_copy
+from speedlint_gpus import Gpus, Mark
 
 now = time.perf_counter
 _STABLE = 5
@@ -36,8 +37,11 @@ _TF32 = 2.0**-11
 """The unit roundoff of TensorFloat-32."""
 _GROUP = "SPEEDLINT_GROUP"
 _SYNCHRONISES = "called a synchronizing CUDA operation"
-_RANKS_WARMUP = 10
-"""The warm-up of each of several ranks: they must end after the same step, or the others wait for ever."""
+_SHARED = struct.Struct("<8q")
+"""What a process shares with the runner: the steps done; the turns ended here, given there, and taken here; after how many
+steps the runner wants the run to end, this process had warmed up, and the runner wants several ranks to measure; and how
+many ranks there are. 0 for none."""
+_DONE, _ENDED, _GIVEN, _TAKEN, _LAST, _READY, _MEASURES, _WORLD = range(8)
 
 
 class Enough(SystemExit):
@@ -76,7 +80,7 @@ class Probe:
         self.process = os.getpid()
         self.steps: List[float] = []
         self.waits: List[float] = []
-        self.events: List[Tuple[Any, Any]] = []
+        self.events: List[Tuple[Mark, Mark]] = []
         self.counted: List[int] = []
         self.losses: List[float] = []
         self.syncs: List[int] = []
@@ -97,7 +101,9 @@ class Probe:
         self.stored = self.computed = 0.0
         self.rounding: Any = None
         self.rehearsal: Any = None
+        self.work: Any = None
         self.cuda = False
+        self.gpus = Gpus(torch)
         self.compilations, self.compiled_at = 0, 0
         self.turn = self.turn_from = 0.0
         self.turns: List[Tuple[int, float]] = []
@@ -112,11 +118,9 @@ class Probe:
 
     # The clock
 
-    def mark(self) -> Any:
-        """A point in the GPU's queue."""
-        event = self.torch.cuda.Event(enable_timing=True)
-        event.record()
-        return event
+    def mark(self) -> Mark:
+        """A point in the queue of each GPU that is used."""
+        return self.gpus.mark()
 
     def _replay(self) -> None:
         """Reads the tape, which another thread may write on meanwhile.
@@ -233,7 +237,7 @@ class Probe:
         """After a step: sees whether the warm-up, the turn or the run is over. Returns the time after it."""
         done = len(self.steps)
         if self._shared is not None:
-            self._shared[:8] = struct.pack("<q", done)
+            self._note(_DONE, done)
         if self.warmup is not None:
             self.window = at - self.measured_from - self.paused
         if self.rehearsal is not None:
@@ -261,19 +265,44 @@ class Probe:
         return after
 
     def _warm_up(self, done: int, at: float) -> None:
-        begins = not self.cuda and self.cuda_is_used()
-        self.cuda = self.cuda or begins
+        begins = self.gpus.look()
+        if begins:
+            self.cuda = True
+            self._name_gpus()
         self._find_rank()
         if self.by_loader and done >= _OPTIMIZERS_SEEN and self.unhook_optimizers is not None:
             self.unhook_optimizers()
             self.unhook_optimizers = None
-        if begins and self.settings["unit"] == "step" and not self.ranks:
+        if begins and self.settings["unit"] == "step":
             return  # the step that begins now has no event at its beginning
-        if self._is_warm(done):
-            self.warmup = done
-            self.measured_from = at
-            self.reset_peak()
+        if not self._is_warm(done):
+            return
+        together = self._together(done) if self.ranks and self.settings["unit"] == "step" else done
+        if together:
+            self.warmup = together
+            self.measured_from = at - sum(self.steps[together:])
+            self.gpus.reset_peak()
             self.pause()
+
+    def _together(self, done: int) -> int:
+        """The step from which all ranks measure; 0 while one of them has not warmed up.
+
+        They must end after the same step, or the others wait for ever. The runner, which sees all of them, names it; else it
+        is that of the longest warm-up.
+        """
+        self._note(_READY, done)
+        told = self._told(_MEASURES)
+        if told:
+            return told if done >= told else 0
+        longest = int(self.settings["longest_warmup"])
+        return longest if done >= longest else 0
+
+    def _name_gpus(self) -> None:
+        """Tells the runner which GPUs to read."""
+        path = os.path.join(self.settings["results"], "gpus-%d" % self.process)
+        with open(path + ".part", "w") as file:
+            json.dump([each["uuid"] for each in self.gpus.describe()], file)
+        os.replace(path + ".part", path)
 
     def _find_rank(self) -> None:
         """Asks the process group, where there is one: without a launcher no variable names the rank."""
@@ -282,13 +311,20 @@ class Probe:
             self.rank = distributed.get_rank()
             self.ranks = distributed.get_world_size() > 1
             self.exact = self.exact or self.ranks
+            self._note(_WORLD, distributed.get_world_size())
 
     def _is_told_to_end(self, done: int) -> bool:
         """Whether the runner has set a number of steps after which the run is to end, and they are done."""
-        if self._shared is None:
-            return False
-        (last,) = struct.unpack("<q", self._shared[32:40])
-        return 0 < last <= done
+        return 0 < self._told(_LAST) <= done
+
+    def _told(self, word: int) -> int:
+        """A word of what is shared with the runner."""
+        return int(_SHARED.unpack(self._shared)[word]) if self._shared is not None else 0
+
+    def _note(self, word: int, value: int) -> None:
+        """Shares a word with the runner."""
+        if self._shared is not None:
+            self._shared[8 * word : 8 * word + 8] = struct.pack("<q", value)
 
     def end_turn(self) -> None:
         """Notes how far the turn that ends has come."""
@@ -300,12 +336,12 @@ class Probe:
         if not self.turn or self._shared is None:
             return
         began = now()
-        given = self._shared[16:24]
-        self._shared[8:16] = struct.pack("<q", struct.unpack("<q", self._shared[8:16])[0] + 1)
+        given = self._told(_GIVEN)
+        self._note(_ENDED, self._told(_ENDED) + 1)
         os.killpg(os.getpgrp(), signal.SIGSTOP)
-        while self._shared[16:24] == given:
+        while self._told(_GIVEN) == given:
             time.sleep(_AWAKE)
-        self._shared[24:32] = self._shared[16:24]
+        self._note(_TAKEN, self._told(_GIVEN))
         self.turn_from = now()
         self.paused += self.turn_from - began
 
@@ -322,18 +358,11 @@ class Probe:
             self.compilations, self.compiled_at = compiled, done
         if done < self.settings["warmup"]:
             return False
-        if self.ranks and self.settings["unit"] == "step":
-            return done >= _RANKS_WARMUP
         if done >= self.settings["longest_warmup"]:
             return True
         recent = sorted(self.steps[-_STABLE:])
         quiet = done - self.compiled_at >= _STABLE or self.compilations == 0
         return len(recent) == _STABLE and quiet and recent[-2] <= recent[_STABLE // 2] * (1 + _SPREAD)
-
-    def reset_peak(self) -> None:
-        """Peak memory is that of the measured steps."""
-        if self.cuda:
-            self.torch.cuda.reset_peak_memory_stats()
 
     # Results
 
@@ -355,9 +384,13 @@ class Probe:
         self.written = True
         if self.mode == "loss":
             self._find_rank()
-        gpu_steps = self._gpu_steps()
-        if gpu_steps is not None and self.window is not None:
-            self.window = self.events[self.warmup - len(self.steps)][0].elapsed_time(self.events[-1][1]) / 1000
+        slowest, gpu_steps = self._gpu_steps()
+        if slowest is not None and self.window is not None:
+            first, last = self.events[(self.warmup or 0) - len(self.steps)][0], self.events[-1][1]
+            self.window = first[slowest].elapsed_time(last[slowest]) / 1000 if first and last else self.window
+        if self.mode != "time" and self.gpus.look():
+            self._name_gpus()
+        gpus = self.gpus.describe()
         result = {
             "version": 1,
             "rank": self.rank,
@@ -367,7 +400,9 @@ class Probe:
             "clock": "loader" if self.by_loader else "backward" if self.by_backward else "optimizer",
             "steps": self.steps,
             "waits": self.waits,
-            "gpu_steps": gpu_steps,
+            "gpu_steps": gpu_steps if slowest is not None else None,
+            "gpus": gpus,
+            "work": self.work.result() if self.work is not None else {},
             "batch": sum(self.counted) / len(self.counted) if self.counted else 0,
             "workers": self.workers,
             "warmup": self.warmup,
@@ -381,9 +416,9 @@ class Probe:
             "computed": max(self.stored, self.computed),
             "evaluations": self.rehearsal.evaluations if self.rehearsal is not None else 0,
             "optimizers": len(self.optimizers),
-            "memory": self._memory(),
+            "memory": _memory(gpus),
             "astray": speedlint_copy.astray(self.settings.get("changed", [])),
-            "environment": _environment(self.torch, self.cuda),
+            "environment": _environment(self.torch, gpus),
         }
         path = os.path.join(self.settings["results"], "rank-%d-%d.json" % (self.rank, self.process))
         with open(path + ".part", "w") as file:
@@ -407,43 +442,27 @@ class Probe:
 
         self.torch.autograd.backward = noting
 
-    def _gpu_steps(self) -> Optional[List[float]]:
-        """The seconds between the events, 0 for the steps before there were any; None without a GPU."""
-        missing = len(self.steps) - len(self.events)
-        events = [(None, None)] * missing + self.events
-        measured = events[self.warmup or 0 :]
-        if not self.cuda or not measured or any(first is None or last is None for first, last in measured):
-            return None
-        self.torch.cuda.synchronize()
-        return [0.0 if first is None or last is None else first.elapsed_time(last) / 1000 for first, last in events]
-
-    def _memory(self) -> Dict[str, Any]:
-        found: Dict[str, Any] = {}
-        try:
-            import resource
-
-            unit = 1 if sys.platform == "darwin" else 1024
-            found["peak_resident"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-        except ImportError:
-            pass
-        if self.cuda:
-            found["peak_allocated"] = self.torch.cuda.max_memory_allocated()
-            found["peak_reserved"] = self.torch.cuda.max_memory_reserved()
-            found["total"] = self.torch.cuda.get_device_properties(self.torch.cuda.current_device()).total_memory
-        return found
+    def _gpu_steps(self) -> Tuple[Optional[int], List[float]]:
+        """The GPU that sets the step and its times, as `Gpus.times` gives them; None for it without a GPU."""
+        if not self.cuda:
+            return None, []
+        missing: List[Tuple[Mark, Mark]] = [(None, None)] * (len(self.steps) - len(self.events))
+        return self.gpus.times(missing + self.events, self.warmup or 0)
 
     def share(self) -> None:
-        """Opens the file shared with the runner: the steps done, the turns ended here, given there, and taken here, and the
-        number of steps after which the runner wants the run to end, 0 for none.
+        """Opens the file shared with the runner.
 
         Only a process of the group that the runner started takes turns: no other is stopped along with it.
         """
         path = os.path.join(self.settings["results"], "progress-%d" % self.process)
         with open(path + ".part", "wb+") as file:
-            file.write(b"\0" * 40)
+            file.write(b"\0" * _SHARED.size)
             file.flush()
-            self._shared = mmap.mmap(file.fileno(), 40)
+            self._shared = mmap.mmap(file.fileno(), _SHARED.size)
         os.replace(path + ".part", path)
+        if self.ranks:
+            world = os.environ["WORLD_SIZE"]
+            self._note(_WORLD, int(world) if world.isdigit() else 0)
         if os.environ.get(_GROUP) == str(_group()):
             self.turn = float(self.settings["turn"])
 
@@ -479,7 +498,23 @@ def _roundoff(torch: Any, dtype: Any) -> float:
     return float(torch.finfo(dtype).eps) / 2
 
 
-def _environment(torch: Any, cuda: Optional[bool]) -> Dict[str, Any]:
+def _memory(gpus: List[Dict[str, Any]]) -> Dict[str, Any]:
+    """Peak bytes: of the process, and of the GPU that is fullest."""
+    found: Dict[str, Any] = {}
+    try:
+        import resource
+
+        unit = 1 if sys.platform == "darwin" else 1024
+        found["peak_resident"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    except ImportError:
+        pass
+    if gpus:
+        fullest = max(gpus, key=lambda each: each["reserved"] / each["total"])
+        found.update(peak_allocated=fullest["allocated"], peak_reserved=fullest["reserved"], total=fullest["total"])
+    return found
+
+
+def _environment(torch: Any, gpus: List[Dict[str, Any]]) -> Dict[str, Any]:
     found: Dict[str, Any] = {
         "python": sys.version.split()[0],
         "torch": torch.__version__,
@@ -488,10 +523,10 @@ def _environment(torch: Any, cuda: Optional[bool]) -> Dict[str, Any]:
         "device": "cpu",
         "accelerator": any(_is_available(torch, name) for name in ("mps", "xpu")),
     }
-    if cuda:
-        found["device"] = torch.cuda.get_device_name()
-        found["devices"] = torch.cuda.device_count()
-        found["capability"] = list(torch.cuda.get_device_capability())
+    if gpus:
+        found["device"] = ", ".join(sorted({each["name"] for each in gpus}))
+        found["devices"] = len(gpus)
+        found["capability"] = gpus[0]["capability"]
         found["cudnn"] = torch.backends.cudnn.version()
     return found
 
@@ -526,6 +561,8 @@ def arm(torch: Any, settings: Dict[str, Any]) -> Probe:
         probe.rehearsal.hook()
     if settings["mode"] == "syncs":
         _count_syncs(probe, torch)
+    if settings["mode"] == "work":
+        _count_work(probe, torch)
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=probe.leave)
     return probe
@@ -710,6 +747,21 @@ def _count_syncs(probe: Probe, torch: Any) -> None:
         torch.cuda.set_sync_debug_mode("warn")
         warnings.filterwarnings("always", message=".*" + _SYNCHRONISES)  # again, before filters that the script has added
         warnings.showwarning = counted
+        return look(at)
+
+    probe.look = looked  # type: ignore[method-assign]
+
+
+def _count_work(probe: Probe, torch: Any) -> None:
+    """Counts what each step after the warm-up computes."""
+    from speedlint_work import Work
+
+    work, look = Work(torch), probe.look
+    work.hook()
+    probe.work = work
+
+    def looked(at: float) -> float:
+        work.next_step(len(probe.steps) >= probe.settings["warmup"])
         return look(at)
 
     probe.look = looked  # type: ignore[method-assign]
