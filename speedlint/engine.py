@@ -165,7 +165,8 @@ class Engine:
         options = self._options or self._targets.get(folder)
         if options is None:
             own = self._nearest.within(folder)
-            options = self._targets[folder] = Options(target.find(own, folder, self.disk).release, own.amp)
+            release, told = target.find(own, folder, self.disk).release, target.told(own, folder, self.disk)
+            options = self._targets[folder] = Options(release, own.amp, told)
         if options not in self._programs:
             self._programs[options] = Program(options, self.disk, self._cache, self.asked)
         return self._programs[options]
@@ -272,9 +273,11 @@ def _is_dead(related: Related, script: Script) -> bool:
 
 def _worth_nothing(rule: Rule, finding: Finding, script: Script) -> Estimate | None:
     """Why a finding gains nothing in the runs that are made, or None."""
-    since, torch = finding.fix.since if finding.fix is not None else None, script.options.torch
-    if since is not None and torch is not None and torch < since:
+    since = finding.since or rule.since or (finding.fix.since if finding.fix is not None else None)
+    if since is not None and script.options.torch is not None and script.options.torch < since:
         return worth.TOO_NEW
+    if since is not None and eras.is_told_older(script, since):
+        return worth.TOLD_OLDER
     if rule.on_gpu and hosted.runs_on_host(script):
         return worth.ON_HOST
     return worth.OFF if off.is_off(script, finding.node) else None

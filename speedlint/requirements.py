@@ -28,6 +28,33 @@ _OLD_TORCH = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _NAMES = {"torch": r"(?:py)?torch"}
+_BEGIN = r"^\s*(?:(?:[-*+]|\d+\.)\s+)?(?:install\s+)?[`*]*"
+_OWN_LINE = re.compile(
+    rf"{_BEGIN}(?:python[^,\n]*,\s*)?(?:py)?torch[`*]*\s*(?:version\s*)?"
+    r"(?:={1,2}\s*(?P<pinned>\d+\.\d+)(?:\.\d+)?|[:v]?\s*v?(?P<exact>\d+\.\d+)\.\d+)(?:\+(?:cu\d+|cpu))?"
+    r"[`*.,;]*\s*(?:\(.*\))?\s*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A line of a README that asks for one release: ``* PyTorch 1.0.1``, ``pytorch==1.6``; ``PyTorch 1.1`` may be the oldest."""
+_COMMAND = re.compile(
+    r"(?:pip3?|conda|mamba)\s+(?:install|create)\b[^\n]*?\b(?:py)?torch={1,2}(?P<pinned>\d+\.\d+)", re.IGNORECASE
+)
+_IN_BRACKETS = re.compile(r"\(\s*pytorch\s+v?(?P<exact>\d+\.\d+)\.\d+\s*\)", re.IGNORECASE)
+_OPEN = re.compile(
+    r"\b(?:py)?torch[`*\]]*\s*(?:version\s*)?(?:>|≥|~=|v?\d+\.\d+(?:\.\d+)?\s*"
+    r"(?:\+(?!cu|cpu)|(?:or|and)\s+(?:later|newer|higher|above|up|greater)|/\s*v?\d|~))",
+    re.IGNORECASE,
+)
+_TOOLKIT = re.compile(r"conda\s+install\b[^\n]*\bpytorch\b[^\n]*\bcudatoolkit={1,2}(\d+\.\d+)", re.IGNORECASE)
+_LAST_FOR_TOOLKIT: dict[str, Release] = {"8.0": (1, 0), "9.0": (1, 1), "9.2": (1, 7), "10.0": (1, 4)}
+"""The last torch release that conda has for a CUDA toolkit, from PyTorch's page of previous versions."""
+_PYTHON = re.compile(
+    rf"{_BEGIN}python[`*]*\s*(?:={{1,2}}|:)?\s*v?(3\.[5-7])(?:\.\d+)?[`*.,;]*\s*(?:pip\s+packages\s*:?|\(.*\))?\s*$"
+    r"|conda\s+create\b[^\n]*\bpython={1,2}(3\.[5-7])\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+_LAST_FOR_PYTHON: dict[str, Release] = {"3.5": (1, 5), "3.6": (1, 10), "3.7": (1, 13)}
+"""The last torch release that has wheels for a Python."""
 
 
 def of(package: str, start: Path, root: Path, disk: Disk | None = None) -> Iterator[tuple[Path, str]]:
@@ -63,6 +90,41 @@ def old_torch(start: Path, root: Path, disk: Disk) -> tuple[Path, Release] | Non
             if asked is not None:
                 return file, (0, int(asked[1]))
     return None
+
+
+def told_torch(start: Path, root: Path, disk: Disk) -> Release | None:
+    """The newest torch release that the README nearest to ``start`` leaves to who does as it says; None where it says none.
+
+    It is the one that it asks for exactly, else the last one for the Python or the CUDA toolkit that it asks for exactly.
+    """
+    for folder in _project_folders(start, root, disk):
+        for file in _matching(folder, ("README*", "readme*", "Readme*"), disk):
+            try:
+                text = disk.read(file).decode("utf-8", "replace")
+            except OSError:
+                continue
+            if "torch" in text.lower() and (told := _told(text)) is not None:
+                return told
+    return None
+
+
+def _told(text: str) -> Release | None:
+    if _OPEN.search(text):
+        return None
+    found = (match.groupdict() for pattern in (_OWN_LINE, _COMMAND, _IN_BRACKETS) for match in pattern.finditer(text))
+    named = [_release(groups.get("pinned") or groups["exact"]) for groups in found]
+    if named:
+        return max(named)
+    toolkits = [_LAST_FOR_TOOLKIT.get(toolkit) for toolkit in _TOOLKIT.findall(text)]
+    pythons = [_LAST_FOR_PYTHON[one or other] for one, other in _PYTHON.findall(text)]
+    last = [max(pythons)] if pythons else []
+    last += [max(each for each in toolkits if each)] if toolkits and all(toolkits) else []
+    return min(last, default=None)
+
+
+def _release(text: str) -> Release:
+    major, minor = text.split(".")
+    return int(major), int(minor)
 
 
 def _matching(folder: Path, patterns: tuple[str, ...], disk: Disk) -> list[Path]:

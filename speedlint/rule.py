@@ -86,7 +86,7 @@ class Finding(NamedTuple):
     ``level`` None means: derive it from how often the node runs. ``advice`` says what to write instead; a finding without
     a fix must have it, together with the reason why speedlint did not write it. ``worth`` None means: what the rule's
     findings are worth. ``case`` names the item under "Why it is slow" that speaks of it, where the rule's documentation has
-    several.
+    several. ``since`` is the first torch release that has what is advised, where it is not that of the fix or of the rule.
     """
 
     node: syntax.Node
@@ -97,6 +97,7 @@ class Finding(NamedTuple):
     related: tuple[Related, ...] = ()
     worth: Estimate | None = None
     case: str = ""
+    since: tuple[int, int] | None = None
 
 
 _NOT_KNOWN = Estimate(Worth.UNKNOWN, "")
@@ -109,9 +110,9 @@ class Rule(NamedTuple):
     of the ``triggers`` is not looked at; with ``often``, lines that training does not run again and again are not either.
     ``worth`` is what its findings are worth in a training step where nothing more is known. Findings of any rule in one
     file for whose nodes ``cause`` gives the same text are one finding with several places. ``off`` rules run only when
-    selected. ``on_gpu`` says that what it finds costs time on a GPU alone. The file's name is the rule's name and its
-    docstring its documentation; the registry fills in both. The code, ``triggers`` and ``off`` it reads from the file's
-    text, where they are written out; the rest is there once it is loaded.
+    selected. ``on_gpu`` says that what it finds costs time on a GPU alone, ``since`` which torch release first had its cure.
+    The file's name is the rule's name and its docstring its documentation; the registry fills in both. The code,
+    ``triggers`` and ``off`` it reads from the file's text, where they are written out; the rest is there once it is loaded.
     """
 
     code: str
@@ -123,5 +124,6 @@ class Rule(NamedTuple):
     often: bool = False
     off: bool = False
     on_gpu: bool = False
+    since: tuple[int, int] | None = None
     name: str = ""
     docs: str = ""

@@ -39,6 +39,20 @@ def find(settings: Settings, folder: Path | None = None, disk: Disk | None = Non
     return _installed(disk)
 
 
+def told(settings: Settings, folder: Path | None = None, disk: Disk | None = None) -> tuple[int, int] | None:
+    """The newest release for who installs what a README says; None where the settings or a requirement name the target.
+
+    It is no target, since much code runs on later releases than its README was written for: it says what gains something.
+    """
+    if settings.torch:
+        return None
+    from speedlint import requirements
+
+    disk, start = disk or Disk(), folder or settings.root
+    found = (requirements.lower_bound(line) for _, line in requirements.of("torch", start, settings.root, disk))
+    return requirements.told_torch(start, settings.root, disk) if not any(found) else None
+
+
 def _installed(disk: Disk) -> Target:
     """The release beside speedlint, from the name of its metadata: ``importlib.metadata`` takes 40 ms to import."""
     for folder in filter(None, sys.path):

@@ -328,6 +328,25 @@ def test_gradients_that_the_release_of_today_drops(project: Project, requirement
 DEEP = ", ".join(["nn.Conv{kind}(64, 64, 3)"] * 4)
 
 
+@pytest.mark.parametrize(
+    ("told", "also", "level"),
+    [
+        ("* PyTorch 1.0.1", "", "note"),
+        ("* PyTorch 1.0.1", "torch.backends.mps.is_available()", "warning"),
+        ("* PyTorch 1.0.1+", "", "warning"),
+        ("pip install torch==2.5.1", "", "warning"),
+    ],
+)
+@pytest.mark.parametrize("code", ["SPD101", "SPD203", "SPD502"])
+def test_what_the_release_of_a_readme_lacks(project: Project, code: str, told: str, also: str, level: str) -> None:
+    project.configure(f"select = ['{code}']")
+    project.write("README.md", f"# Requirements\n{told}\n")
+    text = _text(CLASSIFIER, ADAM, 'torchvision.datasets.CIFAR100("data")', also)
+    (found,) = project.findings(project.write("train.py", text), "--notes")
+    assert (found["code"], found["level"]) == (code, level)
+    assert ("README" in found["because"]) is (level == "note")
+
+
 @pytest.mark.parametrize(("workers", "level"), [(8, "warning"), (0, "note")])
 def test_convolutions_behind_a_loader_that_decodes(project: Project, workers: int, level: str) -> None:
     layers = f"self.run = nn.Sequential({DEEP.format(kind='2d')})"

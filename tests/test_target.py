@@ -78,6 +78,43 @@ def test_requirement(tmp_path: Path, file: str, text: str, release: tuple[int, i
     assert target.find(Settings(tmp_path)) == (release, str(path) if release else "")
 
 
+@pytest.mark.parametrize(
+    ("text", "release"),
+    [
+        ("# Requirements\n* Python 3\n* PyTorch 1.0.0\n* numpy\n", (1, 0)),
+        ("- `pytorch` == 1.0\n", (1, 0)),
+        ("1. Install Python 3.6, PyTorch 1.9.0.\n", (1, 9)),
+        ("  * Install pytorch == 0.4.0\n", (0, 4)),
+        ("pip install torch==1.11.0+cu113 torchvision==0.12.0+cu113\n", (1, 11)),
+        ("conda install pytorch=1.6.0 torchvision cudatoolkit=10.2 -c pytorch\n", (1, 6)),
+        ("conda install pytorch==1.4\npip install torch==1.8.1\n", (1, 8)),
+        ("Official implementation (PyTorch 1.7.1) of our paper.\n", (1, 7)),
+        ("conda install pytorch torchvision cudatoolkit=10.0 -c pytorch\n", (1, 4)),
+        ("conda install pytorch torchvision cudatoolkit=11.3 -c pytorch\n", None),
+        ("* Python 3.6\n* pytorch\n", (1, 10)),
+        ("conda create -n run python=3.7\nconda install pytorch\n", (1, 13)),
+        ("* Python 3.6\n* tensorflow\n", None),
+        ("* Python 3.6+\n* pytorch\n", None),
+        ("* Python 3.8\n* pytorch\n", None),
+        ("* PyTorch 1.1\n", None),
+        ("* PyTorch 1.0.0+\n", None),
+        ("* PyTorch 1.0.0 or later\n", None),
+        ("* PyTorch >= 1.0.0\n", None),
+        ("pip install torch==1.4.0\n\nPyTorch 1.4.0 and newer work.\n", None),
+        ("The code was tested with PyTorch 1.6.0 and CUDA 10.1.\n", None),
+        ("* torchvision 0.5.0\n* PyTorch\n", None),
+        ("* PyTorch Lightning 1.5.0\n", None),
+    ],
+)
+def test_what_a_readme_leaves_to_who_installs_what_it_says(
+    tmp_path: Path, text: str, release: tuple[int, int] | None
+) -> None:
+    (tmp_path / "README.md").write_text(text)
+    assert target.told(Settings(tmp_path)) == release
+    (tmp_path / "requirements.txt").write_text("torch>=1.2")
+    assert target.told(Settings(tmp_path)) is None
+
+
 def test_binary_requirements_are_passed_over(tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_bytes(b"torch>=2.1\n\xff\xfe\n")
     assert target.find(Settings(tmp_path)).release is None

@@ -53,6 +53,7 @@ from speedlint.semantics.data import remade
 from speedlint.semantics.data.loaders import Loader, loader
 from speedlint.semantics.script import Script
 
+_PERSISTENT_SINCE = (1, 7)
 _ADVICE = "not written: whether nothing changes the data between two epochs is for you to say"
 
 
@@ -75,7 +76,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         level = Level.WARNING if workers.value is not None else Level.NOTE
         message = "this loader is made again in every epoch, and starts all of its workers again"
         advice = f"make it once before the loop, with `persistent_workers=True`; {_ADVICE}"
-        yield Finding(call, message, advice=advice, level=level)
+        yield Finding(call, message, advice=advice, level=level, since=_PERSISTENT_SINCE)
 
 
 def _is_read_within(found: Loader, region: syntax.Node) -> bool:

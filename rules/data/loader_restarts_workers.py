@@ -142,4 +142,5 @@ RULE = Rule(
     triggers=(b"Loader",),
     worth=worth.WORKERS_START,
     cause=worth.one_feed,
+    since=_SINCE,
 )

@@ -141,7 +141,7 @@ def _finding(call: syntax.Call, name: str, script: Script) -> Finding:
     elif is_shipped_for_host and estimate is not _ON_HOST:
         level, estimate = Level.NOTE, worth.ON_HOST
     if value is None:
-        return Finding(call, message, advice=_by_hand(name, why), level=level, worth=estimate)
+        return Finding(call, message, advice=_by_hand(name, why), level=level, worth=estimate, since=_FUSED[name])
     try:
         imports: tuple[Edit, ...] = ()
         if value.startswith("next("):
@@ -153,7 +153,7 @@ def _finding(call: syntax.Call, name: str, script: Script) -> Finding:
         edit = edits.set_argument(script.source, call, "fused", value)
     except edits.CannotEdit as error:
         advice = f"pass `fused=True`; not written here, because {error}"
-        return Finding(call, message, advice=advice, level=level, worth=estimate)
+        return Finding(call, message, advice=advice, level=level, worth=estimate, since=_FUSED[name])
     advice = f"pass `fused={value}`: one pass over the parameters of this {last}"
     return Finding(call, message, Fix((edit, *imports), Risk.NUMERIC, _FUSED[name]), advice, level, worth=estimate)
 

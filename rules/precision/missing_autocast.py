@@ -199,4 +199,5 @@ RULE = Rule(
     triggers=(b".backward(",),
     worth=worth.HALF_PRECISION,
     on_gpu=True,
+    since=_SINCE,
 )

@@ -97,4 +97,5 @@ RULE = Rule(
     triggers=(b".to(", b".cuda(", b".setup", b".prepare"),
     worth=Estimate(Worth.MEDIUM, "the network's matrix products take up to twice the time"),
     on_gpu=True,
+    since=_SINCE,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
@@ -26,6 +27,14 @@ _INDEXED_SCALAR = (0, 4)
 """Since torch 0.5, ``loss.data[0]`` raises an IndexError."""
 _PACKED_PAIR = (1, 0)
 """Since torch 1.1 a ``PackedSequence`` has four parts: ``values, sizes = pack_padded_sequence(...)`` raises a ValueError."""
+_BROUGHT: dict[Release, re.Pattern[bytes]] = {
+    (1, 6): re.compile(rb"\bautocast\b|torch\.cuda\.amp|torch\.amp"),
+    (1, 7): re.compile(rb"persistent_workers|set_to_none|prefetch_factor|torch\.linalg\."),
+    (1, 9): re.compile(rb"\binference_mode\b"),
+    (1, 12): re.compile(rb"float32_matmul_precision|backends\.mps"),
+    (2, 0): re.compile(rb"torch\.compile\b|scaled_dot_product_attention|torch\.func\."),
+}
+"""What code names that was carried over to a release, or written for it."""
 _MARKS = (b"torchtext", b"torch.utils.ffi", b"torch._six", b".data[0]", b"pack_padded_sequence")
 
 
@@ -49,6 +58,19 @@ def can_run_on(script: Script, release: Release) -> bool:
 def is_for(script: Script, release: Release) -> bool:
     """Whether a script is for a release: the target, where it is known, is no older, and nothing keeps the code from it."""
     return (script.options.torch or release) >= release and can_run_on(script, release)
+
+
+def is_told_older(script: Script, release: Release) -> bool:
+    """Whether the project's README asks for an older release than one, and its code names nothing that came after that."""
+    told = script.options.told
+    return told is not None and told < release and not script.once("outgrew README", lambda: _outgrew(script, told), False)
+
+
+def _outgrew(script: Script, told: Release) -> bool:
+    newer = [named for since, named in _BROUGHT.items() if since > told]
+    if any(named.search(script.source.data) for named in newer):
+        return True
+    return bool(newer) and any(True for each in script.everywhere(*newer) if each is not script)
 
 
 def _of_script(script: Script) -> Release | None:

@@ -32,10 +32,13 @@ class Options(NamedTuple):
     Attributes:
         torch: the target release, such as ``(2, 4)``, or None where it is unknown.
         amp: ``"fp16"`` or ``"bf16"``.
+        told: the newest release for who installs what the project's README says; None where it says nothing exact, or a
+            requirement or the user names the target.
     """
 
     torch: tuple[int, int] | None = None
     amp: str = "fp16"
+    told: tuple[int, int] | None = None
 
 
 class Script:
