@@ -137,6 +137,42 @@ class Graph(nn.Module):
     def forward(self, x):
         return self.head(self.first(x))
 """
+SEQUENCE = """
+class Layer(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.attend = nn.MultiheadAttention(width, heads, batch_first=True)
+        self.forth, self.back = nn.Conv1d(width, 2 * width, 1), nn.Conv1d(2 * width, width, 1)
+
+    def forward(self, x):
+        x = x + self.attend(x, x, x, need_weights=False)[0]
+        return x + self.back(F.relu(self.forth(x.transpose(1, 2)))).transpose(1, 2)
+
+
+class Sequence(nn.Module):
+    def __init__(self, options):
+        super().__init__()
+        self.items = nn.Embedding(50_000, options.hidden)
+        self.layers = nn.Sequential(*(Layer(options.hidden, 1) for _ in range(2)))
+
+    def forward(self, rows):
+        return self.layers(self.items(rows)) @ self.items.weight.T
+"""
+NODES = """
+class Nodes(nn.Module):
+    def __init__(self, features, hidden):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(features, hidden))
+        self.score = nn.Parameter(torch.empty(hidden, 1))
+
+    def forward(self, nodes, edges):
+        mapped = torch.mm(nodes, self.weight)
+        scores = torch.matmul(mapped, self.score) + torch.matmul(mapped, self.score).T
+        return torch.matmul(F.softmax(scores.where(edges > 0, -9e9), dim=1), mapped)
+
+
+nodes, edges, classes = (each.cuda() for each in torch.load("graph.pt"))
+"""
 CIFAR, OWN = 'torchvision.datasets.CIFAR10("data")', 'torchvision.datasets.ImageFolder("data")'
 LOSS = "F.cross_entropy(model(inputs.cuda()), labels.cuda())"
 
@@ -156,6 +192,13 @@ LOSS = "F.cross_entropy(model(inputs.cuda()), labels.cuda())"
         (SUPERNET.format(mixed="sum(w * op(x) for w, op in zip(weights, self.ops))"), "Search()", CIFAR, False),
         (SUPERNET.format(mixed="sum(op(x) for op in self.ops)"), "Search()", OWN, True),
         (SUPERNET.format(mixed="sum(w * op(x) for w, op in zip(weights, self.ops))"), "Search(256)", CIFAR, True),
+        ("", "torchvision.models.resnet50(num_classes=10)", CIFAR, False),
+        ("", "torchvision.models.resnet50(num_classes=10)", OWN, True),
+        ("", "torchvision.models.vgg16(num_classes=10)", CIFAR, True),
+        ("", "nn.Sequential(nn.Conv2d(3, 256, 3), torchvision.models.resnet50())", CIFAR, True),
+        (SEQUENCE, "Sequence(args)", OWN, False),
+        (SEQUENCE.replace("options.hidden", "8 * options.hidden"), "Sequence(args)", OWN, True),
+        (SEQUENCE.replace("2 * width", "widths"), "Sequence(args)", OWN, True),
         (GRAPH.format(layer="GCNConv"), "Graph()", OWN, False),
         (GRAPH.format(layer="GCNConv").replace("nn.Linear(300, 10)", "nn.Conv2d(1, 512, 3)"), "Graph()", OWN, True),
     ],
@@ -165,6 +208,66 @@ def test_small_kernels_are_a_note(project: Project, network: str, model: str, da
     text = STEPS.format(network=network, model=model, data=data, loss=LOSS)
     (found,) = project.findings(project.write("train.py", text), "--notes")
     assert (found["level"], found["worth"]) == (("warning", "high") if is_warned else ("note", "low"))
+
+
+HIDDEN = """
+import importlib, sys
+import torch
+from torch.nn import functional as F
+
+{reads}
+
+model = importlib.import_module(sys.argv[1]).build().cuda()
+optimizer = torch.optim.Adam(model.parameters())
+for rows, labels in {data}:
+    loss = F.cross_entropy(model(rows.cuda()), labels.cuda())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+ROWS = "torch.utils.data.DataLoader(Rows(), batch_size=64)"
+TABLE = """
+class Rows(torch.utils.data.Dataset):
+    def __init__(self):
+        self.rows, self.labels = torch.load("rows.pt")
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, index):
+        return self.rows[index], self.labels[index]
+"""
+PICTURES = TABLE.replace("self.rows[index],", "to_tensor(Image.open(self.rows[index])),")
+
+
+@pytest.mark.parametrize(
+    ("reads", "level"),
+    [
+        (TABLE, "note"),
+        (f"from PIL import Image\nfrom transforms import to_tensor\n{PICTURES}", "warning"),
+        (f"import transformers\n{TABLE}", "warning"),
+    ],
+)
+def test_a_network_out_of_sight_is_large_where_something_says_so(project: Project, reads: str, level: str) -> None:
+    project.configure("select = ['SPD101']\ntorch = '2.4'")
+    path = project.write("train.py", HIDDEN.format(reads=reads, data=ROWS))
+    (found,) = project.findings(path, "--notes")
+    assert found["level"] == level
+
+
+@pytest.mark.parametrize(
+    ("head", "level"),
+    [("", "note"), ("model = nn.Sequential(model, nn.Conv1d(512, 512, 3)).cuda()", "warning")],
+)
+def test_attention_of_a_whole_graph_by_weights_of_its_own_is_a_note(project: Project, head: str, level: str) -> None:
+    project.configure("select = ['SPD101']\ntorch = '2.4'")
+    text = STEPS.replace("import torchvision\n", "").format(
+        network=NODES, model=f"Nodes(1433, args.hidden).cuda()\n{head}\nmodel = model", data="nodes", loss="LOSS"
+    )
+    loop = "for inputs, labels in torch.utils.data.DataLoader(data, batch_size=64):"
+    text = text.replace(loop, "for epoch in range(200):").replace("LOSS", "F.cross_entropy(model(nodes, edges), classes)")
+    (found,) = project.findings(project.write("train.py", text), "--notes")
+    assert found["level"] == level
 
 
 CHOICE = """

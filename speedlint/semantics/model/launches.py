@@ -27,6 +27,9 @@ from speedlint.semantics.training import roots, trained_modules
 
 _LINES = ("torch.nn.Conv1d", "torch.nn.ConvTranspose1d")
 _LAYERS = (*_LINES, "torch.nn.Conv2d", "torch.nn.Conv3d", "torch.nn.ConvTranspose2d", "torch.nn.ConvTranspose3d")
+_RECURRENT = ("torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN")
+_ATTENDING = ("torch.nn.MultiheadAttention",)
+_ATTENDING_LAYERS = ("torch.nn.TransformerEncoderLayer", "torch.nn.TransformerDecoderLayer", "torch.nn.Transformer")
 _GRAPHS = ("torch_geometric.nn.", "dgl.nn.", "torch_scatter.")
 _FUNCTIONS = ("torch.nn.functional.conv", "torch.nn.LazyConv")
 _NARROW = 64
@@ -37,6 +40,20 @@ _FEW_LAYERS, _SMALL_BATCH = 4, 32
 """Convolutions, and items of a batch, up to which narrow ones take less than a millisecond on patches of some 40 pixels."""
 _NARROW_LINE = 32
 """The same for a convolution of sequences."""
+_NARROW_ATTENTION = 64
+"""The width of attention up to which its products of some thousand positions take no longer than their launch."""
+_TORCHVISION = "torchvision.models."
+_SHRINKING = ("resnet", "resnext", "regnet", "densenet", "mobilenet", "efficientnet", "shufflenet", "mnasnet", "squeezenet")
+"""torchvision's networks of many layers that halve an image's sides twice or more before the first of them."""
+_PLAIN_BATCH = 128
+"""Items of 32 by 32 pixels, up to which the hundred layers and more of such a network take no longer than their launch: 37
+to 84 million products an item are 30 to 65 GFLOP a step, 2 to 4 ms at 15 TFLOPS, as are 600 launches."""
+_OF_LARGE = frozenset(
+    "torchvision timm transformers diffusers peft torchaudio monai detectron2 mmcv mmengine segmentation_models_pytorch "
+    "efficientnet_pytorch pretrainedmodels open_clip clip sentence_transformers fairseq espnet speechbrain ultralytics "
+    "pytorch_pretrained_bert pytorch_transformers pytorch_pretrained xformers flash_attn deepspeed megatron".split()
+)
+"""Packages whose networks, or whose data, make a step's kernels large."""
 
 
 class Bound(NamedTuple):
@@ -59,7 +76,7 @@ def bound_by(step: Step) -> Bound | None:
         return Bound("its images have 28 by 28 pixels at most", is_toy=True)
     if _is_light(step):
         return Bound("nothing that is seen of it is wide", is_toy=True)
-    because = _small_kernels(step) or _small_by_default(step)
+    because = _small_kernels(step) or _small_by_default(step) or _small_for_all_that_is_seen(step)
     return Bound(because, is_toy=False) if because else None
 
 
@@ -119,6 +136,8 @@ def _is_light(step: Step) -> bool:
 def _small_kernels(step: Step) -> str:
     code = list(_code(step))
     names = {place.name(call.func) or "" for place, node in code for call in place.source.inside(node, syntax.Call)}
+    if _shrinks_thumbnails(step, names):
+        return "its images have 32 by 32 pixels, which its first layers leave 8 by 8 of"
     if any(name.startswith((*library.MODULE_FACTORIES, *_FUNCTIONS)) for name in names):
         return ""
     if not RECURRENT_CELLS.isdisjoint(names) and not any(name in _LAYERS and name not in _LINES for name in names):
@@ -126,6 +145,8 @@ def _small_kernels(step: Step) -> str:
     layers, made_of = list(_layers(step, code)), step_network(step)
     if not layers and not made_of.attention and any(name.startswith(_GRAPHS) for name in names):
         return "between its layers it gathers and adds up what nodes send each other, which half precision hardly speeds up"
+    if (made_of.attention or made_of.narrow_attention) and _attends_narrowly(step, code):
+        return "its attention is narrow, and so is all else in it"
     if not layers or made_of.attention or made_of.recurrent or made_of.widest_known > WIDE:
         return ""
     if any(_mixes(place, node) for place, node in code) and all((each.channels or 0) <= _NARROW for each in layers):
@@ -140,6 +161,64 @@ def _small_kernels(step: Step) -> str:
     is_narrow = all(each.channels is not None and each.channels <= most for each in layers)
     inputs = "small batches" if is_of_few else "small inputs"
     return f"its convolutions have {most} channels at most, and {inputs}" if is_narrow else ""
+
+
+def _small_for_all_that_is_seen(step: Step) -> str:
+    """Why nothing says that a network is large which is made where that is not in sight, or whose weights are no layers'."""
+    made, made_of = modules_of(step), step_network(step)
+    if any(_speaks_of_large(place) for place in step.script.everywhere(*(name.encode() for name in _OF_LARGE))):
+        return ""
+    has_layers = made_of.convolutions or made_of.recurrent or made_of.linears or made_of.narrow_attention
+    if made_of.is_known and made_of.attention and not has_layers and not any(True for _ in near(step.script)):
+        return "it attends to a whole graph by weights of its own, and no layer of it is known to be wide"
+    is_hidden = bool(made) and not made_of.is_known and not any(isinstance(node, syntax.Param) for _, node in made)
+    if is_hidden and not has_layers and not made_of.attention and not _decodes(step.script):
+        return "its network is not in sight, and nothing that is says that it is large"
+    return ""
+
+
+def _speaks_of_large(script: Script) -> bool:
+    """Whether a script imports a package of large networks, or of images."""
+    bound = (binding.dotted or "" for bindings in script.names.all_bindings() for binding in bindings)
+    return any(dotted.partition(".")[0] in _OF_LARGE for dotted in bound)
+
+
+def _decodes(script: Script) -> bool:
+    """Whether a loader of the program reads images or recordings."""
+    return any(scale.decodes(origin) for each in near(script) for origin in each.origins)
+
+
+def _attends_narrowly(step: Step, code: list[tuple[Script, syntax.Node]]) -> bool:
+    """Whether the widths of all layers of an attending network are known, and narrow."""
+    made = [widths.Given(script, node) for script, node in modules_of(step)]
+    limits = {"torch.nn.Linear": ("out_features", 1, 2 * _NARROW_ATTENTION)}
+    limits |= dict.fromkeys(_LAYERS, ("out_channels", 1, _NARROW_ATTENTION))
+    limits |= dict.fromkeys(_RECURRENT, ("hidden_size", 1, 2 * _NARROW_ATTENTION))
+    limits |= dict.fromkeys(_ATTENDING, ("embed_dim", 0, _NARROW_ATTENTION))
+    limits |= dict.fromkeys(_ATTENDING_LAYERS, ("d_model", 0, _NARROW_ATTENTION))
+    found = {(name, at): widths.arguments(made, name, at) for name, at, _ in limits.values()}
+    known: list[bool] = []
+    for place, node in code:
+        for call in place.source.inside(node, syntax.Call):
+            if (name := place.name(call.func) or "") not in limits:
+                continue
+            keyword, at, most = limits[name]
+            given = widths.most(found[keyword, at].get(call) or [widths.given(place, call, keyword, at)])
+            known.append(given is not None and given <= most)
+    return bool(known) and all(known)
+
+
+def _shrinks_thumbnails(step: Step, names: set[str]) -> bool:
+    """Whether all that a step's modules convolve with are torchvision's networks for large images as they are, given small
+    batches of thumbnails."""
+    made = {name.removeprefix(_TORCHVISION) for name in names if name.startswith(_TORCHVISION)}
+    if not made or any("." in name or not name.startswith(_SHRINKING) for name in made) or not names.isdisjoint(_LAYERS):
+        return False
+    if not reads_thumbnails(step.script):
+        return False
+    sizes = [each.setting("batch_size").value for each in near(step.script) if each.matters]
+    known = [size.value for size in sizes if size is not None and isinstance(size.value, int)]
+    return bool(known) and len(known) == len(sizes) and max(known) <= _PLAIN_BATCH
 
 
 def _runs_all_that_is_trained(step: Step, code: list[tuple[Script, syntax.Node]]) -> bool:
