@@ -55,8 +55,8 @@ LIMITS = Limits(steps=8, seconds=0, warmup=2, longest_warmup=6, timeout=60.0)
 
 
 class Library:
-    """What ``pynvml`` answers for two GPUs, whose handles are their UUIDs: 95% busy at 300 and 500 W, with one other process on
-    each, the second one held back by its power limit."""
+    """What ``pynvml`` answers for two GPUs, whose handles are their UUIDs: 95% busy at 300 and 500 W, with one other process
+    on each, the second one held back by its power limit."""
 
     NVML_CLOCK_SM, NVML_TEMPERATURE_GPU = 1, 0
 
