@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
-from speedlint.semantics.names import Kind
 from speedlint.semantics.terms import Role
+from speedlint.semantics.unpacking import all_written
 from speedlint.semantics.values import returned
 
 if TYPE_CHECKING:
@@ -93,11 +93,8 @@ def _applied(script: Script, node: syntax.BaseExpression) -> tuple[str, syntax.B
 
 
 def _is_bound_to(script: Script, name: syntax.Name, holds: Callable[[syntax.BaseExpression], bool]) -> bool:
-    bindings = script.names.reaching(name)
-    return bool(bindings) and all(
-        binding.kind is Kind.ASSIGN and not binding.path and binding.value is not None and holds(binding.value)
-        for binding in bindings
-    )
+    values = all_written(script.names.reaching(name))
+    return bool(values) and all(map(holds, values))
 
 
 def is_floating(script: Script, tensor: syntax.BaseExpression) -> bool:

@@ -178,8 +178,8 @@ def _of_name(script: Script, name: syntax.Name) -> Values | None:
 def _of_binding(script: Script, binding: Binding) -> Values | None:
     if binding.kind is Kind.PARAMETER and isinstance(binding.node, syntax.Param):
         return _of_parameter(script, binding.node)
-    value = written(binding) if binding.kind is Kind.ASSIGN else None
-    return values(script, value) if isinstance(value, syntax.BaseExpression) else None
+    value = written(binding)
+    return values(script, value) if value is not None else None
 
 
 def _of_parameter(script: Script, parameter: syntax.Param) -> Values | None:

@@ -14,6 +14,7 @@ from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.steps import Step, training_steps
 from speedlint.semantics.terms import Frequency, Role
+from speedlint.semantics.unpacking import all_written
 from speedlint.source import last_statement
 
 _FACTORIES = tuple(f"torch.{name}" for name in "empty full normal ones rand randint randn randperm zeros".split())
@@ -212,14 +213,8 @@ def _is_made_up(step: Step, expression: syntax.BaseExpression, depth: int) -> bo
     match expression:
         case syntax.Name():
             bindings = script.names.reaching(expression)
-            return bool(bindings) and all(
-                each.kind is Kind.ASSIGN
-                and not each.path
-                and each.value is not None
-                and script.function(each.node) is step.region
-                and _is_made_up(step, each.value, deeper)
-                for each in bindings
-            )
+            values = all_written(each for each in bindings if script.function(each.node) is step.region)
+            return 0 < len(values) == len(bindings) and all(_is_made_up(step, value, deeper) for value in values)
         case syntax.Call(func=func, args=args):
             name = script.name(func) or ""
             if name in _FACTORIES:

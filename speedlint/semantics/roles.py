@@ -183,7 +183,7 @@ class Roles:
 
     def _is_loaded(self, binding: Binding) -> bool:
         """Whether a binding reads from a file what others make: then it is what these make."""
-        value = written(binding) if binding.kind is Kind.ASSIGN else None
+        value = written(binding)
         return value is not None and is_loaded(self.script, value)
 
     def _is_of_itself(self, binding: Binding, name: syntax.Name) -> bool:

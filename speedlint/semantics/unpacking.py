@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from speedlint.facts import syntax
 from speedlint.semantics.names import Binding, Kind
 
@@ -25,3 +27,10 @@ def written(binding: Binding) -> syntax.BaseExpression | None:
         return None
     value, rest = part(binding.value, binding.path)
     return None if rest else value
+
+
+def all_written(bindings: Iterable[Binding]) -> list[syntax.BaseExpression]:
+    """What assignments give their name, one of which it has; nothing where one of them is none or is not written out."""
+    values = [written(binding) for binding in bindings]
+    found = [value for value in values if value is not None]
+    return found if len(found) == len(values) else []

@@ -211,7 +211,7 @@ class Values:
     def _bound_entries(self, name: syntax.Name) -> dict[str, syntax.BaseExpression] | None:
         """The entries of the dict that a variable is given; of two, the one that it is given where there is a GPU."""
         bindings = self.script.names.reaching(name)
-        values = [written(binding) if binding.kind is Kind.ASSIGN else None for binding in bindings]
+        values = [written(binding) for binding in bindings]
         if len(bindings) == 1 and values[0] is not None:
             return self._chosen_entries(values[0])
         if len(bindings) != 2 or values[0] is None or values[1] is None:

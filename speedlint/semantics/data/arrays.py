@@ -10,6 +10,7 @@ from speedlint.semantics.dtypes import is_scalar
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Definition, Role
+from speedlint.semantics.unpacking import all_written
 from speedlint.semantics.values import returned
 
 _MAKERS = frozenset(
@@ -198,14 +199,8 @@ def _is_returned(script: Script, call: syntax.Call, depth: int) -> bool:
 
 
 def _is_bound_to_arrays(script: Script, name: syntax.Name, depth: int) -> bool:
-    bindings = script.names.reaching(name)
-    return bool(bindings) and all(
-        binding.kind is Kind.ASSIGN
-        and not binding.path
-        and binding.value is not None
-        and is_array(script, binding.value, depth - 1)
-        for binding in bindings
-    )
+    values = all_written(script.names.reaching(name))
+    return bool(values) and all(is_array(script, value, depth - 1) for value in values)
 
 
 def _is_small(script: Script, element: syntax.BaseExpression) -> bool:

@@ -18,7 +18,7 @@ from speedlint.semantics.script import Script
 from speedlint.semantics.sync.accumulators import check_alias, first_binding, is_empty_list, loop_outside
 from speedlint.semantics.sync.inplace import is_written
 from speedlint.semantics.terms import FREQUENT, Role
-from speedlint.semantics.unpacking import written
+from speedlint.semantics.unpacking import all_written, written
 
 _DEPTH = 4
 _SET_AND_JOINED = 2
@@ -202,8 +202,8 @@ def _is_output(script: Script, node: syntax.BaseExpression, depth: int) -> bool:
         case syntax.Attribute(value=inner, attr=syntax.Name(value="data")):
             return _is_output(script, inner, depth)
         case syntax.Name():
-            values = [written(one) for one in script.names.reaching(node)]
-            return bool(values) and all(value is not None and _is_output(script, value, depth - 1) for value in values)
+            values = all_written(script.names.reaching(node))
+            return bool(values) and all(_is_output(script, value, depth - 1) for value in values)
     return False
 
 
@@ -352,8 +352,8 @@ def _is_own(script: Script, grown: Growth, node: syntax.BaseExpression, depth: i
         case syntax.Attribute(value=inner, attr=syntax.Name(value="data")):
             return _is_own(script, grown, inner, depth)
         case syntax.Name():
-            values = [written(one) for one in script.names.reaching(node)]
-            own = (value is not None and _is_own(script, grown, value, depth - 1) for value in values)
+            values = all_written(script.names.reaching(node))
+            own = (_is_own(script, grown, value, depth - 1) for value in values)
             return bool(values) and all(own) and not _is_changed(script, grown, node)
     return False
 

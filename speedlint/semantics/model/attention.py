@@ -10,6 +10,7 @@ from speedlint.facts import syntax
 from speedlint.semantics.library import FORWARD_HOOKS
 from speedlint.semantics.names import Kind, last_name
 from speedlint.semantics.terms import Role
+from speedlint.semantics.unpacking import all_written
 
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
@@ -386,11 +387,8 @@ def _is_transposed(script: Script, node: syntax.BaseExpression, depth: int) -> b
         case syntax.Attribute(attr=syntax.Name(name)):
             return name in ("T", "mT")
         case syntax.Name() if depth < 3:
-            bindings = script.names.reaching(node)
-            return bool(bindings) and all(
-                binding.value is not None and not binding.path and _is_transposed(script, binding.value, depth + 1)
-                for binding in bindings
-            )
+            values = all_written(script.names.reaching(node))
+            return bool(values) and all(_is_transposed(script, value, depth + 1) for value in values)
     return False
 
 

@@ -14,7 +14,7 @@ from speedlint.semantics.script import Script
 from speedlint.semantics.sync.accumulators import is_empty_list, is_zero
 from speedlint.semantics.sync.gradients import is_graphless
 from speedlint.semantics.terms import Definition, Frequency, Role
-from speedlint.semantics.unpacking import part, written
+from speedlint.semantics.unpacking import all_written, part, written
 
 _ARITHMETIC = (syntax.Add, syntax.Subtract, syntax.Multiply, syntax.Divide)
 _SAME_GRAPH = frozenset("mean sum cpu cuda to float double squeeze unsqueeze view reshape flatten clone".split())
@@ -169,13 +169,8 @@ def _is_part(script: Script, whole: syntax.BaseExpression, loss: syntax.Name, de
     bindings = script.names.reaching(core)
     if core.value == loss.value and bindings and bindings == script.names.reaching(loss):
         return True
-    return bool(bindings) and all(
-        binding.kind is Kind.ASSIGN
-        and not binding.path
-        and isinstance(binding.value, syntax.BaseExpression)
-        and _is_part(script, binding.value, loss, depth + 1)
-        for binding in bindings
-    )
+    values = all_written(bindings)
+    return bool(values) and all(_is_part(script, value, loss, depth + 1) for value in values)
 
 
 def _runs_with(script: Script, backward: syntax.Call, loss: syntax.Name) -> bool:

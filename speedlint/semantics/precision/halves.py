@@ -14,13 +14,13 @@ from speedlint.facts import syntax
 from speedlint.rule import Edit
 from speedlint.semantics.bound import is_bound
 from speedlint.semantics.model.networks import Network, network
-from speedlint.semantics.names import Kind
 from speedlint.semantics.precision import hazards, outputs
 from speedlint.semantics.precision.hazards import Hazard
 from speedlint.semantics.script import Script
 from speedlint.semantics.steps import CLIPS, Step, step_network, training_steps
 from speedlint.semantics.terms import Definition, Role
 from speedlint.semantics.training import model_placements
+from speedlint.semantics.unpacking import all_written
 
 _DOUBLES = ("torch.float64", "torch.double", "torch.DoubleTensor", "torch.cuda.DoubleTensor")
 _HOOKS = re.compile(rb"register_hook\(|_backward_hook\(|_grad_hook\(|register_comm_hook\(|post_accumulate_grad")
@@ -265,15 +265,8 @@ def _is_cuda(script: Script, device: syntax.BaseExpression) -> bool:
         case syntax.Call(args=[syntax.Arg(value=inner)]) if script.is_call_to(device, "torch.device"):
             return _is_cuda(script, inner)
         case syntax.Name():
-            found = script.names.reaching(device)
-            return bool(found) and all(
-                b.kind is Kind.ASSIGN
-                and not b.path
-                and b.value is not None
-                and not isinstance(b.value, syntax.Name)
-                and _is_cuda(script, b.value)
-                for b in found
-            )
+            values = all_written(script.names.reaching(device))
+            return bool(values) and all(not isinstance(each, syntax.Name) and _is_cuda(script, each) for each in values)
     return False
 
 

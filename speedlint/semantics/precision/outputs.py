@@ -21,6 +21,7 @@ from speedlint.semantics.script import Script
 from speedlint.semantics.steps import Step, attributes_set, runs_network
 from speedlint.semantics.sync.displays import is_display
 from speedlint.semantics.terms import Role
+from speedlint.semantics.unpacking import all_written
 from speedlint.semantics.values import returned
 
 _FOLLOWED = frozenset(
@@ -341,10 +342,8 @@ def _is_full(script: Script, value: syntax.BaseExpression, depth: int = 3) -> bo
             inner = func.value if name is None and isinstance(func, syntax.Attribute) else None
             return last in _FOLLOWED and inner is not None and _is_full(script, inner, depth)
         case syntax.Name() if depth:
-            found = script.names.reaching(value)
-            return bool(found) and all(
-                each.value is not None and not each.path and _is_full(script, each.value, depth - 1) for each in found
-            )
+            values = all_written(script.names.reaching(value))
+            return bool(values) and all(_is_full(script, each, depth - 1) for each in values)
     return False
 
 

@@ -12,7 +12,7 @@ from speedlint.semantics.names import Binding, Kind, last_name
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync.inplace import is_written, viewed
 from speedlint.semantics.terms import Definition, Frequency, Role
-from speedlint.semantics.unpacking import written
+from speedlint.semantics.unpacking import all_written, written
 from speedlint.semantics.values import returned
 from speedlint.source import Source
 
@@ -179,12 +179,8 @@ def _is_made_outside_graphs(script: Script, tensor: syntax.BaseExpression, depth
         case syntax.Call(func=func):
             return script.name(func) in _FUNCTIONS_MAKE_ANEW
         case syntax.Name() if depth <= _DEEPEST:
-            bindings = script.names.reaching(made)
-            return bool(bindings) and all(
-                isinstance(value := written(binding), syntax.BaseExpression)
-                and _is_made_outside_graphs(script, value, depth + 1)
-                for binding in bindings
-            )
+            values = all_written(script.names.reaching(made))
+            return bool(values) and all(_is_made_outside_graphs(script, value, depth + 1) for value in values)
     return False
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint.facts import syntax
-from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Role
+from speedlint.semantics.unpacking import all_written
 from speedlint.source import last_statement
 
 CONDITIONAL = (syntax.If, syntax.While, syntax.Assert, syntax.IfExp, syntax.Call)
@@ -74,14 +74,8 @@ def _is_computed(script: Script, test: syntax.BaseExpression, depth: int) -> boo
             of_tensor = isinstance(func, syntax.Attribute) and script.role(func.value) is Role.TENSOR
             return (of_torch or of_tensor) and _is_tensor(script, test)
         case syntax.Name() if depth:
-            bindings = script.names.reaching(test)
-            return bool(bindings) and all(
-                binding.kind is Kind.ASSIGN
-                and not binding.path
-                and binding.value is not None
-                and _is_computed(script, binding.value, depth - 1)
-                for binding in bindings
-            )
+            values = all_written(script.names.reaching(test))
+            return bool(values) and all(_is_computed(script, value, depth - 1) for value in values)
     return False
 
 
