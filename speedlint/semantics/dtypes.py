@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
+from speedlint.semantics.methods import COMPARES, EXPANDS, MOVES, RESHAPES, TRANSPOSES
 from speedlint.semantics.terms import Role
 from speedlint.semantics.unpacking import all_written
 from speedlint.semantics.values import returned
@@ -14,11 +15,11 @@ from speedlint.semantics.values import returned
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
 
-_BOOLEAN = frozenset(
-    "eq ne gt lt ge le equal_ logical_and logical_or logical_not logical_xor isnan isinf isfinite isclose isin bool greater "
-    "less greater_equal less_equal".split()
+_BOOLEAN = COMPARES | frozenset(
+    "equal_ logical_and logical_or logical_not logical_xor isnan isinf isfinite isclose isin bool greater less "
+    "greater_equal less_equal".split()
 )
-_SAME = frozenset("detach cpu view reshape squeeze flatten clone to contiguous cuda item expand_as t type_as_".split())
+_SAME = RESHAPES | TRANSPOSES | EXPANDS | MOVES | {"detach", "clone", "contiguous", "item", "type_as_"}
 _WHOLE = frozenset("sum long int argmax argmin count_nonzero nonzero bincount numel".split())
 _FRACTIONS = frozenset(
     "mean std var softmax log_softmax sigmoid exp log sqrt norm float double half cross_entropy mse_loss".split()

@@ -10,6 +10,7 @@ from speedlint.semantics.backend import debugging
 from speedlint.semantics.entry import main_guard
 from speedlint.semantics.guards import CLOCKS
 from speedlint.semantics.loops import Loop
+from speedlint.semantics.methods import CASTS, EXPANDS, MOVES, RESHAPES, TRANSPOSES
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.steps import Step, training_steps
@@ -18,10 +19,8 @@ from speedlint.semantics.unpacking import all_written
 from speedlint.source import last_statement
 
 _FACTORIES = tuple(f"torch.{name}" for name in "empty full normal ones rand randint randn randperm zeros".split())
-_SAME = frozenset(
-    "bfloat16 clone contiguous cuda detach double expand flatten float half long mean permute repeat requires_grad_ reshape "
-    "squeeze sum to transpose unsqueeze view".split()
-)
+_SAME = RESHAPES | TRANSPOSES | EXPANDS | CASTS | MOVES | {"detach", "clone", "contiguous", "repeat", "requires_grad_"}
+_REDUCES = frozenset({"mean", "sum"})
 _MODEL_METHODS = frozenset("to cuda train half float double bfloat16 zero_grad parameters".split())
 _OPTIMIZER_METHODS = frozenset(("step", "zero_grad"))
 _DEPTH = 12
@@ -174,7 +173,7 @@ def _is_new(script: Script, expression: syntax.BaseExpression) -> bool:
             return bool(values) and all(isinstance(value, syntax.Call) and _is_new(script, value) for value in values)
         case syntax.Call(func=func) if script.name(func) in _FACTORIES:
             return True
-        case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method))) if method in _SAME:
+        case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method))) if method in _SAME | _REDUCES:
             return _is_new(script, inner)
     return False
 
@@ -221,7 +220,7 @@ def _is_made_up(step: Step, expression: syntax.BaseExpression, depth: int) -> bo
                 return True
             if name.startswith("torch.nn.functional.") or script.role(func) is Role.MODULE:
                 return bool(args) and all(_is_made_up(step, arg.value, deeper) for arg in args)
-            if isinstance(func, syntax.Attribute) and not name and func.attr.value in _SAME:
+            if isinstance(func, syntax.Attribute) and not name and func.attr.value in _SAME | _REDUCES:
                 return _is_made_up(step, func.value, deeper)
         case syntax.BinaryOperation(left=left, right=right):
             return _is_made_up(step, left, deeper) and _is_made_up(step, right, deeper)

@@ -11,6 +11,7 @@ from speedlint.semantics import off
 from speedlint.semantics.acting import ENVIRONMENTS
 from speedlint.semantics.gradients import told
 from speedlint.semantics.loops import Does
+from speedlint.semantics.methods import DETACHES, GRAPHLESS
 from speedlint.semantics.model.networks import Network, code_network, is_loss, root_network
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
@@ -25,10 +26,7 @@ CLIPS = (
     "torch.nn.utils.clip_grad.clip_grad_value_",
 )
 
-_CUTS = frozenset(
-    "detach data item tolist numpy argmax argmin argsort indices shape size dim numel dtype device long int bool "
-    "eq ne lt le gt ge".split()
-)
+_CUTS = GRAPHLESS | DETACHES | {"indices", "shape", "dtype", "device"}
 """Attributes and methods whose results carry no graph."""
 _CUTTING = frozenset(
     "float int len str bool print range isinstance torch.zeros_like torch.ones_like torch.rand_like torch.randn_like "

@@ -11,6 +11,7 @@ from speedlint.semantics import library, worth
 from speedlint.semantics.data.datasets import touches_gpu
 from speedlint.semantics.data.loaders import Loader, loader, near
 from speedlint.semantics.devices import may_be_mps
+from speedlint.semantics.methods import VIEWS
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.optimizer import optimizers
 from speedlint.semantics.terms import Definition, Frequency, Place, Role, Value
@@ -19,10 +20,7 @@ from speedlint.semantics.unpacking import part
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
 
-_VIEWS = frozenset(
-    "unsqueeze squeeze view reshape permute transpose flatten expand expand_as t detach narrow select movedim swapaxes "
-    "pin_memory requires_grad_ unbind items values get pop next __next__".split()
-)
+_VIEWS = VIEWS | frozenset("pin_memory requires_grad_ items values get pop next __next__".split())
 _DEVICE_ROLES = (Role.DEVICE, Role.STRING, Role.NUMBER, Role.TENSOR, Role.BATCH)
 _SET_DEVICE = ("torch.set_default_device", "torch.set_default_tensor_type")
 _WAITS = ("torch.cuda.synchronize", "torch.accelerator.synchronize")

@@ -13,6 +13,7 @@ from speedlint.rule import Edit
 from speedlint.semantics.dtypes import is_integral, is_scalar
 from speedlint.semantics.evaluation import is_network
 from speedlint.semantics.loops import Loop
+from speedlint.semantics.methods import CASTS, FLOATS, MOVES, RESHAPES
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync.accumulators import check_alias, first_binding, is_empty_list, loop_outside
@@ -24,12 +25,10 @@ _DEPTH = 4
 _SET_AND_JOINED = 2
 """How often an assignment that only joins something to a variable names it."""
 _COPIES = frozenset({"clone", "copy"})
-_SAME_SIZE = frozenset(
-    "detach cpu numpy cuda to float double half squeeze unsqueeze view reshape flatten ravel contiguous astype".split()
-)
+_SAME_SIZE = RESHAPES | FLOATS | MOVES | {"detach", "numpy", "ravel", "contiguous", "astype"}
 """Methods whose result is as large as their object, and may be the same memory."""
 _ELEMENTWISE = frozenset("sigmoid softmax log_softmax tanh exp log sqrt abs".split())
-_MOVES = frozenset("to cuda cpu float double long int half type".split())
+_MOVES = MOVES | CASTS
 _FROM_LISTS = frozenset(
     ["numpy.array", "numpy.asarray"] + [f"torch.{name}" for name in ("tensor", "Tensor", "FloatTensor", "LongTensor")]
 )

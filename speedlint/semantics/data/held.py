@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
+from speedlint.semantics.methods import VIEWS
 from speedlint.semantics.reach import key_of, parameter_of
 
 if TYPE_CHECKING:
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
 _KEEPS = frozenset("append appendleft extend add insert put push setdefault".split())
 _HOLDS = (syntax.Element, syntax.StarredElement, syntax.DictElement, syntax.Tuple, syntax.List, syntax.Dict, syntax.Set)
-_VIEWS = frozenset("view reshape squeeze unsqueeze flatten detach expand contiguous numpy cpu permute transpose t".split())
+_VIEWS = VIEWS | {"contiguous", "numpy", "cpu"}
 """Methods whose result shares its memory with a tensor on the host."""
 _DEEPEST = 3
 

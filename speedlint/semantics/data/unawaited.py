@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint.facts import syntax
+from speedlint.semantics.methods import VIEWS
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync.streams import SYNCHRONIZE
@@ -14,7 +15,6 @@ _WAITS = frozenset("synchronize wait wait_stream wait_event query item tolist cp
 _ASKS = frozenset(
     "shape dtype device size dim ndim numel nelement is_pinned stride layout requires_grad element_size data_ptr".split()
 )
-_VIEWS = frozenset("detach view reshape squeeze unsqueeze flatten permute transpose t T expand narrow data".split())
 _BUILTINS = frozenset("float int bool print str list tuple sum max min any all sorted".split())
 _DEPTH = 4
 
@@ -72,7 +72,7 @@ def _reads(script: Script, node: syntax.Node, depth: int) -> Iterator[syntax.Nod
         case syntax.Attribute(value=value, attr=syntax.Name(value=name)) if value is node:
             outer = script.source.parents[parent]
             whole = outer if isinstance(outer, syntax.Call) and outer.func is parent else parent
-            if name in _VIEWS:
+            if name in VIEWS:
                 yield from _reads(script, whole, depth)
             elif name not in _ASKS and not name.endswith("_") and isinstance(whole, syntax.Call):
                 yield whole

@@ -13,6 +13,7 @@ from speedlint.facts import syntax
 from speedlint.semantics import changing, leads
 from speedlint.semantics.library import FORWARD_HOOKS
 from speedlint.semantics.loops import Does
+from speedlint.semantics.methods import GRAPHLESS
 from speedlint.semantics.names import Kind
 from speedlint.semantics.reach import parameter_of
 from speedlint.semantics.sync.reads import shown
@@ -22,10 +23,7 @@ from speedlint.semantics.unpacking import part
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script
 
-_ENDS = frozenset(
-    "item tolist detach detach_ numpy argmax argmin argsort size dim numel nelement bool int long byte short eq ne lt le gt "
-    "ge isnan isinf isfinite equal allclose".split()
-)
+_ENDS = GRAPHLESS | {"detach", "detach_"}
 """Methods whose result has no graph."""
 _PLAIN_ATTRIBUTES = frozenset("shape dtype device ndim data is_cuda layout itemsize nbytes names".split())
 _GRAPH = frozenset("backward grad_fn requires_grad_ register_hook retain_grad grad requires_grad".split())

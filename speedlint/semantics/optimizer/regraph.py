@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from speedlint.facts import syntax
 from speedlint.semantics import training
 from speedlint.semantics.gradients import told
+from speedlint.semantics.methods import FLOATS, MOVES, RESHAPES
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync.accumulators import is_target
@@ -32,7 +33,7 @@ _GRAPHLESS = frozenset(
 _FACTORIES = frozenset(
     f"torch.{name}" for name in "zeros ones full tensor as_tensor from_numpy arange linspace eye rand randn randint".split()
 )
-_MOVES = frozenset({"to", "cuda", "cpu", "float", "view", "reshape", "unsqueeze"})
+_MOVED = RESHAPES | FLOATS | MOVES
 _CACHES = (b"parametrize.cached", b"weight_norm", b"lru_cache", b"functools.cache", b"@cache")
 _FILLS = (
     "append",
@@ -152,7 +153,7 @@ def _binds_fresh(script: Script, binding: Binding, loop: syntax.For | syntax.Whi
 def _is_made_plain(script: Script, value: syntax.Node | None) -> bool:
     """Whether a tensor is made of numbers, and moved at most."""
     match value:
-        case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method))) if method in _MOVES:
+        case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method))) if method in _MOVED:
             return _is_made_plain(script, inner)
         case syntax.Call(func=func, args=args):
             given = (arg.value for arg in args)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from speedlint.facts import syntax
 from speedlint.semantics.gradients import gradients_off
 from speedlint.semantics.loops import Does, Loop
+from speedlint.semantics.methods import FLOATS, MOVES, RESHAPES
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync.accumulators import is_empty_list, is_zero
@@ -17,7 +18,7 @@ from speedlint.semantics.terms import Definition, Frequency, Role
 from speedlint.semantics.unpacking import all_written, part, written
 
 _ARITHMETIC = (syntax.Add, syntax.Subtract, syntax.Multiply, syntax.Divide)
-_SAME_GRAPH = frozenset("mean sum cpu cuda to float double squeeze unsqueeze view reshape flatten clone".split())
+_SAME_GRAPH = RESHAPES | FLOATS | MOVES | {"mean", "sum", "clone"}
 _NEEDS_GRAPH = frozenset("backward retain_grad register_hook requires_grad grad_fn grad requires_grad_ is_leaf".split())
 _DIFFERENTIATES = ("torch.autograd.grad", "torch.autograd.backward", "torch.func.grad", "torch.func.vjp")
 _FILLED = ("torch.zeros", "torch.tensor", "torch.zeros_like", "torch.as_tensor")

@@ -10,6 +10,7 @@ from speedlint.facts import syntax
 from speedlint.rule import Edit
 from speedlint.semantics import worth
 from speedlint.semantics.loops import Loop
+from speedlint.semantics.methods import CASTS, MOVES, RESHAPES
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import clocks, conditions, displays, hidden, reads, shapes, streams, waits
@@ -23,7 +24,7 @@ _MOST_CALLERS = 8
 _PER_IMAGE = ("scipy.", "medpy.", "skimage.")
 """Libraries whose work on one image or volume takes the host longer than the wait for it."""
 _ON_HOST = (*_PER_IMAGE, "sklearn.", "pandas.")
-_VIEWS = frozenset("detach cpu float double squeeze view reshape flatten clone to numpy".split())
+_SAME = RESHAPES | CASTS | MOVES | {"detach", "clone", "numpy"}
 
 
 def check_gain(script: Script, read: syntax.Node, tensor: syntax.BaseExpression, *, throttling: bool = False) -> None:
@@ -315,7 +316,7 @@ def _operands_of(script: Script, tensor: syntax.BaseExpression) -> Iterator[synt
 def _root(tensor: syntax.BaseExpression) -> syntax.BaseExpression:
     while True:
         match tensor:
-            case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method))) if method in _VIEWS:
+            case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method))) if method in _SAME:
                 tensor = inner
             case syntax.Attribute(value=inner, attr=syntax.Name(value="data")):
                 tensor = inner

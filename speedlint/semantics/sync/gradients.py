@@ -5,10 +5,11 @@ from __future__ import annotations
 from speedlint.facts import syntax
 from speedlint.semantics.dtypes import is_integral
 from speedlint.semantics.gradients import told
+from speedlint.semantics.methods import FLOATS, RESHAPES
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
 
-_DERIVED = frozenset("mean sum float squeeze view reshape flatten abs norm max min clone".split())
+_DERIVED = RESHAPES | FLOATS | frozenset("mean sum abs norm max min clone".split())
 _TURNS_ON = (b"enable_grad", b"set_grad_enabled", b"requires_grad_")
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.semantics import changing
+from speedlint.semantics.methods import CASTS, MOVES, VIEWS
 from speedlint.semantics.names import Kind
 from speedlint.semantics.reach import parameter_of
 from speedlint.semantics.terms import Definition, Role
@@ -17,10 +18,7 @@ if TYPE_CHECKING:
     from speedlint.semantics.script import Script
 
 _INPLACE = re.compile(rb"inplace\s{0,3}(?::\s{0,3}bool\s{0,3})?=\s{0,3}True")
-_HANDS_OUT = frozenset(
-    "view reshape squeeze unsqueeze flatten detach expand contiguous to cuda float t type long int half double bfloat16 "
-    "chunk split unbind select narrow permute transpose movedim diagonal view_as expand_as requires_grad_ cpu".split()
-)
+_HANDS_OUT = VIEWS | CASTS | MOVES | {"contiguous", "requires_grad_"}
 """Methods whose result may share its memory with their object."""
 _DEEPEST = 4
 

@@ -1,0 +1,30 @@
+"""What methods and attributes of tensors give, a row each: the same numbers, the same memory, another dtype, no graph."""
+
+RESHAPES = frozenset("view view_as reshape squeeze unsqueeze flatten unflatten".split())
+"""All numbers of a tensor in their order, in another shape."""
+TRANSPOSES = frozenset("transpose permute t T mT swapaxes swapdims movedim moveaxis".split())
+"""All of them in another order."""
+EXPANDS = frozenset({"expand", "expand_as"})
+"""All of them, some several times."""
+PARTS = frozenset("narrow select diagonal chunk split unbind unfold".split())
+"""Some of them."""
+DETACHES = frozenset({"detach", "data"})
+"""All of them without their graph."""
+VIEWS = RESHAPES | TRANSPOSES | EXPANDS | PARTS | DETACHES
+"""What may share its tensor's memory."""
+FLOATS = frozenset("float double half bfloat16".split())
+WHOLES = frozenset("long int short byte bool".split())
+CASTS = FLOATS | WHOLES | {"to", "type"}
+"""What gives another dtype, and the tensor itself where it has that already."""
+MOVES = frozenset({"to", "cuda", "cpu"})
+"""What gives another place, and the tensor itself where it is there already."""
+READS = frozenset({"item", "tolist", "numpy"})
+"""What takes the numbers out of a tensor."""
+COMPARES = frozenset("eq ne lt le gt ge".split())
+GRAPHLESS = (
+    READS
+    | WHOLES
+    | COMPARES
+    | frozenset("argmax argmin argsort size dim numel nelement isnan isinf isfinite equal allclose".split())
+)
+"""What no gradient passes through."""
