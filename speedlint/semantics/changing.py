@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
-from speedlint.semantics import library
+from speedlint.semantics import library, methods
 from speedlint.semantics.names import Binding, Kind, last_name
 from speedlint.semantics.terms import Frequency, Role
 
@@ -110,7 +110,7 @@ def _by_call(script: Script, call: syntax.Call) -> Iterator[tuple[syntax.BaseExp
     elif name is None and isinstance(func, syntax.Attribute):
         method = func.attr.value
         is_of_some = any(method == each and script.program.mentions(script, mark) for each, mark in _OF_SOME)
-        if method in _CHANGES or is_of_some or (method.endswith("_") and not method.endswith("__")):
+        if method in _CHANGES or is_of_some or methods.works_in_place(method):
             yield func.value, call
         if method == "shuffle":
             yield from ((arg.value, call) for arg in call.args[:1])

@@ -28,3 +28,8 @@ GRAPHLESS = (
     | frozenset("argmax argmin argsort size dim numel nelement isnan isinf isfinite equal allclose".split())
 )
 """What no gradient passes through."""
+
+
+def works_in_place(name: str) -> bool:
+    """Whether torch's naming says that a method, or a function by its full name, changes its tensor: ``add_``."""
+    return name.endswith("_") and not name.endswith("__")

@@ -11,7 +11,7 @@ from speedlint.semantics import library, worth
 from speedlint.semantics.data.datasets import touches_gpu
 from speedlint.semantics.data.loaders import Loader, loader, near
 from speedlint.semantics.devices import may_be_mps
-from speedlint.semantics.methods import VIEWS
+from speedlint.semantics.methods import VIEWS, works_in_place
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.optimizer import optimizers
 from speedlint.semantics.terms import Definition, Frequency, Place, Role, Value
@@ -360,7 +360,7 @@ def _written_after(script: Script, call: syntax.Call, batch: syntax.BaseExpressi
         parent = script.source.parents[use]
         if isinstance(parent, syntax.AugAssign) and parent.target is use and script.names.reaching(use):
             return True
-        if isinstance(parent, syntax.Attribute) and parent.attr.value.endswith("_") and not parent.attr.value.endswith("__"):
+        if isinstance(parent, syntax.Attribute) and works_in_place(parent.attr.value):
             return isinstance(script.source.parents[parent], syntax.Call) and parent.attr.value != "requires_grad_"
         holder = script.source.parents[parent]
         if isinstance(parent, syntax.Subscript) and isinstance(holder, (syntax.AssignTarget, syntax.AugAssign)):

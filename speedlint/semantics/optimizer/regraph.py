@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from speedlint.facts import syntax
 from speedlint.semantics import training
 from speedlint.semantics.gradients import told
-from speedlint.semantics.methods import FLOATS, MOVES, RESHAPES
+from speedlint.semantics.methods import FLOATS, MOVES, RESHAPES, works_in_place
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync.accumulators import is_target
@@ -220,7 +220,7 @@ def _is_in_place(method: syntax.Attribute) -> bool:
     """Whether a method changes its tensor, as ``add_`` does, ``.data`` aside, which records no graph."""
     name, of = method.attr.value, method.value
     is_data = isinstance(of, syntax.Attribute) and of.attr.value in ("data", "grad")
-    return name.endswith("_") and not name.endswith("__") and name not in _FILLS and not is_data
+    return works_in_place(name) and name not in _FILLS and not is_data
 
 
 def _parts(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.semantics.gradients import switches
 from speedlint.semantics.loops import Loop
+from speedlint.semantics.methods import works_in_place
 from speedlint.semantics.names import Binding, Kind, last_name
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync.inplace import is_written, viewed
@@ -216,7 +215,7 @@ def check_alias(script: Script, read: syntax.Node, tensor: syntax.BaseExpression
     for call in source.inside(block, syntax.Call):
         match call.func:
             case syntax.Attribute(value=syntax.Name(value=name), attr=syntax.Name(value=method)):
-                if name in names and re.search(r"[a-z]_$", method):
+                if name in names and works_in_place(method):
                     raise CannotEdit(f"`{script.text(call)}` changes the tensor in place")
     _check_own(script, made, read)
 
@@ -236,7 +235,7 @@ def _lasting(script: Script, tensor: syntax.BaseExpression, read: syntax.Node, d
         case syntax.Call(args=args) if any(arg.keyword is not None and arg.keyword.value == "out" for arg in args):
             return _short(script, tensor)
         case syntax.Call(func=syntax.Attribute(attr=syntax.Name(method))) if (
-            re.search(r"[a-z]_$", method) and script.name(tensor.func) is None
+            works_in_place(method) and script.name(tensor.func) is None
         ):
             return _short(script, tensor)
         case syntax.Call(func=func) if last_name(func) in _GIVES_STATE:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.semantics import changing
-from speedlint.semantics.methods import CASTS, MOVES, VIEWS
+from speedlint.semantics.methods import CASTS, MOVES, VIEWS, works_in_place
 from speedlint.semantics.names import Kind
 from speedlint.semantics.reach import parameter_of
 from speedlint.semantics.terms import Definition, Role
@@ -54,7 +54,7 @@ def is_written(script: Script, name: syntax.Name) -> bool:
         parents = script.source.parents
         while isinstance(parent := parents[whole], syntax.Attribute | syntax.Subscript) and parent.value is whole:
             whole = parent
-            if isinstance(whole, syntax.Attribute) and re.search(r"[a-z]_$", whole.attr.value):
+            if isinstance(whole, syntax.Attribute) and works_in_place(whole.attr.value):
                 return True
         if isinstance(whole, syntax.Subscript) and isinstance(parent, syntax.AssignTarget | syntax.AugAssign):
             if parent.target is whole:
@@ -73,7 +73,7 @@ def _changes_argument(script: Script, arg: syntax.Arg, depth: int) -> bool:
         return True
     inplace = (each.keyword.value for each in call.args if each.keyword is not None)
     name = script.name(call.func) or ""
-    if "inplace" in inplace or name.startswith("torch.distributed.") or re.search(r"[a-z]_$", name):
+    if "inplace" in inplace or name.startswith("torch.distributed.") or works_in_place(name):
         return True
     callee = script.callee(call)
     if callee is not None and (parameter := parameter_of(callee, call, arg)) is not None:
@@ -118,7 +118,7 @@ def _may_change(script: Script, use: syntax.Node, depth: int) -> bool:
         match parent:
             case syntax.Attribute(value=value, attr=syntax.Name(method)) if value is whole:
                 above = parents[parent]
-                if re.search(r"[a-z]_$", method):
+                if works_in_place(method):
                     return True
                 if not isinstance(above, syntax.Call) or above.func is not parent:
                     if method not in ("data", "T"):
