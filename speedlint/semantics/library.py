@@ -324,6 +324,8 @@ DTYPES = frozenset(
         "complex128 cfloat cdouble"
     ).split()
 )
+DRAWS = ("random.", "numpy.random.", "torch.rand", "torch.normal", "torch.multinomial", "torch.bernoulli", "torch.poisson")
+"""What the names of functions that draw random numbers begin with."""
 HOST_LIBRARIES = (
     "numpy.",
     "scipy.",

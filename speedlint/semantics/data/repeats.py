@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
-from speedlint.semantics import reach
+from speedlint.semantics import library, reach
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.terms import Constant, Definition
 from speedlint.semantics.unpacking import part
@@ -27,12 +27,7 @@ _PLAIN = frozenset(
     "zipfile tables netCDF4 xarray pyarrow decord av base64 hashlib operator textwrap unicodedata html typing".split()
 )
 _RANDOM = (
-    "random.",
-    "numpy.random.",
-    "torch.rand",
-    "torch.normal",
-    "torch.multinomial",
-    "torch.bernoulli",
+    *library.DRAWS,
     "torch.distributions.",
     "torch.nn.functional.dropout",
     "torch.utils.data.get_worker_info",

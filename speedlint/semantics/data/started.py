@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
-from speedlint.semantics import changing
+from speedlint.semantics import changing, library
 from speedlint.semantics.sync.reads import shown
 
 if TYPE_CHECKING:
@@ -42,12 +42,7 @@ _ACTS = (
 """Functions that do something outside of the process, or may run once only."""
 _ACTING_METHODS = frozenset({"write_text", "write_bytes", "unlink", "touch", "to_csv", "backward", "savefig"})
 _DRAWS = (
-    "random.",
-    "numpy.random.",
-    "torch.rand",
-    "torch.normal",
-    "torch.bernoulli",
-    "torch.multinomial",
+    *library.DRAWS,
     "uuid.",
     "secrets.",
     "time.",

@@ -53,7 +53,6 @@ _LIBRARIES = (
 _OF_LIBRARIES = ("matplotlib.", "PIL.", "csv.", "open")
 """What makes objects whose methods only draw or write."""
 _NOT = (
-    "numpy.random.",
     "torch.random.",
     "torch.nn.",
     "torch.optim.",
@@ -66,11 +65,7 @@ _NOT = (
     "torch.compile",
     "torch.load",
     "torch.set_",
-    "torch.rand",
-    "torch.normal",
-    "torch.bernoulli",
-    "torch.multinomial",
-    "torch.poisson",
+    *library.DRAWS,
     "torch.manual_seed",
     "torch.seed",
     "torch.dropout",
