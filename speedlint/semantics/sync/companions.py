@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
 
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
@@ -13,10 +12,11 @@ from speedlint.semantics.loops import Loop
 from speedlint.semantics.methods import CASTS, MOVES, RESHAPES
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
-from speedlint.semantics.sync import clocks, conditions, displays, hidden, reads, shapes, streams, waits
+from speedlint.semantics.sync import clocks, conditions, displays, hidden, reads, shapes, streams
 from speedlint.semantics.sync.accumulators import may_be_overwritten
 from speedlint.semantics.sync.deferral import keep_on_device
 from speedlint.semantics.sync.gathering import copy_once
+from speedlint.semantics.sync.waits import Wait
 from speedlint.semantics.terms import FREQUENT, Definition, Frequency, Role
 
 Read = Callable[[Script, "syntax.Call | syntax.Assign"], Iterable[syntax.BaseExpression]]
@@ -96,29 +96,20 @@ def _innermost_loop(script: Script, read: syntax.Node, around: syntax.Node) -> s
     return around
 
 
-class Staying(NamedTuple):
-    """A wait that has to stay, and whether for a library's sake alone, which computes on the host."""
-
-    script: Script
-    node: syntax.BaseExpression
-    tensor: syntax.BaseExpression
-    by_library: bool = False
-
-
-def _staying(script: Script, block: syntax.BaseSuite) -> list[Staying]:
-    nothing: list[Staying] = []
+def _staying(script: Script, block: syntax.BaseSuite) -> list[Wait]:
+    nothing: list[Wait] = []
     return script.once(("waits that stay", block), lambda: list(_find_staying(script, block)), nothing)
 
 
-def _find_staying(script: Script, block: syntax.BaseSuite) -> Iterator[Staying]:
+def _find_staying(script: Script, block: syntax.BaseSuite) -> Iterator[Wait]:
     yield from _staying_itself(script, block)
     for call in script.source.inside(block, syntax.Call):
         behind = hidden.behind(script, call, _staying_within) if not _gives_work(script, call) else []
         if any(_is_reached(each) for each in behind):
-            yield Staying(script, call, call)
+            yield Wait(script, call, call)
     for node, test in conditions.within(script, block):
         if conditions.ends_loop(node):
-            yield Staying(script, test, test)
+            yield Wait(script, test, test)
 
 
 def _gives_work(script: Script, call: syntax.Call) -> bool:
@@ -132,21 +123,21 @@ def _gives_work(script: Script, call: syntax.Call) -> bool:
     return worth.works(script, script.source.statement(call))
 
 
-def _staying_itself(script: Script, block: syntax.BaseSuite) -> Iterator[Staying]:
+def _staying_itself(script: Script, block: syntax.BaseSuite) -> Iterator[Wait]:
     for call in script.source.inside(block, syntax.Call):
         if script.is_call_to(call, *streams.SYNCHRONIZE):
             if streams.needs_to_wait(script, call) or clocks.reads_clock(script, block):
-                yield Staying(script, call, call)
+                yield Wait(script, call, call)
         elif (tensor := reads.scalar(script, call) or reads.copied(script, call)) is not None:
             if _must_stay(script, call):
-                yield Staying(script, call, tensor)
+                yield Wait(script, call, tensor)
             elif _library(script, call) is not None:
-                yield Staying(script, call, tensor, by_library=True)
+                yield Wait(script, call, tensor, by_library=True)
         elif (tensor := _sized_anyway(script, call)) is not None:
-            yield Staying(script, call, tensor)
+            yield Wait(script, call, tensor)
     for subscript in script.source.inside(block, syntax.Subscript):
         if (tensor := _sized_anyway(script, subscript)) is not None:
-            yield Staying(script, subscript, tensor)
+            yield Wait(script, subscript, tensor)
 
 
 def _sized_anyway(script: Script, node: syntax.Call | syntax.Subscript) -> syntax.BaseExpression | None:
@@ -156,27 +147,26 @@ def _sized_anyway(script: Script, node: syntax.Call | syntax.Subscript) -> synta
     return tensor if is_needed else None
 
 
-def _staying_within(script: Script, function: syntax.FunctionDef) -> list[Staying]:
+def _staying_within(script: Script, function: syntax.FunctionDef) -> list[Wait]:
     """The waits of a function itself that stay, whatever it is given."""
-    nothing: list[Staying] = []
+    nothing: list[Wait] = []
     return script.once(("waits that stay within", function), lambda: list(_find_staying_within(script, function)), nothing)
 
 
-def _find_staying_within(script: Script, function: syntax.FunctionDef) -> Iterator[Staying]:
+def _find_staying_within(script: Script, function: syntax.FunctionDef) -> Iterator[Wait]:
     for each in _staying_itself(script, function.body):
         if not each.by_library and script.function(each.node) is function and _runs_always(script, each.node, function):
             yield each
 
 
-def _is_reached(behind: hidden.Hidden[Staying]) -> bool:
+def _is_reached(behind: hidden.Hidden[Wait]) -> bool:
     """Whether a wait behind a call is reached on each way, and waits for the GPU there."""
     script, call = behind.chain[-1]
     always = all(
         (function := where.function(inner)) is not None and _runs_always(where, inner, function)
         for where, inner in behind.chain[1:]
     )
-    wait = waits.Wait(behind.what.script, behind.what.node, behind.what.tensor)
-    return always and behind.count != 0 and not wait.is_of_host(script, call)
+    return always and behind.count != 0 and not behind.what.is_of_host(script, call)
 
 
 def _runs_always(script: Script, node: syntax.Node, function: syntax.FunctionDef) -> bool:

@@ -21,11 +21,13 @@ class Wait(NamedTuple):
     Attributes:
         node: the expression that waits.
         tensor: what it waits for.
+        by_library: whether it is for the sake of a library alone, which computes on the host.
     """
 
     script: Script
     node: syntax.BaseExpression
     tensor: syntax.BaseExpression
+    by_library: bool = False
 
     def is_of_host(self, caller: Script, call: syntax.Call) -> bool:
         """Whether a call hands the function that waits something on the host for the very tensor it waits for."""
