@@ -303,15 +303,7 @@ def _is_detached(script: Script, call: syntax.Call) -> bool:
 def _is_forward(script: Script, call: syntax.Call) -> bool:
     if script.name(call.func) is not None and "." not in (script.name(call.func) or ""):
         return False
-    if script.role(call.func) is Role.MODULE:
-        return True
-    callee = script.callee(call)
-    return (
-        callee is not None
-        and isinstance(callee.node, syntax.FunctionDef)
-        and callee.name != "__init__"
-        and runs_module(callee)
-    )
+    return script.role(call.func) is Role.MODULE or _calls_runner(script, call)
 
 
 def runs_module(function: Definition) -> bool:
@@ -326,13 +318,13 @@ def runs_network(script: Script, call: syntax.Call) -> bool:
     """Whether a call is one of a module that is no loss, or of a first-party function that runs one."""
     if script.role(call.func) is Role.MODULE:
         return not is_loss(script, call)
+    return _calls_runner(script, call)
+
+
+def _calls_runner(script: Script, call: syntax.Call) -> bool:
     callee = script.callee(call)
-    return (
-        callee is not None
-        and isinstance(callee.node, syntax.FunctionDef)
-        and callee.name != "__init__"
-        and runs_module(callee)
-    )
+    is_plain = callee is not None and isinstance(callee.node, syntax.FunctionDef) and callee.name != "__init__"
+    return callee is not None and is_plain and runs_module(callee)
 
 
 def step_network(step: Step) -> Network:
