@@ -60,3 +60,14 @@ def test_a_kernel_without_it_confines_nothing(tmp_path: Path, monkeypatch: pytes
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert (tmp_path / "outside").exists()
     assert done.stdout == f"{os.getpid()}\n"
+
+
+def test_the_networks_between_gpus_are_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("infiniband", "gdrdrv", "nvidia0", "nvidia-caps", "cxi0", "null", "shm", "sda", "mem")
+    for name in names:
+        (tmp_path / name).touch()
+    assert [Path(each).name for each in confine.devices(tmp_path)] == sorted(names[:-2])
+    monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", str(tmp_path / "mps"))
+    assert confine.shared_gpu() == []
+    (tmp_path / "mps").mkdir()
+    assert confine.shared_gpu() == [tmp_path / "mps"]

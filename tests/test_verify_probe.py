@@ -76,12 +76,12 @@ def test_a_thread_that_reads_ahead_adds_no_step(tmp_path: Path, monkeypatch: pyt
 
 def test_where_no_step_was_measured_none_is_timed_by_the_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(PROBE))
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "stand-in")
     settings = {"mode": "time", "steps": 3, "seconds": 0, "warmup": 1, "results": str(tmp_path)}
     probe = importlib.import_module("speedlint_probe").Probe(settings, torch)
     probe.steps, probe.waits, probe.warmup, probe.window, probe.cuda = [1.0], [0.0], 1, 0.5, True
-    monkeypatch.setattr(probe, "_memory", dict)
-    monkeypatch.setattr(importlib.import_module("speedlint_probe"), "_environment", lambda *_: {})
+    monkeypatch.setattr(probe.gpus, "used", [0])
+    monkeypatch.setattr(probe.gpus, "synchronize", lambda: None)
+    monkeypatch.setattr(probe.gpus, "describe", list)
     probe.write("steps")
     (path,) = tmp_path.glob("rank-*.json")
     assert json.loads(path.read_text())["gpu_steps"] is None

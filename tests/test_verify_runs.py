@@ -396,6 +396,14 @@ def test_a_script_that_ends_early_is_measured_as_far_as_it_went(run: Run) -> Non
     assert crashed.note == "failed with exit code 1: RuntimeError: the disk is gone"
 
 
+def test_steps_of_half_a_minute_are_compared_as_far_as_the_timeout_goes(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "_SOON", 1e-3)  # of the timeout: what nine minutes of ten are to such steps
+    slow = PLAIN.replace("        step(x, y)", "        step(x, y)\n            time.sleep(0.05)")
+    sample = run("    import time\n" + slow, Mode("loss"))
+    assert (sample.ended, sample.note) == ("steps", "")
+    assert 10 <= len(sample.losses) < 48
+
+
 def test_one_batch_taken_before_the_loop_is_no_clock(run: Run) -> None:
     sample = run("""
     x, y = next(iter(DataLoader(data, batch_size=64)))

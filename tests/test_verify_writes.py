@@ -15,7 +15,7 @@ import pytest
 from speedlint.config import Settings
 from speedlint.errors import UserError
 from speedlint.registry import Registry
-from speedlint.verify import runner
+from speedlint.verify import confine, runner
 from speedlint.verify.nvml import Meter
 from speedlint.verify.plan import Command, Plan, Version, folders_up, plan
 from speedlint.verify.runner import Runner
@@ -142,6 +142,106 @@ def test_how_far_up_a_script_reaches(tmp_path: Path, text: str, above: int) -> N
     script = tmp_path / "train.py"
     script.write_text(text)
     assert folders_up([script], ["--data=../x"] if not above else []) == (above or 1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel refuses writes on Linux only")
+@pytest.mark.parametrize("names", [("HF_HOME", "datasets"), ("HF_DATASETS_CACHE", "")])
+def test_a_cache_of_datasets_is_read_and_locked_but_not_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, str]
+) -> None:
+    """What ``datasets.load_dataset`` does where the set is in its cache: it takes locks, and writes what it maps."""
+    project, cache = tmp_path / "project", tmp_path / "hub" / names[1]
+    project.mkdir()
+    (cache / "imdb" / "plain").mkdir(parents=True)
+    (cache / "imdb" / "plain" / "train.arrow").write_bytes(b"rows")
+    (cache / "imdb.lock").touch()
+    monkeypatch.setenv(names[0], str(tmp_path / "hub"))
+    before = project_hash(cache)
+    sample = run(
+        project,
+        """
+        root = os.environ["HF_DATASETS_CACHE"]
+        for lock in ("imdb.lock", "imdb/plain/builder.lock"):
+            os.close(os.open(os.path.join(root, lock), os.O_RDWR | os.O_CREAT | os.O_TRUNC))
+        assert open(os.path.join(root, "imdb/plain/train.arrow"), "rb").read() == b"rows"
+        open(os.path.join(root, "imdb/plain/cache-1.arrow"), "wb").close()
+        """,
+    )
+    assert (sample.ended, sample.note, sample.refused) == ("steps", "", ())
+    assert project_hash(cache) == before
+
+
+SLURMD = """
+    import json, subprocess, sys, time
+    from pathlib import Path
+    spool, begun = Path(sys.argv[1]), set()
+    while not (spool / "stop").exists():
+        for job in set(spool.glob("*.job")) - begun:
+            begun.add(job)
+            asked = json.loads(job.read_text())
+            subprocess.Popen(asked["argv"], env=asked["env"], cwd=asked["cwd"], start_new_session=True)
+        time.sleep(0.02)
+"""
+SRUN = """
+    import json, os, sys, time
+    from pathlib import Path
+    spool = Path(sys.argv[1])
+    (spool / "part").write_text(json.dumps({"argv": sys.argv[2:], "env": dict(os.environ), "cwd": os.getcwd()}))
+    (spool / "part").rename(spool / "1.job")
+    time.sleep(300)
+"""
+TASK = """
+    import os, subprocess, time
+    from pathlib import Path
+    beside = subprocess.Popen(["sleep", "300"])
+    Path(SPOOL, "pids").write_text(f"{os.getpid()} {beside.pid}")
+    subprocess.run(["touch", OUTSIDE])
+    try:
+        open(OUTSIDE, "w")
+    except OSError:
+        time.sleep(300)
+"""
+RUN_APART = """
+    import sys
+    from pathlib import Path
+    from speedlint.config import Settings
+    from speedlint.verify.nvml import Meter
+    from speedlint.verify.plan import Command, Plan, Version
+    from speedlint.verify.runner import Limits, Runner
+    from speedlint.verify.scratch import scratch
+    root, spool = Path(sys.argv[1]), Path(sys.argv[2])
+    launcher = (sys.executable, str(spool / "srun.py"), str(spool), sys.executable)
+    version = Version("original", root, Command(sys.executable, "train.py", False, (), launcher, root))
+    plan = Plan(version, version, root, (root,), (), Settings(root), root / "train.py", ())
+    with scratch(None, (spool,)) as folders:
+        runner = Runner(plan, folders, Limits(timeout=TIMEOUT), Meter(), lambda _seconds, _steps: None)
+        print(runner.run(version).refused)
+"""
+
+
+@pytest.mark.skipif(confine.version() < 1, reason="needs a kernel with Landlock")
+def test_tasks_that_a_daemon_starts_are_confined_and_end_with_their_run(tmp_path: Path) -> None:
+    """As `srun` has ``slurmd`` start them: they are no children of the run, and not in its process group."""
+    project, spool = tmp_path / "project", tmp_path / "spool"
+    project.mkdir()
+    spool.mkdir()
+    names = {"OUTSIDE": str(tmp_path / "outside"), "SPOOL": str(spool)}
+    task = "".join(f"{name} = {path!r}\n" for name, path in names.items()) + textwrap.dedent(TASK)
+    (project / "train.py").write_text(task)
+    for name, text in (("slurmd.py", SLURMD), ("srun.py", SRUN), ("run.py", RUN_APART.replace("TIMEOUT", "8"))):
+        (spool / name).write_text(textwrap.dedent(text))
+    daemon = subprocess.Popen([sys.executable, str(spool / "slurmd.py"), str(spool)])
+    try:
+        command = [sys.executable, str(spool / "run.py"), str(project), str(spool)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    finally:
+        (spool / "stop").touch()
+        daemon.wait()
+    assert (done.stderr, str(tmp_path / "outside") in done.stdout) == ("", True)
+    assert not (tmp_path / "outside").exists()
+    pids = (spool / "pids").read_text().split()
+    assert len(pids) == 2
+    assert not [pid for pid in pids if Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text()]
 
 
 @pytest.mark.parametrize("kind", ["allowed", "environment", "data"])

@@ -16,8 +16,11 @@ import signal
 import sys
 from pathlib import Path
 
-_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/shm", "/dev/pts", "/dev/ptmx", "/dev/dri", "/dev/kfd")
-_GPU = "nvidia"
+_DEVICES = "null zero full tty shm pts ptmx dri kfd infiniband gdrdrv xpmem knem nvidia* hfi1_* cxi*".split()
+"""What lies in ``/dev`` and may be written to: consoles, shared memory, GPUs, and the networks between them, without which
+NCCL falls back to sockets."""
+_MPS = "/tmp/nvidia-mps"
+"""The folder of the pipes by which processes share a GPU, unless CUDA_MPS_PIPE_DIRECTORY names another one."""
 _SET_PARENT_DEATH_SIGNAL, _SET_CHILD_SUBREAPER, _SET_NO_NEW_PRIVILEGES = 1, 36, 38
 """Of ``linux/prctl.h``."""
 
@@ -75,13 +78,22 @@ def confine(writable: list[str]) -> None:
     )
     asked = _Ruleset(writes)
     rules = _call(_CREATE_RULESET, ctypes.byref(asked), ctypes.sizeof(asked), 0)
-    devices = [each for each in _DEVICES if Path(each).exists()]
-    devices += [str(each) for each in Path("/dev").glob(f"{_GPU}*")]
-    for path in (*writable, *devices):
+    for path in (*writable, *devices()):
         _allow(rules, path, writes if Path(path).is_dir() else in_file)
     _check(_libc().prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
     _call(_RESTRICT_SELF, rules, 0)
     os.close(rules)
+
+
+def devices(folder: Path = Path("/dev")) -> list[str]:
+    """What exists of the devices that any run may write to."""
+    return sorted(str(each) for name in _DEVICES for each in folder.glob(name))
+
+
+def shared_gpu() -> list[Path]:
+    """The folder of the pipes by which processes share a GPU, where there is one."""
+    folder = Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", _MPS))
+    return [folder.resolve()] if folder.is_dir() else []
 
 
 def _allow(rules: int, path: str, rights: int) -> None:

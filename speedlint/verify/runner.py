@@ -10,8 +10,10 @@ import os
 import re
 import shutil
 import signal
+import socket
 import struct
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -55,6 +57,9 @@ _MOST_GENERATIONS = 10
 """How often processes are looked for that others have started while they were ended."""
 _PROGRESS = "progress-*[0-9]"
 _GPUS = "gpus-*[0-9]"
+_ESCAPED, _OVER = "escaped-*", "over"
+_SEE = 3.0
+"""Seconds for which processes are awaited that see five times a second whether their run is over."""
 _ALL_STEPS = b'"ended": "steps"'
 _WORD = 8
 _RANKS_APART = 2
@@ -75,6 +80,8 @@ _CACHES = tuple(
     " MPLCONFIGDIR WANDB_DIR WANDB_CACHE_DIR WANDB_CONFIG_DIR WANDB_DATA_DIR".split()
 )
 """Where libraries write beside the project; without numba's, a module with `@njit(cache=True)` cannot be imported."""
+_LOCKED = {"HF_DATASETS_CACHE": "datasets", "HF_MODULES_CACHE": "modules"}
+"""A run's is a link to the user's folder, which becomes a folder of links where something is written."""
 _OFFLINE = "HF_HUB_OFFLINE"
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -157,6 +164,7 @@ class Runner:
     Attributes:
         until: the reading of ``time.monotonic()`` at which a run that still goes on is ended.
         losses_until: the same for those whose losses are compared; none is begun that would not be over then.
+        linked: the user's caches that a run reads through links, by the variable that names each.
         refused: the paths outside of the copies that the runs wanted to write to.
         begins: is told of each run that begins.
         compared: the first run of each version for its losses, by the version's name.
@@ -176,10 +184,12 @@ class Runner:
         self.begins: Callable[[Mode], None] = lambda _mode: None
         self.compared: dict[str, Sample] = {}
         self._loss_steps = limits.steps + limits.longest_warmup
-        self.writable = (scratch.folder, scratch.temporary, *scratch.allowed)
+        self.writable = (scratch.folder, scratch.temporary, *scratch.allowed, *confine.shared_gpu())
         self.starter, self.is_confined = confine.prefix(*self.writable), confine.version() >= 1
         self.refused: dict[str, None] = {}
         self.projects = sorted({str(each.resolve()) for each in (plan.base, plan.original.root, plan.fixed.root)})
+        self.linked = _linked_caches()
+        self.projects += map(str, self.linked.values())
         self.environment: dict[str, Any] = {}
         self.uses_gpu = False
         self._count = 0
@@ -187,6 +197,7 @@ class Runner:
         confine.adopt_orphans()
         scratch.temporary.mkdir(exist_ok=True)
         shutil.copytree(_PROBE, scratch.folder / "probe", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy2(confine.__file__, scratch.folder / "probe" / "speedlint_confine.py")
 
     def run(self, version: Version, mode: Mode = TIMED, within: float = math.inf) -> Sample:
         """One run of one version, which is told to end after ``within`` seconds if it has done what must be by then.
@@ -338,6 +349,7 @@ class Runner:
             "projects": self.projects,
             "writable": list(map(str, self.writable)),
             "confined": self.is_confined,
+            "runner": {"host": socket.gethostname(), "pid": os.getpid()} if sys.platform == "linux" else None,
         }
         path = results / _SETTINGS
         path.write_text(json.dumps(settings))
@@ -395,6 +407,11 @@ class Runner:
         for name in _CACHES:
             environment[name] = str(caches / name.lower())
             (caches / name.lower()).mkdir(exist_ok=True)
+        for name, folder in self.linked.items():
+            link = caches / name.lower()
+            if not link.is_symlink() and not link.exists():
+                link.symlink_to(folder)
+            environment[name] = str(link)
         for name in _THREADS if self.limits.threads is not None else ():
             environment[name] = str(self.limits.threads)
         environment.setdefault("WANDB_MODE", "offline")
@@ -540,13 +557,38 @@ class _Run:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGCONT)
 
+    def _await_escaped(self) -> None:
+        """Waits for processes that nothing of the run has started: they see by themselves that it is over."""
+        found = [path for path in self.results.glob(_ESCAPED) if path.read_text() == socket.gethostname()]
+        deadline = time.monotonic() + _SEE
+        while time.monotonic() < deadline and any(_is_running(int(path.name.rpartition("-")[2])) for path in found):
+            time.sleep(_POLL)
+
     def end(self) -> None:
         """Ends it, and all that it has started: loaders' workers outlive a killed script, and daemons leave its group."""
+        (self.results / _OVER).touch()
         _end(self.process)
+        self._await_escaped()
         self._going.discard(self.process.pid)
         for _ in range(_MOST_GENERATIONS):
             if not _end_orphans(self._going):
                 return
+
+
+def _linked_caches() -> dict[str, Path]:
+    """The caches that are there of those in which the Hugging Face libraries make locks, even where nothing is missing."""
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    home = os.environ.get("HF_HOME") or Path(cache) / "huggingface"
+    found = {name: Path(os.environ.get(name) or Path(home) / folder) for name, folder in _LOCKED.items()}
+    return {name: folder.resolve() for name, folder in found.items() if folder.is_dir()}
+
+
+def _is_running(pid: int) -> bool:
+    """Whether there is a process of this number that has not ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
 
 
 def _words(path: Path) -> tuple[int, ...]:

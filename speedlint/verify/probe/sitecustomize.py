@@ -19,11 +19,13 @@ def _hand_on() -> None:
 
 if os.environ.get("SPEEDLINT_PROBE"):
     import speedlint_copy
+    import speedlint_escape
     import speedlint_guard
     import speedlint_probe
 
     with open(os.environ["SPEEDLINT_PROBE"]) as file:
         settings = json.load(file)
+    speedlint_escape.hold(settings)
     speedlint_copy.lead(settings)
     speedlint_guard.install(settings)
     speedlint_probe.install(settings)
