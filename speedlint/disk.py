@@ -10,7 +10,9 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, TypeVar, cast
 
@@ -19,17 +21,17 @@ from speedlint.facts.imported import imported_names
 from speedlint.notebook import NotebookError
 
 Read = Callable[[Path], bytes]
-Mark = bytes | re.Pattern[bytes] | tuple[bytes, re.Pattern[bytes]]
-"""What the text of a file holds, if it is worth parsing: bytes, a pattern, or a pattern with bytes that are in what it
-matches, which are found a hundred times as fast."""
-Note = tuple[str, str] | tuple[str, str, Mark]
-"""A question: its kind, the path, and what is looked for: a mark, or the names' patterns."""
+Words = frozenset[bytes]
+"""Names of which one stands in a text by itself, not as a part of a longer one."""
+Mark = bytes | Words | re.Pattern[bytes] | tuple[bytes | Words, re.Pattern[bytes]]
+"""What the text of a file holds, if it is worth parsing: bytes, words, a pattern, or a pattern with bytes or words
+that are in what it matches, which are found a hundred times as fast."""
+Note = tuple[str, str] | tuple[str, str, bytes]
+"""A question: its kind, the path, and the names' patterns that are looked for."""
 CONTENTS = "contents"
 """The kind of note that names a file's bytes: where they are the same, so is all that they answer; else that is asked."""
-OF_CONTENTS = frozenset({"data", "mark", "imports", "defines", "renamed", "size"})
+OF_CONTENTS = frozenset({"data", "imports", "defines", "renamed", "size"})
 """The kinds of questions whose answers a file's bytes give."""
-OF_SOMETHING = frozenset({"mark", "names"})
-"""The kinds of questions that look for something."""
 Answer = TypeVar("Answer", bound=Hashable)
 
 MAX_BYTES = 1_000_000
@@ -43,6 +45,14 @@ COMMANDS = (".sh", ".bash", ".bat", ".ps1", ".slurm", ".sbatch", "Makefile", "ma
 TEXTS = (*COMMANDS, ".md", ".rst", "README")
 """Ends of the names of files that may speak of how a script is run."""
 _SKIPPED = ("node_modules", "__pycache__")
+_BETWEEN_WORDS = bytes(byte if byte > 127 or chr(byte).isalnum() or chr(byte) == "_" else 32 for byte in range(256))
+_BYTES_OF_WORDS = 2
+"""Of memory, for the words of a text, to each of its bytes; measured on timm."""
+
+
+def words(names: Iterable[str]) -> Words:
+    """The mark of a text in which one of some names stands by itself."""
+    return frozenset(name.encode() for name in names)
 
 
 class Listing(NamedTuple):
@@ -65,6 +75,35 @@ class Listing(NamedTuple):
     is_whole: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """What was asked of the disk, with the answers, in the order in which it was asked.
+
+    Attributes:
+        answers: those to all questions but whether a text holds a mark.
+        marks: whether the texts of files hold a mark, by the mark and the file.
+    """
+
+    answers: dict[Note, Hashable] = field(default_factory=dict)
+    marks: dict[Mark, dict[str, bool]] = field(default_factory=dict)
+
+    def update(self, other: Notes) -> None:
+        """Adds others."""
+        self.answers.update(other.answers)
+        for mark, known in other.marks.items():
+            self.marks.setdefault(mark, {}).update(known)
+
+    def counted(self) -> tuple[int, dict[Mark, int]]:
+        """How many there are; see ``since``."""
+        return len(self.answers), {mark: len(known) for mark, known in self.marks.items()}
+
+    def since(self, counted: tuple[int, dict[Mark, int]]) -> Notes:
+        """Those that were added since they were counted."""
+        before, of_marks = counted
+        marks = {mark: dict(islice(known.items(), of_marks.get(mark, 0), None)) for mark, known in self.marks.items()}
+        return Notes(dict(islice(self.answers.items(), before, None)), {mark: new for mark, new in marks.items() if new})
+
+
 class Disk:
     """Files as they are for one run: what is read twice is the same twice, until it is let go.
 
@@ -74,9 +113,10 @@ class Disk:
     def __init__(self, read: Read = reading.read) -> None:
         self._read = read
         self._data: dict[str, bytes | OSError] = {}
+        self._words: dict[str, Words] = {}
         self._size = 0
         self._listings: dict[str, Listing] = {}
-        self.notes: dict[Note, Hashable] = {}
+        self.notes = Notes()
 
     def read(self, path: Path) -> bytes:
         """A file's bytes. Raises OSError."""
@@ -94,7 +134,7 @@ class Disk:
     def digest(self, path: str) -> str:
         """The name of a file's bytes; none where it cannot be read."""
         self._held(path)
-        return str(self.notes[CONTENTS, path])
+        return str(self.notes.answers[CONTENTS, path])
 
     def _held(self, path: str) -> bytes | OSError:
         if path not in self._data:
@@ -104,32 +144,62 @@ class Disk:
                 self._data[path] = error
             data = self._data[path]
             self._size += 0 if isinstance(data, OSError) else len(data)
-            self.notes.setdefault((CONTENTS, path), _name(data))
+            self.notes.answers.setdefault((CONTENTS, path), _name(data))
         return self._data[path]
 
     def held(self) -> int:
-        """The bytes of the files that are held."""
+        """The bytes of memory, about, of the files that are held."""
         return self._size
 
     def drop(self) -> None:
         """Lets the files' bytes go; the notes stay, so that a report rests on them as they were at first."""
         self._data.clear()
+        self._words.clear()
         self._size = 0
 
     def _note(self, note: Note, answer: Callable[[], Answer]) -> Answer:
-        if note not in self.notes:
-            self.notes[note] = answer()
-        return cast(Answer, self.notes[note])
+        answers = self.notes.answers
+        if note not in answers:
+            answers[note] = answer()
+        return cast(Answer, answers[note])
 
     # Questions
 
     def mentions(self, path: str, mark: Mark) -> bool:
         """Whether a file's text holds a mark."""
-        note = ("mark", path, mark)
-        found = self.notes.get(note)
+        return bool(self.holding((path,), (mark,)))
+
+    def holding(self, paths: Iterable[str], marks: Iterable[Mark]) -> list[str]:
+        """Those of some files whose text holds one of some marks, in their order."""
+        known = [(mark, self.notes.marks.setdefault(mark, {})) for mark in marks]
+        found = []
+        for path in paths:
+            for mark, holds in known:
+                is_held = holds.get(path)
+                if is_held is None:
+                    is_held = holds[path] = self._is_in(path, mark)
+                if is_held:
+                    found.append(path)
+                    break
+        return found
+
+    def _is_in(self, path: str, mark: Mark) -> bool:
+        match mark:
+            case bytes():
+                return mark in self.text(path)
+            case frozenset():
+                return not mark.isdisjoint(self._words_of(path))
+            case (first, pattern):
+                return self._is_in(path, first) and pattern.search(self.text(path)) is not None
+        return mark.search(self.text(path)) is not None
+
+    def _words_of(self, path: str) -> Words:
+        found = self._words.get(path)
         if found is None:
-            found = self.notes[note] = _is_in(self.text(path), mark)
-        return bool(found)
+            text = self.text(path)
+            found = self._words[path] = frozenset(text.translate(_BETWEEN_WORDS).split())
+            self._size += _BYTES_OF_WORDS * len(text)
+        return found
 
     def is_file(self, path: str) -> bool:
         """Whether there is a file, or a link to one."""
@@ -185,17 +255,17 @@ class Disk:
 
     # Later
 
-    def holds(self, notes: Mapping[Note, Hashable]) -> bool:
+    def holds(self, notes: Notes) -> bool:
         """Whether all questions have the answers that they had."""
-        return all(note[0] == CONTENTS or self._asked_again(note) == answer for note, answer in notes.items())
+        return all(
+            note[0] == CONTENTS or self._asked_again(note) == answer for note, answer in notes.answers.items()
+        ) and all(self.mentions(path, mark) is held for mark, known in notes.marks.items() for path, held in known.items())
 
     def _asked_again(self, note: Note) -> Hashable:
         kind, path = note[:2]
         match kind:
             case "data":
                 return self.digest(path)
-            case "mark":
-                return _is_in(self.text(path), note[2])  # type: ignore[misc]
             case "file":
                 return self.is_file(path)
             case "exists":
@@ -203,10 +273,10 @@ class Disk:
             case "readable":
                 return self.is_readable(path)
             case "names":
-                return self.names(path, *cast(bytes, note[2]).decode().split("\0"))  # type: ignore[misc]
+                return self.names(path, *note[2].decode().split("\0"))  # type: ignore[misc]
             case "listing":
                 self.listing(path)
-                return self.notes[note]
+                return self.notes.answers[note]
             case "texts":
                 return self.texts(path)
             case "imports":
@@ -230,14 +300,6 @@ def _name(data: bytes | OSError) -> str:
 def digest(data: bytes) -> str:
     """The name of some bytes."""
     return hashlib.sha256(data).hexdigest()
-
-
-def _is_in(data: bytes, mark: Mark) -> bool:
-    if isinstance(mark, bytes):
-        return mark in data
-    if isinstance(mark, tuple):
-        return mark[0] in data and mark[1].search(data) is not None
-    return mark.search(data) is not None
 
 
 def _is_readable(path: str) -> bool:

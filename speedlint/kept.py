@@ -7,14 +7,14 @@ import hashlib
 import os
 import re
 import sys
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from speedlint import __version__
 from speedlint.config import Given, Nearest, Settings
 from speedlint.diagnostic import Diagnostic, Place, Proposal, Report, Unused
-from speedlint.disk import CONTENTS, OF_CONTENTS, OF_SOMETHING, Disk, Note
+from speedlint.disk import CONTENTS, OF_CONTENTS, Disk, Mark, Notes
 from speedlint.facts.store import Store
 from speedlint.files import Problem
 from speedlint.registry import own_rules, stamp
@@ -56,52 +56,73 @@ def find(store: Store, name: str) -> list[Report] | None:
         return None
 
 
-def keep(store: Store, name: str, reports: Iterable[Report], notes: Mapping[Note, Hashable]) -> None:
+def keep(store: Store, name: str, reports: Iterable[Report], notes: Notes) -> None:
     """Keeps the reports of a run."""
-    store.keep(_KIND, name, (_by_file(notes), [_plain_report(each) for each in reports]))
+    store.keep(_KIND, name, (_plain(notes), [_plain_report(each) for each in reports]))
 
 
 # Notes
 
-_Plain = tuple[str, str, bytes, bytes, int, Any]
-"""A note: kind, path, the bytes of its mark, its pattern, the pattern's flags (-1 without one), answer."""
+_Answer = tuple[tuple[Any, ...], Any]
+"""A question that is no mark, and its answer."""
+_PlainMark = tuple[tuple[bytes, ...], bytes, bytes, int]
+"""A mark: the words or the bytes that are looked for, the pattern, and its flags (-1 without one)."""
+_OfFile = tuple[str, list[_Answer], list[int], list[int]]
+"""What rests on one file: the name of its bytes, the questions, and the places of the marks that it holds and does not."""
 
 
-def _by_file(notes: Mapping[Note, Hashable]) -> dict[str, tuple[str, list[_Plain]]]:
-    """Notes as plain values, those that a file's bytes answer by its path, with the name of these bytes."""
-    found: dict[str, tuple[str, list[_Plain]]] = {}
-    for note, answer in notes.items():
-        kind, path = note[:2]
-        known = str(notes[CONTENTS, path]) if kind in OF_CONTENTS else ""
-        if kind != CONTENTS:
-            found.setdefault(path if known else "", (known, []))[1].append((kind, path, *_plain_mark(note), answer))
-    return found
+_PlainNotes = tuple[list[_PlainMark], list[_Answer], dict[str, _OfFile]]
 
 
-def _hold(held: Mapping[str, tuple[str, Sequence[_Plain]]], disk: Disk) -> bool:
+def _plain(notes: Notes) -> _PlainNotes:
+    """Notes as plain values: the marks, what no file's bytes answer, and the rest by file."""
+    apart: list[_Answer] = []
+    found: dict[str, _OfFile] = {}
+
+    def of(path: str) -> _OfFile:
+        known = found.get(path)
+        if known is None:
+            known = found[path] = (str(notes.answers[CONTENTS, path]), [], [], [])
+        return known
+
+    for note, answer in notes.answers.items():
+        if note[0] in OF_CONTENTS:
+            of(note[1])[1].append((note, answer))
+        elif note[0] != CONTENTS:
+            apart.append((note, answer))
+    for place, known in enumerate(notes.marks.values()):
+        for path, is_held in known.items():
+            _, _, holds, lacks = of(path)
+            (holds if is_held else lacks).append(place)
+    return [_plain_mark(mark) for mark in notes.marks], apart, found
+
+
+def _hold(notes: _PlainNotes, disk: Disk) -> bool:
     """Whether all questions have the answers that they had: those about a file's bytes, where these are the same."""
-    return all(
-        (known and disk.digest(path) == known) or disk.holds(dict(_note(*each) for each in asked))
-        for path, (known, asked) in held.items()
-    )
+    marks, apart, held = notes
+    if not disk.holds(Notes(dict(apart))):
+        return False
+    for path, (known, asked, holds, lacks) in held.items():
+        if disk.digest(path) != known:
+            looked_for = {_mark(*marks[place]): {path: True} for place in holds}
+            looked_for |= {_mark(*marks[place]): {path: False} for place in lacks}
+            if not disk.holds(Notes(dict(asked), looked_for)):
+                return False
+    return True
 
 
-def _plain_mark(note: Note) -> tuple[bytes, bytes, int]:
-    match note:
-        case (_, _, bytes() as literal):
-            return literal, b"", -1
-        case (_, _, (literal, pattern)):
-            return literal, pattern.pattern, pattern.flags
-        case (_, _, re.Pattern() as pattern):
-            return b"", pattern.pattern, pattern.flags
-    return b"", b"", -1
+def _plain_mark(mark: Mark) -> _PlainMark:
+    first, pattern = mark if isinstance(mark, tuple) else (b"", mark) if isinstance(mark, re.Pattern) else (mark, None)
+    words, literal = (tuple(sorted(first)), b"") if isinstance(first, frozenset) else ((), first)
+    return (words, literal, pattern.pattern, pattern.flags) if pattern is not None else (words, literal, b"", -1)
 
 
-def _note(kind: str, path: str, literal: bytes, pattern: bytes, flags: int, answer: Any) -> tuple[Note, Any]:
+def _mark(words: tuple[bytes, ...], literal: bytes, pattern: bytes, flags: int) -> Mark:
+    first = frozenset(words) if words else literal
     if flags == -1:
-        return ((kind, path, literal) if kind in OF_SOMETHING else (kind, path)), answer
+        return first
     compiled = re.compile(pattern, flags)
-    return (kind, path, (literal, compiled) if literal else compiled), answer
+    return (first, compiled) if first else compiled
 
 
 # Reports

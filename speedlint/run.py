@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from speedlint import kept, reading
 from speedlint.config import Settings
 from speedlint.diagnostic import Report
-from speedlint.disk import Disk, Note
+from speedlint.disk import Disk, Notes
 from speedlint.facts.store import Store
 from speedlint.program.imports import Imports, Known, absolute
 from speedlint.registry import Registry
@@ -28,12 +28,12 @@ def check(
     What the ``store`` holds of the same run is taken where nothing has changed; without a store nothing is kept.
     """
     if store is None:
-        yield from _checked(files, settings, registry, Store(), {}, jobs)
+        yield from _checked(files, settings, registry, Store(), Notes(), jobs)
         return
     name = kept.key(files, settings)
     found = kept.find(store, name)
     if found is None:
-        notes: dict[Note, Hashable] = {}
+        notes = Notes()
         found = []
         for report in _checked(files, settings, registry, store, notes, jobs):
             found.append(report)
@@ -61,7 +61,7 @@ def _checked(
     settings: Settings,
     registry: Registry,
     store: Store,
-    notes: dict[Note, Hashable],
+    notes: Notes,
     jobs: int | None,
 ) -> Iterator[Report]:
     if len(files) > _FEW and jobs is None:

@@ -8,16 +8,15 @@ import multiprocessing
 import queue
 import signal
 from collections import deque
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from itertools import islice
 from multiprocessing.queues import Queue
 from pathlib import Path
 
 from speedlint.config import Settings
 from speedlint.diagnostic import Report
-from speedlint.disk import Note
+from speedlint.disk import Notes
 from speedlint.engine import Engine
 from speedlint.errors import UserError
 from speedlint.facts.store import Store
@@ -28,11 +27,11 @@ _TURN = 0.2
 _engine: Engine
 _store: Store
 _told: Queue[tuple[int, Report]]
-_Done = Future[dict[Note, Hashable]]
+_Done = Future[Notes]
 
 
 def check(
-    projects: Sequence[Sequence[Path]], settings: Settings, kept_in: Path | None, notes: dict[Note, Hashable], jobs: int
+    projects: Sequence[Sequence[Path]], settings: Settings, kept_in: Path | None, notes: Notes, jobs: int
 ) -> Iterator[Report]:
     """A report for each file, project by project; ``notes`` gets what they rest on.
 
@@ -105,10 +104,10 @@ def _prepare(settings: Settings, files: Sequence[Path], kept_in: Path | None, to
     _engine = Engine(settings, Registry.load(settings.rule_paths, _store), asked=files, store=_store)
 
 
-def _check(number: int, files: Sequence[Path]) -> dict[Note, Hashable]:
+def _check(number: int, files: Sequence[Path]) -> Notes:
     """Tells the reports on some files. Returns what was noted for them: the rest was handed over with others."""
-    noted = len(_engine.disk.notes)
+    counted = _engine.disk.notes.counted()
     for path in files:
         _told.put((number, _engine.check(path)))
     _store.flush()
-    return dict(islice(_engine.disk.notes.items(), noted, None))
+    return _engine.disk.notes.since(counted)

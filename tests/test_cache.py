@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -15,8 +16,9 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from speedlint import kept
 from speedlint.cli import main
-from speedlint.disk import Disk
+from speedlint.disk import Disk, Mark, words
 from speedlint.facts import store
 from speedlint.facts.store import Store
 from speedlint.source import Source
@@ -234,14 +236,35 @@ def test_notes_hold_until_what_they_speak_of_changes(tmp_path: Path) -> None:
     assert not Disk().holds(disk.notes)
 
 
+def test_a_word_is_no_part_of_a_longer_one(tmp_path: Path) -> None:
+    file = tmp_path / "a.py"
+    file.write_text("steps = größe(model.step_of)  # run.fit\n")
+    names = ("step", "steps", "step_of", "fit", "gr", "größe")
+    found = [name for name in names if Disk().mentions(str(file), words([name]))]
+    assert found == ["steps", "step_of", "fit", "größe"]
+
+
+@pytest.mark.parametrize(
+    "mark", [b"train", words(["train", "fit"]), re.compile(rb"(?i)TRAIN"), (words(["train"]), re.compile(rb"n\("))]
+)
+def test_a_kept_report_holds_as_long_as_each_kind_of_mark_is_held(folder: Path, mark: Mark) -> None:
+    file, disk, own = folder / "other.py", Disk(), Store.of_user()
+    for text, holds in (("train(1)", True), ("train(2, 3)", True), ("model", False)):
+        file.write_text(text)
+        if text == "train(1)":
+            assert disk.mentions(str(file), mark)
+            kept.keep(own, "name", [], disk.notes)
+        assert (kept.find(own, "name") is not None) is holds
+
+
 def test_threads_that_take_turns_share_the_store(tmp_path: Path) -> None:
-    kept = Store(tmp_path / "store")
-    kept.keep("kind", "key", 1)
-    kept.flush()
-    kept = Store(tmp_path / "store")
-    assert kept.value("kind", "other") is None
+    shared = Store(tmp_path / "store")
+    shared.keep("kind", "key", 1)
+    shared.flush()
+    shared = Store(tmp_path / "store")
+    assert shared.value("kind", "other") is None
     answers: list[object] = []
-    thread = threading.Thread(target=lambda: answers.append(kept.value("kind", "key")))
+    thread = threading.Thread(target=lambda: answers.append(shared.value("kind", "key")))
     thread.start()
     thread.join()
     assert answers == [1]

@@ -62,6 +62,7 @@ class Imports:
         self._roots: dict[str, str] = {}
         self._projects: dict[str, _Project] = {}
         self._around: dict[str, tuple[Path, ...]] = {}
+        self._spread: dict[str, list[str]] = {}
         self._users: dict[str, list[Path]] = {}
         self._modules: dict[tuple[str, str, str], str | None] = {}
         self._folders: dict[str, list[str]] = {}
@@ -221,11 +222,16 @@ class Imports:
         import, through others too."""
         key = str(path)
         if key not in self._around:
+            self._around[key] = tuple(map(self._path, self._names_around(key)))
+        return self._around[key]
+
+    def _names_around(self, key: str) -> list[str]:
+        if key not in self._spread:
             found = _spread(_spread([key], self._importers), self._imported)
             if len(found) >= _MOST_AROUND:
                 self._bound(f"of a program with more than {_MOST_AROUND} files the farthest were not looked at", key)
-            self._around[key] = tuple(self._path(each) for each in found[1:])
-        return self._around[key]
+            self._spread[key] = found[1:]
+        return self._spread[key]
 
     def is_whole(self, path: Path) -> bool:
         """Whether ``around`` holds all files of the programs that a file is part of."""
@@ -246,8 +252,11 @@ class Imports:
 
     def mentions(self, path: Path, marks: Iterable[Mark]) -> bool:
         """Whether a file's text holds one of some marks."""
-        name = str(path)
-        return any(self._disk.mentions(name, mark) for mark in marks)
+        return bool(self._disk.holding((str(path),), marks))
+
+    def holding(self, path: Path, marks: Iterable[Mark]) -> tuple[Path, ...]:
+        """Those of ``around`` whose text holds one of some marks, nearest first."""
+        return tuple(map(self._path, self._disk.holding(self._names_around(str(path)), marks)))
 
     def _imported(self, path: str) -> list[str]:
         """The first-party files that a file imports, in path order."""

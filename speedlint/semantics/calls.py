@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from speedlint.disk import words
 from speedlint.facts import syntax
 from speedlint.semantics import library
 from speedlint.semantics.flow import Layer
@@ -542,7 +543,7 @@ class Calls:
         todo = {name.rpartition(".")[2] for name in names}
         while todo:
             said = b"(?:" + b"|".join(name.encode() for name in sorted(todo)) + rb")\b"
-            marks = (re.compile(rb"class\s+\w+\s*\([^)]*" + said), re.compile(rb"\b" + said + rb"\s+as\b"))
+            marks = (re.compile(rb"class\s+\w+\s*\([^)]*" + said), (words(todo), re.compile(rb"\b" + said + rb"\s+as\b")))
             todo = {
                 owner.name.value
                 for place in self.script.everywhere(*marks)

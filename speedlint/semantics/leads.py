@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from speedlint.disk import words
 from speedlint.facts import syntax
 from speedlint.semantics import library
 from speedlint.semantics.calls import CALLED_AS
@@ -65,7 +66,7 @@ def _find(script: Script) -> Leads:
     todo = set(_lead(found, ((each, call) for each in script.everywhere(_STEPS) for call in each.loops.steps)))
     while todo and not found.is_open:
         found.names |= todo
-        spoken = re.compile(rb"\b(?:" + b"|".join(name.encode() for name in sorted(todo)) + rb")\b")
+        spoken = words(todo)
         if script.program.number_of_others(script, spoken) > _MOST_READ:
             found.is_open = True
             break
@@ -89,7 +90,7 @@ def _find_updaters(script: Script) -> Leads:
     todo = {name for each, call in made for name in _given(each, call, found)}
     while todo and not found.is_open:
         found.names |= todo
-        spoken = re.compile(rb"\b(?:" + b"|".join(name.encode() for name in sorted(todo)) + rb")\b")
+        spoken = words(todo)
         if script.program.number_of_others(script, spoken) > _MOST_READ:
             found.is_open = True
             break
@@ -196,7 +197,7 @@ def _is_first_party(script: Script, func: syntax.BaseExpression) -> bool:
     if written is None:
         return True
     made = re.compile(rb"(?:def|class)\s+" + re.escape(written.encode()) + rb"\b")
-    return any(True for _ in script.everywhere((written.encode(), made)))
+    return any(True for _ in script.everywhere((words([written]), made)))
 
 
 def _said(script: Script, name: syntax.Name) -> syntax.Node | None:

@@ -111,6 +111,7 @@ class Program:
         self._imports = Imports(self.disk, self._cache.imports)
         self._scripts: dict[Path, Script | None] = {}
         self._marked: dict[tuple[Path, tuple[Mark, ...]], tuple[Path, ...]] = {}
+        self._said: dict[tuple[frozenset[Path], Mark], bool] = {}
         self._users: dict[tuple[Path, tuple[bytes, ...]], tuple[Path, ...]] = {}
         self._configs: dict[Path, configs.Entry | None] = {}
         self._upward: dict[Path, tuple[Path, ...]] = {}
@@ -288,13 +289,15 @@ class Program:
     def _marked_others(self, script: Script, marks: tuple[Mark, ...]) -> tuple[Path, ...]:
         key = (script.key, marks)
         if key not in self._marked:
-            paths = self._imports.around(key[0])
-            self._marked[key] = tuple(path for path in paths if not marks or self._imports.mentions(path, marks))
+            self._marked[key] = self._imports.holding(script.key, marks) if marks else self._imports.around(script.key)
         return self._marked[key]
 
     def mentions(self, script: Script, mark: Mark) -> bool:
         """Whether the text of ``script``, or of another one of its programs, holds a mark."""
-        return any(self._imports.mentions(each, (mark,)) for each in self.around(script.path))
+        key = (self.together(script), mark)
+        if key not in self._said:
+            self._said[key] = any(self._imports.mentions(each, (mark,)) for each in self.around(script.path))
+        return self._said[key]
 
     def _readable(self, paths: Iterable[Path]) -> Iterator[Script]:
         return (found for found in map(self.reached, paths) if found is not None)

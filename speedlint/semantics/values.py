@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from speedlint.disk import words
 from speedlint.facts import syntax
 from speedlint.semantics import configs
 from speedlint.semantics.configs import Entry
@@ -381,11 +382,11 @@ class Values:
         return self.script.once(("set by heirs", owner, name), lambda: self._finds_heir(owner, name), False)
 
     def _finds_heir(self, owner: syntax.ClassDef, name: str) -> bool:
-        base = owner.name.value.encode()
-        derived = re.compile(rb"class\s+\w+\s*\([^)]*\b" + re.escape(base) + rb"\b")
+        base = owner.name.value
+        derived = re.compile(rb"class\s+\w+\s*\([^)]*\b" + re.escape(base.encode()) + rb"\b")
         return any(
             place.values._sets(node, name)
-            for place in self.script.everywhere((base, derived))
+            for place in self.script.everywhere((words([base]), derived))
             for node in place.source.of(syntax.ClassDef)
             if node is not owner and any(each.node is owner for each in place.roles.calls.lineage(Definition(place, node)))
         )

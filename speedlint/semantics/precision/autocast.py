@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from speedlint.disk import words
 from speedlint.facts import syntax
 from speedlint.semantics import library
 from speedlint.semantics.calls import CALLED_AS
@@ -106,7 +106,7 @@ def _is_spoken_of(step: Step, place: Script, function: syntax.FunctionDef, *, as
         names = _called_as(owner_script, each)
         if names is None or len(seen) > _MOST_FUNCTIONS:
             return True
-        spoken = re.compile(rb"\b(?:" + b"|".join(map(str.encode, names)) + rb")\b")
+        spoken = words(names)
         if step.script.program.number_of_others(step.script, spoken) > _MOST_READ:
             return True
         for script in step.script.everywhere(spoken):
