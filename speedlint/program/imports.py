@@ -27,7 +27,7 @@ _MOST_AROUND = 400
 
 @dataclass(slots=True)
 class _Project:
-    """The Python files of a project, and who imports each, in path order.
+    """The Python files of a project, who imports each, and who imports something of a name, in path order.
 
     Attributes:
         stems: the names of its modules, packages and folders, without what is around them.
@@ -37,6 +37,7 @@ class _Project:
     listing: Listing
     stems: frozenset[str]
     importers: dict[str, list[str]] | None = None
+    saying: dict[str, list[str]] | None = None
 
 
 class Known:
@@ -201,16 +202,23 @@ class Imports:
 
     def distances(self, path: Path) -> dict[Path, int]:
         """Through how many files those of a project are led to a file by the names that they import, nearest first."""
-        others = self._project(str(path)).listing.readable
-        said = {each: {name.rpartition(".")[2] for name in self._names(each)} for each in others}
-        found, names, distance = {path: 0}, self._defined(path), 0
+        saying = self._saying(self._project(str(path)))
+        found, names, distance = {str(path): 0}, self._defined(path), 0
         while names:
             distance += 1
-            nearest = [self._path(each) for each, imported in said.items() if not names.isdisjoint(imported)]
-            nearest = [each for each in nearest if each not in found]
+            nearest = sorted({each for name in names for each in saying.get(name, ())} - found.keys())
             found.update(dict.fromkeys(nearest, distance))
-            names = {name for each in nearest for name in self._defined(each)}
-        return found
+            names = {name for each in nearest for name in self._defined(self._path(each))}
+        return {self._path(each): distance for each, distance in found.items()}
+
+    def _saying(self, project: _Project) -> dict[str, list[str]]:
+        """The files of a project that import something of a name, by the name."""
+        if project.saying is None:
+            project.saying = {}
+            for file in project.listing.readable:
+                for name in {dotted.rpartition(".")[2] for dotted in self._names(file)}:
+                    project.saying.setdefault(name, []).append(file)
+        return project.saying
 
     def _defined(self, path: Path) -> set[str]:
         """What an import statement may call a module and what it defines; a package's own name stands for too much."""
@@ -254,7 +262,11 @@ class Imports:
         """Whether a file's text holds one of some marks."""
         return bool(self._disk.holding((str(path),), marks))
 
-    def holding(self, path: Path, marks: Iterable[Mark]) -> tuple[Path, ...]:
+    def holding(self, paths: Iterable[Path], marks: Iterable[Mark]) -> list[Path]:
+        """Those of some files whose text holds one of some marks, in their order."""
+        return [self._path(each) for each in self._disk.holding(map(str, paths), marks)]
+
+    def holding_around(self, path: Path, marks: Iterable[Mark]) -> tuple[Path, ...]:
         """Those of ``around`` whose text holds one of some marks, nearest first."""
         return tuple(map(self._path, self._disk.holding(self._names_around(str(path)), marks)))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -97,23 +97,24 @@ def _drivers(script: Script) -> _Drivers:
 def _find_drivers(script: Script) -> _Drivers:
     program = script.program
     upward = program.upward_files(script)
-    paths = [path for path in upward if _may_drive(script, path)]
+    paths = _may_drive(script, upward)
     if sum(map(program.size, paths)) <= _MOST_BYTES:
         return _Drivers(tuple(paths), frozenset(upward))
     program.bound(script, _TOO_MANY)
     distances = program.distances(script)
-    nearest = [path for path in distances if _may_drive(script, path)]
+    nearest = _may_drive(script, distances)
     nearest += [path for path in paths if path not in distances]
-    trainings = [path for path in nearest if program.holds(path, _BACKWARD)]
-    others = [path for path in nearest if not program.holds(path, _BACKWARD)]
+    trainings = program.holding(nearest, _BACKWARD)
+    apart = set(trainings)
+    others = [path for path in nearest if path not in apart]
     chosen = (*_first(program, trainings, _MOST_BYTES // 2), *_first(program, others, _MOST_BYTES // 2))
     return _Drivers(chosen, frozenset((*upward, *distances)))
 
 
-def _may_drive(script: Script, path: Path) -> bool:
+def _may_drive(script: Script, paths: Iterable[Path]) -> list[Path]:
     program = script.program
-    is_other = path != script.key and (script.is_test or not program.is_among_tests(path))
-    return is_other and program.holds(path, _MAY_DRIVE)
+    others = (path for path in paths if path != script.key and (script.is_test or not program.is_among_tests(path)))
+    return program.holding(others, _MAY_DRIVE)
 
 
 def _first(program: Program, paths: list[Path], most: int) -> list[Path]:
@@ -129,7 +130,7 @@ def _readable(script: Script, drivers: _Drivers, among: Among) -> Iterator[Scrip
     for path in drivers.paths:
         if among is Among.ASKED and not program.is_asked(path):
             continue
-        if among is not Among.TRAININGS or program.holds(path, _BACKWARD):
+        if among is not Among.TRAININGS or program.holding([path], _BACKWARD):
             found = program.reached(path)
             if found is not None:
                 yield found

@@ -115,6 +115,7 @@ class Program:
         self._users: dict[tuple[Path, tuple[bytes, ...]], tuple[Path, ...]] = {}
         self._configs: dict[Path, configs.Entry | None] = {}
         self._upward: dict[Path, tuple[Path, ...]] = {}
+        self._tests: dict[Path, bool] = {}
         self._together: dict[Path, frozenset[Path]] = {}
         self._sets: dict[frozenset[Path], frozenset[Path]] = {}
         """Equal sets are one object: comparing two costs more than what is asked with them."""
@@ -175,10 +176,12 @@ class Program:
 
     def is_among_tests(self, path: Path) -> bool:
         """Whether a file is one of tests by its place and name alone."""
-        inside = path.parts[len(self.root(path).parts) :]
-        return (
-            any(part in ("tests", "test") for part in inside[:-1]) or path.stem.endswith("_test") or path.stem == "conftest"
-        )
+        found = self._tests.get(path)
+        if found is None:
+            inside = path.parts[len(self.root(path).parts) :]
+            is_named = path.stem.endswith("_test") or path.stem == "conftest"
+            found = self._tests[path] = is_named or any(part in ("tests", "test") for part in inside[:-1])
+        return found
 
     def module(self, script: Script, dotted: str) -> tuple[Path, str] | None:
         """The first-party file a dotted name leads into as ``script`` imports it, and what is left of the name."""
@@ -227,7 +230,7 @@ class Program:
         key = (script.key, marks)
         if key not in self._users:
             paths = self._imports.users(script.key)
-            chosen = [path for path in paths if not marks or self._imports.mentions(path, marks)]
+            chosen = self._imports.holding(paths, marks) if marks else paths
             most = _MOST_IMPORTERS if marks else _MOST_USERS
             is_much = sum(map(self.size, chosen)) > _MOST_BYTES
             if len(chosen) > most or is_much:
@@ -253,9 +256,9 @@ class Program:
         the first say what it defines, the next what those do. Who imports a package alone is not among them."""
         return self._imports.distances(script.key)
 
-    def holds(self, path: Path, *marks: Mark) -> bool:
-        """Whether the text of a file holds one of some marks."""
-        return self._imports.mentions(path, marks)
+    def holding(self, paths: Iterable[Path], *marks: Mark) -> list[Path]:
+        """Those of some files whose text holds one of some marks, in their order."""
+        return self._imports.holding(paths, marks)
 
     def size(self, path: Path) -> int:
         """The bytes of a file."""
@@ -289,7 +292,9 @@ class Program:
     def _marked_others(self, script: Script, marks: tuple[Mark, ...]) -> tuple[Path, ...]:
         key = (script.key, marks)
         if key not in self._marked:
-            self._marked[key] = self._imports.holding(script.key, marks) if marks else self._imports.around(script.key)
+            self._marked[key] = (
+                self._imports.holding_around(script.key, marks) if marks else self._imports.around(script.key)
+            )
         return self._marked[key]
 
     def mentions(self, script: Script, mark: Mark) -> bool:
