@@ -354,6 +354,16 @@ def test_convolutions_behind_a_loader_that_decodes(project: Project, workers: in
     assert _levels(project, "train.py", text, "SPD402") == [level]
 
 
+@pytest.mark.parametrize(
+    ("data", "size", "level"),
+    [("CIFAR10", 64, "note"), ("CIFAR10", 512, "warning"), ("Flowers102", 64, "warning"), ("CIFAR10", "SIZE", "warning")],
+)
+def test_convolutions_of_small_batches_of_thumbnails(project: Project, data: str, size: int | str, level: str) -> None:
+    layers = "self.run = torchvision.models.resnet18()"
+    text = _text(layers, ADAM, f'torchvision.datasets.{data}("data")', "import os\nSIZE = int(os.environ['SIZE'])")
+    assert _levels(project, "train.py", text.replace("batch_size=64", f"batch_size={size}"), "SPD402") == [level]
+
+
 @pytest.mark.parametrize(("kind", "level"), [("2d", "warning"), ("1d", "note")])
 def test_convolutions_beside_recurrent_layers(project: Project, kind: str, level: str) -> None:
     layers = f"self.run = nn.Sequential({DEEP.format(kind=kind)}, nn.LSTM(64, 512))"
@@ -762,6 +772,113 @@ def test_a_read_in_a_long_step(project: Project, layers: str, data: str, size: i
         "optimizer.step()", "optimizer.step()\n            print(loss.item())"
     )
     assert _levels(project, "train.py", text.replace("batch_size=64", f"batch_size={size}"), "SPD301") == [level]
+
+
+HUGGING = "transformers.AutoModelForImageClassification.from_pretrained("
+DETECTED = "torch.autograd.set_detect_anomaly(True)"
+
+
+@pytest.mark.parametrize(
+    ("network", "also", "level"),
+    [
+        (f'{HUGGING}"google/vit-base-patch16-224")', "", "note"),
+        (f"{HUGGING}NAME)", "", "note"),
+        (f'{HUGGING}"WinKawaks/vit-tiny-patch16-224")', "", "warning"),
+        ('timm.create_model("deit_base_distilled_patch16_224")', "", "note"),
+        ('timm.create_model("resnet18")', "", "warning"),
+        ("transformers.AutoTokenizer.from_pretrained(NAME)", "", "warning"),
+        ("nn.Conv2d(3, 64, 3)", DETECTED, "note"),
+        ("nn.Conv2d(3, 64, 3)", DETECTED.replace("True", "False"), "warning"),
+    ],
+)
+def test_a_read_beside_what_each_step_does(project: Project, network: str, also: str, level: str) -> None:
+    layers = f"self.run, self.head = {network}, nn.Linear(64, 10)"
+    text = _text(layers, ADAM, imports=f"import timm, transformers, sys\nNAME = sys.argv[1]\n{also}")
+    text = text.replace("optimizer.step()", "optimizer.step()\n            print(loss.item())")
+    assert _levels(project, "train.py", text, "SPD301") == [level]
+
+
+def test_a_read_of_an_evaluation_by_a_transformer(project: Project) -> None:
+    layers = f"self.run, self.head = {HUGGING}NAME), nn.Linear(64, 10)"
+    told = """optimizer.step()
+        with torch.no_grad():
+            for images, labels in loader:
+                print(model(images.cuda()).mean().item())"""
+    text = _text(layers, ADAM, imports="import transformers").replace("optimizer.step()", told)
+    assert _levels(project, "train.py", text, "SPD301") == ["warning"]
+
+
+GRAPH = """
+import torch
+from torch import nn
+
+
+def evaluate(model, graph):
+    MODE
+    with torch.no_grad():
+        return (model(graph.x).argmax(1) == graph.y).float().mean().item()
+
+
+def train(graph):
+    graph = graph.to("cuda")
+    model = nn.Sequential(nn.Linear(1433, 64), nn.ReLU(), nn.Linear(64, 7)).cuda()
+    optimizer = torch.optim.Adam(model.parameters(), fused=True)
+    for epoch in range(200):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(graph.x), graph.y)
+        loss.backward()
+        optimizer.step()
+        WHEN
+        print(epoch, loss.item())
+
+
+train(torch.load("graph.pt"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("mode", "when", "level"),
+    [
+        ("model.eval()", "accuracy = evaluate(model, graph)", "note"),
+        ("model.eval()", "accuracy = evaluate(model, graph) if epoch % 50 == 0 else None", "warning"),
+        ("model.eval()", "if epoch % 50 == 0: accuracy = evaluate(model, graph)", "warning"),
+        ("pass", "targets = evaluate(model, graph)", "warning"),
+        ("model.eval()", "pass", "warning"),
+    ],
+)
+def test_a_read_beside_an_evaluation_in_each_step(project: Project, mode: str, when: str, level: str) -> None:
+    text = GRAPH.replace("MODE", mode).replace("WHEN", when)
+    project.configure("select = ['SPD301']")
+    found = project.findings(project.write("train.py", text), "--notes")
+    line = text.splitlines().index("        print(epoch, loss.item())") + 1
+    assert [each["level"] for each in found if each["line"] == line] == [level]
+
+
+LOADERS = """
+import torchvision
+from torch.utils.data import DataLoader
+
+
+def make():
+    data = torchvision.datasets.ImageFolder("images", torchvision.transforms.ToTensor())
+    return DataLoader(data, batch_size=64, SETTINGS)
+"""
+
+
+@pytest.mark.parametrize(
+    ("settings", "level"),
+    [
+        ("shuffle=True", "note"),
+        ("num_workers=0", "note"),
+        ("num_workers=4", "warning"),
+        ("pin_memory=True", "warning"),
+    ],
+)
+def test_a_copy_of_what_a_loader_elsewhere_reads_without_workers(project: Project, settings: str, level: str) -> None:
+    project.write("loaders.py", LOADERS.replace("SETTINGS", settings))
+    text = _text(CONVOLUTIONS, ADAM, imports="from loaders import make")
+    text = text.replace(f"train(DataLoader({FOLDER}, batch_size=64, num_workers=8, pin_memory=True))", "train(make())")
+    assert set(_levels(project, "train.py", text, "SPD205")) == {level}
 
 
 @pytest.mark.parametrize(

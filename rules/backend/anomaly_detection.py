@@ -55,7 +55,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         return
     mode = script.argument(call, "mode", 0) if script.name(call.func) in debugging.SETTERS else None
     value = script.constant(mode) if mode is not None else None
-    if (mode is not None and (value is None or value.value is not True)) or debugging.is_undone(script, call):
+    if not debugging.is_on(script, call) or debugging.is_undone(script, call):
         return
     around = debugging.context(script, call)
     asked = intent.of(script, call)

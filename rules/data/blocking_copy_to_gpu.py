@@ -27,8 +27,9 @@ for images, labels in loader:
 Exact: later work on the GPU waits for the copy by itself, and without pinned memory the copy blocks as before. It is shown,
 not written, where the device may be Apple's `mps`, where the tensor on the host is changed afterwards, where what is copied
 is computed from the batch first, and where the batch may be an object with its own `to`. It is a note where
-`torch.cuda.synchronize()` follows, which waits for the copy in any case, where the dataset is a handful of rows, and where
-its batches are known to be below 100 kilobytes.
+`torch.cuda.synchronize()` follows, which waits for the copy in any case, where the dataset is a handful of rows, where
+its batches are known to be below 100 kilobytes, and where the loader stands in another file and has no workers: it is told
+of there.
 
 ## Sources
 PyTorch's tutorial on pinned memory and `non_blocking`; the Performance Tuning Guide's section on asynchronous copies.
@@ -56,11 +57,15 @@ from speedlint.semantics.data.batches import (
     moved,
     one_way,
     unpinned,
+    would_pin_in_process,
 )
 from speedlint.semantics.schedule import periods
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Frequency
 
+_IN_PROCESS = Estimate(
+    Worth.LOW, "its loader has no workers: to pin in the training's own process takes as long as the copy"
+)
 _WHEN = {
     Frequency.STEP: "on each training step",
     Frequency.EVAL_STEP: "on each evaluation step",
@@ -88,13 +93,15 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         return
     is_trifle = loader is not None and loader.pins_for_nothing
     is_trifle = is_trifle or _is_of_single_pass(call, script) or pace.waits_for_texts(script) or are_small(script, batch)
-    level = Level.NOTE if is_trifle or are_few(script, batch) else None
+    estimate = _IN_PROCESS if would_pin_in_process(script, batch) else None
+    level = Level.NOTE if is_trifle or estimate is not None or are_few(script, batch) else None
     reason = hazard(script, call, batch)
     if reason is not None:
-        yield Finding(call, message, advice=f"{advice}; not written: {reason}", level=level, related=related)
+        advice = f"{advice}; not written: {reason}"
+        yield Finding(call, message, advice=advice, level=level, related=related, worth=estimate)
         return
     fix = Fix((edits.set_argument(script.source, call, "non_blocking", "True"),), Risk.EXACT)
-    yield Finding(call, message, fix, advice, level, related)
+    yield Finding(call, message, fix, advice, level, related, worth=estimate)
 
 
 def _is_of_single_pass(call: syntax.Call, script: Script) -> bool:

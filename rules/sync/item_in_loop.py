@@ -56,6 +56,9 @@ adds `float(value)` to each of its sums keep tensors and convert a sum where it 
 making on. What a function returns stays on the GPU only if everyone who calls it is seen, and adds it up, gathers it, or
 converts it now and then.
 
+It is a note where one wait is nothing beside its step: one over volumes, boxes, seconds of sound or large batches of large
+images, one that trains a library's transformer, runs under anomaly detection, or is followed by an evaluation in each turn.
+
 ## Sources
 PyTorch's performance tuning guide: avoid unnecessary CPU-GPU synchronisation; it names `.item()` and printing a tensor.
 

@@ -7,10 +7,16 @@ from collections.abc import Iterable, Iterator
 
 from speedlint.facts import syntax
 from speedlint.semantics import hosted, steps
-from speedlint.semantics.backend import cudnn
+from speedlint.semantics.backend import cudnn, debugging
 from speedlint.semantics.data import pace
 from speedlint.semantics.loops import Does
-from speedlint.semantics.model.networks import RECURRENT_CELLS, root_definition, root_network, with_named
+from speedlint.semantics.model.networks import (
+    RECURRENT_CELLS,
+    is_library_transformer,
+    root_definition,
+    root_network,
+    with_named,
+)
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Frequency
 from speedlint.semantics.training import Root
@@ -59,6 +65,23 @@ def _why_tenths_are_nothing(script: Script) -> str | None:
     of_images = made and all(any(root_network(*root).convolutions for root in each) for each in made)
     if of_images and pace.reads_large_images(script) and pace.reads_large_batches(script):
         return "the step convolves a hundred large images and more"
+    return None
+
+
+def why_one_wait_is_nothing(script: Script) -> str | None:
+    """Why one wait more in a training step is nothing: what else waits there, or how long it takes. Where launches bind
+    it, a wait costs some 20 microseconds; where the GPU does, some tenths of a millisecond. None where it may not be."""
+    return script.once("one wait is nothing", lambda: _why_one_wait_is_nothing(script), None)
+
+
+def _why_one_wait_is_nothing(script: Script) -> str | None:
+    if (tenths := why_tenths_are_nothing(script)) is not None or not script.on_gpu:
+        return tenths
+    if debugging.searches_for_nan(script):
+        return "anomaly detection waits at each operation of the backward pass"
+    made = [list(steps.modules_of(step)) for step in _steps(script)]
+    if made and all(any(is_library_transformer(*root) for root in each) for each in made):
+        return "the step trains a library's transformer, which takes some tens of milliseconds to launch alone"
     return None
 
 

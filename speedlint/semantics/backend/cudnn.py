@@ -169,10 +169,13 @@ def is_planar(script: Script) -> bool:
 def why_trifle(script: Script, module: syntax.Node) -> str | None:
     """Why faster convolutions of a network gain next to nothing in its training; None where they may."""
     from speedlint.semantics.data import pace
+    from speedlint.semantics.data.loaders import reads_thumbnails
     from speedlint.semantics.training import network
 
     if pace.waits_for_items(script):
         return "the step waits for its loader, which decodes or parses each item"
+    if reads_thumbnails(script) and pace.reads_small_batches(script):
+        return "small batches of images of 32 by 32 pixels take longer to launch than to convolve"
     made_of = network(script, module)
     if (made_of.recurrent or made_of.narrow_recurrent or made_of.attention) and not _holds_planar(script, module):
         return "recurrent layers or attention take the step, not convolutions in one dimension"

@@ -21,6 +21,28 @@ _FEW = 200
 _CAUGHT = ("RuntimeError", "Exception", "BaseException")
 
 
+def searches_for_nan(script: Script) -> bool:
+    """Whether anomaly detection is on in all of a program's training, in the runs that are made: each operation of a
+    backward pass then waits for its gradients."""
+    return script.once("searches for NaN", lambda: _searches_for_nan(script), False)
+
+
+def _searches_for_nan(script: Script) -> bool:
+    return any(
+        is_on(place, call) and intent.of(place, call) is intent.Intent.ALWAYS and not is_undone(place, call)
+        for place in script.everywhere(b"detect_anomaly")
+        for call in place.calls(*ANOMALY)
+        if (around := context(place, call)) is None or slows_training(place, around)
+    )
+
+
+def is_on(script: Script, call: syntax.Call) -> bool:
+    """Whether a call of anomaly detection switches it on, as far as is known."""
+    mode = script.argument(call, "mode", 0) if script.name(call.func) in SETTERS else None
+    value = script.constant(mode) if mode is not None else None
+    return mode is None or (value is not None and value.value is True)
+
+
 def context(script: Script, call: syntax.Call) -> syntax.With | None:
     """The ``with`` that a call is an item of, itself, as one side of ``a if x else b``, or by a variable."""
     for up in script.source.ancestors(call):

@@ -14,6 +14,9 @@ _SMALL = 128
 _LARGE_BATCH = 128
 """Items: those of 224 by 224 pixels take a ResNet-18 a tenth of a second forward and backward in float32, at 10 TFLOPS."""
 
+_SMALL_BATCH = 64
+"""Items: those of 32 by 32 pixels take a ResNet-18 some 3 ms, and its launches twice that."""
+
 
 def waits_for_items(script: Script) -> bool:
     """Whether each loader that training reads again and again parses text for an item, or decodes it without workers."""
@@ -46,10 +49,25 @@ def reads_large_batches(script: Script) -> bool:
     return script.once("reads large batches", lambda: _all_read(script, _gives_large_batches), False)
 
 
+def reads_small_batches(script: Script) -> bool:
+    """Whether each loader that training reads again and again is known to give batches of some ten items."""
+    return script.once("reads small batches", lambda: _all_read(script, _gives_small_batches), False)
+
+
 def _gives_large_batches(loader: Loader) -> bool:
+    size = _batch_size(loader)
+    return size is not None and size >= _LARGE_BATCH
+
+
+def _gives_small_batches(loader: Loader) -> bool:
+    size = _batch_size(loader)
+    return size is not None and size <= _SMALL_BATCH
+
+
+def _batch_size(loader: Loader) -> int | None:
     size = loader.parameter("batch_size")
     known = loader.script.constant(size) if size is not None else None
-    return known is not None and isinstance(known.value, int) and known.value >= _LARGE_BATCH
+    return known.value if known is not None and isinstance(known.value, int) else None
 
 
 def _reads_large_images(script: Script) -> bool:

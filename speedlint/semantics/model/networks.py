@@ -14,7 +14,7 @@ from typing import NamedTuple
 from speedlint.facts import syntax
 from speedlint.semantics import library
 from speedlint.semantics.script import Script
-from speedlint.semantics.terms import Constant, Definition, Role
+from speedlint.semantics.terms import Definition, Role
 
 _LOSS = re.compile(r"loss|criterion", re.IGNORECASE)
 _CONVOLUTIONS = tuple(f"torch.nn.{name}" for name in ("Conv", "LazyConv", "functional.conv"))
@@ -52,6 +52,10 @@ _ATTENTION_NAMES = (
     "maxvit",
     "llama",
 )
+_OF_IMAGES = ("timm.create_model", "timm.models.", "torchvision.models.")
+_MODEL = re.compile(r"Model|For[A-Z]|T5|GPT|LM")
+"""Classes of transformers that hold weights: its tokenizers, configurations and processors are loaded by the same name."""
+_SMALL_ONE = re.compile(r"tiny|mini|small|distil(?!led)|nano|micro|atto|femto|pico|mobile|swin_t\b")
 _NO_NETWORKS = (
     "torch.",
     "numpy.",
@@ -214,6 +218,32 @@ def root_network(script: Script, node: syntax.Node) -> Network:
     return _of_library(script, node, name)
 
 
+def is_library_transformer(script: Script, node: syntax.Node) -> bool:
+    """Whether a module that is made by this expression is, or holds, a library's transformer of a usual size: pretrained by
+    transformers, or made by name by timm or torchvision."""
+    definition = root_definition(script, node)
+    parts = [(script, node)] if definition is None else with_named(definition.script, definition.node)
+    return any(_makes_transformer(place, call) for place, part in parts for call in place.source.inside(part, syntax.Call))
+
+
+def _makes_transformer(script: Script, call: syntax.Call) -> bool:
+    name = script.name(call.func) or ""
+    if name.startswith("transformers."):
+        kind, _, method = name.removeprefix("transformers.").rpartition(".")
+        is_model = method == "from_pretrained" and _MODEL.search(kind.rpartition(".")[2]) is not None
+        return is_model and not _SMALL_ONE.search(_words(script, call, name))
+    if not name.startswith(_OF_IMAGES):
+        return False
+    words = _words(script, call, name)
+    return any(mark in words for mark in _ATTENTION_NAMES) and not _SMALL_ONE.search(words)
+
+
+def _words(script: Script, call: syntax.Call, name: str) -> str:
+    """The name of a library's network, and of its variant where it is known, in small letters."""
+    variant = script.constant(call.args[0].value) if call.args else None
+    return f"{name} {variant.value}".lower() if variant is not None and isinstance(variant.value, str) else name.lower()
+
+
 def _handed(script: Script, made: syntax.Node) -> Iterator[Network]:
     """The modules that a module is made of elsewhere and handed: ``Translator(encoder, decoder)``; of a library's also what
     makes them: ``Contrast(torchvision.models.__dict__[name])``."""
@@ -245,13 +275,7 @@ def _indexed_library(script: Script, function: syntax.Node) -> str | None:
 
 def _of_library(script: Script, call: syntax.Call, name: str) -> Network:
     """A library's network, by its name."""
-    variant = script.constant(call.args[0].value) if call.args else None
-    words = (
-        f"{name} {variant.value}".lower()
-        if isinstance(variant, Constant) and isinstance(variant.value, str)
-        else name.lower()
-    )
-    return _by_name(words)
+    return _by_name(_words(script, call, name))
 
 
 def _by_name(words: str) -> Network:

@@ -8,7 +8,7 @@ from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit
 from speedlint.semantics import worth
-from speedlint.semantics.loops import Loop
+from speedlint.semantics.loops import Does, Loop
 from speedlint.semantics.methods import CASTS, MOVES, RESHAPES
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
@@ -58,12 +58,45 @@ def awaited_anyway(script: Script, read: syntax.Node) -> str | None:
     stay, waits for the GPU as long. None where nothing does."""
     if script.frequency(read) is Frequency.EVAL_STEP and (library := _library(script, read, _PER_IMAGE)) is not None:
         return f"nothing to gain: `{library}` computes with it on the host in each step"
+    if (evaluation := _evaluation_beside(script, read)) is not None:
+        return f"nothing to gain: `{evaluation}` runs the network again in each turn of the loop, and its results are read"
     found = _awaited_here(script, read)
     if found is not None or script.loops.driving_loop(read) is not None:
         return found
     callers = script.loops.callers(read)
     beside = [_awaited_here(other, call) for other, call in callers] if len(callers) <= _MOST_CALLERS else [None]
     return None if None in beside else next((f"{each}, where it is called" for each in beside), None)
+
+
+def _evaluation_beside(script: Script, read: syntax.Node) -> str | None:
+    """The function that each turn of the loop around a training step calls to evaluate the network, as where a step goes
+    over all the data; None where no turn does, or only some do."""
+    loop = script.loops.driving_loop(read)
+    callers = script.loops.callers(read) if loop is None else []
+    if len(callers) > _MOST_CALLERS:
+        return None
+    found = [_evaluates(other, each) for other, each in ([(script, read)] if loop is not None else callers)]
+    return found[0] if found and None not in found else None
+
+
+def _evaluates(script: Script, node: syntax.Node) -> str | None:
+    """The function that evaluates the network whenever a node of a loop's turn runs."""
+    loop = script.loops.driving_loop(node)
+    if loop is None:
+        return None
+    lines = loop.body.body if isinstance(loop.body, syntax.IndentedBlock) else ()
+    for line in lines:
+        for call in script.source.inside(line, syntax.Call) if isinstance(line, syntax.SimpleStatementLine) else ():
+            callee = script.callee(call)
+            if callee is None or not isinstance(callee.node, syntax.FunctionDef):
+                continue
+            place, function = callee.script, callee.node
+            sets_mode = any(place.source.contains(function, mode) for mode in place.method_calls("eval"))
+            if not sets_mode or not _runs_with(script, call, node):
+                continue
+            if place.loops.function_does(function, Does.STEPS | Does.FORWARD) == Does.FORWARD:
+                return f"{reads.shown(script, call.func)}(...)"
+    return None
 
 
 def _awaited_here(script: Script, read: syntax.Node) -> str | None:
