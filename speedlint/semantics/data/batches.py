@@ -183,7 +183,8 @@ def would_pin_in_process(script: Script, batch: syntax.BaseExpression) -> bool:
 
 
 def is_copied(found: Loader) -> bool:
-    """Whether a copy of the loader's batches to a GPU is seen, or may happen out of sight."""
+    """Whether a copy of the loader's batches, as they come, to a GPU is seen, or may happen out of sight: what is computed
+    from them first, ``x.float().to(device)``, is not where they were pinned."""
     if not found.starts:
         return True
     seen: set[Script] = set()
@@ -198,11 +199,19 @@ def is_copied(found: Loader) -> bool:
 def _copies(script: Script, found: Loader) -> bool:
     for call in script.method_calls("to", "cuda", "type"):
         batch = moved(script, call)
-        if batch is not None and _may_be_of(script, batch, found):
+        if batch is not None and _may_be_of(script, batch, found) and _is_view(script, _laid_out(batch), call):
             return True
     if any(call.args and script.role(call.args[0].value) is Role.BATCH for call in script.method_calls("copy_")):
         return True
     return any(True for _ in script.method_calls("prepare", "setup_dataloaders", "prepare_data_loader"))
+
+
+def _laid_out(batch: syntax.BaseExpression) -> syntax.BaseExpression:
+    """A tensor without ``.contiguous()``, which gives back the tensor itself where its entries lie one behind another."""
+    match batch:
+        case syntax.Call(func=syntax.Attribute(value=value, attr=syntax.Name("contiguous"))):
+            return value
+    return batch
 
 
 def _may_be_of(script: Script, batch: syntax.BaseExpression, found: Loader) -> bool:
