@@ -375,6 +375,17 @@ def test_data_that_nothing_loads_does_not_count(project: Project, used: str, lev
     assert found["level"] == level
 
 
+@pytest.mark.parametrize(
+    ("plays", "level"),
+    [("import ale_py\n\ngame = ale_py.ALEInterface()\n", "note"), ("import ale_py\n", "warning"), ("", "warning")],
+)
+def test_where_an_environment_takes_the_time_half_precision_is_a_note(project: Project, plays: str, level: str) -> None:
+    project.configure("select = ['SPD101']\ntorch = '2.4'")
+    text = STEPS.format(network=plays + RESIDUAL.format(last=512), model="Residual(Block, [3, 3, 3])", data=OWN, loss=LOSS)
+    (found,) = project.findings(project.write("train.py", text), "--notes")
+    assert found["level"] == level
+
+
 STYLE = """
 def correlation(maps):
     batch, channels, height, width = maps.shape

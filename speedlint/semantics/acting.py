@@ -9,7 +9,10 @@ from speedlint.semantics import evaluation
 from speedlint.semantics.loops import Does, Loop
 from speedlint.semantics.script import Script
 
-ENVIRONMENTS = ("gym", "gymnasium", "envpool", "procgen", "pettingzoo", "isaacgym", "dm_control", "stable_baselines3")
+ENVIRONMENTS = (
+    *("gym", "gymnasium", "envpool", "procgen", "pettingzoo", "isaacgym", "dm_control", "stable_baselines3"),
+    *("atari_py", "ale_py", "mujoco_py", "pybullet_envs", "vizdoom", "minigrid", "gym_minigrid", "highway_env"),
+)
 """The packages that make environments."""
 _DEPTH = 3
 
