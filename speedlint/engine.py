@@ -20,7 +20,7 @@ from speedlint.notebook import Cells, NotebookError, OtherLanguageError
 from speedlint.reading import Read
 from speedlint.registry import Registry, covers
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Rule, Worth
-from speedlint.semantics import durations, entry, eras, hosted, off, probes, worth
+from speedlint.semantics import durations, entry, eras, hosted, off, probes, startable, worth
 from speedlint.semantics.program import Cache, Program
 from speedlint.semantics.script import Options, Script
 from speedlint.semantics.terms import FREQUENT, Frequency
@@ -278,7 +278,10 @@ def _worth_nothing(rule: Rule, finding: Finding, script: Script) -> Estimate | N
         return worth.TOLD_OLDER
     if rule.on_gpu and hosted.runs_on_host(script):
         return worth.ON_HOST
-    return worth.OFF if off.is_off(script, finding.node) else None
+    if off.is_off(script, finding.node):
+        return worth.OFF
+    ends = startable.why_not(script, finding.node)
+    return Estimate(Worth.LOW, ends) if ends is not None else None
 
 
 def look(rule: Rule, script: Script) -> Iterator[Finding]:

@@ -1,0 +1,89 @@
+"""What a script would gain that ends before it trains, as it stands in its repository, is a note."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import Project
+
+TRAINS = """
+import torch
+from torch import nn
+{imports}
+
+model = nn.Sequential(nn.Conv2d(3, 256, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(256, 10)).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+{before}
+
+
+def train(loader):
+    total = 0.0
+    for images, labels in loader:
+        loss = nn.functional.cross_entropy(model(images.cuda()), labels.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
+    return total
+
+
+{starts}
+"""
+FACES = "def faces(folder):\n    return torch.load(folder)\n"
+STARTS = "for epoch in range(9):\n    print(train(torch.load('batches.pt')))"
+
+
+def _told(project: Project, *, imports: str = "", before: str = "", starts: str = STARTS) -> tuple[str, str]:
+    project.configure("select = ['SPD301']\ntorch = '2.4'")
+    path = project.write("train.py", TRAINS.format(imports=imports, before=before, starts=starts))
+    (found,) = project.findings(path, "--notes")
+    return found["level"], found["because"]
+
+
+def test_a_module_that_was_renamed_keeps_a_script_from_starting(project: Project) -> None:
+    project.write("pictures.py", f"import torch\n\n\n{FACES}")
+    level, because = _told(project, imports="from celebrities import faces")
+    assert level == "note"
+    assert because == (
+        "the script cannot start: no file of its project is the module `celebrities`, and `faces` is in another"
+    )
+
+
+@pytest.mark.parametrize(
+    ("imports", "files"),
+    [
+        ("from pictures import faces", {}),
+        ("from celebrities import faces, portraits", {}),
+        ("from celebrities import faces\nimport celebrities.training", {}),
+        ("try:\n    from celebrities import faces\nexcept ImportError:\n    faces = None", {}),
+        ("import sys\nsys.path.append('..')\nfrom celebrities import faces", {}),
+        ("from celebrities import faces", {"requirements.txt": "celebrities\n"}),
+        ("from celebrities import faces", {"setup.py": "from setuptools import setup\n\nsetup(name='celebrities')\n"}),
+        ("from celebrities.tables import faces", {}),
+        ("from celebrities import faces", {"celebrities/tables.py": "ROWS = 9\n"}),
+    ],
+)
+def test_a_module_that_may_be_elsewhere_does_not(project: Project, imports: str, files: dict[str, str]) -> None:
+    project.write("pictures.py", f"import torch\n\n\n{FACES}")
+    for name, text in files.items():
+        project.write(name, text)
+    assert _told(project, imports=imports)[0] == "warning"
+
+
+@pytest.mark.parametrize(
+    ("before", "starts", "level"),
+    [
+        ("test_set = test_set.transpose(1, 3)", STARTS, "note"),
+        ("", f"test_set = prepared(test_set)\n{STARTS}", "note"),
+        ("if torch.cuda.device_count() > 1:\n    test_set = test_set.half()", STARTS, "warning"),
+        ("", f"{STARTS}\nprint(test_set.shape)", "warning"),
+        ("test_set = torch.load('test.pt')\ntest_set = test_set.transpose(1, 3)", STARTS, "warning"),
+        ("for test_set in torch.load('tests.pt'):\n    test_set.mul_(2)", STARTS, "warning"),
+        ("scaled = [test_set.half() for test_set in torch.load('tests.pt')]", STARTS, "warning"),
+        ("from settings import *\ntest_set = test_set.transpose(1, 3)", STARTS, "warning"),
+    ],
+)
+def test_a_name_that_nothing_has_bound_ends_what_comes_after_it(
+    project: Project, before: str, starts: str, level: str
+) -> None:
+    assert _told(project, before=before, starts=starts)[0] == level
