@@ -386,6 +386,21 @@ def test_where_an_environment_takes_the_time_half_precision_is_a_note(project: P
     assert found["level"] == level
 
 
+@pytest.mark.parametrize(
+    ("model", "level"),
+    [
+        ("torchvision.models.resnet18(num_classes=10)", "note"),
+        ("torchvision.models.vgg16(num_classes=10)", "warning"),
+    ],
+)
+def test_faster_convolutions_are_nothing_behind_their_launches(project: Project, model: str, level: str) -> None:
+    project.configure("select = ['SPD402']\ntorch = '2.4'")
+    data = CIFAR.replace('"data"', '"data", transform=torchvision.transforms.Resize((32, 32))')
+    text = STEPS.format(network="", model=model, data=data, loss=LOSS)
+    (found,) = project.findings(project.write("train.py", text), "--notes")
+    assert found["level"] == level
+
+
 STYLE = """
 def correlation(maps):
     batch, channels, height, width = maps.shape

@@ -170,6 +170,7 @@ def why_trifle(script: Script, module: syntax.Node) -> str | None:
     """Why faster convolutions of a network gain next to nothing in its training; None where they may."""
     from speedlint.semantics.data import pace
     from speedlint.semantics.data.loaders import reads_thumbnails
+    from speedlint.semantics.model import launches
     from speedlint.semantics.training import network
 
     if pace.waits_for_items(script):
@@ -181,7 +182,7 @@ def why_trifle(script: Script, module: syntax.Node) -> str | None:
         return "recurrent layers or attention take the step, not convolutions in one dimension"
     if _is_left_for_other(script, module):
         return "the network that is trained by default does not convolve"
-    return None
+    return launches.why_launching_takes_longer(script)
 
 
 def _is_left_for_other(script: Script, module: syntax.Node) -> bool:

@@ -80,6 +80,18 @@ def bound_by(step: Step) -> Bound | None:
     return Bound(because, is_toy=False) if because else None
 
 
+def why_launching_takes_longer(script: Script) -> str | None:
+    """Why launching the kernels of each training step of the program takes longer than what they compute; None where it may
+    not."""
+    return script.once("launching takes longer", lambda: _why_launching_takes_longer(script), None)
+
+
+def _why_launching_takes_longer(script: Script) -> str | None:
+    found = [bound_by(step) for place in script.everywhere(b".backward(") for step in training_steps(place)]
+    known = [each for each in found if each is not None]
+    return f"launching its kernels takes longer than what they compute: {known[0].because}" if known == found != [] else None
+
+
 def drives_short_steps(script: Script, loop: syntax.For | syntax.While) -> bool:
     """Whether the training steps that a loop drives, itself or by functions it calls, take as long as their launches."""
     found = [step for step in training_steps(script) if script.source.contains(loop.body, step.backward)]
