@@ -27,6 +27,10 @@ _WAITS = ("torch.cuda.synchronize", "torch.accelerator.synchronize")
 _CLOCKS = frozenset({"time.time", "time.perf_counter", "time.monotonic", "time.process_time"})
 _GRAPHS_SINCE = (1, 7)
 """A torch release beside which torch_geometric surely takes ``non_blocking``: its 1.0.3, beside torch 1.0, does not."""
+_MAKES_FLOATS = frozenset(
+    f"torchvision.transforms.{name}" for name in ("ToTensor", "transforms.ToTensor", "functional.to_tensor", "v2.ToTensor")
+)
+"""What makes a tensor of 32-bit floats of an image (torchvision, "Transforming and augmenting images")."""
 _DEPTH = 6
 
 
@@ -199,19 +203,34 @@ def is_copied(found: Loader) -> bool:
 def _copies(script: Script, found: Loader) -> bool:
     for call in script.method_calls("to", "cuda", "type"):
         batch = moved(script, call)
-        if batch is not None and _may_be_of(script, batch, found) and _is_view(script, _laid_out(batch), call):
+        if batch is not None and _may_be_of(script, batch, found) and _is_view(script, _laid_out(batch, found), call):
             return True
     if any(call.args and script.role(call.args[0].value) is Role.BATCH for call in script.method_calls("copy_")):
         return True
     return any(True for _ in script.method_calls("prepare", "setup_dataloaders", "prepare_data_loader"))
 
 
-def _laid_out(batch: syntax.BaseExpression) -> syntax.BaseExpression:
-    """A tensor without ``.contiguous()``, which gives back the tensor itself where its entries lie one behind another."""
+def _laid_out(batch: syntax.BaseExpression, found: Loader) -> syntax.BaseExpression:
+    """A tensor without what gives back the tensor itself: ``.contiguous()`` where its entries lie one behind another,
+    ``.float()`` where it may hold such numbers already."""
     match batch:
         case syntax.Call(func=syntax.Attribute(value=value, attr=syntax.Name("contiguous"))):
             return value
+        case syntax.Call(func=syntax.Attribute(value=value, attr=syntax.Name("float"))) if _may_make_floats(found):
+            return value
     return batch
+
+
+def _may_make_floats(found: Loader) -> bool:
+    """Whether the dataset, or the class of its items, calls what makes a tensor of 32-bit floats of an image, or is out of
+    sight."""
+    if not all(origin.is_known for origin in found.origins):
+        return True
+    for origin in found.origins:
+        script, node = origin.definition or (origin.script, origin.node)
+        if any(script.name(call.func) in _MAKES_FLOATS for call in script.source.inside(node, syntax.Call)):
+            return True
+    return False
 
 
 def _may_be_of(script: Script, batch: syntax.BaseExpression, found: Loader) -> bool:
