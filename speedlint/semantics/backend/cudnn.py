@@ -171,7 +171,7 @@ def why_trifle(script: Script, module: syntax.Node) -> str | None:
     from speedlint.semantics.data import pace
     from speedlint.semantics.data.loaders import reads_thumbnails
     from speedlint.semantics.model import launches
-    from speedlint.semantics.training import network
+    from speedlint.semantics.model.networks import network
 
     if pace.waits_for_items(script):
         return "the step waits for its loader, which decodes or parses each item"
@@ -211,7 +211,8 @@ def _holds_planar(script: Script, module: syntax.Node) -> bool:
 
 def is_shallow(script: Script, module: syntax.Node) -> bool:
     """Whether a network is one class with one or two convolutions, none of them in a loop."""
-    from speedlint.semantics.training import network, roots
+    from speedlint.semantics.model.networks import network
+    from speedlint.semantics.training import roots
 
     convolutions = network(script, module).convolutions
     for one, node in roots(script, module):

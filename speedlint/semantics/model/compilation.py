@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from speedlint.facts import syntax
 from speedlint.semantics import library
+from speedlint.semantics.model.networks import network
 from speedlint.semantics.script import Script
-from speedlint.semantics.training import Placement, network, roots
+from speedlint.semantics.training import Placement, roots
 
 _SECOND_DERIVATIVES = ("torch.autograd.grad", "torch.autograd.functional.jacobian", "torch.autograd.functional.hessian")
 _CLASHES = (
