@@ -3,8 +3,8 @@
 ## What it does
 Looks into `__getitem__` of the datasets that training reads, and into the project's functions it calls, for heavy work that
 gives the same result each time the item is read: distance maps, segmentations and other heavy functions of scipy, OpenCV,
-scikit-image and librosa; loops of Python over the pixels or slices of an array; tables parsed from text; a whole file read
-again for every item.
+scikit-image and librosa; loops of Python over the pixels or slices of an array; tables parsed from text, by pandas, numpy or
+`csv`; a whole file read again for every item.
 
 Also data sets of small images that torchvision holds in memory, such as MNIST, whose transform leaves nothing to chance:
 each image is made a PIL image, a tensor, and normalized again for each item in each epoch.

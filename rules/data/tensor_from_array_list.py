@@ -2,8 +2,10 @@
 
 ## What it does
 Finds `torch.tensor`, `torch.as_tensor`, `torch.FloatTensor` and the like of a list of numpy arrays: written out, as a
-comprehension, or filled with `append`. It is a warning in training and evaluation steps, and in what reads a dataset's items
-and joins them to batches; elsewhere a note. Lists of numbers are left alone, and so are a few small arrays.
+comprehension, filled with `append`, or one of `zip(*batch)`; in a collate function also of the entries of items, such as
+`b[0]`, where the datasets of its loaders return arrays. It is a warning in training and evaluation steps, and in what reads
+the items of a dataset and joins them to batches; elsewhere a note. Lists of numbers are left alone, and so are a few
+small arrays.
 
 ## Why it is slow
 torch takes a list apart down to single numbers, and makes a Python object of each. numpy copies the arrays as blocks of
@@ -31,7 +33,8 @@ def collate(items):
 
 ## Fix safety
 Exact: the list is wrapped in `np.array`. It is written where the tensor's type of number is given, or where the list is
-written out and all its arrays hold the same known type: of mixed or of no arrays torch and numpy make different types.
+not empty, such as one entry of each item of a batch, and all its arrays hold the same known type: of mixed or of no arrays
+torch and numpy make different types.
 Elsewhere it is shown.
 
 ## Sources
@@ -90,7 +93,7 @@ def _reason(call: syntax.Call, script: Script, found: ArrayList) -> str | None:
     """Why numpy may choose another type of number than torch, or None."""
     if script.name(call.func) in (*_TYPED, _PLAIN) or script.argument(call, "dtype") is not None:
         return None
-    kinds = set(numbers_of(script, found))
+    kinds = set(numbers_of(found))
     if len(kinds) != 1 or None in kinds:
         return "of arrays of several types numpy makes another type than torch: give the tensor its `dtype`"
     return None if found.is_filled else "of an empty list numpy makes another type than torch: give the tensor its `dtype`"

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from speedlint.facts import syntax
+from speedlint.semantics.data import collated
+from speedlint.semantics.data.collated import Place
 from speedlint.semantics.dtypes import is_scalar
-from speedlint.semantics.names import Kind
+from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Definition, Role
 from speedlint.semantics.unpacking import all_written
@@ -33,6 +35,8 @@ _OF_PICTURES = frozenset(
     "imageio.v3.imread skimage.io.imread skimage.transform.resize".split()
 )
 _DRAWN = {"numpy.random.rand": 1, "numpy.random.randn": 1, "numpy.random.random": 1, "numpy.random.random_sample": 1}
+_SIZED_BY_ARGUMENTS = frozenset({"numpy.random.rand", "numpy.random.randn"})
+_SIZED = frozenset(f"numpy.{name}" for name in ("zeros", "ones", "empty", "full"))
 _METHODS = frozenset("astype copy reshape transpose flatten ravel swapaxes clip round repeat".split())
 _DEPTH = 5
 _SMALL = 64
@@ -42,21 +46,23 @@ class ArrayList(NamedTuple):
     """A list that holds arrays and nothing else.
 
     Attributes:
-        elements: the expressions that its elements come from.
+        elements: the expressions that its elements come from, each with its script.
         is_filled: whether it certainly holds one at least.
+        is_written: whether its elements are written out one by one.
     """
 
-    elements: tuple[syntax.BaseExpression, ...]
+    elements: tuple[Place, ...]
     is_filled: bool
+    is_written: bool = False
 
 
 def array_list(script: Script, expression: syntax.BaseExpression) -> ArrayList | None:
     """The list of arrays that an expression is; None for anything else, or where that is not certain."""
     found = _listed(script, expression)
-    if found is None or not found.elements or not all(is_array(script, element) for element in found.elements):
+    if found is None or not found.elements or not all(is_array(*element) for element in found.elements):
         return None
-    is_short = found.is_filled and len(found.elements) < _SMALL
-    return None if is_short and all(_is_small(script, element) for element in found.elements) else found
+    is_short = found.is_written and len(found.elements) < _SMALL
+    return None if is_short and all(_is_small(*element) for element in found.elements) else found
 
 
 def _listed(script: Script, expression: syntax.BaseExpression) -> ArrayList | None:
@@ -64,10 +70,15 @@ def _listed(script: Script, expression: syntax.BaseExpression) -> ArrayList | No
         case syntax.List(elements=elements) | syntax.Tuple(elements=elements):
             if any(isinstance(element, syntax.StarredElement) for element in elements):
                 return None
-            return ArrayList(tuple(element.value for element in elements), bool(elements))
-        case syntax.ListComp(elt=element):
-            return ArrayList((element,), False)
+            return ArrayList(tuple((script, element.value) for element in elements), bool(elements), True)
+        case syntax.ListComp(elt=element, for_in=clause):
+            is_whole = clause.inner_for_in is None and not clause.ifs
+            return ArrayList(((script, element),), is_whole and collated.is_batch(script, clause.iter))
+        case syntax.Call(func=func, args=[syntax.Arg(value=given, star="")]) if script.name(func) in ("list", "tuple"):
+            return _listed(script, given)
         case syntax.Name():
+            if entries := collated.zipped(script, expression):
+                return ArrayList(tuple(entries), True)
             return _gathered(script, expression)
     return None
 
@@ -75,22 +86,46 @@ def _listed(script: Script, expression: syntax.BaseExpression) -> ArrayList | No
 def _gathered(script: Script, name: syntax.Name) -> ArrayList | None:
     """The list that a variable holds, with what is appended to it, where nothing else may change it."""
     bindings = script.names.reaching(name)
-    if len(bindings) != 1 or bindings[0].kind is not Kind.ASSIGN or bindings[0].path or bindings[0].value is None:
+    value = _assigned(bindings[0]) if len(bindings) == 1 else None
+    if value is None:
         return None
-    value, scope = bindings[0].value, script.names.scope(name)
+    scope = script.names.scope(name)
     start = ArrayList((), False) if script.text(value) in ("[]", "list()") else _listed(script, value)
     if start is None or isinstance(value, syntax.Name) or scope.lookup(name.value) is not scope:
         return None
-    appended: list[syntax.BaseExpression] = []
+    appended: list[Place] = []
+    is_filled = start.is_filled
     for use in script.names.uses(name):
         if bindings[0] not in script.names.reaching(use) or use is bindings[0].node:
             continue
         given = _appended(script, use)
         if given is not None:
-            appended.append(given)
+            appended.append((script, given))
+            is_filled = is_filled or _is_for_each(script, use)
         elif not _only_reads(script, use):
             return None
-    return ArrayList((*start.elements, *appended), start.is_filled)
+    return ArrayList((*start.elements, *appended), is_filled, start.is_written)
+
+
+def _assigned(binding: Binding) -> syntax.BaseExpression | None:
+    """What a variable is assigned, be it beside another one: ``xs, ys = [], []``."""
+    match binding:
+        case Binding(kind=Kind.ASSIGN, path=()):
+            return binding.value
+        case Binding(kind=Kind.ASSIGN, path=(int(at),), value=syntax.Tuple(elements=elements)):
+            is_plain = not any(isinstance(each, syntax.StarredElement) for each in elements)
+            return elements[at].value if is_plain and at < len(elements) else None
+    return None
+
+
+def _is_for_each(script: Script, use: syntax.Name) -> bool:
+    """Whether a line runs for each item of a collate function's batch: nothing but the loop stands around it."""
+    line = script.source.enclosing(use, syntax.SimpleStatementLine)
+    block = script.source.parents[line] if line is not None else None
+    loop = script.source.parents[block] if block is not None else None
+    if not isinstance(loop, syntax.For) or block is not loop.body or not collated.is_batch(script, loop.iter):
+        return False
+    return not any(any(script.source.inside(loop.body, kind)) for kind in (syntax.Continue, syntax.Break))
 
 
 def _appended(script: Script, use: syntax.Name) -> syntax.BaseExpression | None:
@@ -125,6 +160,8 @@ def is_array(script: Script, node: syntax.BaseExpression, depth: int = _DEPTH) -
     """Whether an expression certainly is a numpy array, not a single number of numpy's."""
     if depth == 0:
         return False
+    if entries := collated.entries(script, node):
+        return all(is_array(place, entry, depth - 1) for place, entry in entries)
     match node:
         case syntax.Call(func=syntax.Attribute(value=base, attr=syntax.Name(value=method))) if (
             script.name(node.func) is None
@@ -139,12 +176,47 @@ def is_array(script: Script, node: syntax.BaseExpression, depth: int = _DEPTH) -
         case syntax.Attribute(value=base, attr=syntax.Name("T")):
             return is_array(script, base, depth - 1)
         case syntax.Subscript(value=base, slice=parts):
-            sliced = any(isinstance(part.slice, syntax.Slice) for part in parts)
-            return sliced and is_array(script, base, depth - 1)
+            if any(isinstance(part.slice, syntax.Slice) for part in parts):
+                return is_array(script, base, depth - 1)
+            return len(parts) == 1 and _holds_arrays(script, base, depth)
         case syntax.BinaryOperation(left=left, right=right):
             return is_array(script, left, depth - 1) or is_array(script, right, depth - 1)
         case syntax.Name():
             return _is_bound_to_arrays(script, node, depth)
+    return False
+
+
+def _holds_arrays(script: Script, held: syntax.BaseExpression, depth: int) -> bool:
+    """Whether each entry of an attribute certainly is an array: of a table of two dimensions or more, or a list of them."""
+    klass = _class_around(script, held)
+    match held:
+        case syntax.Attribute(value=syntax.Name("self"), attr=syntax.Name(value=name)) if klass is not None:
+            assigned = list(script.roles.self_assignments(Definition(script, klass), name))
+            return bool(assigned) and all(_has_rows(place, value, depth - 1) for place, value in assigned)
+    return False
+
+
+def _class_around(script: Script, node: syntax.Node) -> syntax.ClassDef | None:
+    function = script.source.enclosing(node, syntax.FunctionDef)
+    return script.names.owner(function) if isinstance(function, syntax.FunctionDef) else None
+
+
+def _has_rows(script: Script, made: syntax.BaseExpression, depth: int) -> bool:
+    match made:
+        case syntax.ListComp(elt=element):
+            return is_array(script, element, depth)
+        case syntax.Call(
+            func=syntax.Attribute(value=base, attr=syntax.Name(value="astype" | "copy" | "clip" | "round"))
+        ) if script.name(made.func) is None:
+            return _has_rows(script, base, depth)
+        case syntax.Call(func=func, args=[first, *_]):
+            name = script.name(func)
+            if name in _DRAWN and name in _SIZED_BY_ARGUMENTS:
+                return len(made.args) > 1
+            if name == "numpy.stack":
+                return array_list(script, first.value) is not None
+            is_sized = name in _SIZED or name in _DRAWN
+            return is_sized and isinstance(first.value, syntax.Tuple) and len(first.value.elements) > 1
     return False
 
 
@@ -222,7 +294,17 @@ def _is_small(script: Script, element: syntax.BaseExpression) -> bool:
 
 def number_of(script: Script, node: syntax.BaseExpression, depth: int = _DEPTH) -> str | None:
     """The name of the numbers that an array certainly holds, such as ``float32``."""
+    if depth > 0 and (entries := collated.entries(script, node)):
+        kinds = {number_of(place, entry, depth - 1) for place, entry in entries}
+        return kinds.pop() if len(kinds) == 1 else None
     match node:
+        case syntax.Call(func=func, args=[syntax.Arg(value=array)]) if script.name(func) in _CONVERTERS and depth > 0:
+            return number_of(script, array, depth - 1)
+        case syntax.Subscript(value=syntax.Attribute(value=syntax.Name("self"), attr=syntax.Name(value=attribute))):
+            klass = _class_around(script, node)
+            made = script.roles.self_assignments(Definition(script, klass), attribute) if klass is not None else ()
+            kinds = {number_of(place, value, depth - 1) for place, value in made if depth > 0}
+            return kinds.pop() if len(kinds) == 1 else None
         case syntax.Name():
             found = {
                 number_of(script, binding.value, depth - 1) if binding.value is not None and not binding.path else None
@@ -248,6 +330,6 @@ def _dtype(script: Script, expression: syntax.BaseExpression) -> str | None:
     return text.removeprefix("numpy.") if text.startswith("numpy.") or known is not None else None
 
 
-def numbers_of(script: Script, found: ArrayList) -> Iterator[str | None]:
+def numbers_of(found: ArrayList) -> Iterator[str | None]:
     """The kind of number of each element."""
-    return (number_of(script, element) for element in found.elements)
+    return (number_of(*element) for element in found.elements)

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 from speedlint.facts import syntax
 from speedlint.semantics.data.repeats import Hangs, Run
+
+if TYPE_CHECKING:
+    from speedlint.semantics.script import Script
 
 DECODERS = frozenset(
     "PIL.Image.open cv2.imread cv2.imdecode numpy.load skimage.io.imread imageio.imread imageio.v2.imread imageio.v3.imread "
@@ -14,6 +20,41 @@ DECODERS = frozenset(
 PARSERS = frozenset(
     "numpy.loadtxt numpy.genfromtxt pandas.read_csv pandas.read_table pandas.read_excel pandas.read_fwf".split()
 )
+
+
+READERS = frozenset({"csv.reader", "csv.DictReader"})
+"""Parse a line when they are asked for it."""
+_WHOLE = ("list", "tuple", "sorted", "dict", "set", "enumerate", "numpy.array", "numpy.asarray", "itertools.islice", "zip")
+
+
+def is_read_through(script: Script, call: syntax.Call) -> bool:
+    """Whether a reader of a file's lines is asked for more than the first ones: by a loop, or by what makes a list of it."""
+    if isinstance(call.args[0].value, syntax.List):
+        return False
+    parent = script.source.parents[call]
+    held: list[syntax.Node] = [call]
+    if isinstance(parent, syntax.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0].target, syntax.Name):
+        held += script.names.uses(parent.targets[0].target)
+    return any(_takes_all(script, each) for each in held)
+
+
+def _takes_all(script: Script, reader: syntax.Node) -> bool:
+    parent = script.source.parents[reader]
+    if isinstance(parent, syntax.Arg):
+        taking = script.source.parents[parent]
+        name = script.name(taking.func) if isinstance(taking, syntax.Call) else None
+        return name in _WHOLE and (name != "enumerate" or _takes_all(script, taking))
+    if isinstance(parent, syntax.CompFor):
+        return parent.iter is reader
+    if isinstance(parent, syntax.For):
+        return parent.iter is reader and not any(isinstance(each, syntax.Break) for each in _lines(parent.body))
+    return isinstance(parent, syntax.StarredElement)
+
+
+def _lines(block: syntax.BaseSuite) -> Iterator[syntax.Node]:
+    """The small statements that stand in a block itself."""
+    for line in block.body:
+        yield from line.body if isinstance(line, syntax.SimpleStatementLine) else ()
 
 
 def is_shared(run: Run, expression: syntax.Node, depth: int = 0) -> bool:

@@ -12,7 +12,7 @@ from speedlint.semantics import evaluation, library
 from speedlint.semantics.calls import item_functions
 from speedlint.semantics.data import array_loops, datasets, item_decoding, loaders
 from speedlint.semantics.data.array_loops import Walk
-from speedlint.semantics.data.item_decoding import DECODERS, PARSERS
+from speedlint.semantics.data.item_decoding import DECODERS, PARSERS, READERS
 from speedlint.semantics.data.repeats import Hangs, Run
 from speedlint.semantics.terms import Definition
 from speedlint.source import is_none
@@ -269,6 +269,9 @@ def _kind(run: Run, call: syntax.Call) -> Kind | None:
         return None
     if hangs is Hangs.NOTHING and name in _WHOLE and run.script.argument(call, "mmap_mode") is None:
         return Kind.WHOLE
+    if name in READERS:
+        kind = {Hangs.NOTHING: Kind.WHOLE, Hangs.ITEM: Kind.PARSED}[hangs]
+        return kind if item_decoding.is_read_through(run.script, call) else None
     if hangs is Hangs.NOTHING and name in _OPENED:
         return Kind.OPENED
     if name in _COMPUTED or (name.startswith(_COMPUTING) and name not in _CHEAP):

@@ -155,6 +155,12 @@ class Loader:
         expression = self.parameter("collate_fn")
         return list(self._functions(expression)) if expression is not None else []
 
+    def collates_by(self, script: Script, function: syntax.Node) -> bool:
+        """Whether a function of ``script`` puts its batches together: by itself, or as the call of an object."""
+        is_call = isinstance(function, syntax.FunctionDef) and function.name.value == "__call__"
+        owner = script.names.owner(function) if is_call and isinstance(function, syntax.FunctionDef) else None
+        return any(node is function or (owner is not None and node is owner) for _, node in self.collate)
+
     @property
     def own_batch(self) -> str | None:
         """The first-party class that its collate function gives batches of, without a ``pin_memory`` of its own."""

@@ -28,4 +28,4 @@ def is_per_item(script: Script, node: syntax.Node, depth: int = _DEPTH) -> bool:
 
 def _is_collate(script: Script, function: syntax.FunctionDef | syntax.Lambda) -> bool:
     """Whether a loader of the program is given a function as its ``collate_fn``."""
-    return any(node is function for found in loaders.near(script) for _, node in found.collate)
+    return any(found.collates_by(script, function) for found in loaders.near(script))
