@@ -80,7 +80,6 @@ def predict():
     model.eval()
     found = []
     for x, y in loader:
-        x = x.to("cpu")
         outputs = []
         for i in range(x.size(0)):
             outputs.append(model(x[i].unsqueeze(0)))

@@ -63,6 +63,8 @@ from speedlint.semantics.terms import Frequency
 
 _WHY = "not rewritten, since memory and the code around decide how many rows may go together"
 
+_ON_CPU = Estimate(Worth.HIGH, "many small operations run in place of few large ones")
+
 
 def check(node: syntax.For | syntax.Call, script: Script) -> Iterator[Finding]:
     if isinstance(node, syntax.Call):
@@ -79,9 +81,10 @@ def check(node: syntax.For | syntax.Call, script: Script) -> Iterator[Finding]:
         try:
             fix = Fix(batchwise.together(script, found), Risk.NUMERIC)
         except CannotEdit as reason:
-            yield Finding(node.iter, message, advice=f"run it on many rows at once; not rewritten, since {reason}")
+            advice = f"run it on many rows at once; not rewritten, since {reason}"
+            yield Finding(node.iter, message, advice=advice, worth=None if script.on_gpu else _ON_CPU)
             return
-        yield Finding(node.iter, message, fix, "run it on many rows at once")
+        yield Finding(node.iter, message, fix, "run it on many rows at once", worth=None if script.on_gpu else _ON_CPU)
     elif found.is_sized and script.frequency(node) is Frequency.STEP and script.is_device_tensor(found.rows):
         message = f"the loop goes over the rows of `{rows}` one by one in every training step"
         advice = f"use operations on all rows, with a mask where they differ; {_WHY}"

@@ -60,14 +60,20 @@ def same_in_each_turn(script: Script, call: syntax.Call) -> Loop | None:
 
 def _is_fixed(script: Script, given: syntax.BaseExpression, loop: Loop) -> bool:
     """Whether an argument is a tensor, or a constant, that no turn of a loop sets anew or changes."""
+    if any(_is_set_within(script, loop, name) for name in script.source.inside(given, syntax.Name)):
+        return False  # `x[i]`: the view that is another one in each turn
     given = viewed(given)
     if not isinstance(given, syntax.Name):
         return script.constant(given) is not None
     bindings = script.names.reaching(given)
-    if not bindings or any(script.source.contains(loop, binding.node) for binding in bindings):
+    if not bindings or _is_set_within(script, loop, given):
         return False
     same = [given, *_aliases(script, given)]
     return not any(is_written(script, each) or _is_added_to(script, each) or _may_be_trained(script, each) for each in same)
+
+
+def _is_set_within(script: Script, loop: Loop, name: syntax.Name) -> bool:
+    return any(script.source.contains(loop, binding.node) for binding in script.names.reaching(name))
 
 
 def _aliases(script: Script, name: syntax.Name) -> Iterator[syntax.Name]:

@@ -44,7 +44,7 @@ def row_loop(script: Script, loop: syntax.For) -> RowLoop | None:
     if script.frequency(loop) not in FREQUENT or script.loops.iterates_loader(loop):
         return None
     rows = _counted(script, loop) if isinstance(loop.iter, syntax.Call) else _walked(script, loop)
-    is_sized = any(word in script.text(loop.iter) for word in (".size(", ".shape["))
+    is_sized = _is_sized(script, loop)
     if rows is None or (script.value(rows).assumed and not is_sized):
         return None  # a list of whole batches has a length, and entries, as well
     calls = [call for call in script.source.inside(loop.body, syntax.Call) if is_network(script, call)]
@@ -105,7 +105,7 @@ def together(script: Script, found: RowLoop) -> tuple[Edit, ...]:
     row = _row(script, found, call.args[0].value)
     if row is None:
         raise CannotEdit("a turn does more with a row than to give it to the network")
-    if script.role(found.rows) is not Role.TENSOR or not isinstance(found.rows, (syntax.Name, syntax.Attribute)):
+    if not _is_tensor(script, found, call) or not isinstance(found.rows, (syntax.Name, syntax.Attribute)):
         raise CannotEdit(f"it is not certain that `{script.text(found.rows)}` is a tensor")
     is_evaluated = rowwise.is_switched_to_evaluation(script, call.func, found.node)
     if not rowwise.maps_rows(script, call.func, is_evaluated=is_evaluated):
@@ -118,6 +118,14 @@ def together(script: Script, found: RowLoop) -> tuple[Edit, ...]:
         edits.replace(script.source, found.node.iter, f"{script.text(found.rows)}.split({_TOGETHER})"),
         edits.replace(script.source, call.args[0].value, f"{part}{row}"),
     )
+
+
+def _is_tensor(script: Script, found: RowLoop, call: syntax.Call) -> bool:
+    """Whether the rows are surely a tensor's: of what a loader gives that is what has a ``size(0)``, or rows with an
+    ``unsqueeze``."""
+    role, counted = script.role(found.rows), script.text(found.node.iter)
+    is_asked = ".size(" in counted or (".shape[" in counted and ".unsqueeze(" in script.text(call))
+    return role is Role.TENSOR or (role is Role.BATCH and is_asked)
 
 
 def _check_filled(script: Script, found: RowLoop, call: syntax.Call) -> None:
@@ -146,7 +154,7 @@ def _check_filled(script: Script, found: RowLoop, call: syntax.Call) -> None:
     if len(starts) != 1 or not is_empty_list(script, starts[0]):
         raise CannotEdit(f"`{base.value}` is not only a list that starts empty in this function")
     for use in script.names.uses(base):
-        if use is base or use is starts[0].node or starts[0] not in script.names.reaching(use):
+        if use is base or is_target(script.source, use) or starts[0] not in script.names.reaching(use):
             continue
         joined = script.source.parents[script.source.parents[use]]
         if (
@@ -233,11 +241,17 @@ def _counted(script: Script, loop: syntax.For) -> syntax.BaseExpression | None:
     if not loop.iter.args or len(loop.iter.args) > 2:
         return None
     counted = _sized(script, loop.iter.args[-1].value)
+    roles = (*_ROWS, Role.BATCH) if _is_sized(script, loop) else _ROWS
     for taken in script.source.inside(loop.body, syntax.Subscript):
         is_row = _indexes_row(script, taken.slice[0].slice, loop.target.value)
-        if is_row and counted is not None and script.text(taken.value) == counted and script.role(taken.value) in _ROWS:
+        if is_row and counted is not None and script.text(taken.value) == counted and script.role(taken.value) in roles:
             return taken.value
     return None
+
+
+def _is_sized(script: Script, loop: syntax.For) -> bool:
+    """Whether the turns are counted by what lists do not have."""
+    return any(word in script.text(loop.iter) for word in (".size(", ".shape["))
 
 
 def _indexes_row(script: Script, index: syntax.BaseSlice, counter: str) -> bool:
