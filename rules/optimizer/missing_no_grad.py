@@ -109,7 +109,7 @@ def _of_pass(loop: syntax.For, script: Script) -> Iterator[Finding]:
 
 def _behind(call: syntax.Call, script: Script) -> Iterator[Finding]:
     """A pass that a function runs whose file is not asked for."""
-    callee = script.callee(call)
+    callee = script.callee(call) if script.loops.is_driven(call) else None
     if callee is None or not isinstance(callee.node, syntax.FunctionDef) or script.is_reported(callee.script):
         return
     if script.frequency(call) not in (Frequency.EPOCH, Frequency.THROTTLED) or gradients_off(script, call) is not False:

@@ -61,10 +61,8 @@ _WHY = "and after the last one"
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
-    if script.frequency(call) < Frequency.EPOCH or script.is_test:
-        return
     found = periods.validation(script, call)
-    if found is None:
+    if found is None or script.frequency(call) < Frequency.EPOCH or script.is_test:
         return
     if script.loops.kind(found.loop) is Frequency.STEP:
         yield from _within_steps(found, script)

@@ -37,12 +37,13 @@ def is_distributed(script: Script) -> bool:
 
 def gathering(script: Script, call: syntax.Call) -> Gathering | None:
     """How a call gathers gradients over several batches, where it makes a backward pass in each of them; else None."""
-    if script.frequency(call) is not Frequency.STEP:
+    is_backward = isinstance(call.func, syntax.Attribute) and call.func.attr.value == "backward"
+    if not is_backward and not any(isinstance(arg.value, syntax.Comparison) for arg in call.args):
         return None
     loop = script.loops.driving_loop(call)
-    if loop is None:
+    if loop is None or script.frequency(call) is not Frequency.STEP:
         return None
-    if isinstance(call.func, syntax.Attribute) and call.func.attr.value == "backward":
+    if is_backward:
         return _between_guarded_steps(script, loop, call) or _in_micro_batches(script, loop)
     return _by_a_function(script, call)
 

@@ -63,14 +63,14 @@ def _is_of_one_training(script: Script, loop: syntax.For | syntax.While) -> bool
 
 def validation(script: Script, call: syntax.Call) -> Validation | None:
     """The validation that a call runs from within a training or epoch loop of its own function; None if it is none."""
-    callee = script.callee(call)
-    if callee is None or not isinstance(callee.node, syntax.FunctionDef) or callee.node.name.value == "forward":
+    loop = _loop(script, call)
+    callee = script.callee(call) if loop is not None else None
+    if loop is None or callee is None or not isinstance(callee.node, syntax.FunctionDef):
+        return None
+    if callee.node.name.value == "forward":
         return None
     does = callee.script.loops.function_does(callee.node, Does.STEPS | Does.EVALUATES)
-    if does != Does.EVALUATES:
-        return None
-    loop = _loop(script, call)
-    if loop is None or not any(
+    if does != Does.EVALUATES or not any(
         callee.script.loops.function_does(callee.node, Does.NO_TRAINING) or callee.script.loops.iterates_loader(one)
         for one in full_passes(callee)
     ):
