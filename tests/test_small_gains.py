@@ -854,6 +854,33 @@ def test_a_read_beside_an_evaluation_in_each_step(project: Project, mode: str, w
     assert [each["level"] for each in found if each["line"] == line] == [level]
 
 
+STORED = """
+import h5py
+from torch.utils.data import Dataset
+
+
+class Stored(Dataset):
+    def __init__(self, path):
+        self.path, self.file = path, None
+
+    def __len__(self):
+        return 60000
+
+    def __getitem__(self, index):
+        if self.file is None:
+            self.file = h5py.File(self.path, "r")
+        return self.file["images"][index], self.file["labels"][index]
+"""
+
+
+@pytest.mark.parametrize(("workers", "level"), [(0, "note"), (4, "warning")])
+@pytest.mark.parametrize("code", ["SPD402", "SPD502"])
+def test_steps_that_wait_for_items_out_of_a_file_of_arrays(project: Project, code: str, workers: int, level: str) -> None:
+    text = _text(CLASSIFIER, ADAM, 'Stored("images.h5")', STORED)
+    text = text.replace("nn.Conv2d(3, 64, 3)", "nn.Conv2d(3, 64, 3), nn.Conv2d(64, 64, 3), nn.Conv2d(64, 64, 3)")
+    assert _levels(project, "train.py", text.replace("num_workers=8", f"num_workers={workers}"), code) == [level]
+
+
 LOADERS = """
 import torchvision
 from torch.utils.data import DataLoader

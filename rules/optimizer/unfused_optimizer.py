@@ -7,7 +7,7 @@ the target is torch 2.4 or newer; and optimizers that update one parameter after
 
 It is a note where the update is next to nothing beside its step: SGD under convolutions, unless wide Linear layers hold most
 parameters; a network that goes through time in Python; one behind a frozen network; items that are parsed, or decoded
-without workers; one update for many batches.
+or read from a file of arrays without workers; one update for many batches.
 
 ## Why it is slow
 By default each formula of the update is a kernel over all parameters, which reads and writes them from memory every time.

@@ -19,10 +19,11 @@ _SMALL_BATCH = 64
 
 
 def waits_for_items(script: Script) -> bool:
-    """Whether each loader that training reads again and again parses text for an item, or decodes it without workers."""
+    """Whether each loader that training reads again and again parses text for an item, or decodes it, or reads it from a
+    file of arrays, without workers."""
     return script.once(
         "waits for items",
-        lambda: _all_read(script, lambda each: _parses(each) or (each.needs_workers and _decodes(each))),
+        lambda: _all_read(script, lambda each: _parses(each) or (each.needs_workers and _reads_slowly(each))),
         False,
     )
 
@@ -84,6 +85,10 @@ def _all_read(script: Script, asked: Callable[[Loader], bool]) -> bool:
 
 def _parses(loader: Loader) -> bool:
     return all(map(scale.parses, loader.origins))
+
+
+def _reads_slowly(loader: Loader) -> bool:
+    return all(scale.decodes(origin) or scale.reads_store(origin) for origin in loader.origins)
 
 
 def _decodes(loader: Loader) -> bool:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from speedlint.semantics.script import Script
 
 _OF_WEIGHTS = re.compile(r"pre-?train|weight|checkpoint|init|mean|backbone|normali[sz]", re.IGNORECASE)
+_STORES = frozenset("h5py.File zarr.open netCDF4.Dataset xarray.open_dataset tables.open_file".split())
 _DECODED = public.classes(Item.IMAGE)
 
 
@@ -142,16 +143,22 @@ def decodes(origin: Origin) -> bool:
     return not _DECODED.isdisjoint(bases) or _calls_in_item(origin, DECODERS)
 
 
+def reads_store(origin: Origin) -> bool:
+    """Whether each item is read from a file of arrays, which takes some tenths of a millisecond."""
+    return origin.definition is not None and _calls_in_item(origin, _STORES, at_first=True)
+
+
 def parses(origin: Origin) -> bool:
     """Whether an item is a text of numbers that is parsed when it is read."""
     return origin.definition is not None and _calls_in_item(origin, PARSERS)
 
 
-def _calls_in_item(origin: Origin, names: frozenset[str]) -> bool:
+def _calls_in_item(origin: Origin, names: frozenset[str], *, at_first: bool = False) -> bool:
+    """Whether an item is made by a call of one of some functions; ``at_first``: or of what such a call opens once."""
     assert origin.definition is not None
     method = origin.definition.script.roles.calls.method(origin.definition, "__getitem__")
     return method is not None and any(
-        place.name(call.func) in names and place.source.enclosing(call, syntax.If) is None
+        place.name(call.func) in names and (at_first or place.source.enclosing(call, syntax.If) is None)
         for place, node in with_named(method.script, method.node, called=True)
         for call in place.source.inside(node, syntax.Call)
     )
