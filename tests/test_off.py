@@ -251,3 +251,52 @@ def test_a_disabled_board_reads_nothing(project: Project, online: str, mode: str
     text = BOARD.format(online=online, mode=mode)
     assert _levels(project, text, "SPD303") == [level]
     assert _levels(project, text.replace('"loss": loss', '"loss": loss.item()')) == ["warning"]
+
+
+KEPT = """
+import argparse
+
+import torch
+
+
+class Trainer:
+    def __init__(self, model, plot=PLOT):
+        self.model = model.cuda()
+        self.plot = plot
+
+    def fit(self, loader):
+        total = 0.0
+        optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        for images in loader:
+            loss = self.model(images.cuda()).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            if self.plot:
+                total += loss.item()
+            optimizer.step()
+        print(total)
+
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--plot", action="store_true")
+args = parser.parse_args()
+trainer = Trainer(torch.nn.Linear(64, 64)MADE)
+SET
+trainer.fit(torch.load("batches.pt"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("default", "made", "also", "level"),
+    [
+        ("True", ", args.plot", "pass", "note"),
+        ("True", "", "pass", "warning"),
+        ("False", ", plot=not args.plot", "pass", "warning"),
+        ("False", "", "trainer.plot = True", "warning"),
+        ("False", "", "trainer.plot = input() == 'y'", "warning"),
+        ("False", "", "trainer.plot |= args.plot", "warning"),
+    ],
+)
+def test_what_an_object_is_made_with_is_off_too(project: Project, default: str, made: str, also: str, level: str) -> None:
+    text = KEPT.replace("PLOT", default).replace("MADE", made).replace("SET", also)
+    assert _levels(project, text) == [level]

@@ -7,14 +7,14 @@ that its author runs, unless a README or a shell script of the project chooses i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.semantics import shipped, truths
 from speedlint.semantics.guards import deciding_tests
 from speedlint.semantics.names import Binding, Kind
-from speedlint.semantics.terms import Constant, Frequency
+from speedlint.semantics.terms import Constant, Definition, Frequency
 from speedlint.semantics.truths import Values
 from speedlint.semantics.unpacking import written
 from speedlint.semantics.values import option_of
@@ -164,7 +164,46 @@ def _of_part(script: Script, expression: syntax.BaseExpression) -> Values | None
     known = script.constant(expression)
     if known is not None:
         return _of_constant(known)
-    return _of_several(script, expression) if isinstance(expression, syntax.Attribute) else None
+    if not isinstance(expression, syntax.Attribute):
+        return None
+    several = _of_several(script, expression)
+    return several if several is not None else _of_object(script, expression)
+
+
+def _of_object(script: Script, attribute: syntax.Attribute) -> Values | None:
+    """What an object of the project keeps: what its class sets on itself, as what it is made with, and what others set."""
+    owner, name = script.value(attribute.value).definition, attribute.attr.value
+    if owner is None or not isinstance(owner.node, syntax.ClassDef):
+        return None
+    own = list(script.roles.assigned_on_self(owner, name))
+    if not own or any(path for _, _, path in own):
+        return None
+    kept = truths.union(values(place, value) for place, value, _ in own)
+    if kept is None:
+        return None
+    others = _set_elsewhere(script, name, owner)
+    return truths.union((kept, *(values(place, value) if value is not None else None for place, value in others)))
+
+
+def _set_elsewhere(script: Script, name: str, owner: Definition) -> Iterator[tuple[Script, syntax.BaseExpression | None]]:
+    """What is assigned to an attribute of objects other than ``self`` that may be of a class; None where it is computed in
+    place."""
+    for place in script.everywhere(name.encode()):
+        for kind in (syntax.Assign, syntax.AugAssign, syntax.AnnAssign):
+            for statement in place.source.of(kind):
+                targets = (
+                    [each.target for each in statement.targets]
+                    if isinstance(statement, syntax.Assign)
+                    else [statement.target]
+                )
+                for target in targets:
+                    if not isinstance(target, syntax.Attribute) or target.attr.value != name:
+                        continue
+                    is_own = isinstance(target.value, syntax.Name) and target.value.value == "self"
+                    if isinstance(statement, syntax.AugAssign):
+                        yield place, None
+                    elif not is_own and place.value(target.value).definition in (None, owner):
+                        yield place, statement.value
 
 
 def _of_name(script: Script, name: syntax.Name) -> Values | None:
