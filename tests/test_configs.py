@@ -81,6 +81,31 @@ def test_the_number_of_workers_is_read_from_the_file(tmp_path: Path, load: str, 
     assert not found(tmp_path, load, workers, off.replace("0", "8"), name)
 
 
+OPTION = """import argparse
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--config", required=True)
+args = parser.parse_args()
+with open(args.config) as file:
+    config = yaml.safe_load(file.read())
+"""
+
+
+@pytest.mark.parametrize(
+    ("readme", "is_known"),
+    [
+        ("    python train.py --config config.yml\n", True),
+        ("    python train.py --config config.yml\n    python train.py --config other.yml\n", False),
+        ("    python train.py --config $CONFIG\n", False),
+        ("", False),
+    ],
+)
+def test_a_file_that_the_projects_command_names_is_read(tmp_path: Path, readme: str, is_known: bool) -> None:
+    (tmp_path / "README.md").write_text(readme)
+    told = found(tmp_path, OPTION, 'config["data"]["workers"]', "data:\n  workers: 0\n")
+    assert ["config.yml, line 2" in each.advice for each in told] == [True] * is_known
+
+
 @pytest.mark.parametrize(
     "load",
     [

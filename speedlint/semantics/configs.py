@@ -1,4 +1,5 @@
-"""YAML and JSON configurations that a script names by a literal path: what they say, and on which line."""
+"""YAML and JSON configurations that a script names by a literal path, or the project's commands name: what they say, and on
+which line."""
 
 from __future__ import annotations
 
@@ -82,14 +83,34 @@ def _file(script: Script, expression: syntax.BaseExpression) -> str | None:
     known = script.constant(expression)
     if known is not None:
         return known.value if isinstance(known.value, str) else None
-    if isinstance(expression, syntax.Call) and script.name(expression.func) in _OPENS and expression.args:
-        return _file(script, expression.args[0].value)
+    if isinstance(expression, syntax.Attribute):
+        return _passed(script, expression)
+    match expression:
+        case syntax.Call(func=func, args=[syntax.Arg(value=named), *_]) if script.name(func) in _OPENS:
+            return _file(script, named)
+        case syntax.Call(func=syntax.Attribute(value=syntax.Name() as opened, attr=syntax.Name("read")), args=[]):
+            return _file(script, opened)
     if isinstance(expression, syntax.Name):
         bindings = script.names.reaching(expression)
         if len(bindings) == 1 and bindings[0].kind in (Kind.WITH, Kind.ASSIGN) and not bindings[0].path:
             value = bindings[0].value
             return _file(script, value) if isinstance(value, syntax.Call) else None
     return None
+
+
+def _passed(script: Script, attribute: syntax.Attribute) -> str | None:
+    """What all commands that the project ships pass for an option without a default."""
+    from speedlint.semantics import shipped
+
+    name = attribute.attr.value
+    options = {
+        call: place
+        for origin, setting in script.values.settings(attribute.value)
+        if isinstance(setting, syntax.Call)
+        for place, call in origin.values.declared(name, setting)
+    }
+    given = {each for call, place in options.items() for each in shipped.given(place, call)}
+    return given.pop() if len(options) == len(given) == 1 else None
 
 
 def _found(script: Script, named: str) -> Path | None:
