@@ -401,6 +401,52 @@ def test_faster_convolutions_are_nothing_behind_their_launches(project: Project,
     assert found["level"] == level
 
 
+PATCHES = """
+class Patches(nn.Module):
+    def __init__(self, side, width=768):
+        super().__init__()
+        self.cut = {cut}
+        layer = nn.TransformerEncoderLayer(width, 12)
+        self.layers = nn.TransformerEncoder(layer, 12)
+        self.head = nn.Linear(width, 10)
+
+    def forward(self, x):
+        return self.head(self.layers(self.cut(x).flatten(2).transpose(1, 2)).mean(1))
+"""
+
+
+@pytest.mark.parametrize(
+    ("cut", "level"),
+    [
+        ("nn.Conv2d(3, width, kernel_size=side, stride=side)", "note"),
+        ("nn.Sequential(nn.Conv2d(3, width, (16, 16), (10, 10)))", "note"),
+        ("nn.Sequential(nn.Conv2d(3, 64, 3, 2), nn.Conv2d(64, 256, 3, 2), nn.Conv2d(256, width, 4, 4))", "warning"),
+    ],
+)
+def test_a_convolution_that_cuts_patches_is_little_beside_attention(project: Project, cut: str, level: str) -> None:
+    project.configure("select = ['SPD402']\ntorch = '2.4'")
+    data = CIFAR.replace('"data"', '"data", transform=torchvision.transforms.Resize((224, 224))')
+    text = STEPS.format(network=PATCHES.format(cut=cut), model="Patches(16)", data=data, loss=LOSS)
+    (found,) = project.findings(project.write("train.py", text), "--notes")
+    assert found["level"] == level
+
+
+@pytest.mark.parametrize(
+    ("apex", "level"),
+    [
+        ("model, optimizer = amp.initialize(model, optimizer, opt_level='O1')", "note"),
+        ("print(amp.state_dict())", "warning"),
+    ],
+)
+def test_products_that_apex_halves_gain_next_to_nothing_by_tf32(project: Project, apex: str, level: str) -> None:
+    project.configure("select = ['SPD105']\ntorch = '2.4'")
+    network = f"from apex import amp\n{PATCHES.format(cut='nn.Linear(3, width)')}"
+    text = STEPS.format(network=network, model="Patches(16)", data=OWN, loss=LOSS)
+    text = text.replace("for inputs, labels", f"{apex}\nfor inputs, labels")
+    (found,) = project.findings(project.write("train.py", text), "--notes")
+    assert found["level"] == level
+
+
 STYLE = """
 def correlation(maps):
     batch, channels, height, width = maps.shape

@@ -8,8 +8,8 @@ files. The call is written into the script that starts the program.
 Ampere and newer GPUs multiply float32 matrices on tensor cores when they may round the factors to TF32: up to 3
 times faster.
 torch allows that to convolutions and recurrent layers of cuDNN by default, not to matrix products. Models that only convolve
-gain nothing and are left alone, like recurrent ones with narrow Linear layers. Where autocast covers the step only what it
-leaves in float32 gains, which is a note. So is a model that Accelerate or Fabric prepares without being told a precision:
+gain nothing and are left alone, like recurrent ones with narrow Linear layers. Where autocast or apex covers the step only
+what it leaves in float32 gains, which is a note. So is a model that Accelerate or Fabric prepares without being told a precision:
 what launches it may say one.
 
 ## Example
@@ -69,8 +69,10 @@ def check(module: syntax.Module, script: Script) -> Iterator[Finding]:
         message = f"TF32 is not enabled for what runs in float32 of the module that `{moved}` prepares"
     elif any(names_autocast(place) for place in script.everywhere(b"autocast", b"NativeScaler", b"use_amp")):
         message = f"TF32 is not enabled for what autocast leaves in float32 of `{moved}`"
+    elif any(True for _ in script.calls_everywhere("apex.amp.initialize")):
+        message = f"TF32 is not enabled for what apex leaves in float32 of `{moved}`"
     else:
-        message = f"`{moved}` trains a model of matrix products in full float32: TF32 is not enabled anywhere in the program"
+        message = f"`{moved}` trains a model whose matrix products run in full float32: TF32 is not enabled in the program"
         level = Level.WARNING
     try:
         fix = Fix(first_edit(script, "torch.set_float32_matmul_precision", '("high")', heavy.call), Risk.NUMERIC, _SINCE)

@@ -19,6 +19,8 @@ _PLANAR = re.compile(
     rb"Conv(?:Transpose)?[23]d|conv[23]d|torchvision\.models|from torchvision import .*models|timm|segmentation_models"
 )
 _SHALLOW = 2
+_PATCH = 8
+"""Pixels of a kernel's side from which on it cuts the patches that attention goes over."""
 _PLANAR_MARKS = (b"Conv", b"conv", b"models", b"timm", b"segmentation_models")
 _VARIES = re.compile(
     rb"\bmulti_?scale\b|--multi-scale\b|pad_sequence|pack_padded|torch_geometric|models\.detection|\bRandomResize\(|bbox|anchor_?(?:box|gen|size)"
@@ -196,7 +198,7 @@ def _is_left_for_other(script: Script, module: syntax.Node) -> bool:
 
 
 def _holds_planar(script: Script, module: syntax.Node) -> bool:
-    """Whether the code of a network, as far as it is in sight, convolves in two or three dimensions."""
+    """Whether the code of a network, as far as it is in sight, convolves in two or three dimensions, but to cut patches."""
     from speedlint.semantics.model.networks import root_definition, with_named
     from speedlint.semantics.training import roots
 
@@ -204,9 +206,26 @@ def _holds_planar(script: Script, module: syntax.Node) -> bool:
         definition = root_definition(place, node)
         parts = with_named(definition.script, definition.node) if definition is not None else ((place, node),)
         for each, part in parts:
-            if _PLANAR.search(each.text(part).encode()):
+            patching = sum(_cuts_patches(each, call) for call in each.source.inside(part, syntax.Call))
+            if len(_PLANAR.findall(each.text(part).encode())) > patching:
                 return True
     return False
+
+
+def _cuts_patches(script: Script, call: syntax.Call) -> bool:
+    """Whether a call makes the convolution before attention whose steps are as long as its kernel, or whose kernel is of the
+    size of a patch."""
+    if script.name(call.func) not in ("torch.nn.Conv2d", "torch.nn.Conv3d"):
+        return False
+    kernel, stride = script.argument(call, "kernel_size", 2), script.argument(call, "stride", 3)
+    if kernel is None or stride is None:
+        return False
+    sides = [each.value for each in kernel.elements] if isinstance(kernel, (syntax.Tuple, syntax.List)) else [kernel]
+    known = [script.constant(side) for side in sides]
+    if all(each is not None and isinstance(each.value, int) and each.value >= _PATCH for each in known):
+        return True
+    is_of_pixels = any(each is not None and each.value == 1 for each in known)
+    return script.text(kernel) == script.text(stride) and not is_of_pixels
 
 
 def is_shallow(script: Script, module: syntax.Node) -> bool:
