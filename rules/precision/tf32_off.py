@@ -9,8 +9,8 @@ Ampere and newer GPUs multiply float32 matrices on tensor cores when they may ro
 times faster.
 torch allows that to convolutions and recurrent layers of cuDNN by default, not to matrix products. Models that only convolve
 gain nothing and are left alone, like recurrent ones with narrow Linear layers. Where autocast or apex covers the step only
-what it leaves in float32 gains, which is a note. So is a model that Accelerate or Fabric prepares without being told a precision:
-what launches it may say one.
+what it leaves in float32 gains, which is a note. So is a model that Accelerate or Fabric prepares without being told a
+precision: what launches it may say one.
 
 ## Example
 ```python

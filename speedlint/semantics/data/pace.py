@@ -55,6 +55,13 @@ def reads_small_batches(script: Script) -> bool:
     return script.once("reads small batches", lambda: _all_read(script, _gives_small_batches), False)
 
 
+def largest_batch(script: Script) -> int | None:
+    """The most items of a batch that training reads again and again; None where that is not known of each loader."""
+    sizes = [_batch_size(each) for each in loaders.near(script) if each.matters]
+    known = [size for size in sizes if size is not None]
+    return max(known) if known and len(known) == len(sizes) else None
+
+
 def _gives_large_batches(loader: Loader) -> bool:
     size = _batch_size(loader)
     return size is not None and size >= _LARGE_BATCH

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.semantics import library, off
-from speedlint.semantics.data import scale
+from speedlint.semantics.data import pace, scale
 from speedlint.semantics.data.loaders import near, reads_digits, reads_digits_by_default, reads_thumbnails
 from speedlint.semantics.model import widths
 from speedlint.semantics.model.networks import (
@@ -226,11 +226,8 @@ def _shrinks_thumbnails(step: Step, names: set[str]) -> bool:
     made = {name.removeprefix(_TORCHVISION) for name in names if name.startswith(_TORCHVISION)}
     if not made or any("." in name or not name.startswith(_SHRINKING) for name in made) or not names.isdisjoint(_LAYERS):
         return False
-    if not reads_thumbnails(step.script):
-        return False
-    sizes = [each.setting("batch_size").value for each in near(step.script) if each.matters]
-    known = [size.value for size in sizes if size is not None and isinstance(size.value, int)]
-    return bool(known) and len(known) == len(sizes) and max(known) <= _PLAIN_BATCH
+    most = pace.largest_batch(step.script)
+    return reads_thumbnails(step.script) and most is not None and most <= _PLAIN_BATCH
 
 
 def _runs_all_that_is_trained(step: Step, code: list[tuple[Script, syntax.Node]]) -> bool:
@@ -246,9 +243,8 @@ def _runs_all_that_is_trained(step: Step, code: list[tuple[Script, syntax.Node]]
 def _reads_small_batches(script: Script) -> bool:
     """Whether all that a program is seen to load is batches of a few items that are no images in files."""
     read = [each for each in near(script) if each.matters]
-    sizes = [each.setting("batch_size").value for each in read]
-    known = [size.value for size in sizes if size is not None and isinstance(size.value, int)]
-    is_small_batch = bool(known) and len(known) == len(read) and max(known) <= _SMALL_BATCH
+    most = pace.largest_batch(script)
+    is_small_batch = most is not None and most <= _SMALL_BATCH
     return is_small_batch and all(origin.is_known and not scale.decodes(origin) for each in read for origin in each.origins)
 
 
