@@ -16,6 +16,7 @@ from torch.nn import functional as F
 parser = argparse.ArgumentParser()
 parser.add_argument("--hidden", type=int, default=25)
 args = parser.parse_args()
+widths = torch.load("widths.pt")
 
 {network}
 
@@ -396,7 +397,7 @@ def test_where_an_environment_takes_the_time_half_precision_is_a_note(project: P
 def test_faster_convolutions_are_nothing_behind_their_launches(project: Project, model: str, level: str) -> None:
     project.configure("select = ['SPD402']\ntorch = '2.4'")
     data = CIFAR.replace('"data"', '"data", transform=torchvision.transforms.Resize((32, 32))')
-    text = STEPS.format(network="", model=model, data=data, loss=LOSS)
+    text = STEPS.format(network="", model=model, data=data, loss=LOSS).replace("batch_size=64", "batch_size=128")
     (found,) = project.findings(project.write("train.py", text), "--notes")
     assert found["level"] == level
 
