@@ -2,7 +2,8 @@
 
 ## What it does
 Finds loaders with workers that are made within the loop over the epochs, or in a function that it calls in each turn, out of
-a dataset and of arguments that are the same in each epoch; and loaders whose dataset is made there, again of the same.
+a dataset and of arguments that are the same in each epoch, also one for each of the splits of an epoch; and loaders whose
+dataset is made there, again of the same.
 
 Loaders are left alone where their dataset, sampler or any argument may change from epoch to epoch, where they are made under
 a condition, and where a whole training runs in each turn of the loop, as over folds.
@@ -50,6 +51,7 @@ from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Related, Rule
 from speedlint.semantics import worth
 from speedlint.semantics.data import remade
+from speedlint.semantics.data.loader_settings import is_surely_positive
 from speedlint.semantics.data.loaders import Loader, loader
 from speedlint.semantics.script import Script
 
@@ -73,7 +75,10 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         message = f"`{_line(script, made)}` makes the same dataset again in every epoch"
         yield Finding(call, message, advice=f"make it before the loop; {_ADVICE}", level=Level.WARNING, related=related)
     elif not workers.is_off:
-        level = Level.WARNING if workers.value is not None else Level.NOTE
+        is_known = workers.value is not None or (
+            workers.expression is not None and is_surely_positive(script, workers.expression)
+        )
+        level = Level.WARNING if is_known else Level.NOTE
         message = "this loader is made again in every epoch, and starts all of its workers again"
         advice = f"make it once before the loop, with `persistent_workers=True`; {_ADVICE}"
         yield Finding(call, message, advice=advice, level=level, since=_PERSISTENT_SINCE)

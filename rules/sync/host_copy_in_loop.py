@@ -57,7 +57,7 @@ from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import worth
 from speedlint.semantics.script import Script
-from speedlint.semantics.sync import reads
+from speedlint.semantics.sync import reads, returned
 from speedlint.semantics.sync.accumulators import may_be_overwritten
 from speedlint.semantics.sync.companions import awaited_anyway, check_gain
 from speedlint.semantics.sync.gathering import copy_once
@@ -73,6 +73,14 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         whole = reads.chain(script, call)
         message = f"`{reads.shown(script, whole)}` copies to the host and waits for the GPU {reads.often(script, call)}"
         yield _finding(call, whole, script, tensor, message)
+    elif (lain := returned.needed(script, call)) is not None and reads.copied(script, call) is not None:
+        if awaited_anyway(script, call) is not None:
+            return
+        whole = reads.chain(script, call)
+        message = (
+            f"`{reads.shown(script, whole)}` waits for the GPU {reads.often(script, call)}, for what lay on the host before"
+        )
+        yield Finding(whole, message, advice=f"take it from {lain.shown(script)} before that is copied to the GPU")
 
 
 def _finding(

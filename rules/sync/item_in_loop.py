@@ -75,7 +75,7 @@ from speedlint.rule import Finding, Fix, Level, Risk, Rule
 from speedlint.semantics import worth
 from speedlint.semantics.frameworks import lightning
 from speedlint.semantics.script import Script
-from speedlint.semantics.sync import displays, reads
+from speedlint.semantics.sync import displays, reads, returned
 from speedlint.semantics.sync.companions import awaited_anyway, check_gain, check_gain_of_display, throttled
 from speedlint.semantics.sync.deferral import keep_on_device
 from speedlint.semantics.terms import Frequency
@@ -89,6 +89,13 @@ def check(call: syntax.Call | syntax.Subscript, script: Script) -> Iterator[Find
     if tensor is not None and lightning.log_around(script, call) is None:
         message = f"`{reads.shown(script, call)}` waits for the GPU {reads.often(script, call)}"
         yield _finding(call, script, tensor, message)
+    elif (lain := returned.needed(script, call)) is not None and reads.scalar(script, call) is not None:
+        if awaited_anyway(script, call) is not None:
+            return
+        message = (
+            f"`{reads.shown(script, call)}` waits for the GPU {reads.often(script, call)}, for what lay on the host before"
+        )
+        yield Finding(call, message, advice=f"take it from {lain.shown(script)} before that is copied to the GPU")
 
 
 def _of_index(read: syntax.Subscript, script: Script) -> Iterator[Finding]:

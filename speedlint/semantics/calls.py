@@ -250,6 +250,8 @@ class Calls:
             or dotted in library.COMPILERS
         ):
             return self._first(call)
+        if dotted == "collections.OrderedDict":
+            return self._first(call) if call.args else self._of_builtin(call, "dict")
         if dotted in library.DISTRIBUTED_WRAPPERS:
             wrapped = self._first(call)
             return wrapped._replace(role=Role.MODULE) if wrapped else Value(Role.MODULE)

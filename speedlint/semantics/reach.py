@@ -12,6 +12,7 @@ from speedlint.facts import syntax
 from speedlint.semantics import library
 from speedlint.semantics.names import Kind
 from speedlint.semantics.terms import Definition, Frequency, Role
+from speedlint.semantics.unpacking import key_of
 from speedlint.semantics.values import is_static
 
 if TYPE_CHECKING:
@@ -289,16 +290,6 @@ def parameter_of(callee: Definition, call: syntax.Call, arg: syntax.Arg) -> synt
     if owner is not None and not is_static(callee.node):
         position += 1
     return params[position] if position < len(params) else None
-
-
-def key_of(subscript: syntax.Subscript) -> object:
-    """The string or whole number by which an entry is taken, where it is written out; None where it is not."""
-    match subscript.slice:
-        case [syntax.SubscriptElement(slice=syntax.Index(value=syntax.SimpleString() as key))]:
-            return str(key.evaluated_value)
-        case [syntax.SubscriptElement(slice=syntax.Index(value=syntax.Integer() as index))]:
-            return int(index.value, 0)
-    return None
 
 
 def _is_target(script: Script, node: syntax.Node) -> bool:

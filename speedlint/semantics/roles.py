@@ -30,7 +30,7 @@ from speedlint.semantics.terms import (
     join,
     join_places,
 )
-from speedlint.semantics.unpacking import written
+from speedlint.semantics.unpacking import key_of, written
 from speedlint.semantics.values import returned
 
 if TYPE_CHECKING:
@@ -234,13 +234,41 @@ class Roles:
         return value
 
     def _filled(self, binding: Binding, value: Value | None) -> Value | None:
-        """An empty list takes the element of what is appended to it."""
-        if value is None or value.role is not Role.SEQUENCE or value.items or value.element:
+        """An empty list takes the element of what is appended to it, a dict the entries that are set in it."""
+        if value is None or not isinstance(binding.node, syntax.Name):
             return value
-        if not isinstance(binding.node, syntax.Name):
+        if value.role is Role.MAPPING:
+            return self._with_entries(value, self.script.names.uses(binding.node))
+        if value.role is not Role.SEQUENCE or value.items or value.element:
             return value
         methods = map(self._method_called, self.script.names.uses(binding.node))
         return value._replace(element=join([self._added(each) for each in methods if each is not None and _adds(each)]))
+
+    def _with_entries(self, mapping: Value, uses: Iterable[syntax.Node]) -> Value:
+        """A dict with the entries that ``uses`` of it set: ``d["x"] = y``, ``d[key] = y``."""
+        known, others = dict(mapping.keys), []
+        for key, value in self._set_entries(uses):
+            if isinstance(key, str):
+                known[key] = join((known.get(key), value))
+            else:
+                others.append(value)
+        keys = tuple((key, join((value, *others))) for key, value in known.items())
+        return mapping._replace(keys=keys, element=join((mapping.element, *known.values(), *others)))
+
+    def _set_entries(self, uses: Iterable[syntax.Node]) -> Iterator[tuple[object, Value | None]]:
+        """The entries of a dict that are set through its ``uses``: the key where it is written out, and the value."""
+        parents = self.script.source.parents
+        for use in uses:
+            entry = parents[use]
+            if not isinstance(entry, syntax.Subscript) or entry.value is not use:
+                continue
+            writer = parents[entry]
+            if isinstance(writer, syntax.AssignTarget):
+                writer = parents[writer]
+            elif not isinstance(writer, syntax.AugAssign) or writer.target is not entry:
+                continue
+            if isinstance(writer, (syntax.Assign, syntax.AugAssign)):
+                yield key_of(entry), self.evaluate(writer.value)
 
     def _added(self, method: tuple[str, syntax.Call]) -> Value | None:
         """What ``append`` or ``extend`` adds to a list."""
@@ -591,6 +619,8 @@ class Roles:
                 if name == "device":
                     return Value(Role.DEVICE, base.place)
                 return UNKNOWN
+            case Role.SEQUENCE if name in ("values", "indices") and base.element and base.element.role is Role.TENSOR:
+                return base.element  # of what ``max(1)``, ``sort()`` and ``topk(k)`` return
             case Role.LOADER if name == "dataset":
                 return Value(Role.DATASET)
         return UNKNOWN
@@ -619,6 +649,9 @@ class Roles:
             return self._self_moved(definition, name, known)
         if known is not None and known.role is Role.SEQUENCE and not known.items and known.element is None:
             return known._replace(element=self._added_on_self(definition, name))
+        if known is not None and known.role is Role.MAPPING:
+            for script, attribute in self._self_uses(definition, name):
+                known = script.roles._with_entries(known, [attribute])
         return known
 
     def _added_on_self(self, definition: Definition, name: str) -> Value | None:
@@ -709,7 +742,8 @@ class Roles:
             return None
         index = node.slice[0].slice if len(node.slice) == 1 else None
         if base.role is Role.BATCH and isinstance(node.value, syntax.Name):
-            return self._moved_entry(node.value, node) or base
+            moved = self.moved_entry(node.value, node)
+            return (self.evaluate(moved) if moved is not None else None) or base
         if base.role in (Role.TENSOR, Role.BATCH, Role.ARRAY):
             return base
         if base.role is Role.SEQUENCE:
@@ -730,9 +764,9 @@ class Roles:
             return base.element
         return UNKNOWN
 
-    def _moved_entry(self, batch: syntax.Name, node: syntax.Subscript) -> Value | None:
-        """The tensor that was put in the place of a batch's entry: ``batch["x"] = batch["x"].to(device)``, also in a loop
-        over all of them."""
+    def moved_entry(self, batch: syntax.Name, node: syntax.Subscript) -> syntax.BaseExpression | None:
+        """The expression of the tensor that was put in the place of a batch's entry: ``batch["x"] =
+        batch["x"].to(device)``, also in a loop over all of them."""
         source, order = self.script.source, self.script.order
         for change in self.script.values.changes(batch):
             target = source.parents[change]
@@ -747,7 +781,7 @@ class Roles:
             if is_done and not source.contains(assign, node):
                 value = self.evaluate(assign.value)
                 if value is not None and value.role is Role.TENSOR and value.place is not Place.HOST:
-                    return value
+                    return assign.value
         return None
 
     def _goes_over_entries(self, loop: syntax.For, batch: syntax.Name, change: syntax.Subscript) -> bool:
@@ -766,12 +800,10 @@ class Roles:
         """Whether the entry of a dict is what it was made with, as far as this variable shows."""
         if not isinstance(mapping, syntax.Name):
             return True
+        if not any(isinstance(binding.node, syntax.Param) for binding in self.script.names.reaching(mapping)):
+            return not any(isinstance(change, syntax.Attribute) for change in self.script.values.changes(mapping))
         for change in self.script.values.changes(mapping):
-            index = change.slice[0].slice if isinstance(change, syntax.Subscript) else None
-            literal = (
-                index.value if isinstance(index, syntax.Index) and isinstance(index.value, syntax.SimpleString) else None
-            )
-            if literal is None or literal.evaluated_value == key:
+            if not isinstance(change, syntax.Subscript) or key_of(change) in (None, key):
                 return False
         return True
 

@@ -34,3 +34,13 @@ def all_written(bindings: Iterable[Binding]) -> list[syntax.BaseExpression]:
     values = [written(binding) for binding in bindings]
     found = [value for value in values if value is not None]
     return found if len(found) == len(values) else []
+
+
+def key_of(subscript: syntax.Subscript) -> object:
+    """The string or whole number by which an entry is taken, where it is written out; None where it is not."""
+    match subscript.slice:
+        case [syntax.SubscriptElement(slice=syntax.Index(value=syntax.SimpleString() as key))]:
+            return str(key.evaluated_value)
+        case [syntax.SubscriptElement(slice=syntax.Index(value=syntax.Integer() as index))]:
+            return int(index.value, 0)
+    return None

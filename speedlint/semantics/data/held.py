@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.semantics.methods import VIEWS
-from speedlint.semantics.reach import key_of, parameter_of
+from speedlint.semantics.reach import parameter_of
+from speedlint.semantics.unpacking import key_of
 
 if TYPE_CHECKING:
     from speedlint.semantics.script import Script

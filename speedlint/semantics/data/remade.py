@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.facts import syntax
+from speedlint.semantics.changing import written
 from speedlint.semantics.data.repeats import Hangs, Run
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.schedule.periods import scheduled
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 _LOOKS = frozenset({"len", "print", "isinstance", "range", "min", "max", "str", "int", "float", "type", "id"})
 _KEEPS = frozenset("__len__ keys values items get shape size format split join".split())
+_PLAIN = ("os.", "torch.utils.data.", "torchvision.", "torch.cuda.", "multiprocessing.cpu_count")
 _SETS_ANY = re.compile(rb"\bsetattr\(|\bvars\(|__dict__")
 _DEPTH = 3
 
@@ -57,7 +59,23 @@ def epoch_turn(script: Script, call: syntax.Call) -> Turn | None:
     found = scheduled(script, call)
     if found is None or around is not found.loop or script.loops.kind(found.loop) is not Frequency.EPOCH:
         return None
+    if _goes_over_splits(script, found.loop):
+        outer = script.source.enclosing(found.loop, syntax.For, syntax.While, syntax.If, syntax.Try, syntax.FunctionDef)
+        if isinstance(outer, Loop) and script.loops.kind(outer) is Frequency.EPOCH:
+            return Turn(outer)
     return Turn(found.loop)
+
+
+def _goes_over_splits(script: Script, loop: Loop) -> bool:
+    """Whether a loop goes over words that are written out: ``for phase in ["train", "val"]``, the parts of one epoch."""
+    if not isinstance(loop, syntax.For):
+        return False
+    return any(
+        words.elements and all(isinstance(each.value, syntax.SimpleString) for each in words.elements)
+        for where, given in script.roles.origins(loop.iter)
+        for kind in (syntax.List, syntax.Tuple)
+        for words in where.source.inside(given, kind)
+    )
 
 
 def is_same_in_each_turn(script: Script, expression: syntax.Node, turn: Turn, maker: syntax.Node, depth: int = 0) -> bool:
@@ -85,13 +103,22 @@ def _is_fixed(script: Script, name: syntax.Name, turn: Turn, maker: syntax.Node,
         if binding.kind is Kind.PARAMETER:
             return False
         value = binding.value
-        if binding.kind is not Kind.ASSIGN or binding.path or value is None or depth >= _DEPTH:
+        is_split = binding.kind is Kind.FOR and (walk := script.source.enclosing(binding.node, syntax.For)) is not None
+        if is_split and not (isinstance(walk, syntax.For) and walk is not loop and _goes_over_splits(script, walk)):
+            return False
+        if not (is_split or binding.kind is Kind.ASSIGN) or binding.path or value is None or depth >= _DEPTH:
             return False
         if not is_same_in_each_turn(script, value, turn, maker, depth + 1):
             return False
-    if _is_option(script, name):
+    if _is_option(script, name) or _is_word(script, name):
         return True
     return not any(_may_change(script, use, maker) for use in script.names.uses(name) if script.source.contains(loop, use))
+
+
+def _is_word(script: Script, name: syntax.Name) -> bool:
+    """Whether a name stands for the word of a turn, which no method changes: ``phase.upper()``."""
+    walks = [script.source.enclosing(binding.node, syntax.For) for binding in script.names.reaching(name)]
+    return bool(walks) and all(isinstance(walk, syntax.For) and _goes_over_splits(script, walk) for walk in walks)
 
 
 def _is_option(script: Script, name: syntax.Name) -> bool:
@@ -130,11 +157,40 @@ def _may_change(script: Script, use: syntax.Name, maker: syntax.Node) -> bool:
         return node is not use
     if isinstance(parent, syntax.Call) and parent.func is node and node is not use:
         assert isinstance(node, (syntax.Attribute, syntax.Subscript))
-        return script.name(node) is None and not (isinstance(node, syntax.Attribute) and node.attr.value in _KEEPS)
+        is_kept = isinstance(node, syntax.Attribute) and node.attr.value in _KEEPS
+        return script.name(node) is None and not is_kept and not _only_gives(script, parent)
     if isinstance(parent, syntax.Arg):
         call = source.parents[parent]
-        return not (isinstance(call, syntax.Call) and (script.name(call.func) in _LOOKS or _only_makes(script, call)))
+        if not isinstance(call, syntax.Call):
+            return True
+        return (
+            script.name(call.func) not in _LOOKS and not _only_makes(script, call) and not _only_reads(script, call, parent)
+        )
     return False
+
+
+def _only_reads(script: Script, call: syntax.Call, arg: syntax.Arg) -> bool:
+    """Whether a function of the project does not change what a call hands it, nor hands it on."""
+    callee = script.callee(call)
+    if callee is None or not isinstance(callee.node, syntax.FunctionDef):
+        return False
+    other, function = callee.script, callee.node
+    for parameter in (*function.params.params, *function.params.kwonly_params):
+        if other.values.given(function, parameter, script, call) is arg.value:
+            uses = [use for use in other.names.uses(parameter) if use is not parameter.name]
+            return not any(
+                isinstance(other.source.parents[use], syntax.Arg) or _may_change(other, use, call) for use in uses
+            )
+    return False
+
+
+def _only_gives(script: Script, call: syntax.Call) -> bool:
+    """Whether a call is of a method that gives back what its object holds, and does nothing else."""
+    callee = script.callee(call)
+    if callee is None or not isinstance(callee.node, syntax.FunctionDef):
+        return False
+    body = callee.node.body
+    return next(written(callee.script, body), None) is None and not any(callee.script.source.inside(body, syntax.Call))
 
 
 def _only_makes(script: Script, call: syntax.Call) -> bool:
@@ -152,7 +208,7 @@ def _draws(script: Script, call: syntax.Call) -> bool:
         return _makes_by_chance(definition)
     if name is None:
         return not isinstance(call.func, syntax.Attribute) or call.func.attr.value not in _KEEPS
-    plain = name in _LOOKS or "." not in name or name.startswith(("os.", "torch.utils.data.", "torchvision.", "torch.cuda."))
+    plain = name in _LOOKS or "." not in name or name.startswith(_PLAIN)
     return not plain or name.endswith("random_split")
 
 

@@ -12,7 +12,7 @@ from speedlint.semantics.loops import Does, Loop
 from speedlint.semantics.methods import CASTS, MOVES, RESHAPES
 from speedlint.semantics.names import Kind
 from speedlint.semantics.script import Script
-from speedlint.semantics.sync import clocks, conditions, displays, hidden, reads, shapes, streams
+from speedlint.semantics.sync import clocks, conditions, displays, hidden, reads, returned, shapes, streams
 from speedlint.semantics.sync.accumulators import may_be_overwritten
 from speedlint.semantics.sync.deferral import keep_on_device
 from speedlint.semantics.sync.gathering import copy_once
@@ -162,7 +162,7 @@ def _staying_itself(script: Script, block: syntax.BaseSuite) -> Iterator[Wait]:
             if streams.needs_to_wait(script, call) or clocks.reads_clock(script, block):
                 yield Wait(script, call, call)
         elif (tensor := reads.scalar(script, call) or reads.copied(script, call)) is not None:
-            if _must_stay(script, call):
+            if _must_stay(script, call) and returned.needed(script, call) is None:
                 yield Wait(script, call, tensor)
             elif _library(script, call) is not None:
                 yield Wait(script, call, tensor, by_library=True)

@@ -106,13 +106,20 @@ def created(script: Script, move: syntax.Call) -> Created | None:
 
 def _handed(script: Script, move: syntax.Call) -> Created | None:
     """What a call hands to a function of the project that only copies it to the GPU: ``to_var(torch.zeros(n))``."""
+    found = _trace(script, move.args[0].value) if len(move.args) == 1 else None
+    return (
+        Created(found[0], move, found[1], found[2]) if found is not None and only_copied(script, move) is not None else None
+    )
+
+
+def only_copied(script: Script, move: syntax.Call) -> syntax.BaseExpression | None:
+    """What a call hands to a function of the project that gives it back, copied to the GPU where there is one."""
     if len(move.args) != 1 or move.args[0].keyword is not None or move.args[0].star:
         return None
-    found = _trace(script, move.args[0].value)
-    callee = script.callee(move) if found is not None else None
-    if found is None or callee is None or not isinstance(callee.node, syntax.FunctionDef) or not _only_copies(callee):
+    callee = script.callee(move)
+    if callee is None or not isinstance(callee.node, syntax.FunctionDef) or not _only_copies(callee):
         return None
-    return Created(found[0], move, found[1], found[2])
+    return move.args[0].value
 
 
 def _only_copies(function: Definition) -> bool:
@@ -132,9 +139,21 @@ def _only_copies(function: Definition) -> bool:
             case _ if script.name(call.func) not in _HARMLESS:
                 return False
     returns = [each.value for each in script.source.inside(node.body, syntax.Return)]
-    given = (each.args[0].value if isinstance(each, syntax.Call) and each.args else each for each in returns)
-    is_same = all(isinstance(each, syntax.Name) and each.value == name for each in given)
-    return len(moves) == 1 and bool(returns) and is_same and target(script, moves[0]) is not None
+    given = [part for each in returns for part in ((each.body, each.orelse) if isinstance(each, syntax.IfExp) else (each,))]
+    if len(moves) != 1 or not given or target(script, moves[0]) is None:
+        return False
+    return all(each is moves[0] or _is_name(each, name) or _is_wrapped(script, each, name) for each in given)
+
+
+def _is_name(node: syntax.BaseExpression | None, name: str) -> bool:
+    return isinstance(node, syntax.Name) and node.value == name
+
+
+def _is_wrapped(script: Script, node: syntax.BaseExpression | None, name: str) -> bool:
+    """Whether a node is ``Variable(x)`` of a variable's name."""
+    if not isinstance(node, syntax.Call) or script.name(node.func) not in _HARMLESS:
+        return False
+    return any(_is_name(arg.value, name) for arg in node.args)
 
 
 def target(script: Script, move: syntax.Call) -> str | None:

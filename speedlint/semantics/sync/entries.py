@@ -9,10 +9,9 @@ from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.semantics.loops import Loop
 from speedlint.semantics.names import Binding
-from speedlint.semantics.reach import key_of
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync.accumulators import filling_loop, first_binding, is_target, is_written_zero
-from speedlint.semantics.unpacking import written
+from speedlint.semantics.unpacking import key_of, written
 
 
 class Entry(NamedTuple):

@@ -10,15 +10,14 @@ import enum
 from collections.abc import Iterator
 
 from speedlint.facts import syntax
-from speedlint.semantics import eras, library
+from speedlint.semantics import eras, library, off
 from speedlint.semantics.model.networks import is_loss
 from speedlint.semantics.names import Kind
-from speedlint.semantics.reach import key_of
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync.conditions import is_sanity_check, rules_out_tensor
 from speedlint.semantics.terms import FREQUENT, Frequency, Place, Role
-from speedlint.semantics.unpacking import written
-from speedlint.source import leaves
+from speedlint.semantics.unpacking import key_of, written
+from speedlint.source import last_statement, leaves
 
 _CONVERSIONS = ("float", "int", "bool")
 _HOST_VIEWS = frozenset({"cpu", "numpy", "detach", "to", "squeeze", "flatten", "reshape", "view"})
@@ -57,6 +56,7 @@ _SIZES = frozenset(
 )
 _PASSED_ON = frozenset("abs round float int list tuple sorted zip enumerate max min sum set reversed map dict".split())
 _LOSSES, _LOSS_NAMES = "torch.nn.functional.", ("_loss", "cross_entropy", "kl_div")
+_ANSWERS = (Role.NUMBER, Role.STRING, Role.NONE, Role.ARRAY)
 _MOST = 300
 _DEPTH = 3
 
@@ -188,10 +188,15 @@ def is_read_as_number(script: Script, expression: syntax.BaseExpression) -> bool
 
 
 def needs(script: Script, node: syntax.BaseExpression) -> Iterator[Need]:
-    """What the value of an expression is needed for, followed through variables, arithmetic, lists and returns."""
+    """What the value of an expression is needed for, followed through variables, arithmetic, lists and returns; what a
+    condition leaves out that fails by the defaults of the script's options does not count where the expression is computed
+    in spite of it."""
+    is_by_default = off.runs_by_default(script, node)
     for where, child, parent in uses(script, node):
         found = _need(where, child, parent)
-        if found is not None and where.frequency(child) in FREQUENT:
+        if found is None or where.frequency(child) not in FREQUENT:
+            continue
+        if not is_by_default or off.runs_by_default(where, child):
             yield found
 
 
@@ -204,7 +209,7 @@ def _need(script: Script, child: syntax.Node, parent: syntax.Node) -> Need | Non
     match parent:
         case syntax.While():
             return Need.END
-        case syntax.If(test=test, body=body) if child is test and leaves(body):
+        case syntax.If(test=test, body=body) if child is test and leaves(body) and not _only_answers(script, parent):
             return None if is_sanity_check(script, test) else Need.END
         case syntax.If(test=test) if child is test and _counts_to_end(script, parent):
             return Need.END
@@ -213,6 +218,15 @@ def _need(script: Script, child: syntax.Node, parent: syntax.Node) -> Need | Non
         case syntax.Call():
             return _need_of_call(script, parent)
     return None
+
+
+def _only_answers(script: Script, branch: syntax.If) -> bool:
+    """Whether a branch returns a number from a function, out of no loop of it: that is followed to the callers."""
+    last = last_statement(branch.body)
+    if not isinstance(last, syntax.Return) or (last.value is not None and script.role(last.value) not in _ANSWERS):
+        return False
+    function = script.source.enclosing(branch, syntax.FunctionDef, syntax.For, syntax.While)
+    return isinstance(function, syntax.FunctionDef) and bool(script.call_sites(function))
 
 
 def _picked_out(script: Script, index: syntax.Node) -> syntax.Subscript | None:
@@ -328,6 +342,8 @@ class _Flow:
                 yield from self.follow(script, parent, depth)
             case syntax.If() | syntax.While() | syntax.Assert() | syntax.Index() | syntax.Slice():
                 yield script, node, parent
+                if isinstance(parent, syntax.If) and _only_answers(script, parent):
+                    yield from self._returned(script, parent, depth)
                 picked = _picked_out(script, node) if isinstance(parent, syntax.Index) else None
                 if picked is not None:
                     yield from self.follow(script, picked, depth)
@@ -411,7 +427,7 @@ class _Flow:
                         yield from self.follow(callee.script, use, depth - 1)
 
     def _returned(
-        self, script: Script, node: syntax.Return, depth: int
+        self, script: Script, node: syntax.Return | syntax.If, depth: int
     ) -> Iterator[tuple[Script, syntax.Node, syntax.Node]]:
         function = script.function(node)
         if function is not None and depth:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.semantics.script import Script
-from speedlint.semantics.sync import batchwise, conditions, displays, reads, shapes
+from speedlint.semantics.sync import batchwise, conditions, displays, reads, returned, shapes
 from speedlint.semantics.sync.accumulators import may_be_overwritten
 from speedlint.semantics.terms import FREQUENT, Place, Role, Value
 
@@ -113,6 +113,8 @@ def _candidates(script: Script, block: syntax.Node) -> Iterator[tuple[syntax.Bas
         tensor = reads.avoidable_copy(script, call)
         if tensor is not None and not may_be_overwritten(script, tensor):
             yield reads.chain(script, call), tensor
+        if returned.needed(script, call) is not None:
+            yield reads.chain(script, call), call.func.value if isinstance(call.func, syntax.Attribute) else call
         gathered = batchwise.row_gather(script, call)
         if gathered is not None:
             yield call, gathered[1]

@@ -1,0 +1,130 @@
+"""Which reads from the GPU have to be there: what is needed only by an option, by a helper's answer, or lay on the host."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from speedlint.config import Settings
+from speedlint.engine import Engine
+from speedlint.registry import Registry
+
+START = """
+import argparse
+import cv2
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence
+from torch.utils.data import DataLoader
+
+device = torch.device("cuda")
+parser = argparse.ArgumentParser()
+parser.add_argument("--save_pictures", action="store_true")
+args = parser.parse_args()
+"""
+TRAIN = """
+def train(loader, model, optimizer):
+    for x, y, lengths in loader:
+        {}
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+train(DataLoader(torch.load("rows.pt"), num_workers=2), Net().to(device), torch.optim.SGD(Net().parameters(), lr=0.1))
+"""
+STEP = "loss = model(x.to(device), lengths).sum()"
+NET = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.LSTM(8, 8, batch_first=True)
+
+    def forward(self, x, lengths):
+        packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        return self.rnn(packed)[0].data
+"""
+VALIDATE = """
+{}
+
+@torch.no_grad()
+def validate(model, loader):
+    hits = []
+    for x, y in loader:
+        best = model(x.to(device)).topk(10).indices
+        {}
+    return np.mean(hits)
+
+model = Net().to(device)
+rows = DataLoader(torch.load("rows.pt"), num_workers=2)
+for epoch in range(9):
+    train(rows, model, torch.optim.SGD(model.parameters(), lr=0.1))
+    print(validate(model, rows))
+"""
+HIT = """
+def hit(best, wanted=1):
+    if wanted in best:
+        return 1
+    return 0
+"""
+
+
+def found(folder: Path, source: str) -> list[str]:
+    """The messages of SPD302 about a script."""
+    path = folder / "train.py"
+    path.write_text(START + source)
+    settings = Settings(folder, select=("SPD302",))
+    return [each.message for each in Engine(settings, Registry.load()).check(path).diagnostics]
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "loss = model(x.to(device), lengths.to(device)).sum()",
+        "x, lengths = x.cuda(), lengths.cuda(); loss = model(x, lengths.long()).sum()",
+        "batch = lengths.to(device); loss = model(x.to(device), batch.sort().values).sum()",
+    ],
+)
+def test_lengths_that_were_copied_to_the_gpu_are_told(tmp_path: Path, step: str) -> None:
+    assert any("lay on the host before" in each for each in found(tmp_path, NET + TRAIN.format(step)))
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "loss = model(x.to(device), lengths).sum()",
+        "x = x.to(device); loss = model(x, x.ne(0).sum(1) + model.rnn(x)[0].argmax(1)).sum()",
+        "lengths = lengths.to(device); lengths[0] = 3; loss = model(x.to(device), lengths).sum()",
+        "lengths = lengths.to(device); lengths -= 1; loss = model(x.to(device), lengths).sum()",
+    ],
+)
+def test_lengths_of_the_host_and_of_the_step_are_not(tmp_path: Path, step: str) -> None:
+    assert not found(tmp_path, NET + TRAIN.format(step))
+
+
+@pytest.mark.parametrize(
+    ("helper", "step"),
+    [
+        (HIT, "hits.append(hit(best.cpu().tolist()))"),
+        ("", "guess = best.cpu().numpy(); hits.append(guess); args.save_pictures and cv2.imwrite('a.png', guess)"),
+    ],
+)
+def test_what_an_answer_or_an_option_asks_for_need_not_be_read(tmp_path: Path, helper: str, step: str) -> None:
+    assert len(found(tmp_path, NET + TRAIN.format(STEP) + VALIDATE.format(helper, step))) == 1
+
+
+@pytest.mark.parametrize(
+    ("helper", "step"),
+    [
+        (HIT, "if hit(best.cpu().tolist()): break"),
+        (
+            HIT.replace("return 0", "return best").replace("return 1", "return torch.zeros(1)"),
+            "hits.append(hit(best.cpu()))",
+        ),
+        ("", "cv2.imwrite('a.png', best.cpu().numpy())"),
+        ("", "args.save_pictures and cv2.imwrite('a.png', best.cpu().numpy())"),
+    ],
+)
+def test_what_ends_the_loop_or_is_written_is_read(tmp_path: Path, helper: str, step: str) -> None:
+    assert not found(tmp_path, NET + TRAIN.format(STEP) + VALIDATE.format(helper, step))
