@@ -2,8 +2,9 @@
 
 ## What it does
 Finds copies of tensors from the GPU to the host, `x.cpu()`, `x.cpu().numpy()`, `x.tolist()`, `x.to("cpu")`, in loops of
-training or evaluation steps and in the functions they call. Actions for an environment, images that are saved and tokens
-that are decoded need the copy and are left alone.
+training or evaluation steps and in the functions they call; and parts of a tensor on the host that are set to one on the
+GPU, `results[i] = model(x)`, which copies as well. Actions for an environment, images that are saved and tokens that are
+decoded need the copy and are left alone, unless it is of what the loader gave on the host: it can be taken there.
 
 ## Why it is slow
 A copy to the host waits until the GPU has done all that was queued before; until it is over, no new work is queued. One
@@ -67,7 +68,10 @@ from speedlint.semantics.terms import Frequency
 _COUNTERS = ("numpy.bincount", "numpy.histogram2d")
 
 
-def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call | syntax.Assign, script: Script) -> Iterator[Finding]:
+    if isinstance(call, syntax.Assign):
+        yield from _stored(call, script)
+        return
     tensor = reads.avoidable_copy(script, call)
     if tensor is not None:
         whole = reads.chain(script, call)
@@ -81,6 +85,22 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
             f"`{reads.shown(script, whole)}` waits for the GPU {reads.often(script, call)}, for what lay on the host before"
         )
         yield Finding(whole, message, advice=f"take it from {lain.shown(script)} before that is copied to the GPU")
+
+
+def _stored(assign: syntax.Assign, script: Script) -> Iterator[Finding]:
+    """``results[i] = model(x)``, where ``results`` was made on the host."""
+    tensor = returned.stored(script, assign)
+    target = assign.targets[0].target
+    if tensor is None or not isinstance(target, syntax.Subscript):
+        return
+    message = f"`{reads.shown(script, target)} = ...` copies to the host and waits for the GPU {reads.often(script, assign)}"
+    if (in_vain := awaited_anyway(script, target)) is not None:
+        yield Finding(target, message, advice=in_vain, level=Level.NOTE, worth=worth.NOTHING)
+        return
+    advice = (
+        f"make `{reads.shown(script, target.value)}` on the GPU, with `device=`, and copy it once if it is read on the host"
+    )
+    yield Finding(target, message, advice=f"{advice}; not rewritten, since together they take memory there")
 
 
 def _finding(
@@ -127,9 +147,9 @@ def _is_of_each_part(call: syntax.Call, script: Script) -> bool:
 
 RULE = Rule(
     "SPD302",
-    on=syntax.Call,
+    on=(syntax.Call, syntax.Assign),
     check=check,
-    triggers=(b".cpu", b".tolist", b".to("),
+    triggers=(b".cpu", b".tolist", b".to(", b"Tensor(", b"torch.zeros(", b"torch.empty(", b"torch.ones("),
     worth=worth.WAIT,
     cause=worth.one_wait,
     often=True,

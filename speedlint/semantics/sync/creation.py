@@ -98,10 +98,15 @@ def created(script: Script, move: syntax.Call) -> Created | None:
     found = _trace(script, made) if made is not None else None
     if found is None or target(script, move) is None:
         return None
-    if any(True for one in script.everywhere(*_MODES) for _ in one.calls(*_ELSEWHERE)):
+    if is_made_elsewhere(script):
         return None
     factory, is_exact, is_random = found
     return Created(factory, move, is_exact, is_random, held)
+
+
+def is_made_elsewhere(script: Script) -> bool:
+    """Whether the program chooses a device on which tensors are made where none is named."""
+    return any(True for one in script.everywhere(*_MODES) for _ in one.calls(*_ELSEWHERE))
 
 
 def _handed(script: Script, move: syntax.Call) -> Created | None:

@@ -12,7 +12,7 @@ from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import creation, hidden, reads
 from speedlint.semantics.sync.inplace import is_written
-from speedlint.semantics.terms import Frequency, Place, Role
+from speedlint.semantics.terms import FREQUENT, Frequency, Place, Role
 from speedlint.semantics.unpacking import part
 
 _OF_ONE = (RESHAPES | TRANSPOSES | PARTS | DETACHES | CASTS | READS) | frozenset(
@@ -49,6 +49,21 @@ def needed(script: Script, read: syntax.Call) -> Returned | None:
     if reads.is_repeated(script, read) or next(reads.needs(script, reads.chain(script, read)), None) is None:
         return None
     return _copied_from(script, tensor, 0)
+
+
+def stored(script: Script, assign: syntax.Assign) -> syntax.BaseExpression | None:
+    """The tensor on the GPU that is copied into a part of one on the host, ``results[i] = model(x)``, in every step."""
+    match assign.targets:
+        case [syntax.AssignTarget(target=syntax.Subscript(value=syntax.Name() as held))]:
+            pass
+        case _:
+            return None
+    given, kept = script.value(assign.value), script.value(held)
+    if given.role is not Role.TENSOR or given.place is not Place.GPU or script.frequency(assign) not in FREQUENT:
+        return None
+    if kept.role is not Role.TENSOR or kept.place is not Place.HOST or reads.often(script, assign) is None:
+        return None
+    return None if creation.is_made_elsewhere(script) else assign.value
 
 
 def _copied_from(script: Script, node: syntax.BaseExpression, depth: int) -> Returned | None:

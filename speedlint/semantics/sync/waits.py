@@ -125,6 +125,9 @@ def _candidates(script: Script, block: syntax.Node) -> Iterator[tuple[syntax.Bas
     for subscript in script.source.inside(block, syntax.Subscript):
         if shapes.sized_by_values(script, subscript) is not None and shapes.is_only_reduced(script, subscript):
             yield subscript, subscript
+    for assign in script.source.inside(block, syntax.Assign):
+        if (given := returned.stored(script, assign)) is not None:
+            yield assign.targets[0].target, given
     for node, test in conditions.within(script, block):
         if not conditions.ends_loop(node):
             yield test, test
