@@ -91,6 +91,7 @@ def _told(folder: Path, code: str, *asked: str) -> list[tuple[str, int]]:
     [
         ("SPD308", [14, 15], [("parts.py", 16), ("train.py", 14)]),
         ("SPD505", [19], [("parts.py", 23)]),
+        ("SPD311", [19], []),
         ("SPD209", [11], [("rows.py", 12)]),
     ],
 )

@@ -6,7 +6,8 @@ gives the same result each time the item is read: distance maps, segmentations a
 scikit-image and librosa; loops of Python over the pixels or slices of an array; tables parsed from text, by pandas, numpy or
 `csv`; a whole file read again for every item.
 
-Also data sets of small images that torchvision holds in memory, such as MNIST, whose transform leaves nothing to chance:
+Also data sets of small images that torchvision holds in memory, such as MNIST, read as they are or through a class of the
+project that picks some of their items, whose transform leaves nothing to chance:
 each image is made a PIL image, a tensor, and normalized again for each item in each epoch.
 
 A note tells of what is smaller: a file that is opened again for every item, or decoded again for each of the items cut from
@@ -98,9 +99,10 @@ from collections.abc import Iterator
 
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Related, Rule, Worth
-from speedlint.semantics.data import converted, item_work
+from speedlint.semantics.data import converted, datasets, item_work
 from speedlint.semantics.data.item_work import HEAVY, Kind, Work
 from speedlint.semantics.data.loaders import loader
+from speedlint.semantics.names import last_name
 from speedlint.semantics.script import Script
 
 _SAYS = {
@@ -157,7 +159,9 @@ def _converted(call: syntax.Call, script: Script) -> Iterator[Finding]:
 def _behind(call: syntax.Call, script: Script) -> Iterator[Finding]:
     """What the items of a loader cost, where their dataset stands in a file that is not asked for."""
     read = loader(script, call)
-    for origin in read.origins if read is not None else ():
+    made_of = read.origins if read is not None else ()
+    inner = (inner for each in made_of if _is_first_of(script, call, each) for inner in datasets.wrapped(each))
+    for origin in (*made_of, *inner):
         place = origin.definition.script if origin.definition is not None else origin.script
         if script.is_reported(place):
             continue
@@ -173,6 +177,17 @@ def _behind(call: syntax.Call, script: Script) -> Iterator[Finding]:
             message = f"{each.message} ({place.path.name}:{place.source.line(each.node)})"
             yield Finding(call, message, advice=each.advice, level=each.level, related=related, worth=each.worth)
             return
+
+
+def _is_first_of(script: Script, call: syntax.Call, origin: datasets.Origin) -> bool:
+    """Whether no loader further up in the file reads a dataset of the same class."""
+    for other in script.written_calls.get(last_name(call.func) or "", ()):
+        if other is call:
+            return True
+        read = loader(script, other)
+        if read is not None and any(each.definition == origin.definition for each in read.origins):
+            return False
+    return True
 
 
 def _of_item(function: syntax.FunctionDef, script: Script) -> Iterator[Finding]:

@@ -3,10 +3,10 @@
 ## What it does
 Follows the calls of the training or evaluation step into the functions, methods and modules of the project, through files,
 and reports those in which the host waits for the GPU: numbers read, copies to the host, tensors printed, conditions on
-tensors, sizes that depend on values. Where the numbers of turns of the loops between are known, they are multiplied: a loss
-that reads one number for each of 10 classes, called for 15 outputs, waits 150 times in a step. Several calls of one
-function in the same step are one finding, at the first. A wait in a file that is
-checked too is reported at its own line; at the call only if calls multiply it.
+tensors, sizes that depend on values; also into a pass over a loader, in a file that is not checked, which each epoch calls.
+Where the numbers of turns of the loops between are known, they are multiplied: a loss that reads one number for each of 10
+classes, called for 15 outputs, waits 150 times in a step. Several calls of one function in the same step are one finding, at
+the first. A wait in a file that is checked too is reported at its own line; at the call only if calls multiply it.
 
 ## Why it is slow
 The GPU works through a queue while Python runs ahead and fills it. Each wait lets the queue run dry. In a helper it is out
@@ -77,6 +77,7 @@ from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Related, Risk, Rule
 from speedlint.semantics import counts, worth
+from speedlint.semantics.names import last_name
 from speedlint.semantics.script import Script
 from speedlint.semantics.sync import hidden, reads, waits
 from speedlint.semantics.sync.companions import awaited_anyway, check_gain
@@ -87,6 +88,9 @@ from speedlint.semantics.terms import FREQUENT, Frequency
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
+    if script.frequency(call) is Frequency.EPOCH:
+        yield from _of_pass(call, script)
+        return
     told = _told(call, script)
     if not told:
         return
@@ -98,6 +102,34 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if all(script.source.order[call] < script.source.order[other] for other in others):
         times = [counts.times(script, each, loop.body) for each in (call, *others)]
         yield _finding(call, script, told, others, None if None in times else sum(filter(None, times)))
+
+
+def _of_pass(call: syntax.Call, script: Script) -> Iterator[Finding]:
+    """A pass over a loader in a file that is not asked for, in whose own loop the host waits."""
+    callee = script.callee(call)
+    if callee is None or not isinstance(callee.node, syntax.FunctionDef) or script.is_reported(callee.script):
+        return
+    alike = [each for each in script.written_calls.get(last_name(call.func) or "", ()) if script.callee(each) == callee]
+    if alike and alike[0] is not call:
+        return
+    place = callee.script
+    found = [
+        each
+        for each in waits.within(place, callee.node)
+        if place.loops.driving_loop(each.node) is not None and awaited_anyway(place, each.node) is None
+    ]
+    if not found:
+        return
+    first = max(found, key=lambda each: place.frequency(each.node))
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    message = (
+        f"`{reads.shown(script, call.func)}(...)` waits for the GPU {reads.often(place, first.node)}: "
+        f"`{reads.shown(place, first.node)}` ({hidden.place(script, first)}){more}"
+    )
+    share = worth.at(worth.WAIT, place.frequency(first.node))
+    related = _related([Hidden(each, ((script, call),), None) for each in found])
+    advice = "what to write instead is told where the file is checked"
+    yield Finding(call, message, advice=advice, level=Level.WARNING, related=tuple(related), worth=share)
 
 
 def _told(call: syntax.Call, script: Script) -> list[Hidden[Wait]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.semantics import counts
-from speedlint.semantics.data import loaders, public
+from speedlint.semantics.data import datasets, loaders, public
 from speedlint.semantics.data.loaders import Loader, Start
 from speedlint.semantics.data.public import Item
 from speedlint.semantics.terms import Frequency
@@ -40,7 +40,8 @@ def trained_on(script: Script, dataset: syntax.Call) -> Loader | None:
 
 
 def _is_read(found: Loader, script: Script, dataset: syntax.Call) -> bool:
-    if not any(origin.node is dataset and origin.script is script for origin in found.origins):
+    read = (*found.origins, *(inner for origin in found.origins for inner in datasets.wrapped(origin)))
+    if not any(origin.node is dataset and origin.script is script for origin in read):
         return False
     if not found.matters or not found.is_read_again or found.collate or found.is_on_gpu:
         return False

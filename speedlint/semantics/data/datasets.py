@@ -115,6 +115,17 @@ def origins(script: Script, expression: syntax.Node) -> list[Origin]:
     return list(found.values())
 
 
+def wrapped(origin: Origin) -> Iterator[Origin]:
+    """The datasets of which a dataset of the project's takes its items: ``self.dataset[self.indices[i]]``."""
+    calls = origin.definition.script.roles.calls if origin.definition is not None else None
+    item = calls.method(origin.definition, "__getitem__") if calls is not None and origin.definition is not None else None
+    if item is None:
+        return
+    for subscript in item.script.source.inside(item.node, syntax.Subscript):
+        if isinstance(subscript.value, syntax.Attribute) and isinstance(subscript.value.value, syntax.Name):
+            yield from origins(item.script, subscript.value)
+
+
 def _origins(script: Script, node: syntax.Node, depth: int) -> Iterator[Origin]:
     if depth > _DEPTH:
         yield Origin(script, node)
