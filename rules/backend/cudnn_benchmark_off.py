@@ -48,6 +48,7 @@ from speedlint.semantics import evaluation, training, worth
 from speedlint.semantics.backend import cudnn
 from speedlint.semantics.data.loaders import reads_digits, reads_digits_by_default
 from speedlint.semantics.frameworks import accelerated
+from speedlint.semantics.model import networks
 from speedlint.semantics.script import Script
 
 
@@ -55,7 +56,7 @@ def check(module: syntax.Module, script: Script) -> Iterator[Finding]:
     if not script.on_gpu or script.is_test:
         return
     all_placed = [*training.model_placements(script), *accelerated.placements(script)]
-    placed = [one for one in all_placed if training.is_convolutional(script, one.module)]
+    placed = [one for one in all_placed if networks.is_convolutional(script, one.module)]
     off = [one for one in cudnn.settings(script, "benchmark") if one.value is False and not _is_meant(one, script)]
     if not (placed or off) or not _matters(script):
         return

@@ -45,9 +45,10 @@ from collections.abc import Iterator
 from speedlint import edits
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
-from speedlint.semantics import training, worth
+from speedlint.semantics import worth
 from speedlint.semantics.backend import cudnn
 from speedlint.semantics.frameworks import lightning
+from speedlint.semantics.model import networks
 from speedlint.semantics.script import Script
 
 _DECIDES = ("benchmark", "deterministic")
@@ -59,7 +60,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if any(script.argument(call, name) is not None for name in _DECIDES) or lightning.is_elsewhere(script, call):
         return
     modules = [(place, place.argument(fit, "model", 0)) for place, fit in lightning.fits(script, call)]
-    known = [(place, module) for place, module in modules if module is not None and training.is_convolutional(place, module)]
+    known = [(place, module) for place, module in modules if module is not None and networks.is_convolutional(place, module)]
     if known and len(known) == len(modules) and _matters(script):
         trifles = [cudnn.why_trifle(*each) for each in known]
         is_trifle = all(cudnn.is_shallow(*each) or why is not None for each, why in zip(known, trifles, strict=True))

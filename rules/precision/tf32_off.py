@@ -46,9 +46,10 @@ from speedlint.semantics import eras
 from speedlint.semantics.entry import first_edit, starts
 from speedlint.semantics.frameworks import accelerated
 from speedlint.semantics.model import launches
+from speedlint.semantics.model.networks import is_matmul_heavy
 from speedlint.semantics.precision.autocast import names_autocast, sets_matmul_precision
 from speedlint.semantics.script import Script
-from speedlint.semantics.training import Placement, is_matmul_heavy, model_placements
+from speedlint.semantics.training import Placement, model_placements
 
 _SINCE = (1, 12)
 """Before it, matrix products used TF32 by default."""

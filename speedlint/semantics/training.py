@@ -9,36 +9,12 @@ from typing import NamedTuple
 from speedlint.facts import syntax
 from speedlint.semantics import library
 from speedlint.semantics.calls import CALLED_AS
-from speedlint.semantics.model.networks import (
-    Network,
-    is_convolutional,
-    is_matmul_heavy,
-    is_small_linear,
-    network,
-)
 from speedlint.semantics.names import Binding, Kind
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Definition, Place, Role
 from speedlint.semantics.unpacking import part
 from speedlint.semantics.values import returned
 from speedlint.source import is_none
-
-__all__ = [
-    "Network",
-    "Placement",
-    "is_apex_driven",
-    "is_convolutional",
-    "is_framework_driven",
-    "is_loop_of_framework",
-    "is_matmul_heavy",
-    "is_small_linear",
-    "model_placements",
-    "network",
-    "passed_through",
-    "roots",
-    "same_module",
-    "trained_modules",
-]
 
 _OPTIMIZER = (
     "opt(?!ion|um_|imum)|Opt(?!ion|imum)|OPT(?!ION)|adam|Adam|ADAM|sgd|Sgd|SGD|ada[gG]rad|Ada[gG]rad|ada[dD]elta|Ada[dD]elta|"

@@ -9,6 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from speedlint.facts import syntax
 from speedlint.semantics import library, off
 from speedlint.semantics.backend import intent
+from speedlint.semantics.data import pace
+from speedlint.semantics.data.loaders import reads_thumbnails
+from speedlint.semantics.model import launches
+from speedlint.semantics.model.networks import network, root_definition, root_network, with_named
+from speedlint.semantics.training import roots
 from speedlint.semantics.values import option_of
 from speedlint.source import is_none
 
@@ -170,11 +175,6 @@ def is_planar(script: Script) -> bool:
 
 def why_trifle(script: Script, module: syntax.Node) -> str | None:
     """Why faster convolutions of a network gain next to nothing in its training; None where they may."""
-    from speedlint.semantics.data import pace
-    from speedlint.semantics.data.loaders import reads_thumbnails
-    from speedlint.semantics.model import launches
-    from speedlint.semantics.model.networks import network
-
     if pace.waits_for_items(script):
         return "the step waits for its loader, which decodes or parses each item"
     if reads_thumbnails(script) and pace.reads_small_batches(script):
@@ -189,9 +189,6 @@ def why_trifle(script: Script, module: syntax.Node) -> str | None:
 
 def _is_left_for_other(script: Script, module: syntax.Node) -> bool:
     """Whether options choose among several networks, and by default one without convolutions."""
-    from speedlint.semantics.model.networks import root_network
-    from speedlint.semantics.training import roots
-
     made = roots(script, module)
     chosen = [root_network(*each) for each in made if not off.is_off(*each)]
     return 0 < len(chosen) < len(made) and not any(each.convolutions or not each.is_known for each in chosen)
@@ -199,9 +196,6 @@ def _is_left_for_other(script: Script, module: syntax.Node) -> bool:
 
 def _holds_planar(script: Script, module: syntax.Node) -> bool:
     """Whether the code of a network, as far as it is in sight, convolves in two or three dimensions, but to cut patches."""
-    from speedlint.semantics.model.networks import root_definition, with_named
-    from speedlint.semantics.training import roots
-
     for place, node in roots(script, module):
         definition = root_definition(place, node)
         parts = with_named(definition.script, definition.node) if definition is not None else ((place, node),)
@@ -230,9 +224,6 @@ def _cuts_patches(script: Script, call: syntax.Call) -> bool:
 
 def is_shallow(script: Script, module: syntax.Node) -> bool:
     """Whether a network is one class with one or two convolutions, none of them in a loop."""
-    from speedlint.semantics.model.networks import network
-    from speedlint.semantics.training import roots
-
     convolutions = network(script, module).convolutions
     for one, node in roots(script, module):
         definition = one.value(node).definition

@@ -15,6 +15,7 @@ from speedlint.facts import syntax
 from speedlint.semantics import library
 from speedlint.semantics.script import Script
 from speedlint.semantics.terms import Definition, Role
+from speedlint.semantics.training import roots
 
 _LOSS = re.compile(r"loss|criterion", re.IGNORECASE)
 _CONVOLUTIONS = tuple(f"torch.nn.{name}" for name in ("Conv", "LazyConv", "functional.conv"))
@@ -167,8 +168,6 @@ def network(script: Script, module: syntax.Node) -> Network:
 
 
 def _find_network(script: Script, module: syntax.Node) -> Network:
-    from speedlint.semantics.training import roots
-
     origins = roots(script, module)
     made = [root for root in origins if not _is_loaded(*root)]
     found = [root_network(*root) for root in made or origins]
@@ -185,8 +184,6 @@ def _is_loaded(script: Script, node: syntax.Node) -> bool:
 
 def is_loss(script: Script, call: syntax.Call) -> bool:
     """Whether a call is one of a loss: torch's own, or a module without layers; out of sight, one of a class named so."""
-    from speedlint.semantics.training import roots
-
     if script.role(call.func) is not Role.MODULE:
         return False
     made_of = network(script, call.func)
