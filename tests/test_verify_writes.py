@@ -59,6 +59,99 @@ def test_paths_above_the_script_lead_into_the_copy(tmp_path: Path) -> None:
     assert [path.name for path in home.iterdir()] == ["train.py"]
 
 
+GAN = """
+    import argparse
+    import os
+
+    import torch
+    import vision
+    from torch import nn
+
+    os.makedirs("images", exist_ok=True)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--n_epochs", type=int, default=200)
+    parser.add_argument("--n_critic", type=int, default=2)
+    opt = parser.parse_args()
+    cuda = True if torch.cuda.is_available() else False
+    torch.manual_seed(1)
+    generator, critic = nn.Linear(4, 8), nn.Linear(8, 1)
+    if cuda:
+        generator.cuda()
+        critic.cuda()
+    os.makedirs("../../data/mnist", exist_ok=True)
+    dataloader = torch.utils.data.DataLoader(vision.Rows("../../data/mnist", download=True), batch_size=16, shuffle=True)
+    optimizer_G = torch.optim.SGD(generator.parameters(), lr=0.001)
+    optimizer_D = torch.optim.SGD(critic.parameters(), lr=0.001)
+
+
+    def penalty(real, fake):
+        mixed = (torch.rand(real.size(0), 1) * real + fake).requires_grad_(True)
+        out = critic(mixed)
+        (grad,) = torch.autograd.grad(out, mixed, torch.ones_like(out), create_graph=True, retain_graph=True)
+        return ((grad.norm(2, dim=1) - 1) ** 2).mean()
+
+
+    batches_done = 0
+    for epoch in range(opt.n_epochs):
+        for i, rows in enumerate(dataloader):
+            optimizer_D.zero_grad()
+            made = generator(torch.randn(rows.shape[0], 4))
+            d_loss = critic(made).mean() - critic(rows).mean() + 10 * penalty(rows.data, made.data)
+            d_loss.backward()
+            optimizer_D.step()
+            optimizer_G.zero_grad()
+            if i % opt.n_critic == 0:
+                g_loss = -critic(generator(torch.randn(rows.shape[0], 4))).mean()
+                g_loss.backward()
+                optimizer_G.step()
+                if batches_done % 4 == 0:
+                    torch.save(made.data[:25], "images/%d.png" % batches_done)
+                batches_done += opt.n_critic
+"""
+VISION = """
+    import os
+
+    import torch
+
+
+    class Rows(torch.utils.data.Dataset):
+        \"\"\"As torchvision's MNIST, which it downloads where it is not there.\"\"\"
+
+        def __init__(self, root, download):
+            folder = os.path.join(root, "MNIST", "raw")
+            os.makedirs(folder, exist_ok=True)
+            if download and not os.path.exists(os.path.join(folder, "rows")):
+                torch.save(torch.randn(320, 8), os.path.join(folder, "rows"))
+            self.rows = torch.load(os.path.join(folder, "rows"))
+
+        def __len__(self):
+            return len(self.rows)
+
+        def __getitem__(self, index):
+            return self.rows[index]
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel refuses writes on Linux only")
+def test_a_gan_that_writes_beside_its_folder_is_verified_from_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the scripts of PyTorch-GAN are, such as ``wgan_gp.py``: the data lies two folders up, and the library elsewhere."""
+    home, library = tmp_path / "gans" / "implementations" / "wgan_gp", tmp_path / "library"
+    home.mkdir(parents=True)
+    library.mkdir()
+    (tmp_path / "gans" / ".git").mkdir()
+    (home / "wgan_gp.py").write_text(textwrap.dedent(GAN))
+    (library / "vision.py").write_text(textwrap.dedent(VISION))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(library), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]))
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    before = project_hash(tmp_path)
+    command = Command(sys.executable, "wgan_gp.py", False, (), (), home)
+    with scratch(None) as folders:
+        whole = plan(command, Settings(home), Registry.load())
+        sample = Runner(whole, folders, SHORT, Meter(), lambda _seconds, _steps: None).run(whole.original)
+    assert (sample.ended, sample.note, sample.refused, sample.optimizers) == ("steps", "", (), 2)
+    assert project_hash(tmp_path) == before
+
+
 def test_a_linked_file_keeps_its_mode_and_time_and_a_linked_folder_its_files(tmp_path: Path) -> None:
     (tmp_path / "rows.bin").write_bytes(b"rows")
     os.utime(tmp_path / "rows.bin", (1, 1))

@@ -12,6 +12,7 @@ from rich.console import Console, RenderableType
 from rich.progress import Progress, SpinnerColumn, TextColumn
 
 from speedlint.output.terminal import coloured, shown, visible
+from speedlint.output.text import count
 from speedlint.output.verify_words import interval, minutes
 from speedlint.verify.budget import Budget
 from speedlint.verify.timing import Timing
@@ -75,7 +76,7 @@ class Live:
     def timing(self, timing: Timing) -> None:
         """A pair is done."""
         if timing.pairs:
-            self._found = f"{len(timing.pairs)} pairs"
+            self._found = count(len(timing.pairs), "pair")
         if timing.has_ratio:
             found = timing.estimate
             self._found += f": {found.ratio:.2f}x ({interval(found)})"

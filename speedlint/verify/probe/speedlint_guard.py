@@ -16,6 +16,8 @@ _WRITES = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC
 _LARGEST_COPY = 1 << 30
 _MOST_LINKS = 100_000
 _SYSTEM = ("/dev", "/proc", "/sys")
+_BYTECODE = "__pycache__"
+"""Python does without it, and says nothing, where it cannot write."""
 _REMOVALS = frozenset(("os.remove", "os.rename", "os.rmdir", "os.mkdir", "shutil.rmtree"))
 _OPENINGS = frozenset(("os.truncate", "os.chmod", "os.chown", "os.utime", "sqlite3.connect"))
 WATCHED = frozenset(("open",)) | _REMOVALS | _OPENINGS
@@ -112,7 +114,7 @@ class Guard:
         raise PermissionError(13, "speedlint verify runs in a copy and may not write here (--allow-write)", path)
 
     def _note(self, path: str) -> None:
-        if self.notes is None or path in self.noted:
+        if self.notes is None or path in self.noted or _BYTECODE in path.split(os.sep):
             return
         self.noted.add(path)
         with open(self.notes, "a", errors="surrogateescape") as file:
