@@ -383,7 +383,9 @@ def test_an_interpreter_without_torch_and_a_missing_one(tmp_path: Path) -> None:
                 with pytest.raises(UserError, match="no such program"):
                     runner.run(version)
             else:
-                assert said in runner.run(version).note
+                note = runner.run(version).note
+                assert said in note
+                assert note.endswith(f"; {sys.executable} ran it: `--python` names another")
 
 
 def test_a_script_that_ends_early_is_measured_as_far_as_it_went(run: Run) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import signal
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 _FOR_PLANNING = 0.5
 """What part of the budget planning may take: with less for the runs there is nothing to say."""
+_PATIENCE = 0.5
+"""Seconds before it is said that Pythons are asked for torch: on a network's disk they may take several to answer."""
 _PLANNING_TAKES_LONG = (
     "working out the fixes takes more than half of `--budget`; give it more, or name rules with `--select`"
 )
@@ -120,7 +123,12 @@ def verify(
     if script is None and module is None:
         raise UserError("name the script to time, or a module with -m")
     budget = Budget(options["budget"])
-    interpreter = with_torch(options["python"], Path.cwd())
+    waiting = threading.Timer(_PATIENCE, click.echo, ("looking for the Python that trains",), {"err": True})
+    waiting.start()
+    try:
+        interpreter = with_torch(options["python"], Path.cwd())
+    finally:
+        waiting.cancel()
     click.echo(visible(interpreter.said), err=True)  # before what takes time to import
 
     from speedlint.output import verify_html, verify_json, verify_text

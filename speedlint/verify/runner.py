@@ -52,6 +52,7 @@ _LINGERS = 10.0
 """Seconds that a script may take for its end once verify has all steps; a thread that nobody ends would hold it for ever."""
 _LOG = "output.txt"
 _SETTINGS = "settings.json"
+_MISSING = re.compile(r"ModuleNotFoundError: No module named '[\w.]+'$")
 _DENIED = re.compile(r"Permission denied: '(/[^']+)'")
 _MOST_GENERATIONS = 10
 """How often processes are looked for that others have started while they were ended."""
@@ -624,6 +625,8 @@ def _explained(sample: Sample, run: _Run) -> Sample:
         note = f"was ended by {_signal(-code)}"
     elif failed:
         note = f"failed with exit code {code}: {_last_line(run.log)}"
+        if _MISSING.search(note):
+            note += f"; {run.version.command.interpreter} ran it: `--python` names another"
     elif not note and sample.ended == "nothing":
         note = "ended without a training step" + (_FORKED if any(run.results.glob("forked-*")) else "")
     if failed and any(word in note for word in (_OFFLINE, "offline mode")) and _OFFLINE not in os.environ:
