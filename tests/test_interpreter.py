@@ -15,7 +15,6 @@ from speedlint.errors import UserError
 from speedlint.interpreter import candidates, choose, with_torch
 from speedlint.verify.plan import Command
 
-
 LOOKING = "looking for the Python that trains"
 """What is said where the answer takes half a second."""
 

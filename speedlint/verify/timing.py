@@ -213,9 +213,9 @@ def _add_in_turns(runner: Runner, versions: tuple[Version, Version], timing: Tim
     order = (original, fixed, replace(original, twin=1))
     turned = timing.starts % 2 == 1
     missing = max(pairs, len(timing.pairs) + _BLOCK) - len(timing.pairs)
-    count = _blocks(runner, timing, missing)
+    count = min(_blocks(runner, timing, missing), most - len(timing.pairs))
     began = time.monotonic()
-    runs = runner.in_turns(order[::-1] if turned else order, min(count, most - len(timing.pairs)))
+    runs = runner.in_turns(order[::-1] if turned else order, count)
     if runs is not None and all(len(sample.steps) >= runner.limits.fewest for sample in runs):
         timing.starts += 1
         timing.start = time.monotonic() - began - sum(sample.window or 0.0 for sample in runs)
