@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import textwrap
 import time
@@ -180,7 +181,9 @@ LAUNCHER = """
 """
 
 
-def test_ranks_measure_the_same_steps_once_each_has_warmed_up(plan: Plan, tmp_path: Path) -> None:
+def test_ranks_measure_the_same_steps_once_each_has_warmed_up(
+    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The second rank compiles for some steps longer; the two wait for each other in each step."""
     (tmp_path / "launch.py").write_text(textwrap.dedent(LAUNCHER))
     rank = "int(os.environ['RANK'])"
@@ -197,6 +200,7 @@ def test_ranks_measure_the_same_steps_once_each_has_warmed_up(plan: Plan, tmp_pa
     """
     plan.entry.write_text(lines.replace("fake_cuda.install", textwrap.dedent(wait) + "\nfake_cuda.install", 1))
     command = replace(plan.original.command, launcher=(sys.executable, str(tmp_path / "launch.py")))
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
     limits = replace(LIMITS, longest_warmup=40, threads=None)
     with scratch(tmp_path / "kept") as folders:
         runner = Runner(plan, folders, limits, Meter(Library()), lambda _seconds, _steps: None)
@@ -204,6 +208,7 @@ def test_ranks_measure_the_same_steps_once_each_has_warmed_up(plan: Plan, tmp_pa
     assert (sample.ended, sample.ranks, len(sample.steps)) == ("steps", 2, LIMITS.steps), sample.note
     results = [json.loads(path.read_text()) for path in sorted((tmp_path / "kept" / "run1").glob("rank-*.json"))]
     one, other = results
+    assert [each["environment"]["threads"] for each in results] == [min(2, os.cpu_count() or 1)] * 2, "as is set outside"
     assert one["warmup"] == other["warmup"]
     assert len(one["steps"]) == len(other["steps"])
     assert 10 <= one["warmup"] < 40

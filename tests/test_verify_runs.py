@@ -9,6 +9,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -326,14 +327,17 @@ def test_a_module_of_a_package_with_relative_imports(run: Run) -> None:
     assert len(sample.steps) == SHORT.steps, sample.note
 
 
-def test_ranks_are_recorded_apart_and_the_slowest_sets_the_step(tmp_path: Path) -> None:
+def test_ranks_are_recorded_apart_and_the_slowest_sets_the_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     root = ROOT / "fixtures" / "ddp"
     launcher = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
     version = Version("original", root, Command(sys.executable, "train.py", False, (), launcher, root))
     plan = Plan(version, version, root, (root,), (), Settings(root), root / "train.py", (root / "train.py",))
+    limits = replace(SHORT, threads=None)
     with scratch(tmp_path / "kept") as folders:
-        sample = Runner(plan, folders, SHORT, Meter(), lambda _seconds, _steps: None).run(version)
+        sample = Runner(plan, folders, limits, Meter(), lambda _seconds, _steps: None).run(version)
     assert (sample.ended, sample.ranks, len(sample.steps)) == ("steps", 2, SHORT.steps), sample.note
+    assert sample.environment["threads"] == 1, "as torchrun sets it"
     assert sample.samples == 2 * 20 * SHORT.steps
     ranks = {path.name.split("-")[1] for path in (tmp_path / "kept").glob("run1/rank-*.json")}
     assert ranks == {"0", "1"}
