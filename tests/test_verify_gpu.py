@@ -20,9 +20,11 @@ from speedlint.config import Settings
 from speedlint.output import verify_html, verify_text, verify_words
 from speedlint.registry import Registry
 from speedlint.verify import session
-from speedlint.verify.gpus import Gpu, Reading, measured, peak
+from speedlint.verify.gpus import Gpu, Rank, Reading, measured, peak
 from speedlint.verify.nvml import Meter
+from speedlint.verify.parity import Parity, Tier
 from speedlint.verify.plan import Command, Plan, Version
+from speedlint.verify.report import Report
 from speedlint.verify.runner import Limits, Mode, Runner
 from speedlint.verify.samples import Sample
 from speedlint.verify.scratch import scratch
@@ -264,6 +266,21 @@ def test_how_busy_it_was_is_of_the_measured_steps_alone() -> None:
 def test_the_peak_of_a_gpu_is_that_of_its_kind(name: str, most: float | None) -> None:
     found = peak(name)
     assert found == (None if most is None else pytest.approx(most * 1e12))
+
+
+def test_the_rates_of_a_step_are_those_of_all_ranks() -> None:
+    gpus = [Gpu(0, each, "NVIDIA A100-SXM4-80GB", 1, 1, 4, busy=0.5, clock=1400) for each in UUIDS]
+    ranks = tuple(Rank(k, 0.1, 0.0, (gpu,)) for k, gpu in enumerate(gpus))
+    sample = Sample("fixed", steps=(0.1,) * 4, samples=32, window=0.4, parts=ranks)
+    timing = Timing(first=(sample, sample), pairs=[(sample, sample)] * 3)
+    counted = Sample("original", flops=6.24e12, tokens=4096)
+    report = Report("train.py", Path(), (), timing, Parity(Tier.IDENTICAL, ""), (), {}, work=(counted, counted))
+    rows = {name: one for name, one, _, _ in verify_words.comparison(report, timing)}
+    assert (rows["tokens a second"], rows["TFLOP/s"], rows["MFU, of 624 TFLOP/s"]) == ("40,960", "62.4", "10.0%")
+    assert (rows["GPU busy"], rows["GPU clock"]) == ("50%", "1400 MHz")
+    together = replace(sample, parts=(Rank(0, 0.1, 0.0, tuple(gpus)),))
+    timing = Timing(first=(together, together), pairs=[(together, together)] * 3)
+    assert not [row for row in verify_words.comparison(report, timing) if "FLOP" in row[0]]
 
 
 def test_operations_and_tokens_of_a_step_are_counted(tmp_path: Path) -> None:

@@ -121,7 +121,8 @@ def _of_work(report: Report, timing: Timing, steps: tuple[float, float]) -> Iter
     samples = timing.pairs[0][0].samples / len(timing.pairs[0][0].steps)
     if all(count > samples for count in one):
         yield _row("tokens a second", [f"{count / step:,.0f}" for count, step in zip(one, steps, strict=True)])
-    if not all(other):
+    parts = timing.pairs[0][0].parts
+    if not all(other) or any(len(part.gpus) > 1 for part in parts):  # what threads of DataParallel do is not counted
         return
     rates = [count / step for count, step in zip(other, steps, strict=True)]
     yield _row("TFLOP/s", [f"{rate / 1e12:.3g}" for rate in rates])
