@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Iterable, Iterator
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 
 from speedlint import notebook, reading, target
@@ -28,15 +27,13 @@ from speedlint.source import Source, SourceError
 from speedlint.suppress import Suppressions, mentions
 
 _OLDEST = (1, 13)
-_MOST_HELD = 160_000_000
-"""Bytes of memory for files, their nodes and what is known of them; Python itself and the rules take 45 MB."""
-_MOST_EVER = 400_000_000
-"""Bytes beyond which it is let go though the next files share it. timm (284 files) takes 14 CPU seconds under this bound, 17
-where it is 320 MB, and 24 where it is 200 MB."""
+_MOST_HELD = 400_000_000
+"""Bytes of memory, by what nodes and answers take at most, for files and what is known of them: with Python itself and the
+rules up to 290 MB in all. timm (284 files) takes 14 CPU seconds under it, 17 where it is 320 MB, 24 where it is 200 MB."""
+_MOST_OF_FILES = 0.75
+"""The share of it up to which files and their nodes stay when what was found out about them is let go."""
 _BEYOND_ONE = 1.5
 """How many times what one file's check has needed may be held: where that is much, letting it go only makes it anew."""
-_LOOKS_AHEAD = 8
-"""Files: one that stands alone among those of a large program is no reason to let that go."""
 _EXCERPT_LINES, _EXCERPT_WIDTH = 3, 300
 _TEXT_WIDTH, _DIGITS = 160, 12
 """Characters of a finding's text, and of the digest of a longer one: 48 bits tell those of one function apart."""
@@ -79,7 +76,7 @@ class Engine:
     def check(self, path: Path, code: str | None = None) -> Report:
         """The findings in one file, of one rule or of all, notes included, in order of position."""
         try:
-            self._let_go(path)
+            self._let_go()
             return self._check(path, code)
         except UserError:
             raise
@@ -105,30 +102,20 @@ class Engine:
         """What is known of a file. Raises SourceError and OSError."""
         return self._program(path).script(path)
 
-    def _let_go(self, path: Path) -> None:
-        """Begins anew where what is held takes much memory, unless most of it is part of a program of the next files."""
-        held = self._cache.held()
-        memory = held + self.disk.held() + sum(program.held() for program in self._programs.values())
+    def _let_go(self) -> None:
+        """Lets go what was found out where what is held takes much memory, and the files too where these alone do."""
+        files = self._cache.held() + self.disk.held()
+        memory = files + sum(program.held() for program in self._programs.values())
         if self._has_let_go:
             self._most_held = max(_MOST_HELD, _BEYOND_ONE * memory)
-        self._has_let_go = memory > _MOST_EVER or (
-            memory > self._most_held
-            and not any(self._cache.held(self._program(each).around(each)) >= held / 2 for each in self._next(path))
-        )
+        self._has_let_go = memory > self._most_held
         if self._has_let_go:
+            for program in self._programs.values():
+                program.close()
             self._programs.clear()
-            self._cache.drop()
-            self.disk.drop()
-            gc.collect()
-
-    def _next(self, path: Path) -> tuple[Path, ...]:
-        """A file and those that are checked after it."""
-        at = self._places.get(path)
-        return self.asked[at : at + _LOOKS_AHEAD] if at is not None else (path,)
-
-    @cached_property
-    def _places(self) -> dict[Path, int]:
-        return {path: place for place, path in enumerate(self.asked)}
+            if files > self._most_held * _MOST_OF_FILES:
+                self._cache.drop()
+                self.disk.drop()
 
     def _check(self, path: Path, code: str | None) -> Report:
         data = self.disk.read(path)

@@ -26,6 +26,8 @@ _FILE = "store.sqlite3"
 _MARSHAL = 2
 _MOST_BYTES = 256 << 20
 """What the database may hold; beyond it what was not used for longest goes."""
+_MOST_UNWRITTEN = 8 << 20
+"""Bytes of rows that wait in memory to be written."""
 _PATIENCE = 0.5
 """Seconds to wait for another run that writes."""
 
@@ -51,6 +53,7 @@ class Store:
         self._is_open = False
         self._new: dict[tuple[str, str], bytes] = {}
         self._used: set[tuple[str, str]] = set()
+        self._waiting = 0
 
     @classmethod
     def of_user(cls) -> Store:
@@ -77,7 +80,10 @@ class Store:
         from speedlint.facts.rows import MEANING
 
         if self.path is not None:
-            self._new["facts", f"{MEANING}-{digest}"] = rows.dump()
+            dumped = self._new["facts", f"{MEANING}-{digest}"] = rows.dump()
+            self._waiting += len(dumped)
+            if self._waiting > _MOST_UNWRITTEN:
+                self.flush()
 
     def value(self, kind: str, key: str) -> Any:
         """The plain value (tuples, lists, dicts, strings, bytes, numbers) under a key; None where there is none."""
@@ -106,6 +112,7 @@ class Store:
             self._prune(connection)
         self._new.clear()
         self._used.clear()
+        self._waiting = 0
 
     def _prune(self, connection: sqlite3.Connection) -> None:
         (size,) = connection.execute("select coalesce(sum(size), 0) from kept").fetchone()

@@ -85,6 +85,10 @@ class Flow:
         """How many questions are answered for good."""
         return len(self._answers)
 
+    def clear(self) -> None:
+        """Forgets all answers."""
+        self._answers.clear()
+
     def ask(
         self,
         question: Hashable,

@@ -68,14 +68,17 @@ class Cache:
         self._rows[name] = source.tree.rows
         return source
 
-    def held(self, paths: Iterable[Path] | None = None) -> int:
-        """The bytes of memory, about, that the nodes take of all files or of some."""
-        if paths is None:
-            return self._size
-        return sum(_size(self._sources[path][0]) for path in self._sources.keys() & set(paths))
+    def held(self) -> int:
+        """The bytes of memory, about, that the nodes of all files take."""
+        return self._size
 
     def drop(self) -> None:
-        """Lets all nodes go, and keeps their rows: in the store where that is on disk, else in memory."""
+        """Lets all nodes and names go, which refer to each other, and keeps their rows: in the store where that is on disk,
+        else in memory."""
+        for source, names in self._sources.values():
+            source.tree.nodes.clear()
+            vars(source).clear()
+            vars(names).clear()
         self._sources.clear()
         self._size = 0
         if self._store.path is not None:
@@ -169,6 +172,14 @@ class Program:
     def held(self) -> int:
         """The bytes of memory, about, that what was found out takes."""
         return _BYTES_AN_ANSWER * len(self.flow)
+
+    def close(self) -> None:
+        """Lets go what was found out, of which much refers to each other: finding all that nothing else refers to would take
+        longer than finding it out."""
+        self.flow.clear()
+        for script in self._scripts.values():
+            if script is not None:
+                vars(script).clear()
 
     def root(self, path: Path) -> Path:
         """The folder of the project that a file belongs to."""
