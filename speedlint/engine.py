@@ -19,7 +19,7 @@ from speedlint.notebook import Cells, NotebookError, OtherLanguageError
 from speedlint.reading import Read
 from speedlint.registry import Registry, covers
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Rule, Worth
-from speedlint.semantics import durations, entry, eras, hosted, off, probes, startable, worth
+from speedlint.semantics import durations, entry, eras, evaluation, hosted, off, probes, startable, worth
 from speedlint.semantics.program import Cache, Program
 from speedlint.semantics.script import Options, Script
 from speedlint.semantics.terms import FREQUENT, Frequency
@@ -267,6 +267,8 @@ def _worth_nothing(rule: Rule, finding: Finding, script: Script) -> Estimate | N
         return worth.ON_HOST
     if off.is_off(script, finding.node):
         return worth.OFF
+    if script.frequency(finding.node) is Frequency.EVAL_STEP and evaluation.runs_once(script, finding.node):
+        return worth.ONE_PASS
     ends = startable.why_not(script, finding.node)
     return Estimate(Worth.LOW, ends) if ends is not None else None
 

@@ -808,6 +808,65 @@ def test_a_read_of_an_evaluation_by_a_transformer(project: Project) -> None:
     assert _levels(project, "train.py", text, "SPD301") == ["warning"]
 
 
+PASS = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+
+def test(model, loader):
+    model.eval()
+    total = 0.0
+    for images, labels in loader:
+        total += (model(images.cuda()).argmax(1) == labels.cuda()).sum().item()
+    return total
+
+
+def again(model, loader):
+    return test(model, loader)
+
+
+def train(data):
+    model = nn.Sequential(nn.Conv2d(3, 64, 3), nn.Flatten(), nn.LazyLinear(10)).cuda()
+    optimizer = torch.optim.Adam(model.parameters(), fused=True)
+    loader = DataLoader(data, batch_size=64, num_workers=4)
+    for epoch in range(90):
+        for images, labels in loader:
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(images.cuda()), labels.cuda()).backward()
+            optimizer.step()
+        print(EACH)
+    print(test(model, loader))
+
+
+train(torch.load("data.pt"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("each", "level"),
+    [("epoch", "note"), ("test(model, loader)", "warning"), ("again(model, loader)", "warning")],
+)
+@pytest.mark.parametrize("code", ["SPD205", "SPD301", "SPD505"])
+def test_what_one_pass_after_the_training_costs(project: Project, code: str, each: str, level: str) -> None:
+    text = PASS.replace("EACH", each)
+    project.configure(f"select = ['{code}']")
+    line = next(number for number, one in enumerate(text.splitlines(), 1) if "total += (" in one)
+    found = project.findings(project.write("train.py", text), "--notes")
+    assert {one["level"] for one in found if one["line"] == line} == {level}
+
+
+def test_what_a_script_costs_that_only_evaluates(project: Project) -> None:
+    text = (
+        PASS[: PASS.index("def train")]
+        + """
+model = nn.Sequential(nn.Conv2d(3, 64, 3), nn.Flatten(), nn.LazyLinear(10)).cuda()
+print(test(model, DataLoader(torch.load("data.pt"), batch_size=64, num_workers=4)))
+"""
+    )
+    assert _levels(project, "evaluate.py", text, "SPD301") == ["warning"]
+
+
 GRAPH = """
 import torch
 from torch import nn

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.semantics import library, passes
-from speedlint.semantics.entry import is_entry
+from speedlint.semantics.entry import is_entry, is_never_called
 from speedlint.semantics.gradients import told
 from speedlint.semantics.loops import Does
 from speedlint.semantics.model.networks import is_loss
@@ -50,6 +50,25 @@ def trains_itself(script: Script) -> bool:
     """Whether the file's own code, or a function that it calls, takes training steps."""
     uses_trainer = any(True for _ in script.roles.calls.made_of(_TRAINERS))
     return uses_trainer or script.once("trains itself", script.loops.takes_steps, False)
+
+
+def runs_once(script: Script, node: syntax.Node) -> bool:
+    """Whether a program that trains runs a line of an evaluation in one pass before or after its training: neither a loop
+    around it nor one around a call of its function trains."""
+    return trains(script) and _is_outside_training(script, node, _DEPTH)
+
+
+def _is_outside_training(script: Script, node: syntax.Node, depth: int) -> bool:
+    function = script.function(node)
+    for up in script.source.ancestors(node):
+        if isinstance(up, syntax.For | syntax.While) and script.loops.does(up.body, Does.STEPS):
+            return False
+        if up is function:
+            break
+    if function is None or depth == 0:
+        return function is None
+    sites = [(other, call) for other, call in script.call_sites(function) if not is_never_called(other, call)]
+    return bool(sites) and all(_is_outside_training(other, call, depth - 1) for other, call in sites)
 
 
 def is_in_forward(script: Script, node: syntax.Node) -> bool:

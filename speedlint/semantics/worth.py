@@ -34,6 +34,7 @@ NOTHING = Estimate(Worth.LOW, "the step waits there all the same")
 
 TOO_NEW = Estimate(Worth.LOW, "the target release does not have the cure")
 TOLD_OLDER = Estimate(Worth.LOW, "the release that the project's README asks for does not have the cure")
+ONE_PASS = Estimate(Worth.LOW, "it runs in one pass, beside a training of many")
 OFF = Estimate(Worth.LOW, "it runs only where an option asks for it that is off by default and in the project's commands")
 
 ON_HOST = Estimate(Worth.LOW, "its defaults and the project's commands run it on the CPU: none asks for a GPU")
