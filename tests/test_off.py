@@ -107,6 +107,8 @@ def test_a_function_that_only_an_option_calls_is_as_its_call(project: Project, t
         ("README.md", "usage: train.py [-h] [--plot]", "note"),
         ("README.md", "`python other.py --plot`", "note"),
         ("README.md", "Try `--plot`, which tells more.", "note"),
+        ("README.md", "train.py draws curves. If you want them, add --plot to its arguments.", "note"),
+        ("README.md", "Curves are drawn by train.py --epochs 3 --plot, as in the paper.", "warning"),
         ("scripts/run.sh", 'OPTIONS="--plot"\npython train.py $OPTIONS', "warning"),
         ("scripts/run.sh", '# OPTIONS="--plot"\npython train.py', "note"),
         ("scripts/run.sh", "python -m train --plot", "warning"),

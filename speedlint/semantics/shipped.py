@@ -26,6 +26,8 @@ _MOST_FILES = 200
 _CONTINUED = re.compile(rb"\\\r?\n")
 _COMMENT = re.compile(rb"^\s*(?:#|::|REM\b).*$", re.MULTILINE)
 _VARIABLE = re.compile(rb"\$\{?([A-Za-z_]\w*)\}?")
+_SENTENCE = re.compile(rb"[a-z][.,;:!?]\s")
+"""What ends a sentence, or a part of one."""
 _UNKNOWN = b"$%{<`"
 """What a value holds that is set elsewhere."""
 
@@ -95,10 +97,17 @@ def _given(script: Script, option: syntax.Call) -> Iterator[str | None]:
             continue
         data = disk.read(path)
         for command in _commands(path, data):
-            named = [found.group() for found in runs.finditer(command)]
-            if any(_is_of(script, path, each, starts) for each in named) or modules.search(command):
+            named = list(runs.finditer(command))
+            if any(_is_of(script, path, each.group(), starts) for each in named) or modules.search(command):
                 for found in passed.finditer(command):
-                    yield from _values(found.group(1), data)
+                    if not _is_prose(path, command, named, found.start()):
+                        yield from _values(found.group(1), data)
+
+
+def _is_prose(path: Path, line: bytes, named: list[re.Match[bytes]], at: int) -> bool:
+    """Whether an option stands in a sentence about a script, not in a command: ``train.py logs, if you add --wandb``."""
+    ends = [each.end() for each in named if each.end() <= at]
+    return bool(ends) and not path.name.endswith((*COMMANDS, *_JOBS)) and bool(_SENTENCE.search(line[ends[-1] : at]))
 
 
 def _module(path: Path) -> bytes:
