@@ -43,7 +43,7 @@ from collections.abc import Iterator
 
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Fix, Level, Related, Risk, Rule
+from speedlint.rule import Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
 from speedlint.semantics import evaluation, probes, worth
 from speedlint.semantics.data.batches import one_way
 from speedlint.semantics.loops import Does
@@ -51,6 +51,8 @@ from speedlint.semantics.script import Script
 from speedlint.semantics.sync import conditions, creation, hidden, reads
 from speedlint.semantics.sync.companions import awaited_anyway
 from speedlint.semantics.terms import FREQUENT
+
+_VOLUMES = Estimate(Worth.MEDIUM, "the host fills megabytes and copies them out of ordinary memory")
 
 
 def check(node: syntax.Call | syntax.Subscript, script: Script) -> Iterator[Finding]:
@@ -144,12 +146,14 @@ def _of_copy(call: syntax.Call, script: Script) -> Iterator[Finding]:
     advice = f"pass `device=` to `{made}`"
     level = None if evaluation.trains(script) else Level.NOTE
     related = (Related(script.source, found.factory, "it is made here"),) if found.held is not None else ()
+    share = worth.at(_VOLUMES, script.frequency(call)) if creation.is_of_volumes(found) else None
     try:
         fix = Fix(creation.on_device(script, found), Risk.EXACT if found.is_exact else Risk.NUMERIC)
     except CannotEdit as reason:
-        yield Finding(call, message, advice=f"{advice}; not rewritten, since {reason}", level=level, related=related)
+        told = f"{advice}; not rewritten, since {reason}"
+        yield Finding(call, message, advice=told, level=level, related=related, worth=share)
     else:
-        yield Finding(call, message, fix, advice, level)
+        yield Finding(call, message, fix, advice, level, worth=share)
 
 
 RULE = Rule(

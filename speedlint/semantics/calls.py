@@ -620,6 +620,32 @@ class Calls:
                     return next((method for method in found if method is not None), None)
         return None
 
+    def behind(self, call: syntax.Call) -> list[Definition]:
+        """The first-party functions that a call runs: its callee, or the ``forward`` of each module that a ``Sequential``
+        holds, or a ``ModuleList`` out of which one is taken."""
+        callee = self.callee(call)
+        if callee is not None:
+            return [callee]
+        holder = self._holder(call.func)
+        held = self.roles.held(holder) if holder is not None else ()
+        classes = dict.fromkeys(each.definition for each in held if each and each.role is Role.MODULE)
+        forwards = (self.method(each, "forward") for each in classes if each is not None)
+        return [each for each in forwards if each is not None]
+
+    def _holder(self, module: syntax.BaseExpression) -> Made | None:
+        """What makes the container of modules that is called, or out of which the called one is taken."""
+        value = self.roles.evaluate(module)
+        if value is None or value.role is not Role.MODULE or value.definition is not None:
+            return None
+        if value.made is not None:
+            return value.made
+        if isinstance(module, syntax.Name):
+            taken = [binding for binding in self.script.names.reaching(module) if binding.kind is Kind.FOR]
+            values = [self.roles.evaluate(binding.value) for binding in taken if binding.value is not None]
+        else:
+            values = [self.roles.evaluate(module.value)] if isinstance(module, syntax.Subscript) else []
+        return next((each.made for each in values if each is not None and each.role is Role.MODULE and each.made), None)
+
     def call_sites(self, function: syntax.FunctionDef) -> list[tuple[Script, syntax.Call]]:
         """The known calls of a function of this script, by file and position."""
         return list(self.sites(function))
@@ -692,8 +718,7 @@ class Calls:
         found: dict[syntax.Node, list[syntax.Call]] = {}
         for call in self.script.source.of(syntax.Call):
             if self.script.name(call.func) is None:
-                callee = self.callee(call)
-                if callee is not None:
+                for callee in self.behind(call):
                     found.setdefault(callee.node, []).append(call)
         return found
 

@@ -146,6 +146,6 @@ def _find_run_in(script: Script, region: syntax.Node) -> Iterator[_Called]:
     function = script.function(region)
     for call in script.source.inside(region, syntax.Call):
         if script.function(call) is function and script.order.is_run(call):
-            callee = script.callee(call)
-            if callee is not None and isinstance(callee.node, syntax.FunctionDef):
-                yield call, callee.script, callee.node
+            for callee in script.roles.calls.behind(call):
+                if isinstance(callee.node, syntax.FunctionDef):
+                    yield call, callee.script, callee.node

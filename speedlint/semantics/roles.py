@@ -23,6 +23,7 @@ from speedlint.semantics.terms import (
     TENSOR,
     UNKNOWN,
     Definition,
+    Made,
     Place,
     Role,
     Value,
@@ -30,7 +31,7 @@ from speedlint.semantics.terms import (
     join,
     join_places,
 )
-from speedlint.semantics.unpacking import key_of, written
+from speedlint.semantics.unpacking import all_written, key_of, written
 from speedlint.semantics.values import returned
 
 if TYPE_CHECKING:
@@ -239,10 +240,12 @@ class Roles:
             return value
         if value.role is Role.MAPPING:
             return self._with_entries(value, self.script.names.uses(binding.node))
-        if value.role is not Role.SEQUENCE or value.items or value.element:
+        is_of_modules = value.element is not None and value.element.role is Role.MODULE
+        if value.role is not Role.SEQUENCE or ((value.items or value.element) and not is_of_modules):
             return value
         methods = map(self._method_called, self.script.names.uses(binding.node))
-        return value._replace(element=join([self._added(each) for each in methods if each is not None and _adds(each)]))
+        added = [self._added(each) for each in methods if each is not None and _adds(each)]
+        return value._replace(items=(), element=join([value.element, *added])) if added else value
 
     def _with_entries(self, mapping: Value, uses: Iterable[syntax.Node]) -> Value:
         """A dict with the entries that ``uses`` of it set: ``d["x"] = y``, ``d[key] = y``."""
@@ -344,12 +347,65 @@ class Roles:
             case Role.SEQUENCE | Role.DATASET:
                 return value.element or join(value.items)
             case Role.MODULE if value.made is not None and value.made.script.name(value.made.call.func) in _HOLDERS:
-                return Value(Role.MODULE, value.place)
+                return self._held(value.made, value.place)
             case Role.INSTANCE if value.definition is not None:
                 return self.calls.iterated(value.definition)
             case Role.STRING | Role.MAPPING:
                 return STRING
         return UNKNOWN
+
+    def _held(self, holder: Made, place: Place) -> Value:
+        """A module that a ``ModuleList`` or ``Sequential`` holds: one of their class, where all are of one."""
+        held = join(self.held(holder))
+        is_one = held is not None and held.role is Role.MODULE
+        return Value(Role.MODULE, place, definition=held.definition if held is not None and is_one else None)
+
+    def held(self, holder: Made) -> tuple[Value | None, ...]:
+        """What a ``ModuleList`` or ``Sequential`` is made with or gets later; nothing of any other module."""
+        if holder.script.name(holder.call.func) not in _HOLDERS:
+            return ()
+        question, nothing = ("held", holder.call), ()
+        return self.script.program.flow.ask(question, lambda: holder.script.roles._find_held(holder.call), nothing)
+
+    def _find_held(self, holder: syntax.Call) -> tuple[Value | None, ...]:
+        found: list[Value | None] = []
+        is_list = self.script.name(holder.func) == "torch.nn.ModuleList"
+        for arg in holder.args:
+            found += self._listed(arg.value) if is_list or arg.star else [self.evaluate(arg.value)]
+        found += [self._added(method) for method in self._methods_of(holder) if _adds(method)]
+        return tuple(dict.fromkeys(found))
+
+    def _listed(self, modules: syntax.BaseExpression) -> list[Value | None]:
+        """The elements of a list of modules, which may be of several classes."""
+        bindings = self.script.names.reaching(modules) if isinstance(modules, syntax.Name) else []
+        given = all_written(bindings) or [modules]
+        found: list[Value | None] = []
+        for each in given:
+            if isinstance(each, syntax.List | syntax.Tuple):
+                found += [self.evaluate(element.value) for element in each.elements]
+            else:
+                found.append(self._element(self.evaluate(each)))
+        uses = [
+            use
+            for binding in bindings
+            if isinstance(binding.node, syntax.Name)
+            for use in self.script.names.uses(binding.node)
+        ]
+        methods = [method for use in uses if (method := self._method_called(use)) is not None and _adds(method)]
+        return found + [self._added(method) for method in methods]
+
+    def _methods_of(self, made: syntax.Call) -> Iterator[tuple[str, syntax.Call]]:
+        """The methods that are called, in its class or function, on what a call makes."""
+        parents = self.script.source.parents
+        assign = parents[made]
+        target = assign.targets[0].target if isinstance(assign, syntax.Assign) and len(assign.targets) == 1 else None
+        uses: Iterable[syntax.Node] = self.script.names.uses(target) if isinstance(target, syntax.Name) else ()
+        if isinstance(target, syntax.Attribute):
+            klass = self.script.source.enclosing(made, syntax.ClassDef)
+            if isinstance(klass, syntax.ClassDef):
+                name, definition = target.attr.value, Definition(self.script, klass)
+                uses = [use for script, use in self._self_uses(definition, name) if script is self.script]
+        yield from (method for use in uses if (method := self._method_called(use)) is not None)
 
     def element(self, value: Value) -> Value:
         """What iterating over ``value`` yields."""
@@ -755,7 +811,9 @@ class Roles:
         if base.role is Role.MODULE and (
             base.definition is None or self.calls.method(base.definition, "__getitem__") is None
         ):
-            return Value(Role.MODULE, base.place)
+            is_held = base.made is not None and base.made.script.name(base.made.call.func) in _HOLDERS
+            held = self._held(base.made, base.place) if is_held and base.made is not None else None
+            return held if held is not None and not isinstance(index, syntax.Slice) else Value(Role.MODULE, base.place)
         if base.role is Role.MAPPING:
             if isinstance(index, syntax.Index) and isinstance(index.value, syntax.SimpleString):
                 key = str(index.value.evaluated_value)

@@ -82,10 +82,19 @@ def _uploads(script: Script, function: syntax.FunctionDef) -> Iterator[Upload]:
 
 def is_map(found: Created) -> bool:
     """Whether the tensor has four dimensions or more, as a batch of maps has: to copy it takes time by itself."""
+    return _dimensions(found) >= _MAP
+
+
+def is_of_volumes(found: Created) -> bool:
+    """Whether the tensor has five dimensions or more, as a batch of volumes has: the host fills and copies megabytes."""
+    return _dimensions(found) > _MAP
+
+
+def _dimensions(found: Created) -> int:
     sizes = [arg.value for arg in found.factory.args if arg.keyword is None or arg.keyword.value == "size"]
     if sizes and isinstance(sizes[0], syntax.Tuple | syntax.List):
-        return len(sizes[0].elements) >= _MAP
-    return len(sizes) >= _MAP
+        return len(sizes[0].elements)
+    return len(sizes)
 
 
 def created(script: Script, move: syntax.Call) -> Created | None:
@@ -261,11 +270,28 @@ def _bound(script: Script, name: syntax.Name) -> syntax.BaseExpression | None:
     if bound.value is None or script.function(bound.node) is not script.function(name):
         return None
     others = [use for use in script.names.uses(name) if use is not bound.node and not source.contains(statement, use)]
-    if any(script.order.may_run_between(bound.node, use, name) for use in others):
+    between = (use for use in others if script.order.may_run_between(bound.node, use, name))
+    if not all(_is_filled(script, use, source.statement(bound.node)) for use in between):
         return None
     is_rebound = any(source.contains(statement, binding.node) for binding in _all(script, name))
     later = any(script.order.runs_again(name, use) for use in others)
     return bound.value if is_rebound or not later else None
+
+
+def _is_filled(script: Script, use: syntax.Name, beside: syntax.BaseStatement) -> bool:
+    """Whether a use sets a part of a tensor, which a number or slice picks, to a number: ``x[:, 0] = 4``, in the block
+    where another statement stands."""
+    entry, parents = script.source.parents[use], script.source.parents
+    if parents[script.source.statement(use)] is not parents[beside]:
+        return False
+    if not isinstance(entry, syntax.Subscript) or entry.value is not use:
+        return False
+    target = script.source.parents[entry]
+    assign = script.source.parents[target] if isinstance(target, syntax.AssignTarget) else None
+    if not isinstance(assign, syntax.Assign) or not _is_number(script, assign.value):
+        return False
+    indices = (each.slice for each in entry.slice)
+    return all(isinstance(each, syntax.Slice) or _is_number(script, each.value) for each in indices)
 
 
 def _all(script: Script, name: syntax.Name) -> list[Binding]:
