@@ -117,7 +117,7 @@ _SAYS = {
     Kind.MAPPED: "`{}` goes over a mask once for each class, each time an item is read, with the same result",
 }
 _CURES = {
-    Kind.WHOLE: "read it once in `__init__`, or open it with `mmap_mode`",
+    Kind.WHOLE: "read it once in `__init__`",
     Kind.OPENED: "open it once in each worker, when the first item is read, and keep it on `self`",
     Kind.COMPUTED: "compute it once ahead of training and store it, or keep it in `__init__` if all items fit into memory",
     Kind.WALKED: "compute it once ahead of training and store it, or write it as operations on whole arrays",
@@ -201,7 +201,9 @@ def _of_item(function: syntax.FunctionDef, script: Script) -> Iterator[Finding]:
 
 def _finding(script: Script, function: syntax.FunctionDef, works: list[Work]) -> Finding:
     first = works[0]
-    advice = f"{_CURES[first.kind]}; not written: where the result is kept is for you to choose"
+    can_map = first.kind is Kind.WHOLE and first.script.is_call_to(first.node, "numpy.load")
+    cure = _CURES[first.kind] + (", or open it with `mmap_mode`" if can_map else "")
+    advice = f"{cure}; not written: where the result is kept is for you to choose"
     related = tuple(Related(work.script.source, work.node, _short(work)) for work in works[:3])
     level = Level.WARNING if first.kind in HEAVY else Level.NOTE
     return Finding(function.name, _SAYS[first.kind].format(_text(first)), advice=advice, level=level, related=related)
