@@ -32,7 +32,7 @@ _BEGIN = r"^\s*(?:(?:[-*+]|\d+\.)\s+)?(?:install\s+)?[`*]*"
 _OWN_LINE = re.compile(
     rf"{_BEGIN}(?:python[^,\n]*,\s*)?(?:py)?torch[`*]*\s*(?:version\s*)?"
     r"(?:={1,2}\s*(?P<pinned>\d+\.\d+)(?:\.\d+)?|[:v]?\s*v?(?P<exact>\d+\.\d+)\.\d+)(?:\+(?:cu\d+|cpu))?"
-    r"[`*.,;]*\s*(?:\(.*\))?\s*$",
+    r"[`*.,;]*\s*(?:\(.*\))?\s*(?:<br\s*/?>)?\s*$",
     re.IGNORECASE | re.MULTILINE,
 )
 """A line of a README that asks for one release: ``* PyTorch 1.0.1``, ``pytorch==1.6``; ``PyTorch 1.1`` may be the oldest."""
@@ -42,7 +42,8 @@ _COMMAND = re.compile(
 _IN_BRACKETS = re.compile(r"\(\s*pytorch\s+v?(?P<exact>\d+\.\d+)\.\d+\s*\)", re.IGNORECASE)
 _OPEN = re.compile(
     r"\b(?:py)?torch[`*\]]*\s*(?:version\s*)?(?:>|≥|~=|v?\d+\.\d+(?:\.\d+)?\s*"
-    r"(?:\+(?!cu|cpu)|(?:or|and)\s+(?:later|newer|higher|above|up|greater)|/\s*v?\d|~))",
+    r"(?:\+(?!cu|cpu)|(?:or|and)\s+(?:later|newer|higher|above|up|greater)|/\s*v?\d|~))"
+    r"|\b(?:py)?torch[`*]*\s+versions?\s+(?:higher|newer|later|above|greater)|\bother\s+(?:(?:py)?torch\s+)?versions?\s+(?:may|might|should)",
     re.IGNORECASE,
 )
 _TOOLKIT = re.compile(r"conda\s+install\b[^\n]*\bpytorch\b[^\n]*\bcudatoolkit={1,2}(\d+\.\d+)", re.IGNORECASE)
