@@ -355,6 +355,15 @@ def test_convolutions_behind_a_loader_that_decodes(project: Project, workers: in
 
 
 @pytest.mark.parametrize(
+    ("network", "level"),
+    [('timm.create_model("vit_base_patch16_224")', "note"), ('timm.create_model("resnet50")', "warning")],
+)
+def test_convolutions_of_a_library_transformer(project: Project, network: str, level: str) -> None:
+    text = _text(f"self.run, self.first = {network}, nn.Conv2d(3, 3, 1)", ADAM, imports="import timm")
+    assert _levels(project, "train.py", text, "SPD402") == [level]
+
+
+@pytest.mark.parametrize(
     ("data", "size", "level"),
     [("CIFAR10", 64, "note"), ("CIFAR10", 512, "warning"), ("Flowers102", 64, "warning"), ("CIFAR10", "SIZE", "warning")],
 )

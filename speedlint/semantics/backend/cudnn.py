@@ -12,7 +12,7 @@ from speedlint.semantics.backend import intent
 from speedlint.semantics.data import pace
 from speedlint.semantics.data.loaders import reads_thumbnails
 from speedlint.semantics.model import launches
-from speedlint.semantics.model.networks import network, root_definition, root_network, with_named
+from speedlint.semantics.model.networks import is_library_transformer, network, root_definition, root_network, with_named
 from speedlint.semantics.training import roots
 from speedlint.semantics.values import option_of
 from speedlint.source import is_none
@@ -179,6 +179,9 @@ def why_trifle(script: Script, module: syntax.Node) -> str | None:
         return "the step waits for its loader, which decodes or parses each item"
     if reads_thumbnails(script) and pace.reads_small_batches(script):
         return "small batches of images of 32 by 32 pixels take longer to launch than to convolve"
+    made = roots(script, module)
+    if made and all(is_library_transformer(*root) for root in made):
+        return "a library's transformer convolves once, and attention takes the step"
     made_of = network(script, module)
     if (made_of.recurrent or made_of.narrow_recurrent or made_of.attention) and not _holds_planar(script, module):
         return "recurrent layers or attention take the step, not convolutions in one dimension"
