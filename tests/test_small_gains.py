@@ -807,6 +807,15 @@ def test_a_read_beside_what_each_step_does(project: Project, network: str, also:
     assert _levels(project, "train.py", text, "SPD301") == [level]
 
 
+@pytest.mark.parametrize(
+    ("network", "level"),
+    [(f"{HUGGING}NAME)", "note"), (f'{HUGGING}"WinKawaks/vit-tiny-patch16-224")', "warning")],
+)
+def test_workers_that_start_for_a_pass_of_a_library_transformer(project: Project, network: str, level: str) -> None:
+    text = _text(f"self.run, self.head = {network}, nn.Linear(64, 10)", ADAM, imports="import transformers")
+    assert _levels(project, "train.py", text, "SPD203") == [level]
+
+
 def test_a_read_of_an_evaluation_by_a_transformer(project: Project) -> None:
     layers = f"self.run, self.head = {HUGGING}NAME), nn.Linear(64, 10)"
     told = """optimizer.step()

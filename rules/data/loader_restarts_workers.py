@@ -2,7 +2,8 @@
 
 ## What it does
 Finds loaders that have workers, are read from the start more than once, and do not set `persistent_workers`. It is a note
-where a pass takes minutes, as over ImageNet by its name, or comes only once in hundreds of steps.
+where a pass takes minutes, as over ImageNet by its name or of a library's transformer, or comes only once in hundreds of
+steps.
 
 ## Why it is slow
 At the end of each pass the workers end. The next pass starts new processes, copies or imports the dataset into them, and

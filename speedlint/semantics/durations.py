@@ -79,10 +79,19 @@ def _why_one_wait_is_nothing(script: Script) -> str | None:
         return tenths
     if debugging.searches_for_nan(script):
         return "anomaly detection waits at each operation of the backward pass"
-    made = [list(steps.modules_of(step)) for step in _steps(script)]
-    if made and all(any(is_library_transformer(*root) for root in each) for each in made):
+    if trains_library_transformer(script):
         return "the step trains a library's transformer, which takes some tens of milliseconds to launch alone"
     return None
+
+
+def trains_library_transformer(script: Script) -> bool:
+    """Whether each training step of the program runs a library's transformer of a usual size."""
+    return script.once("trains a library's transformer", lambda: _trains_library_transformer(script), False)
+
+
+def _trains_library_transformer(script: Script) -> bool:
+    made = [list(steps.modules_of(step)) for step in _steps(script)]
+    return bool(made) and all(any(is_library_transformer(*root) for root in each) for each in made)
 
 
 def _detects(script: Script, made: syntax.Node) -> bool:

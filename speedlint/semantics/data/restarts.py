@@ -22,6 +22,8 @@ def why_trifle(found: Loader) -> str | None:
     """Why the start of a loader's workers is nothing beside what it is for; None where it may not be."""
     if scale.is_large(found):
         return "a pass over so large a data set takes minutes, and the start of its workers a second"
+    if durations.trains_library_transformer(found.script) and not found.has_few_rows:
+        return "a pass of a library's transformer takes minutes, and the start of its workers some tenths of a second"
     if (slow := durations.why_slow_on_host(found.script)) is not None:
         return slow
     if _may_have_none(found):
