@@ -268,7 +268,7 @@ class Calls:
             return self._of_torch(call, dotted)
         if dotted.startswith(library.HOST_LIBRARIES):
             return self._of_host_library(dotted)
-        if dotted.startswith(library.MODULE_FACTORIES) or _is_transformers_model(dotted):
+        if dotted.startswith(library.MODULE_FACTORIES) or _is_transformers_model(dotted) or _is_graph_layer(dotted):
             return Value(Role.MODULE, made=Made(self.script, call))
         if dotted.startswith(("torchvision.datasets.", "datasets.load_dataset")):
             return Value(Role.DATASET, made=Made(self.script, call))
@@ -856,7 +856,14 @@ def _moved_all(value: Value, place: Place) -> Value:
 def _is_module_class(base: str) -> bool:
     if base.startswith(("torch.nn.", *library.MODULE_FACTORIES)) or base in library.LIGHTNING_MODULES:
         return True
+    if _is_graph_layer(base):
+        return True
     return _is_transformers_model(base) or (base.startswith("transformers.") and base.endswith("PreTrainedModel"))
+
+
+def _is_graph_layer(dotted: str) -> bool:
+    """Whether a name is of a module of PyTorch Geometric's: its functions begin with a small letter."""
+    return dotted.startswith("torch_geometric.nn.") and dotted.rpartition(".")[2][:1].isupper()
 
 
 def _is_transformers_model(dotted: str) -> bool:
