@@ -2,8 +2,8 @@
 
 ## What it does
 Finds shuffling `DistributedSampler`s of loaders that training reads in several epochs, in programs that call `set_epoch`
-nowhere; and loaders without a sampler in training that `DistributedDataParallel` or `FullyShardedDataParallel` runs in
-several processes.
+nowhere, as a note, since no step is faster for it; and loaders without a sampler in training that `DistributedDataParallel`
+or `FullyShardedDataParallel` runs in several processes.
 
 ## Why it is slow
 The sampler draws its order from its seed and the number of the epoch. Where the number stays 0, every epoch has the same
@@ -78,10 +78,10 @@ def _sampled(found: Loader, script: Script, made: syntax.Call) -> Iterator[Findi
         return
     message = "nothing tells this sampler the epoch: every epoch has the same order"
     if script is found.script:
-        yield Finding(made, message, advice=_TELL, level=Level.WARNING)
+        yield Finding(made, message, advice=_TELL, level=Level.NOTE)
     else:
         related = (Related(script.source, made, "the sampler is made here"),)
-        yield Finding(found.call, message, advice=_TELL, level=Level.WARNING, related=related)
+        yield Finding(found.call, message, advice=_TELL, level=Level.NOTE, related=related)
 
 
 RULE = Rule(
