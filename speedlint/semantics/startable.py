@@ -106,8 +106,11 @@ def _is_installed(script: Script) -> bool:
 
 
 def _unbound(script: Script) -> Iterator[syntax.Name]:
-    """The names that the module's own code reads before anything can have bound them."""
-    if any(each.star is not None for each in script.source.of(syntax.ImportFrom)):
+    """The names that the module's own code reads before anything can have bound them; none of an excerpt, which imports
+    nothing."""
+    imported = list(script.source.of(syntax.ImportFrom))
+    is_excerpt = not imported and not any(True for _ in script.source.of(syntax.Import))
+    if is_excerpt or any(each.star is not None for each in imported):
         return
     scope = script.names.scope(script.source.module)
     for name in script.source.of(syntax.Name):
