@@ -16,7 +16,7 @@ from speedlint.semantics.terms import FREQUENT, Frequency, Place, Role
 from speedlint.semantics.unpacking import part
 
 _OF_ONE = (RESHAPES | TRANSPOSES | PARTS | DETACHES | CASTS | READS) | frozenset(
-    "cpu clone contiguous max min sum sort argsort unique values indices".split()
+    "cpu clone contiguous max min sort values indices".split()
 )
 """What a tensor gives that hangs on it alone, and that the host works out as well for a handful of numbers."""
 _DEEPEST = 8
