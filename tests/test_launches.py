@@ -174,6 +174,22 @@ class Nodes(nn.Module):
 
 nodes, edges, classes = (each.cuda() for each in torch.load("graph.pt"))
 """
+POOLING = """
+{imports}
+
+
+class Pooling(nn.Module):
+    def __init__(self, width, parts):
+        super().__init__()
+        self.assign, self.embed, self.head = nn.Linear(width, parts), nn.Linear(width, width), {head}
+
+    def forward(self, graph):
+        graph.update_all(sent("x"), added("x"))
+        assigned = torch.softmax(self.assign(graph.ndata["x"]), 1)
+        pooled = torch.matmul(assigned.T, self.embed(graph.ndata["x"]))
+        return self.head(torch.matmul(pooled, pooled.T))
+"""
+OF_GRAPHS = "from dgl.function import copy_u as sent, mean as added"
 CIFAR, OWN = 'torchvision.datasets.CIFAR10("data")', 'torchvision.datasets.ImageFolder("data")'
 LOSS = "F.cross_entropy(model(inputs.cuda()), labels.cuda())"
 
@@ -200,6 +216,9 @@ LOSS = "F.cross_entropy(model(inputs.cuda()), labels.cuda())"
         (SEQUENCE, "Sequence(args)", OWN, False),
         (SEQUENCE.replace("options.hidden", "8 * options.hidden"), "Sequence(args)", OWN, True),
         (SEQUENCE.replace("2 * width", "widths"), "Sequence(args)", OWN, True),
+        (POOLING.format(imports=OF_GRAPHS, head="nn.Linear(32, 2)"), "Pooling(args.hidden * 8, 32)", OWN, False),
+        (POOLING.format(imports=OF_GRAPHS, head="nn.TransformerEncoderLayer(512, 8)"), "Pooling(512, 512)", OWN, True),
+        (POOLING.format(imports="from sums import sent, added", head="nn.Linear(32, 2)"), "Pooling(512, 32)", OWN, True),
         (GRAPH.format(layer="GCNConv"), "Graph()", OWN, False),
         (GRAPH.format(layer="GCNConv").replace("nn.Linear(300, 10)", "nn.Conv2d(1, 512, 3)"), "Graph()", OWN, True),
     ],
@@ -400,6 +419,14 @@ def test_faster_convolutions_are_nothing_behind_their_launches(project: Project,
     text = STEPS.format(network="", model=model, data=data, loss=LOSS).replace("batch_size=64", "batch_size=128")
     (found,) = project.findings(project.write("train.py", text), "--notes")
     assert found["level"] == level
+
+
+@pytest.mark.parametrize(("imports", "is_found"), [(OF_GRAPHS, False), ("from sums import sent, added", True)])
+def test_products_of_what_nodes_send_each_other_are_left_alone(project: Project, imports: str, is_found: bool) -> None:
+    project.configure("select = ['SPD105']\ntorch = '2.4'")
+    network = POOLING.format(imports=imports, head="nn.Linear(32, 2)")
+    text = STEPS.format(network=network, model="Pooling(512, 32)", data=OWN, loss=LOSS)
+    assert bool(project.findings(project.write("train.py", text), "--notes")) is is_found
 
 
 PATCHES = """

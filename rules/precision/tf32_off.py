@@ -90,7 +90,9 @@ def _first_heavy(script: Script) -> Placement | None:
 
 
 def _multiplies(script: Script, module: syntax.BaseExpression) -> bool:
-    return is_matmul_heavy(script, module) and not launches.has_narrow_products(script, module)
+    if launches.has_narrow_products(script, module):
+        return False
+    return is_matmul_heavy(script, module) and not launches.goes_over_graphs(script, module)
 
 
 RULE = Rule(

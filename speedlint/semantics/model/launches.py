@@ -31,6 +31,7 @@ _RECURRENT = ("torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN")
 _ATTENDING = ("torch.nn.MultiheadAttention",)
 _ATTENDING_LAYERS = ("torch.nn.TransformerEncoderLayer", "torch.nn.TransformerDecoderLayer", "torch.nn.Transformer")
 _GRAPHS = ("torch_geometric.nn.", "dgl.nn.", "torch_scatter.")
+_GRAPH_PACKAGES = frozenset({"dgl", "torch_geometric", "torch_scatter", "torch_sparse"})
 _FUNCTIONS = ("torch.nn.functional.conv", "torch.nn.LazyConv")
 _NARROW = 64
 """Channels up to which a convolution of 32 by 32 pixels takes no longer than its launch, some 5 to 10 microseconds."""
@@ -155,7 +156,7 @@ def _small_kernels(step: Step) -> str:
     if not RECURRENT_CELLS.isdisjoint(names) and not any(name in _LAYERS and name not in _LINES for name in names):
         return "its recurrent cells run as small kernels, position by position"
     layers, made_of = list(_layers(step, code)), step_network(step)
-    if not layers and not made_of.attention and any(name.startswith(_GRAPHS) for name in names):
+    if not layers and made_of.widest_known <= WIDE and _goes_over_graphs(code):
         return "between its layers it gathers and adds up what nodes send each other, which half precision hardly speeds up"
     if (made_of.attention or made_of.narrow_attention) and _attends_narrowly(step, code):
         return "its attention is narrow, and so is all else in it"
@@ -175,10 +176,25 @@ def _small_kernels(step: Step) -> str:
     return f"its convolutions have {most} channels at most, and {inputs}" if is_narrow else ""
 
 
+def goes_over_graphs(script: Script, module: syntax.Node) -> bool:
+    """Whether a network passes messages between the nodes of graphs, attends by no layer of torch's, and is not known to be
+    wide."""
+    return network(script, module).widest_known <= WIDE and _goes_over_graphs(
+        [part for place, node in roots(script, module) for part in _parts(place, node)]
+    )
+
+
+def _goes_over_graphs(code: list[tuple[Script, syntax.Node]]) -> bool:
+    names = {place.name(call.func) or "" for place, node in code for call in place.source.inside(node, syntax.Call)}
+    if any(name.startswith(("torch.nn.MultiheadAttention", "torch.nn.Transformer")) for name in names):
+        return False
+    return any(name.startswith(_GRAPHS) for name in names) or any(_imports(place, _GRAPH_PACKAGES) for place, _ in code)
+
+
 def _small_for_all_that_is_seen(step: Step) -> str:
     """Why nothing says that a network is large which is made where that is not in sight, or whose weights are no layers'."""
     made, made_of = modules_of(step), step_network(step)
-    if any(_speaks_of_large(place) for place in step.script.everywhere(*(name.encode() for name in _OF_LARGE))):
+    if any(_imports(place, _OF_LARGE) for place in step.script.everywhere(*(name.encode() for name in _OF_LARGE))):
         return ""
     has_layers = made_of.convolutions or made_of.recurrent or made_of.linears or made_of.narrow_attention
     if made_of.is_known and made_of.attention and not has_layers and not any(True for _ in near(step.script)):
@@ -189,10 +205,10 @@ def _small_for_all_that_is_seen(step: Step) -> str:
     return ""
 
 
-def _speaks_of_large(script: Script) -> bool:
-    """Whether a script imports a package of large networks, or of images."""
+def _imports(script: Script, packages: frozenset[str]) -> bool:
+    """Whether a script imports one of some packages, or something of it."""
     bound = (binding.dotted or "" for bindings in script.names.all_bindings() for binding in bindings)
-    return any(dotted.partition(".")[0] in _OF_LARGE for dotted in bound)
+    return any(dotted.partition(".")[0] in packages for dotted in bound)
 
 
 def _decodes(script: Script) -> bool:
