@@ -1107,3 +1107,43 @@ def test_a_read_in_a_step_over_a_public_set_of_sound(project: Project, folder: s
     text = SPOKEN.replace("DATA/LJSpeech-1.1", folder)
     assert _levels(project, "train.py", text, "SPD301") == [level]
     assert _levels(project, "train.py", text, "SPD502") == [level]
+
+
+GRAPHS = """
+import torch
+from torch import nn
+{imports}
+
+model = nn.Sequential(nn.Conv2d(3, 256, 3), nn.AdaptiveAvgPool2d(1)).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+
+def train(loader):
+    for batch in loader:
+        graph, labels = batch
+        graph = graph.to("cuda")
+        labels = labels.to("cuda")
+        loss = nn.functional.cross_entropy(model(graph), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+if __name__ == "__main__":
+    train({loader}(torch.load("graphs.pt"), batch_size=32, num_workers=2, pin_memory=True))
+"""
+
+
+@pytest.mark.parametrize(
+    ("imports", "loader", "levels"),
+    [
+        ("from dgl.dataloading import GraphDataLoader", "GraphDataLoader", ["note", "warning"]),
+        ("from torch.utils.data import DataLoader", "DataLoader", ["warning", "warning"]),
+    ],
+)
+def test_a_graph_of_dgl_is_copied_from_memory_that_nothing_pins(
+    project: Project, imports: str, loader: str, levels: list[str]
+) -> None:
+    project.configure("select = ['SPD205']\ntorch = '2.4'")
+    path = project.write("train.py", GRAPHS.format(imports=imports, loader=loader))
+    assert [each["level"] for each in project.findings(path, "--notes")] == levels

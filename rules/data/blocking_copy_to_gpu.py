@@ -53,6 +53,7 @@ from speedlint.semantics.data.batches import (
     blocks,
     hazard,
     is_awaited,
+    is_graph,
     is_on_gpu_already,
     moved,
     one_way,
@@ -89,6 +90,10 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         related = (Related(loader.script.source, loader.call, "the loader, which does not pin its batches"),)
     if (waits := is_awaited(script, call)) is not None:
         why = f"`{script.text(waits)}` below waits for the copy all the same"
+        yield Finding(call, message, advice=f"{advice}; not written: {why}", level=Level.NOTE, related=related)
+        return
+    if is_graph(script, batch):
+        why = "nothing pins what a graph of DGL's is made of, so that its copy waits all the same"
         yield Finding(call, message, advice=f"{advice}; not written: {why}", level=Level.NOTE, related=related)
         return
     is_trifle = loader is not None and loader.pins_for_nothing

@@ -31,6 +31,8 @@ _MAKES_FLOATS = frozenset(
     f"torchvision.transforms.{name}" for name in ("ToTensor", "transforms.ToTensor", "functional.to_tensor", "v2.ToTensor")
 )
 """What makes a tensor of 32-bit floats of an image (torchvision, "Transforming and augmenting images")."""
+_OF_GRAPHS = frozenset("ndata edata srcdata dstdata".split())
+"""What the data of a graph's nodes and edges are called."""
 _DEPTH = 6
 
 
@@ -163,6 +165,20 @@ def are_few(script: Script, batch: syntax.BaseExpression) -> bool:
     found = source_loader(script, batch)
     loaders = [found] if found is not None else list(near(script))
     return bool(loaders) and all(each.has_few_rows for each in loaders)
+
+
+def is_graph(script: Script, batch: syntax.BaseExpression) -> bool:
+    """Whether a batch is a graph of DGL's, whose parts no loader pins: the first of the things that DGL's loader gives,
+    where there is no other, or what is asked for the data of its nodes or edges."""
+    if not isinstance(batch, syntax.Name) or not script.program.mentions(script, b"dgl"):
+        return False
+    held = (script.source.parents[use] for use in script.names.uses(batch))
+    if any(isinstance(each, syntax.Attribute) and each.attr.value in _OF_GRAPHS for each in held):
+        return True
+    if any(True for _ in near(script)) or next(script.calls_everywhere("dgl.dataloading.GraphDataLoader"), None) is None:
+        return False
+    taken = [each for each in script.names.reaching(batch) if each.kind in (Kind.FOR, Kind.ASSIGN)]
+    return bool(taken) and all(each.path[-1:] == (0,) for each in taken)
 
 
 def are_small(script: Script, batch: syntax.BaseExpression) -> bool:
