@@ -275,6 +275,47 @@ def test_a_network_out_of_sight_is_large_where_something_says_so(project: Projec
     assert found["level"] == level
 
 
+BUILT = """
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Experiment:
+    def __init__(self, rows):
+        self.model, self.rows = self.build().cuda(), rows
+
+    def build(self):
+        raise NotImplementedError
+
+    def run(self):
+        optimizer = torch.optim.Adam(self.model.parameters())
+        for rows, labels in self.rows:
+            loss = F.cross_entropy(self.model(rows.cuda()), labels.cuda())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+
+class Forecast(Experiment):
+    def build(self):
+        return {network}
+
+
+Forecast(torch.load("rows.pt")).run()
+"""
+
+
+@pytest.mark.parametrize(
+    ("network", "level"),
+    [("nn.Sequential(nn.Conv1d(8, 256, 5), nn.Conv1d(256, 256, 5))", "warning"), ("torch.load('network.pt')", "note")],
+)
+def test_a_builder_that_an_heir_overrides_is_in_sight(project: Project, network: str, level: str) -> None:
+    project.configure("select = ['SPD101']\ntorch = '2.4'")
+    (found,) = project.findings(project.write("train.py", BUILT.format(network=network)), "--notes")
+    assert found["level"] == level
+
+
 @pytest.mark.parametrize(
     ("head", "level"),
     [("", "note"), ("model = nn.Sequential(model, nn.Conv1d(512, 512, 3)).cuda()", "warning")],

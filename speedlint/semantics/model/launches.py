@@ -15,6 +15,7 @@ from speedlint.semantics.model.networks import (
     RECURRENT_CELLS,
     WIDE,
     Network,
+    code_network,
     is_small,
     network,
     root_definition,
@@ -193,7 +194,8 @@ def _goes_over_graphs(code: list[tuple[Script, syntax.Node]]) -> bool:
 
 def _small_for_all_that_is_seen(step: Step) -> str:
     """Why nothing says that a network is large which is made where that is not in sight, or whose weights are no layers'."""
-    made, made_of = modules_of(step), step_network(step)
+    made = modules_of(step)
+    made_of = reduce(Network.__or__, (code_network(*each) for root in made for each in _makers(*root)), step_network(step))
     if any(_imports(place, _OF_LARGE) for place in step.script.everywhere(*(name.encode() for name in _OF_LARGE))):
         return ""
     has_layers = made_of.convolutions or made_of.recurrent or made_of.linears or made_of.narrow_attention
@@ -209,6 +211,16 @@ def _imports(script: Script, packages: frozenset[str]) -> bool:
     """Whether a script imports one of some packages, or something of it."""
     bound = (binding.dotted or "" for bindings in script.names.all_bindings() for binding in bindings)
     return any(dotted.partition(".")[0] in packages for dotted in bound)
+
+
+def _makers(script: Script, made: syntax.Node) -> Iterator[tuple[Script, syntax.Node]]:
+    """The functions of the project that a call may run to make a module: of a method, all that have its name."""
+    maker = script.callee(made) if isinstance(made, syntax.Call) else None
+    if maker is None or not isinstance(maker.node, syntax.FunctionDef):
+        return
+    name = maker.node.name.value
+    for place in script.everywhere(f"def {name}".encode()) if maker.script.names.owner(maker.node) else (maker.script,):
+        yield from ((place, each) for each in place.source.of(syntax.FunctionDef) if each.name.value == name)
 
 
 def _decodes(script: Script) -> bool:
