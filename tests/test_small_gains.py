@@ -1147,3 +1147,15 @@ def test_a_graph_of_dgl_is_copied_from_memory_that_nothing_pins(
     project.configure("select = ['SPD205']\ntorch = '2.4'")
     path = project.write("train.py", GRAPHS.format(imports=imports, loader=loader))
     assert [each["level"] for each in project.findings(path, "--notes")] == levels
+
+
+@pytest.mark.parametrize(("torch", "level"), [("1.0", "note"), ("1.8", "warning")])
+def test_a_batch_that_takes_no_non_blocking_is_a_note(project: Project, torch: str, level: str) -> None:
+    project.configure(f"select = ['SPD205']\ntorch = '{torch}'")
+    text = GRAPHS.format(imports="from torch_geometric.data import DataLoader", loader="DataLoader")
+    text = text.replace(
+        '        graph, labels = batch\n        graph = graph.to("cuda")\n        labels = labels.to("cuda")\n', ""
+    )
+    text = text.replace("model(graph), labels", 'model(batch.to("cuda").x), batch.y')
+    (found,) = project.findings(project.write("train.py", text), "--notes")
+    assert found["level"] == level

@@ -57,6 +57,7 @@ from speedlint.semantics.data.batches import (
     is_on_gpu_already,
     moved,
     one_way,
+    refuses,
     unpinned,
     would_pin_in_process,
 )
@@ -98,6 +99,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         return
     is_trifle = loader is not None and loader.pins_for_nothing
     is_trifle = is_trifle or _is_of_single_pass(call, script) or pace.waits_for_texts(script) or are_small(script, batch)
+    is_trifle = is_trifle or refuses(script, batch)
     estimate = _IN_PROCESS if would_pin_in_process(script, batch) else None
     level = Level.NOTE if is_trifle or estimate is not None or are_few(script, batch) else None
     reason = hazard(script, call, batch)

@@ -25,6 +25,7 @@ _DEVICE_ROLES = (Role.DEVICE, Role.STRING, Role.NUMBER, Role.TENSOR, Role.BATCH)
 _SET_DEVICE = ("torch.set_default_device", "torch.set_default_tensor_type")
 _WAITS = ("torch.cuda.synchronize", "torch.accelerator.synchronize")
 _CLOCKS = frozenset({"time.time", "time.perf_counter", "time.monotonic", "time.process_time"})
+_GEOMETRIC = "torch_geometric."
 _GRAPHS_SINCE = (1, 7)
 """A torch release beside which torch_geometric surely takes ``non_blocking``: its 1.0.3, beside torch 1.0, does not."""
 _MAKES_FLOATS = frozenset(
@@ -303,6 +304,13 @@ def _only_waits(script: Script, statement: syntax.BaseStatement, waits: syntax.C
     return isinstance(statement, (syntax.SimpleStatementLine, syntax.If))
 
 
+def refuses(script: Script, batch: syntax.BaseExpression) -> bool:
+    """Whether a batch may be one of torch_geometric's beside so old a torch that its ``to`` takes no ``non_blocking``."""
+    found = source_loader(script, batch)
+    is_of_graphs = found is not None and (found.script.name(found.call.func) or "").startswith(_GEOMETRIC)
+    return is_of_graphs and script.options.torch is not None and script.options.torch < _GRAPHS_SINCE
+
+
 def hazard(script: Script, call: syntax.Call, batch: syntax.BaseExpression) -> str | None:
     """Why a copy cannot be proved to stay the same with ``non_blocking=True``, or None."""
     if not _is_view(script, batch, call):
@@ -314,9 +322,12 @@ def hazard(script: Script, call: syntax.Call, batch: syntax.BaseExpression) -> s
     found = source_loader(script, batch)
     if found is not None and found.is_torch and found.parameter("collate_fn") is None and not found.hides_arguments:
         return None
-    if found is not None and (found.script.name(found.call.func) or "").startswith("torch_geometric."):
-        is_old = script.options.torch is not None and script.options.torch < _GRAPHS_SINCE
-        return "`to` of a batch takes no `non_blocking` in the oldest releases of torch_geometric" if is_old else None
+    if found is not None and (found.script.name(found.call.func) or "").startswith(_GEOMETRIC):
+        return (
+            "`to` of a batch takes no `non_blocking` in the oldest releases of torch_geometric"
+            if refuses(script, batch)
+            else None
+        )
     if _is_whole(script, batch, 0):
         return "the batch may be an object whose own method takes no `non_blocking`"
     for place in script.everywhere(b"def to(", b"def cuda("):
