@@ -25,6 +25,11 @@ SHAPES = {
     "in a table": f"{FUNCTION}table = {{'a': f}}\ntable['a']{CALLED}",
     "a method": f"{CLASS.format('f')}a = A()\na.f{CALLED}",
     "an object": f"{CLASS.format('__call__')}a = A()\na{CALLED}",
+    "one of two": f"{CLASS.format('__call__')}a = A() if loss else None\na{CALLED}",
+    "an object on an object": f"{CLASS.format('__call__')}class C:\n  pass\n\nc = C()\nc.inner = A()\nc.inner{CALLED}",
+    "an object by a keyword": f"{CLASS.format('forward')}def run(*, taken):\n    taken{CALLED}\n\nrun(taken=A())",
+    "a method by the same name": f"{CLASS.format('f')}class C:\n  def f(self, a, *given):\n    a.f(*given)\n\n"
+    "a = A()\nc = C()\nc.f(a, loss, optimizer)",
     "an heir": f"{CLASS.format('__call__')}b = B()\nb{CALLED}",
     "made": f"{CLASS.format('__init__')}B{CALLED}",
     "kept": f"{CLASS.format('f')}class C(A):\n  def __init__(self):\n    self.run = self.f\n\nC().run{CALLED}",
@@ -68,6 +73,23 @@ def test_a_step_that_another_file_is_handed_opens_all(tmp_path: Path) -> None:
     text = f"from runs import run\n{BEGIN}{FUNCTION}run(f)\n"
     script = _script(tmp_path, text, runs=f"def run(g):\n    g{CALLED}\n")
     assert leads.around(script).is_open
+
+
+def test_a_function_within_another_is_known_to_no_other_file(tmp_path: Path) -> None:
+    steps = f"def outer(loss, optimizer):\n  def norm{CALLED}:\n    {STEP}\n  norm{CALLED}\n"
+    script = _script(
+        tmp_path, "import steps\nfrom parts import norm\n\nnorm(1)\nsteps.outer(1, 2)\n", steps=steps, parts="x = 1\n"
+    )
+    may = [leads.around(script).may(call) for call in script.source.of(syntax.Call)]
+    assert may == [False, True]
+
+
+def test_a_method_of_a_library_by_the_same_name_leads_to_no_step(tmp_path: Path) -> None:
+    trainer = f"class Trainer:\n  def run{CALLED}:\n    {STEP}\n"
+    script = _script(tmp_path, f"import subprocess\n\n{trainer}def shell():\n  subprocess.run('ls')\n\nshell()\n")
+    may = leads.around(script)
+    assert not may.is_open
+    assert not may.may(script.source.of(syntax.Call)[-1])
 
 
 def test_what_only_computes_leads_to_no_step(tmp_path: Path) -> None:

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from speedlint.semantics.script import Script
 
 _NUMBERS = frozenset("float int bool len round ord hash id isinstance hasattr issubclass callable any all".split())
-_SAME_MODULE = frozenset("train eval half float double bfloat16 type requires_grad_ apply share_memory to_empty".split())
+SAME_MODULE = frozenset("train eval half float double bfloat16 type requires_grad_ apply share_memory to_empty".split())
+"""The methods of a module that return it, beside those that move it."""
 _HOLDS_STEPS = (b".backward(", b"no_grad", b"inference_mode")
 CALLED_AS = ("forward", "__call__")
 """The methods that a call of an object runs."""
@@ -489,7 +490,7 @@ class Calls:
             return at(base, self.place_of_move(call, base.place))
         if name == "cpu":
             return at(base, Place.HOST)
-        if name in _SAME_MODULE and (base.definition is None or self.method(base.definition, name) is None):
+        if name in SAME_MODULE and (base.definition is None or self.method(base.definition, name) is None):
             return base
         if name in ("parameters", "buffers"):
             return Value(Role.SEQUENCE, element=at(TENSOR, base.place))
