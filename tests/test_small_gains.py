@@ -1159,3 +1159,20 @@ def test_a_batch_that_takes_no_non_blocking_is_a_note(project: Project, torch: s
     text = text.replace("model(graph), labels", 'model(batch.to("cuda").x), batch.y')
     (found,) = project.findings(project.write("train.py", text), "--notes")
     assert found["level"] == level
+
+
+@pytest.mark.parametrize("code", ["SPD101", "SPD105"])
+@pytest.mark.parametrize(
+    ("model", "is_told"),
+    [
+        ("Body().cuda()", True),
+        ("Body().to(torch.double).cuda()", False),
+        ('Body().to("cuda", torch.float64)', False),
+        ("Body().double().cuda()", False),
+    ],
+)
+def test_nothing_that_speeds_float32_up_is_said_of_a_network_in_double_precision(
+    project: Project, code: str, model: str, *, is_told: bool
+) -> None:
+    text = _text(PRODUCTS.replace("784, 256", "784, 2048"), ADAM).replace("Body().cuda()", model)
+    assert bool(_levels(project, "train.py", text, code)) is is_told

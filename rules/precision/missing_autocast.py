@@ -65,6 +65,7 @@ from speedlint.semantics import eras, worth
 from speedlint.semantics.model import launches
 from speedlint.semantics.precision import hazards
 from speedlint.semantics.precision.autocast import is_sharded_in_half, uses_autocast
+from speedlint.semantics.precision.doubles import computes_in_double
 from speedlint.semantics.precision.halves import autocast_edits, gpu_condition, refuse_hazards
 from speedlint.semantics.precision.scaling import scaling, spelled_constructor
 from speedlint.semantics.probes import is_probe
@@ -82,7 +83,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     step = _first_of_its_turn(call, script)
     if step is None or step.scaler is not None or not script.on_gpu or is_framework_driven(script):
         return
-    if not eras.can_run_on(script, _SINCE) or is_sharded_in_half(script):
+    if not eras.can_run_on(script, _SINCE) or is_sharded_in_half(script) or computes_in_double(script):
         return
     if uses_autocast(step) or not updates(step) or is_probe(step) or script.value(step.forward).place is Place.HOST:
         return

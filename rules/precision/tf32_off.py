@@ -48,6 +48,7 @@ from speedlint.semantics.frameworks import accelerated
 from speedlint.semantics.model import launches
 from speedlint.semantics.model.networks import is_matmul_heavy
 from speedlint.semantics.precision.autocast import names_autocast, sets_matmul_precision
+from speedlint.semantics.precision.doubles import computes_in_double
 from speedlint.semantics.script import Script
 from speedlint.semantics.training import Placement, model_placements
 
@@ -59,6 +60,8 @@ _LINE = 'torch.set_float32_matmul_precision("high")'
 def check(module: syntax.Module, script: Script) -> Iterator[Finding]:
     """Reports the first placement of a module whose work is matrix products."""
     if not script.on_gpu or sets_matmul_precision(script) or not eras.is_for(script, _SINCE):
+        return
+    if computes_in_double(script):
         return
     heavy = _first_heavy(script)
     entries = starts(script) if heavy is not None else []

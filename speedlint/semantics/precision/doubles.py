@@ -9,6 +9,7 @@ from speedlint.semantics.terms import Role
 from speedlint.semantics.training import roots, trained_modules
 
 _NAMES = frozenset({"torch.float64", "torch.double", "torch.DoubleTensor", "torch.cuda.DoubleTensor"})
+_MARKS = (b"double", b"float64", b"DoubleTensor")
 _SETTERS = ("torch.set_default_dtype", "torch.set_default_tensor_type")
 _NEEDS = frozenset("gpytorch botorch deepxde torchdiffeq torchsde pyro".split())
 _CHECKS = (
@@ -46,6 +47,20 @@ def makes_module_double(script: Script, call: syntax.Call) -> bool:
         return False
     trained = {id(node) for _, node in trained_modules(script)}
     return any(id(node) in trained for _, node in roots(script, base))
+
+
+def computes_in_double(script: Script) -> bool:
+    """Whether the program makes the networks that it trains compute in float64, which neither autocast nor TF32 changes."""
+    return script.once("computes in float64", lambda: _computes(script), False)
+
+
+def _computes(script: Script) -> bool:
+    return any(
+        makes_default_double(place, call) or makes_module_double(place, call)
+        for place in script.everywhere(*_MARKS)
+        if any(mark in place.source.data for mark in _MARKS)
+        for call in place.source.of(syntax.Call)
+    )
 
 
 def _is_double(script: Script, expression: syntax.BaseExpression) -> bool:
