@@ -175,7 +175,7 @@ def _of_object(script: Script, attribute: syntax.Attribute) -> Values | None:
     owner, name = script.value(attribute.value).definition, attribute.attr.value
     if owner is None or not isinstance(owner.node, syntax.ClassDef):
         return None
-    own = list(script.roles.assigned_on_self(owner, name))
+    own = [each for klass in (owner, *_derived(owner)) for each in script.roles.assigned_on_self(klass, name)]
     if not own or any(path for _, _, path in own):
         return None
     kept = truths.union(values(place, value) for place, value, _ in own)
@@ -183,6 +183,15 @@ def _of_object(script: Script, attribute: syntax.Attribute) -> Values | None:
         return None
     others = _set_elsewhere(script, name, owner)
     return truths.union((kept, *(values(place, value) if value is not None else None for place, value in others)))
+
+
+def _derived(owner: Definition) -> Iterator[Definition]:
+    """The classes of the program that derive from a class: they may set what it sets otherwise."""
+    for place in owner.script.everywhere(owner.name.encode()):
+        for node in place.source.of(syntax.ClassDef):
+            klass = Definition(place, node)
+            if node is not owner.node and any(each.node is owner.node for each in place.roles.calls.lineage(klass)):
+                yield klass
 
 
 def _set_elsewhere(script: Script, name: str, owner: Definition) -> Iterator[tuple[Script, syntax.BaseExpression | None]]:
