@@ -2,6 +2,7 @@
 
     python benchmarks/speed.py FOLDER_OR_FILE... [--rounds 3] [--skip NAME,...] [--json FILE]
     python benchmarks/speed.py --growth [--sizes 100,1000,5000] [--json FILE]
+    python benchmarks/speed.py --edits FOLDER FILE... [--rounds 3] [--json FILE]
 
 Each round runs every tool once over the same files, one after the other, so that a machine that changes its speed favours
 none: speedlint with an empty cache (cold) and again with the cache that this leaves (warm), TorchFix, Ruff with all of its
@@ -12,6 +13,11 @@ each tool's time divided by that of a cold check. A tool that is not found is le
 
 `--growth` makes packages of plain modules, one in fifty of them a training script that imports others, and prints the time
 of a check per file.
+
+`--edits` works on a copy of FOLDER. A line is added to another Python file of it, picked at random, the same on every run of
+this, before each check of one of its FILES: first each check is a run of its own, with the cache that those before it have
+left; then one process stays up, as a server does, where the file itself is edited too, and of the others those that
+the check has read. It prints medians of CPU seconds, and the largest.
 """
 
 from __future__ import annotations
@@ -21,6 +27,7 @@ import importlib.util
 import json
 import os
 import platform
+import random
 import shlex
 import shutil
 import statistics
@@ -121,6 +128,28 @@ def train(rows):
 if __name__ == "__main__":
     train([])
 '''
+UP = """
+import json, random, sys, time
+from pathlib import Path
+from speedlint.server.analysis import Analyst
+
+path, rounds = Path(sys.argv[1]).resolve(), int(sys.argv[2])
+analyst, texts, taken = Analyst(), {path: path.read_bytes()}, {"own": [], "other": []}
+
+def checked():
+    began = time.process_time()
+    found = analyst.check(path, texts)
+    return found, time.process_time() - began
+
+found, _ = checked()
+others = sorted(each for each in found.rests_on if each.endswith(".py") and each != str(path))
+chosen = random.Random(1).sample(others, min(rounds, len(others)))
+for kind, edited in [("own", path)] * rounds + [("other", Path(each)) for each in chosen]:
+    texts[edited] = texts.get(edited, edited.read_bytes()) + b"\\n# edited\\n"
+    taken[kind].append(checked()[1])
+print(json.dumps({"files": len(found.rests_on), **taken}))
+"""
+"""Checks in one process: a file after edits of itself, and of others that the check has looked at."""
 TRAINS = 50
 """One in so many generated files is a training script."""
 
@@ -264,6 +293,37 @@ def generate(root: Path, size: int) -> None:
         (package / f"{'train' if trains else 'module'}_{number:05}.py").write_text(text)
 
 
+def edit(options: argparse.Namespace) -> dict[str, Any]:
+    """Times checks after one other file was edited, and prints the seconds of CPU."""
+    root, *files = map(Path, options.edits)
+    rows: list[dict[str, Any]] = []
+    print(f"{'file':40}{'files':>7}{'cold':>8}{'a run':>8}{'most':>8}{'up: own':>9}{'other':>8}{'most':>8}")
+    for file in files:
+        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as cache:
+            copy = Path(folder) / root.name
+            shutil.copytree(root, copy, symlinks=True)
+            tool, asked = speedlint(options, "speedlint", Path(cache)), str(copy / file)
+            cold = measured(tool, [asked]).cpu
+            others = sorted(each for each in copy.rglob("*.py") if each != copy / file and each.is_file())
+            runs = []
+            for other in random.Random(1).sample(others, min(options.rounds, len(others))):
+                with other.open("ab") as stream:
+                    stream.write(b"\n# edited\n")
+                runs.append(measured(tool, [asked]).cpu)
+            command = [sys.executable, "-c", UP, asked, str(options.rounds)]
+            up = subprocess.run(command, capture_output=True, check=True, env={**os.environ, CACHE: cache})
+            row = {"file": str(file), "cold": cold, "runs": runs, **json.loads(up.stdout)}
+        rows.append(row)
+        figures = (*_typical(runs), statistics.median(row["own"]), *_typical(row["other"]))
+        told = "".join(f"{each:>{9 if place == 2 else 8}.2f}" for place, each in enumerate(figures))
+        print(f"{str(file)[-39:]:40}{row['files']:>7}{cold:>8.2f}{told}", flush=True)
+    return {"rows": rows}
+
+
+def _typical(seconds: Sequence[float]) -> tuple[float, float]:
+    return statistics.median(seconds), max(seconds)
+
+
 def main() -> None:
     """Prints the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -273,16 +333,19 @@ def main() -> None:
     for name in ("speedlint", "torchfix", "ruff"):
         parser.add_argument(f"--{name}", metavar="COMMAND")
     parser.add_argument("--growth", action="store_true")
+    parser.add_argument("--edits", nargs="+", metavar="FOLDER_OR_FILE")
     parser.add_argument("--sizes", default="100,1000,5000", metavar="N,...")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    if not options.paths and not options.growth:
-        parser.error("name the folders or files to check, or --growth")
+    if not options.paths and not options.growth and not options.edits:
+        parser.error("name the folders or files to check, or --growth, or --edits")
     found: dict[str, Any] = {"machine": {"python": platform.python_version(), "cores": os.cpu_count()}}
     if options.paths:
         found["comparison"] = compare(options)
     if options.growth:
         found["growth"] = grow(options)
+    if options.edits:
+        found["edits"] = edit(options)
     if options.json:
         options.json.write_text(json.dumps(found, indent=1) + "\n")
 

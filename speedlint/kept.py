@@ -51,14 +51,14 @@ def find(store: Store, name: str) -> list[Report] | None:
         return None
     try:
         notes, reports = held
-        return [_report(each) for each in reports] if _hold(notes, Disk()) else None
+        return [_report(each) for each in reports] if hold(notes, Disk()) else None
     except (ValueError, TypeError, KeyError, IndexError, re.error):
         return None
 
 
 def keep(store: Store, name: str, reports: Iterable[Report], notes: Notes) -> None:
     """Keeps the reports of a run."""
-    store.keep(_KIND, name, (_plain(notes), [_plain_report(each) for each in reports]))
+    store.keep(_KIND, name, (plain(notes), [_plain_report(each) for each in reports]))
 
 
 # Notes
@@ -71,10 +71,10 @@ _OfFile = tuple[str, list[_Answer], list[int], list[int]]
 """What rests on one file: the name of its bytes, the questions, and the places of the marks that it holds and does not."""
 
 
-_PlainNotes = tuple[list[_PlainMark], list[_Answer], dict[str, _OfFile]]
+PlainNotes = tuple[list[_PlainMark], list[_Answer], dict[str, _OfFile]]
 
 
-def _plain(notes: Notes) -> _PlainNotes:
+def plain(notes: Notes) -> PlainNotes:
     """Notes as plain values: the marks, what no file's bytes answer, and the rest by file."""
     apart: list[_Answer] = []
     found: dict[str, _OfFile] = {}
@@ -97,7 +97,7 @@ def _plain(notes: Notes) -> _PlainNotes:
     return [_plain_mark(mark) for mark in notes.marks], apart, found
 
 
-def _hold(notes: _PlainNotes, disk: Disk) -> bool:
+def hold(notes: PlainNotes, disk: Disk) -> bool:
     """Whether all questions have the answers that they had: those about a file's bytes, where these are the same."""
     marks, apart, held = notes
     if not disk.holds(Notes(dict(apart))):

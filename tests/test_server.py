@@ -464,6 +464,31 @@ def test_a_check_that_is_not_wanted_any_more_ends(project: Project) -> None:
     assert next(asked, None) is None, "no rule was asked after that"
 
 
+def test_a_check_that_is_asked_for_again_rests_on_the_files_and_settings_as_they_are_now(tmp_path: Path) -> None:
+    train, helper, other = tmp_path / "train.py", tmp_path / "helper.py", tmp_path / "other.py"
+    reading, keeping = "def kept(loss):\n    return loss.item()\n", "def kept(loss):\n    return loss.detach()\n"
+    text = f"from helper import kept\n{LOOP.replace('loss.item()', 'kept(loss)')}".encode()
+    train.write_bytes(text)
+    helper.write_text(reading)
+    other.write_text("from helper import kept\nprint(kept)\n")
+    analyst = Analyst()
+
+    def waits(**open_: str) -> bool:
+        texts = {train: text, **{tmp_path / f"{name}.py": held.encode() for name, held in open_.items()}}
+        return "SPD311" in {each.code for each in analyst.check(train, texts).report.diagnostics}
+
+    assert waits()
+    other.write_text("print(1)\n")
+    assert waits()
+    assert not waits(helper=keeping), "as an editor has it"
+    assert waits()
+    helper.write_text(keeping)
+    assert not waits(), "as it is on disk"
+    helper.write_text(reading)
+    (tmp_path / "speedlint.toml").write_text('ignore = ["SPD311"]\n')
+    assert not waits()
+
+
 def test_without_pygls_it_says_what_to_install(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "speedlint.server.service", None)
     result = project.run("server")

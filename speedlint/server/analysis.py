@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from speedlint import config, reading, run, stages
+from speedlint import config, kept, reading, run, stages
 from speedlint.apply import apply_edits
 from speedlint.config import Settings
 from speedlint.diagnostic import Diagnostic, Proposal, Report
+from speedlint.disk import Disk
 from speedlint.edits import CannotEdit
 from speedlint.engine import Engine
 from speedlint.facts.store import Store
@@ -25,6 +26,9 @@ from speedlint.source import Source, SourceError
 
 _MOST_HELD = 200_000_000
 """Bytes of memory for the parsed files of all documents."""
+
+_MOST_KNOWN = 32
+"""Documents of which it is held what was found, with notes of up to a megabyte each."""
 
 Texts = Mapping[Path, bytes]
 """What the open documents hold."""
@@ -58,6 +62,15 @@ class Checked:
     rests_on: frozenset[str]
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a check has found, under the name of its run, with the notes of all that it rests on."""
+
+    name: str
+    checked: Checked
+    notes: kept.PlainNotes
+
+
 class Analyst:
     """Checks documents as they are in their editor. One thread at a time may ask it."""
 
@@ -65,13 +78,17 @@ class Analyst:
         self._store = Store.of_user()
         self._cache = Cache(self._store)
         self._registries: dict[tuple[Path, ...], Registry] = {}
+        self._known: dict[Path, _Known] = {}
 
     def check(self, path: Path, texts: Texts, is_cancelled: IsCancelled = lambda: False) -> Checked:
         """What slows down the document at ``path``. Raises UserError for its configuration, and CancelledError."""
         settings, registry = self._prepared(path)
+        name, over, seen = kept.key([path], settings), reading.over(texts), set[str]()
+        known = self._known.get(path)
+        if known is not None and known.name == name and kept.hold(known.notes, Disk(over)):
+            return known.checked
         if self._cache.held() > _MOST_HELD:
             self._cache.drop()
-        over, seen = reading.over(texts), set[str]()
 
         def read(asked: Path) -> bytes:
             seen.add(os.path.realpath(asked))
@@ -87,7 +104,12 @@ class Analyst:
         report = run.merge(reports)
         loops = _loops(engine, path, report) if report.diagnostics and not report.problems else ()
         edited = {edit.path for each in report.diagnostics if each.fix is not None for edit in each.fix.edits}
-        return Checked(report, loops, registry, held(edited, texts), frozenset(seen))
+        checked = Checked(report, loops, registry, held(edited, texts), frozenset(seen))
+        self._known.pop(path, None)
+        self._known[path] = _Known(name, checked, kept.plain(engine.disk.notes))
+        if len(self._known) > _MOST_KNOWN:
+            del self._known[next(iter(self._known))]
+        return checked
 
     def fixed(self, path: Path, texts: Texts, is_cancelled: IsCancelled = lambda: False) -> bytes:
         """The document with its exact fixes. Raises UserError for its configuration, and CancelledError."""
