@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from speedlint import notebook, reading, target
+from speedlint.ask.program import Cache, Program
+from speedlint.ask.script import Options, Script
 from speedlint.config import Nearest, Settings
 from speedlint.diagnostic import Diagnostic, Place, Proposal, Report
 from speedlint.disk import Disk, digest
@@ -19,12 +21,11 @@ from speedlint.notebook import Cells, NotebookError, OtherLanguageError
 from speedlint.reading import Read
 from speedlint.registry import Registry, covers
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Rule, Worth
-from speedlint.semantics import durations, entry, eras, evaluation, hosted, off, probes, startable, worth
-from speedlint.semantics.program import Cache, Program
-from speedlint.semantics.script import Options, Script
-from speedlint.semantics.terms import FREQUENT, Frequency
+from speedlint.shapes import durations, entry, eras, evaluation, hosted, probes, startable, worth
+from speedlint.solve import off
 from speedlint.source import Source, SourceError
 from speedlint.suppress import Suppressions, mentions
+from speedlint.torch.words import FREQUENT, Frequency
 
 _OLDEST = (1, 13)
 _MOST_HELD = 400_000_000

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from speedlint import target
+from speedlint.ask.program import Program
+from speedlint.ask.script import Options, Script
 from speedlint.config import Settings
 from speedlint.diagnostic import Place
 from speedlint.errors import UserError
 from speedlint.facts import syntax
-from speedlint.semantics import entry
-from speedlint.semantics.program import Program
-from speedlint.semantics.script import Options, Script
-from speedlint.semantics.terms import Constant, Frequency, Role, Value
-from speedlint.semantics.terms import Place as Where
+from speedlint.shapes import entry
+from speedlint.solve.terms import Constant, Value
+from speedlint.torch.words import Frequency, Role
+from speedlint.torch.words import Place as Where
 
 _NAMING = (syntax.ImportAlias, syntax.AsName, syntax.NameItem, syntax.ImportFrom, syntax.FunctionDef, syntax.ClassDef)
 """What names stand right below that are no expressions of their own."""

@@ -12,10 +12,10 @@ from functools import cache, cached_property
 from pathlib import Path
 from types import ModuleType
 
-from speedlint import docs, semantics
+from speedlint import cures, docs, shapes, solve
+from speedlint.ask.program import Program
+from speedlint.ask.script import Options, Script
 from speedlint.disk import Disk
-from speedlint.semantics.program import Program
-from speedlint.semantics.script import Options, Script
 
 _PACKAGE = __package__
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -86,8 +86,9 @@ def _methods(kind: type) -> list[_Function]:
 
 
 def _modules() -> Iterator[ModuleType]:
-    found = pkgutil.walk_packages(semantics.__path__, f"{semantics.__name__}.")
-    return (importlib.import_module(name) for name in sorted(each.name for each in found))
+    for room in (solve, shapes, cures):
+        found = pkgutil.walk_packages(room.__path__, f"{room.__name__}.")
+        yield from (importlib.import_module(name) for name in sorted(each.name for each in found))
 
 
 def _module(module: ModuleType) -> Room:

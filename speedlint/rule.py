@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    from speedlint.ask.script import Script
     from speedlint.facts import syntax
-    from speedlint.semantics.script import Script
     from speedlint.source import Source
 
 

@@ -42,10 +42,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Rule, Worth
-from speedlint.semantics.script import Script
-from speedlint.semantics.terms import Frequency
+from speedlint.torch.words import Frequency
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:

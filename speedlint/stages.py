@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from speedlint import notebook, reading
+from speedlint.ask.program import Cache
+from speedlint.ask.script import Options
 from speedlint.choice import Choice
 from speedlint.config import Settings
 from speedlint.diagnostic import Diagnostic, Unused
@@ -17,8 +19,6 @@ from speedlint.fixer import Applied, Candidate, Outcome, Read, fix_files
 from speedlint.notebook import Cells
 from speedlint.registry import Registry
 from speedlint.rule import Edit, Risk
-from speedlint.semantics.program import Cache
-from speedlint.semantics.script import Options
 from speedlint.trail import Trail
 
 COMMENT = "comment"

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from speedlint.ask.program import Program
+from speedlint.ask.script import Options
 from speedlint.facts import syntax
-from speedlint.semantics.data import apart
-from speedlint.semantics.data.loaders import loader
-from speedlint.semantics.program import Program
-from speedlint.semantics.script import Options
+from speedlint.shapes.data import apart
+from speedlint.shapes.data.loaders import loader
 
 BEGIN = """
 import os

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from speedlint import config, stages
+from speedlint.ask.script import Options
 from speedlint.registry import Registry
 from speedlint.rule import Risk
-from speedlint.semantics.script import Options
 
 torch = pytest.importorskip("torch")
 

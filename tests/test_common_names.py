@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from speedlint.ask.program import Program
+from speedlint.ask.script import Options
 from speedlint.config import Settings
 from speedlint.engine import Engine
 from speedlint.facts import syntax
 from speedlint.registry import Registry
-from speedlint.semantics.program import Program
-from speedlint.semantics.script import Options
 
 TRAIN = """
 import torch

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from speedlint.cli import main
 from tests.conftest import ROOT, Project
 
-HEAVY = ("rich", "yaml", "pathspec", "pygls", "torch", "libcst", "speedlint.engine", "speedlint.semantics.script")
+HEAVY = ("rich", "yaml", "pathspec", "pygls", "torch", "libcst", "speedlint.engine", "speedlint.ask.script")
 
 
 def _asked(line: str, shell: str = "bash") -> dict[str, str]:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from speedlint.ask.program import Program
+from speedlint.ask.script import Options, Script
 from speedlint.facts import syntax
-from speedlint.semantics.optimizer import differentiated
-from speedlint.semantics.program import Program
-from speedlint.semantics.script import Options, Script
+from speedlint.shapes.optimizer import differentiated
 
 TEXT = """
 import types

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from speedlint.semantics.optimizer.discarded import Kind, discarded, why_not
-from speedlint.semantics.program import Program
-from speedlint.semantics.script import Options, Script
+from speedlint.ask.program import Program
+from speedlint.ask.script import Options, Script
+from speedlint.shapes.optimizer.discarded import Kind, discarded, why_not
 
 PLAIN = """
 import torch

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from speedlint.ask.program import Program
+from speedlint.ask.script import Options, Script
+from speedlint.cures import unsetting
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
-from speedlint.semantics.backend import environment, intent
-from speedlint.semantics.backend.intent import Intent
-from speedlint.semantics.program import Program
-from speedlint.semantics.script import Options, Script
+from speedlint.shapes.backend import environment, intent
+from speedlint.shapes.backend.intent import Intent
 
 NAME = "CUDA_LAUNCH_BLOCKING"
 HEAD = "import os\nfrom os import environ\nKEY = 'CUDA_LAUNCH_BLOCKING'\n"
@@ -72,7 +73,7 @@ def test_what_is_read_is_not_taken_out(tmp_path: Path, after: str) -> None:
     path = tmp_path / "train.py"
     path.write_text(f"import os\nos.environ['{NAME}'] = '1'\n{after}\n")
     with pytest.raises(CannotEdit, match="elsewhere"):
-        environment.dropped(next(environment.settings(Program(Options()).script(path), NAME)))
+        unsetting.dropped(next(environment.settings(Program(Options()).script(path), NAME)))
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from speedlint.config import Settings
 from speedlint.engine import Engine
 from speedlint.registry import Registry
-from speedlint.semantics.flow import Flow
+from speedlint.solve.flow import Flow
 from tests.conftest import ROOT
 
 REGISTRY = Registry.load()

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from speedlint.ask.program import Program
+from speedlint.ask.script import Options, Script
 from speedlint.facts import syntax
-from speedlint.semantics import counts
-from speedlint.semantics.folding import Folding, Frame
-from speedlint.semantics.program import Program
-from speedlint.semantics.pure import UNKNOWN
-from speedlint.semantics.script import Options, Script
+from speedlint.solve import counts
+from speedlint.solve.folding import Folding, Frame
+from speedlint.solve.pure import UNKNOWN
 
 SETTINGS: dict[str, Any] = {}
 

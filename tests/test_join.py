@@ -8,22 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from speedlint.semantics.terms import (
-    ARRAY,
-    CONFLICT,
-    NONE,
-    NUMBER,
-    STRING,
-    TENSOR,
-    UNKNOWN,
-    Definition,
-    Made,
-    Place,
-    Role,
-    Value,
-    at,
-    join,
-)
+from speedlint.solve.terms import ARRAY, CONFLICT, NONE, NUMBER, STRING, TENSOR, UNKNOWN, Definition, Made, Value, at, join
+from speedlint.torch.words import Place, Role
 
 LITERAL = Value(Role.NUMBER, Place.HOST, literal=True)
 BATCH = Value(Role.BATCH, Place.HOST)

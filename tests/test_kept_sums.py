@@ -472,7 +472,7 @@ def test_copies_of_what_a_network_may_change(project: Project, old: str, new: st
 
 def test_a_helper_of_a_program_that_is_not_seen_whole(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     text = HEAD + _program(SHARE, CALLER)
-    monkeypatch.setattr("speedlint.semantics.program.Program.is_whole", lambda *_: False)
+    monkeypatch.setattr("speedlint.ask.program.Program.is_whole", lambda *_: False)
     assert _written(project, train=text)["train"] == text
 
 

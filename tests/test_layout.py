@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from speedlint.ask.script import Options
 from speedlint.config import Settings
 from speedlint.engine import Engine
 from speedlint.registry import Registry
-from speedlint.semantics.script import Options
 
 REGISTRY = Registry.load()
 SCRIPT = """

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from speedlint.ask.program import Program
+from speedlint.ask.script import Options, Script
 from speedlint.facts import syntax
-from speedlint.semantics import leads
-from speedlint.semantics.loops import Does
-from speedlint.semantics.program import Program
-from speedlint.semantics.script import Options, Script
+from speedlint.solve import leads
+from speedlint.solve.loops import Does
 from tests.conftest import ROOT
 
 STEP = "loss.backward()\n    optimizer.step()\n"

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from speedlint import docs
+from speedlint.ask.script import Options
 from speedlint.config import Settings
 from speedlint.engine import Engine
 from speedlint.families import FAMILIES
 from speedlint.registry import Registry, own_rules
-from speedlint.semantics.script import Options
 from tests.conftest import ROOT, Project
 from tests.marks import difference, found, marks
 

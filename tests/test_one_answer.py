@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from speedlint.ask.program import Program
+from speedlint.ask.script import Options, Script
 from speedlint.facts import syntax
-from speedlint.semantics.entry import is_entry
-from speedlint.semantics.evaluation import is_evaluation
-from speedlint.semantics.gradients import gradients_off
-from speedlint.semantics.model.networks import is_loss
-from speedlint.semantics.program import Program
-from speedlint.semantics.script import Options, Script
-from speedlint.semantics.unpacking import written
+from speedlint.shapes.entry import is_entry
+from speedlint.shapes.evaluation import is_evaluation
+from speedlint.shapes.model.networks import is_loss
+from speedlint.solve.gradients import gradients_off
+from speedlint.solve.unpacking import written
 
 
 def _script(folder: Path, text: str, **others: str) -> Script:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from speedlint import config, stages
+from speedlint.ask.script import Options
 from speedlint.engine import Engine
 from speedlint.registry import Registry
 from speedlint.rule import Risk
-from speedlint.semantics.script import Options
 from tests.conftest import ROOT
 
 torch = pytest.importorskip("torch")

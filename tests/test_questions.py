@@ -25,7 +25,7 @@ def test_no_question_is_listed_twice() -> None:
     names = [room.name for room in questions.rooms()]
     assert len(set(names)) == len(names)
     assert names[0] == "script"
-    assert {"script.values", "script.roles", "script.loops.guards", "speedlint.semantics.sync.reads"} <= set(names)
+    assert {"script.values", "script.roles", "script.loops.guards", "speedlint.shapes.sync.reads"} <= set(names)
 
 
 def test_questions_as_text(project: Project) -> None:

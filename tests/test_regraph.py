@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from speedlint.semantics.optimizer import regraph
-from speedlint.semantics.program import Program
-from speedlint.semantics.script import Options
+from speedlint.ask.program import Program
+from speedlint.ask.script import Options
+from speedlint.shapes.optimizer import regraph
 
 PLAIN = """
 import torch

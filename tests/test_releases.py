@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from speedlint import config, stages
+from speedlint.ask.program import Cache, Program
+from speedlint.ask.script import Options
 from speedlint.diagnostic import Diagnostic
 from speedlint.disk import Disk
 from speedlint.engine import Engine
 from speedlint.facts import syntax
 from speedlint.registry import Registry
 from speedlint.rule import Risk, Rule
-from speedlint.semantics.program import Cache, Program
-from speedlint.semantics.script import Options
 from tests.conftest import ROOT
 
 Release = tuple[int, int]

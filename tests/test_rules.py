@@ -15,11 +15,11 @@ import pyflakes.messages
 import pytest
 
 from speedlint import config, docs, stages
+from speedlint.ask.script import Options
 from speedlint.engine import Engine
 from speedlint.families import FAMILIES
 from speedlint.registry import Registry, own_rules
 from speedlint.rule import Risk, Rule
-from speedlint.semantics.script import Options
 from tests.conftest import ROOT
 from tests.marks import difference, found, marks
 

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from speedlint.ask.program import Program
+from speedlint.ask.script import Options, Script
+from speedlint.cures import gathering, throttling
+from speedlint.cures.deferral import keep_on_device
+from speedlint.cures.gains import check_gain, throttled
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
-from speedlint.semantics.program import Program
-from speedlint.semantics.script import Options, Script
-from speedlint.semantics.sync import displays, gathering, reads
-from speedlint.semantics.sync.companions import check_gain, throttled
-from speedlint.semantics.sync.deferral import keep_on_device
-from speedlint.semantics.terms import Frequency
+from speedlint.shapes.sync import reads
+from speedlint.torch.words import Frequency
 
 LOOP = """
 import math, torch
@@ -160,7 +161,7 @@ def test_a_read_beside_one_that_stays(tmp_path: Path, beside: str, throttling: b
 )
 def test_the_first_step_is_shown(tmp_path: Path, counted: str, first: str) -> None:
     script = _script(tmp_path, "n = 0", f"step = 0\n{counted}", "")
-    assert displays.throttled(script, next(script.calls("print")))[0].text.startswith(f"if {first}:")
+    assert throttling.throttled(script, next(script.calls("print")))[0].text.startswith(f"if {first}:")
 
 
 _TURNS = """
@@ -227,7 +228,7 @@ def test_what_counts_the_training_steps(tmp_path: Path, loops: str, counter: str
     path.write_text(_TURNS.format(loops=textwrap.indent(loops, "    ")))
     script = Program(Options(torch=(2, 4))).script(path)
     with pytest.raises(CannotEdit, match="count") if counter is None else contextlib.nullcontext():
-        assert displays.throttled(script, next(script.calls("print")))[0].text.startswith(f"if {counter}:")
+        assert throttling.throttled(script, next(script.calls("print")))[0].text.startswith(f"if {counter}:")
 
 
 def test_half_precision_is_not_added_up(tmp_path: Path) -> None:
@@ -304,7 +305,7 @@ def test_a_counter_must_count_every_step(tmp_path: Path) -> None:
     def shown(inside: str) -> str:
         script = _script(tmp_path, "n = 0", inside, "")
         call = next(call for call in script.calls("print"))
-        return displays.throttled(script, call)[0].text
+        return throttling.throttled(script, call)[0].text
 
     assert shown("print(loss)").startswith("if step % 50 == 0:")
     with pytest.raises(CannotEdit, match="no counter"):

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from speedlint import stages
+from speedlint.ask.script import Options
 from speedlint.config import Settings
 from speedlint.registry import Registry
 from speedlint.rule import Risk
-from speedlint.semantics.script import Options
 
 REGISTRY = Registry.load()
 HEAD = """

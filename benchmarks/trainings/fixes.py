@@ -9,14 +9,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from speedlint import stages
+from speedlint.ask.program import Cache
+from speedlint.ask.script import Options
 from speedlint.config import Settings
 from speedlint.diagnostic import Diagnostic
 from speedlint.engine import Engine
 from speedlint.fixer import Candidate, Propose, Read, fix_files
 from speedlint.registry import Registry
 from speedlint.rule import Edit, Risk
-from speedlint.semantics.program import Cache
-from speedlint.semantics.script import Options
 
 Files = dict[str, bytes]
 TORCH = (2, 13)

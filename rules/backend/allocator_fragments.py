@@ -38,13 +38,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Rule, Worth
-from speedlint.semantics import eras, evaluation
-from speedlint.semantics.backend import environment, intent
-from speedlint.semantics.backend.intent import Intent
-from speedlint.semantics.script import Script
-from speedlint.semantics.sync import reads
+from speedlint.shapes import eras, evaluation
+from speedlint.shapes.backend import environment, intent
+from speedlint.shapes.backend.intent import Intent
+from speedlint.shapes.sync import reads
 
 _NAMES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 _PADS = ("torch.nn.utils.rnn.pad_sequence",)

@@ -38,13 +38,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint import edits
+from speedlint.ask.script import Script
+from speedlint.cures import spelling
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
-from speedlint.semantics import evaluation
-from speedlint.semantics.backend import debugging, intent
-from speedlint.semantics.backend.intent import Intent
-from speedlint.semantics.script import Script
-from speedlint.semantics.sync import reads, streams
+from speedlint.shapes import evaluation
+from speedlint.shapes.backend import debugging, intent
+from speedlint.shapes.backend.intent import Intent
+from speedlint.shapes.sync import reads, streams
 
 _SET = "torch.autograd.set_detect_anomaly"
 _ADVICE = "switch it on only while looking for a NaN"
@@ -90,7 +91,7 @@ def _edits(call: syntax.Call, around: syntax.With | None, script: Script) -> tup
             if mode is None or not script.source.contains(call, mode):
                 raise edits.CannotEdit("its arguments are out of sight")
             return (edits.replace(script.source, mode, "False"),)
-        name, imports = script.spell(_SET)
+        name, imports = spelling.spell(script, _SET)
         return (*imports, edits.replace(script.source, call, f"{name}(False)"))
     statement = script.source.parents[call]
     if not isinstance(statement, syntax.Expr):

@@ -42,14 +42,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint import edits
+from speedlint.ask.script import Script
+from speedlint.cures import spelling
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
-from speedlint.semantics import evaluation, training, worth
-from speedlint.semantics.backend import cudnn
-from speedlint.semantics.data.loaders import reads_digits, reads_digits_by_default
-from speedlint.semantics.frameworks import accelerated
-from speedlint.semantics.model import networks
-from speedlint.semantics.script import Script
+from speedlint.shapes import evaluation, negligible, training, worth
+from speedlint.shapes.backend import cudnn
+from speedlint.shapes.data.loaders import reads_digits, reads_digits_by_default
+from speedlint.shapes.frameworks import accelerated
+from speedlint.shapes.model import networks
 
 
 def check(module: syntax.Module, script: Script) -> Iterator[Finding]:
@@ -84,7 +85,7 @@ def _turned(setting: cudnn.Setting, script: Script) -> Finding:
 
 def _missing(placement: training.Placement, script: Script) -> Finding:
     is_trifle = cudnn.is_shallow(script, placement.module) or reads_digits(script) or reads_digits_by_default(script)
-    why_trifle = cudnn.why_trifle(script, placement.module)
+    why_trifle = negligible.why_convolutions(script, placement.module)
     level = Level.NOTE if is_trifle or why_trifle is not None else Level.WARNING
     estimate = Estimate(Worth.LOW, why_trifle) if why_trifle is not None else worth.CONVOLUTIONS
     code = (
@@ -98,7 +99,7 @@ def _missing(placement: training.Placement, script: Script) -> Finding:
         why = "not written here, because a branch for reproducible runs sets it to False; put it in the other branch"
         return Finding(placement.call, message, advice=f"{advice}; {why}", level=level, worth=estimate)
     try:
-        name, imports = script.spell("torch.backends.cudnn.benchmark")
+        name, imports = spelling.spell(script, "torch.backends.cudnn.benchmark")
         line = edits.insert_before(script.source, cudnn.outermost(script, placement.call), [f"{name} = True"])
     except edits.CannotEdit as error:
         return Finding(

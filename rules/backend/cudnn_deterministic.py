@@ -38,12 +38,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint import edits
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
-from speedlint.semantics import evaluation
-from speedlint.semantics.backend import cudnn
-from speedlint.semantics.script import Script
-from speedlint.semantics.terms import Constant
+from speedlint.shapes import evaluation
+from speedlint.shapes.backend import cudnn
+from speedlint.solve.terms import Constant
 
 
 def check(assign: syntax.Assign, script: Script) -> Iterator[Finding]:

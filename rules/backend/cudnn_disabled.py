@@ -39,13 +39,13 @@ import re
 from collections.abc import Iterator
 
 from speedlint import edits
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
-from speedlint.semantics import evaluation
-from speedlint.semantics.backend import cudnn, debugging, intent
-from speedlint.semantics.backend.intent import Intent
-from speedlint.semantics.script import Script
-from speedlint.semantics.sync import reads
+from speedlint.shapes import evaluation
+from speedlint.shapes.backend import cudnn, debugging, intent
+from speedlint.shapes.backend.intent import Intent
+from speedlint.shapes.sync import reads
 
 _FLAGS = "torch.backends.cudnn.flags"
 _RECURRENT = re.compile(rb"\b(?:LSTM|GRU|RNN)\(")

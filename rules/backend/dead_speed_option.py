@@ -50,10 +50,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Rule, Worth
-from speedlint.semantics import options
-from speedlint.semantics.script import Script
+from speedlint.solve import options
 
 _SPEED = re.compile(
     r"^(?:num_|n_|dataloader_)?workers$|^num_worker$|prefetch|pin_?mem|persistent_workers|^(?:use_|no_)?(?:amp|fp16|bf16|tf32)$"

@@ -46,14 +46,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from speedlint.ask.script import Script
+from speedlint.cures import unsetting
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
-from speedlint.semantics import eras, evaluation
-from speedlint.semantics.backend import environment
-from speedlint.semantics.backend.intent import Intent
-from speedlint.semantics.script import Script
-from speedlint.semantics.sync import reads
+from speedlint.shapes import eras, evaluation
+from speedlint.shapes.backend import environment
+from speedlint.shapes.backend.intent import Intent
+from speedlint.shapes.sync import reads
 
 
 class _Switch(NamedTuple):
@@ -104,7 +105,7 @@ def _finding(setting: environment.Setting, switch: _Switch, script: Script) -> I
         yield Finding(setting.node, message, advice=f"{advice}; {why}", level=Level.NOTE, case=setting.name)
     elif asked is Intent.ALWAYS:
         try:
-            fix = Fix(environment.dropped(setting), Risk.EXACT)
+            fix = Fix(unsetting.dropped(setting), Risk.EXACT)
             yield Finding(setting.node, message, fix, advice, switch.level, case=setting.name)
         except CannotEdit as reason:
             advice = f"{advice}; not rewritten, since {reason}"

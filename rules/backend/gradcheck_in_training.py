@@ -41,14 +41,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.edits import CannotEdit, delete_statement
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Risk, Rule, Worth
-from speedlint.semantics.backend import intent
-from speedlint.semantics.backend.intent import Intent
-from speedlint.semantics.script import Script
-from speedlint.semantics.sync import reads
-from speedlint.semantics.terms import FREQUENT, Frequency
+from speedlint.shapes.backend import intent
+from speedlint.shapes.backend.intent import Intent
+from speedlint.shapes.sync import reads
+from speedlint.torch.words import FREQUENT, Frequency
 
 _CHECKS = tuple(f"torch.autograd.{module}{name}" for module in ("", "gradcheck.") for name in ("gradcheck", "gradgradcheck"))
 _ADVICE = "check it once before training, or in a test"

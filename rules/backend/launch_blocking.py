@@ -35,14 +35,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
+from speedlint.cures import unsetting
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
-from speedlint.semantics import evaluation
-from speedlint.semantics.backend import environment
-from speedlint.semantics.backend.intent import Intent
-from speedlint.semantics.script import Script
-from speedlint.semantics.sync import reads
+from speedlint.shapes import evaluation
+from speedlint.shapes.backend import environment
+from speedlint.shapes.backend.intent import Intent
+from speedlint.shapes.sync import reads
 
 _NAME = "CUDA_LAUNCH_BLOCKING"
 _ADVICE = "set it in the shell while looking for a fault, not in the script"
@@ -64,7 +65,7 @@ def _finding(setting: environment.Setting, script: Script, level: Level) -> Find
         advice = f"{_ADVICE}; not rewritten, since a condition or an option asks for it"
         return Finding(setting.node, message, advice=advice, level=level)
     try:
-        return Finding(setting.node, message, Fix(environment.dropped(setting), Risk.EXACT), _ADVICE, level)
+        return Finding(setting.node, message, Fix(unsetting.dropped(setting), Risk.EXACT), _ADVICE, level)
     except CannotEdit as reason:
         return Finding(setting.node, message, advice=f"{_ADVICE}; not rewritten, since {reason}", level=level)
 

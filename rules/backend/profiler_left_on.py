@@ -43,13 +43,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Rule, Worth
-from speedlint.semantics import evaluation
-from speedlint.semantics.backend import debugging, intent
-from speedlint.semantics.backend.intent import Intent
-from speedlint.semantics.script import Script
-from speedlint.semantics.sync import reads
+from speedlint.shapes import evaluation
+from speedlint.shapes.backend import debugging, intent
+from speedlint.shapes.backend.intent import Intent
+from speedlint.shapes.sync import reads
 
 _ADVICE = "profile a few steps, with `schedule=torch.profiler.schedule(...)` and `prof.step()`, or only when asked"
 

@@ -43,11 +43,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint import edits
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
-from speedlint.semantics import evaluation
-from speedlint.semantics.data import pace
-from speedlint.semantics.data.batches import (
+from speedlint.shapes import evaluation
+from speedlint.shapes.data import pace
+from speedlint.shapes.data.batches import (
     are_few,
     are_small,
     blocks,
@@ -61,9 +62,8 @@ from speedlint.semantics.data.batches import (
     unpinned,
     would_pin_in_process,
 )
-from speedlint.semantics.schedule import periods
-from speedlint.semantics.script import Script
-from speedlint.semantics.terms import Frequency
+from speedlint.shapes.schedule import periods
+from speedlint.torch.words import Frequency
 
 _IN_PROCESS = Estimate(
     Worth.LOW, "its loader has no workers: to pin in the training's own process takes as long as the copy"

@@ -55,12 +55,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
+from speedlint.cures import joining
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
-from speedlint.semantics.data import growing
-from speedlint.semantics.script import Script
-from speedlint.semantics.sync import reads
+from speedlint.shapes.data import growing
+from speedlint.shapes.sync import reads
 
 
 def check(assign: syntax.Assign, script: Script) -> Iterator[Finding]:
@@ -75,7 +76,7 @@ def check(assign: syntax.Assign, script: Script) -> Iterator[Finding]:
     advice = f"append to a list{behind}"
     level = Level.WARNING if growing.is_wide(script, found) else Level.NOTE
     try:
-        fix = Fix(growing.gathered(script, found), Risk.EXACT)
+        fix = Fix(joining.gathered(script, found), Risk.EXACT)
     except CannotEdit as reason:
         yield Finding(assign, message, advice=f"{advice}; not written, since {reason}", level=level)
         return

@@ -47,13 +47,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Related, Rule
-from speedlint.semantics import worth
-from speedlint.semantics.data import remade
-from speedlint.semantics.data.loader_settings import is_surely_positive
-from speedlint.semantics.data.loaders import Loader, loader
-from speedlint.semantics.script import Script
+from speedlint.shapes import worth
+from speedlint.shapes.data import remade
+from speedlint.shapes.data.loader_settings import is_surely_positive
+from speedlint.shapes.data.loaders import Loader, loader
 
 _PERSISTENT_SINCE = (1, 7)
 _ADVICE = "not written: whether nothing changes the data between two epochs is for you to say"

@@ -42,13 +42,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint import edits
+from speedlint.ask.script import Script
+from speedlint.cures.loader_arguments import set_where_set
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
-from speedlint.semantics import worth
-from speedlint.semantics.data.ahead import changes_nothing
-from speedlint.semantics.data.loader_settings import Setting, places, set_where_set
-from speedlint.semantics.data.loaders import Loader, loader
-from speedlint.semantics.script import Script
+from speedlint.shapes import worth
+from speedlint.shapes.data.ahead import changes_nothing
+from speedlint.shapes.data.loader_settings import Setting, places
+from speedlint.shapes.data.loaders import Loader, loader
 
 _SINCE = (1, 7)
 _ADVICE = "set `prefetch_factor=4`, which keeps four batches per worker in the host's memory"

@@ -52,13 +52,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint import edits
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Risk, Rule, Worth
-from speedlint.semantics import eras, worth
-from speedlint.semantics.data import restarts
-from speedlint.semantics.data.loader_settings import Setting, is_surely_positive
-from speedlint.semantics.data.loaders import Loader, loader
-from speedlint.semantics.script import Script
+from speedlint.shapes import eras, negligible, worth
+from speedlint.shapes.data.loader_settings import Setting, is_surely_positive
+from speedlint.shapes.data.loaders import Loader, loader
 
 _SINCE = (1, 7)
 _ADVICE = "pass `persistent_workers=True`"
@@ -86,7 +85,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
 def _finding(found: Loader, workers: Setting) -> Finding:
     assert workers.expression is not None
     level, estimate = Level.WARNING, worth.WORKERS_START
-    if (trifle := restarts.why_trifle(found)) is not None:
+    if (trifle := negligible.why_workers_start(found)) is not None:
         level, estimate = Level.NOTE, Estimate(Worth.LOW, trifle)
     message = f"this loader starts its `{found.script.text(workers.expression)}` workers again on every pass over the data"
     reason = found.changes_between_reads()

@@ -44,16 +44,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint import edits
+from speedlint.ask.script import Script
+from speedlint.cures import spelling
+from speedlint.cures.loader_arguments import set_where_set
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
-from speedlint.semantics import worth
-from speedlint.semantics.data import pace, scale
-from speedlint.semantics.data.batches import is_copied
-from speedlint.semantics.data.loader_settings import Setting, places, set_where_set
-from speedlint.semantics.data.loaders import Loader, loader
-from speedlint.semantics.devices import gpu_condition, gpu_is_certain
-from speedlint.semantics.script import Script
-from speedlint.semantics.training import is_framework_driven
+from speedlint.shapes import worth
+from speedlint.shapes.data import pace, scale
+from speedlint.shapes.data.batches import is_copied
+from speedlint.shapes.data.loader_settings import Setting, places
+from speedlint.shapes.data.loaders import Loader, loader
+from speedlint.shapes.devices import gpu_condition, gpu_is_certain
+from speedlint.shapes.training import is_framework_driven
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
@@ -101,7 +103,7 @@ def _condition(script: Script, node: syntax.Node) -> tuple[str, tuple[Edit, ...]
     chosen = "True" if gpu_is_certain(script) else gpu_condition(script, node)
     if chosen is not None:
         return chosen, ()
-    spelled, imports = script.spell("torch.cuda.is_available")
+    spelled, imports = spelling.spell(script, "torch.cuda.is_available")
     return f"{spelled}()", imports
 
 

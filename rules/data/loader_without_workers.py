@@ -49,14 +49,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint import edits
+from speedlint.ask.script import Script
+from speedlint.cures import spelling
+from speedlint.cures.loader_arguments import set_where_set
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
-from speedlint.semantics import worth
-from speedlint.semantics.data import scale
-from speedlint.semantics.data.loader_settings import Setting, places, set_where_set
-from speedlint.semantics.data.loaders import Loader, loader
-from speedlint.semantics.names import last_name
-from speedlint.semantics.script import Script
+from speedlint.shapes import worth
+from speedlint.shapes.data import scale
+from speedlint.shapes.data.loader_settings import Setting, places
+from speedlint.shapes.data.loaders import Loader, loader
+from speedlint.solve.names import last_name
 
 _FEW = Estimate(Worth.LOW, "it reads few items in a pass, which take no longer than the start of workers")
 _WRITE = "pass `num_workers=min(8, os.cpu_count() or 1)`"
@@ -148,8 +150,8 @@ def _is_of_workers(script: Script, reader: syntax.Name | syntax.Attribute) -> bo
 
 def _number(script: Script, at: syntax.Node) -> tuple[str, tuple[Edit, ...]]:
     """The number of workers, as it is written in a script."""
-    spelled, imports = script.spell("os.cpu_count")
-    return f"{script.builtin('min', at)}(8, {spelled}() or 1)", imports
+    spelled, imports = spelling.spell(script, "os.cpu_count")
+    return f"{spelling.builtin(script, 'min', at)}(8, {spelled}() or 1)", imports
 
 
 def _related(found: Loader, workers: Setting) -> tuple[Related, ...]:

@@ -36,10 +36,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint import edits
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
-from speedlint.semantics.data.loaders import loader
-from speedlint.semantics.script import Script
+from speedlint.shapes.data.loaders import loader
 
 _IGNORED = (2, 9)
 _NAME = "pin_memory_device"

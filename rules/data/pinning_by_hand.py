@@ -42,12 +42,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Related, Rule, Worth
-from speedlint.semantics.data.batches import source_loader
-from speedlint.semantics.script import Script
-from speedlint.semantics.sync import reads
-from speedlint.semantics.terms import FREQUENT, Place, Role
+from speedlint.shapes.data.batches import source_loader
+from speedlint.shapes.sync import reads
+from speedlint.torch.words import FREQUENT, Place, Role
 
 _PIN = "pass `pin_memory=True` to the loader, and drop the call"
 _REASON = "not written, since both must change together"

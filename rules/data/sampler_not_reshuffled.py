@@ -49,11 +49,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Related, Rule, Worth
-from speedlint.semantics.data import sharing
-from speedlint.semantics.data.loaders import Loader, loader
-from speedlint.semantics.script import Script
+from speedlint.shapes.data import sharing
+from speedlint.shapes.data.loaders import Loader, loader
 
 _TELL = "call `sampler.set_epoch(epoch)` at the start of each epoch; not written: it changes what each step trains on"
 _SHARE = "pass `sampler=DistributedSampler(dataset)` in place of `shuffle=True`, and call its `set_epoch` in each epoch; not"

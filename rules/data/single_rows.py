@@ -60,13 +60,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Related, Rule, Worth
-from speedlint.semantics import worth
-from speedlint.semantics.data import single_rows
-from speedlint.semantics.data.loaders import loader
-from speedlint.semantics.model import launches
-from speedlint.semantics.script import Script
+from speedlint.shapes import worth
+from speedlint.shapes.data import single_rows
+from speedlint.shapes.data.loaders import loader
+from speedlint.shapes.model import launches
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:

@@ -97,13 +97,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Related, Rule, Worth
-from speedlint.semantics.data import converted, datasets, item_work
-from speedlint.semantics.data.item_work import HEAVY, Kind, Work
-from speedlint.semantics.data.loaders import loader
-from speedlint.semantics.names import last_name
-from speedlint.semantics.script import Script
+from speedlint.shapes.data import converted, datasets, item_work
+from speedlint.shapes.data.item_work import HEAVY, Kind, Work
+from speedlint.shapes.data.loaders import loader
+from speedlint.solve.names import last_name
 
 _SAYS = {
     Kind.WHOLE: "`{}` reads the whole file again for each item",

@@ -49,12 +49,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint import edits
+from speedlint.ask.script import Script
+from speedlint.cures import spelling
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
-from speedlint.semantics.data.arrays import ArrayList, array_list, numbers_of
-from speedlint.semantics.data.per_item import is_per_item
-from speedlint.semantics.script import Script
-from speedlint.semantics.terms import FREQUENT
+from speedlint.shapes.data.arrays import ArrayList, array_list, numbers_of
+from speedlint.shapes.data.per_item import is_per_item
+from speedlint.torch.words import FREQUENT
 
 _TYPED = tuple(f"torch.{kind}Tensor" for kind in ("Float", "Double", "Half", "Long", "Int", "Short", "Byte", "Bool"))
 _ANY = ("torch.tensor", "torch.as_tensor")
@@ -81,7 +82,7 @@ def _finding(
     reason = _reason(call, script, found)
     if reason is None:
         try:
-            array, imports = script.spell("numpy.array")
+            array, imports = spelling.spell(script, "numpy.array")
             wrapped = edits.replace(script.source, data, f"{array}({script.text(data)})")
             return Finding(call, message, Fix((*imports, wrapped), Risk.EXACT), advice, level)
         except edits.CannotEdit as problem:

@@ -65,14 +65,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Related, Rule, Worth
-from speedlint.semantics.data import item_work, tokenizing
-from speedlint.semantics.data.item_work import Chain
-from speedlint.semantics.data.loaders import Loader, loader
-from speedlint.semantics.data.repeats import Hangs, Run
-from speedlint.semantics.script import Script
-from speedlint.semantics.terms import Definition
+from speedlint.shapes.data import item_work, tokenizing
+from speedlint.shapes.data.item_work import Chain
+from speedlint.shapes.data.loaders import Loader, loader
+from speedlint.shapes.data.repeats import Hangs, Run
+from speedlint.solve.terms import Definition
 
 _AHEAD = "tokenize all texts once before training, many at a time, and index the tokens"
 _WHY = "not written: where the tokens are kept is for you to choose"

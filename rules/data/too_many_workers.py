@@ -39,11 +39,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Related, Rule, Worth
-from speedlint.semantics.data.loader_settings import Setting, places
-from speedlint.semantics.data.loaders import Loader, loader
-from speedlint.semantics.script import Script
+from speedlint.shapes.data.loader_settings import Setting, places
+from speedlint.shapes.data.loaders import Loader, loader
 
 _MOST = 16
 

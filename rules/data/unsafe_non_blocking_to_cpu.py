@@ -40,12 +40,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.edits import remove_argument
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
-from speedlint.semantics.data.unawaited import copied_to_host, first_read
-from speedlint.semantics.script import Script
-from speedlint.semantics.sync import reads
+from speedlint.shapes.data.unawaited import copied_to_host, first_read
+from speedlint.shapes.sync import reads
 
 _ADVICE = "drop `non_blocking=True`, or call `torch.cuda.synchronize()` before the first read"
 

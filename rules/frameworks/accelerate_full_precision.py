@@ -53,12 +53,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint import edits
+from speedlint.ask.script import Script
+from speedlint.cures import spelling, trainers
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import library, worth
-from speedlint.semantics.frameworks import accelerated, launch
-from speedlint.semantics.script import Script
+from speedlint.shapes import worth
+from speedlint.shapes.frameworks import accelerated, launch
+from speedlint.torch import library
 
 _DECIDES = ("cpu", "deepspeed_plugin", "deepspeed_plugins", "fsdp_plugin", "fp16", "megatron_lm_plugin")
 
@@ -83,7 +85,7 @@ def _finding(call: syntax.Call, script: Script) -> Finding:
     message = "the `Accelerator` is given no `mixed_precision`: it computes in float32 unless it is launched with one"
     advice = f'pass `mixed_precision="{half}"`, or launch with `--mixed_precision {half}`'
     try:
-        accelerated.refuse_scaling(script, call, half=half == "fp16")
+        trainers.refuse_scaling(script, call, half=half == "fp16")
         fix = Fix(_edits(call, script, half), Risk.NUMERIC)
     except CannotEdit as reason:
         return Finding(call, message, advice=f"{advice}; not written because {reason}", level=Level.NOTE)
@@ -91,7 +93,7 @@ def _finding(call: syntax.Call, script: Script) -> Finding:
 
 
 def _edits(call: syntax.Call, script: Script, half: str) -> tuple[Edit, ...]:
-    spelled, imports = script.spell("torch.cuda.is_available")
+    spelled, imports = spelling.spell(script, "torch.cuda.is_available")
     value = f'"{half}" if {spelled}() else "no"'
     return (*imports, edits.set_argument(script.source, call, "mixed_precision", value))
 

@@ -49,11 +49,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Rule, Worth
-from speedlint.semantics import library
-from speedlint.semantics.frameworks import accelerated
-from speedlint.semantics.script import Script
+from speedlint.shapes.frameworks import accelerated
+from speedlint.torch import library
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:

@@ -52,14 +52,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint import edits
+from speedlint.ask.script import Script
+from speedlint.cures import spelling, trainers
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import worth
-from speedlint.semantics.devices import gpu_is_certain
-from speedlint.semantics.frameworks import huggingface, launch
-from speedlint.semantics.frameworks.huggingface import Training
-from speedlint.semantics.script import Script
+from speedlint.shapes import worth
+from speedlint.shapes.devices import gpu_is_certain
+from speedlint.shapes.frameworks import huggingface, launch
+from speedlint.shapes.frameworks.huggingface import Training
 
 _DECIDES = ("fp16", "bf16", "half_precision_backend", "fp16_backend", "mixed_precision")
 _MESSAGE = "these `TrainingArguments` say neither `fp16` nor `bf16`, so that the `Trainer` computes in float32"
@@ -82,7 +83,7 @@ def _finding(one: Training) -> Finding:
         why = "not written, because it is not seen whether the weights are float32"
         return Finding(one.arguments, _MESSAGE, advice=f"{advice}; {why}", level=Level.NOTE)
     try:
-        huggingface.refuse_half(one, half=half == "fp16")
+        trainers.refuse_half(one, half=half == "fp16")
         fix = Fix(_edits(one, half), Risk.NUMERIC)
     except CannotEdit as reason:
         return Finding(one.arguments, _MESSAGE, advice=f"{advice}; not written: {reason}", level=Level.WARNING)
@@ -92,7 +93,7 @@ def _finding(one: Training) -> Finding:
 def _edits(one: Training, half: str) -> tuple[Edit, ...]:
     value, imports = "True", tuple[Edit, ...]()
     if not gpu_is_certain(one.script):
-        spelled, imports = one.script.spell("torch.cuda.is_available")
+        spelled, imports = spelling.spell(one.script, "torch.cuda.is_available")
         value = f"{spelled}()"
     return (*imports, edits.add_argument(one.script.source, one.arguments, f"{half}={value}"))
 

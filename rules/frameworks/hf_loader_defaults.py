@@ -54,12 +54,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint import edits
+from speedlint.ask.script import Script
+from speedlint.cures import spelling
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Risk, Rule, Worth
-from speedlint.semantics.frameworks import huggingface, releases
-from speedlint.semantics.frameworks.huggingface import Training
-from speedlint.semantics.script import Script
+from speedlint.shapes.frameworks import huggingface, releases
+from speedlint.shapes.frameworks.huggingface import Training
 
 _WORKERS = "dataloader_num_workers"
 _PERSIST = "dataloader_persistent_workers"
@@ -88,7 +89,7 @@ def _without(one: Training, level: Level) -> Finding:
     try:
         if hazard is not None:
             raise CannotEdit(hazard)
-        spelled, imports = one.script.spell("os.cpu_count")
+        spelled, imports = spelling.spell(one.script, "os.cpu_count")
         fix = Fix((*imports, _set(one, _WORKERS, f"min(8, {spelled}() or 1)")), Risk.NUMERIC)
         return Finding(one.arguments, message, fix, advice, level)
     except CannotEdit as reason:

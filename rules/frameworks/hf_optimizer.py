@@ -45,13 +45,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint import edits
+from speedlint.ask.script import Script
+from speedlint.cures import spelling
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import eras, worth
-from speedlint.semantics.frameworks import huggingface, releases
-from speedlint.semantics.frameworks.huggingface import Training
-from speedlint.semantics.script import Script
+from speedlint.shapes import eras, worth
+from speedlint.shapes.frameworks import huggingface, releases
+from speedlint.shapes.frameworks.huggingface import Training
 
 _SINCE = (2, 0)
 _ON_CPU = (2, 4)
@@ -101,7 +102,7 @@ def _edits(one: Training) -> tuple[Edit, ...]:
         raise CannotEdit("it is set elsewhere")
     value, imports = '"adamw_torch_fused"', tuple[Edit, ...]()
     if (script.options.torch or _SINCE) < _ON_CPU:
-        spelled, imports = script.spell("torch.cuda.is_available")
+        spelled, imports = spelling.spell(script, "torch.cuda.is_available")
         value = f'{value} if {spelled}() else "adamw_torch"'
     return (*imports, edits.set_argument(script.source, one.arguments, "optim", value))
 

@@ -52,11 +52,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Rule, Worth
-from speedlint.semantics.frameworks import huggingface
-from speedlint.semantics.frameworks.huggingface import Training
-from speedlint.semantics.script import Script
+from speedlint.shapes.frameworks import huggingface
+from speedlint.shapes.frameworks.huggingface import Training
 
 _OFTEN = 20
 """Steps between two evaluations or checkpoints up to which they are called frequent."""

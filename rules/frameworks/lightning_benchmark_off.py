@@ -43,13 +43,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint import edits
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
-from speedlint.semantics import worth
-from speedlint.semantics.backend import cudnn
-from speedlint.semantics.frameworks import lightning
-from speedlint.semantics.model import networks
-from speedlint.semantics.script import Script
+from speedlint.shapes import negligible, worth
+from speedlint.shapes.backend import cudnn
+from speedlint.shapes.frameworks import lightning
+from speedlint.shapes.model import networks
 
 _DECIDES = ("benchmark", "deterministic")
 
@@ -62,7 +62,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     modules = [(place, place.argument(fit, "model", 0)) for place, fit in lightning.fits(script, call)]
     known = [(place, module) for place, module in modules if module is not None and networks.is_convolutional(place, module)]
     if known and len(known) == len(modules) and _matters(script):
-        trifles = [cudnn.why_trifle(*each) for each in known]
+        trifles = [negligible.why_convolutions(*each) for each in known]
         is_trifle = all(cudnn.is_shallow(*each) or why is not None for each, why in zip(known, trifles, strict=True))
         level = Level.NOTE if is_trifle else Level.WARNING
         estimate = Estimate(Worth.LOW, trifles[0]) if is_trifle and trifles[0] is not None else worth.CONVOLUTIONS

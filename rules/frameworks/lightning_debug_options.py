@@ -50,10 +50,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint import edits
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
-from speedlint.semantics.frameworks import lightning
-from speedlint.semantics.script import Script
+from speedlint.shapes.frameworks import lightning
 
 _PROFILERS = ("advanced", "pytorch")
 _PROFILER_CLASSES = ("AdvancedProfiler", "PyTorchProfiler")

@@ -42,15 +42,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint import edits
+from speedlint.ask.script import Script
+from speedlint.cures import trainers
+from speedlint.cures.halves import refuse_module_hazards
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import library, worth
-from speedlint.semantics.frameworks import lightning
-from speedlint.semantics.model.networks import is_small_linear, network
-from speedlint.semantics.precision.halves import refuse_module_hazards
-from speedlint.semantics.script import Script
-from speedlint.semantics.steps import is_reinforcement
+from speedlint.shapes import worth
+from speedlint.shapes.frameworks import lightning
+from speedlint.shapes.model.networks import is_small_linear, network
+from speedlint.shapes.steps import is_reinforcement
+from speedlint.torch import library
 
 _DECIDES = ("precision", "plugins", "amp_backend")
 _FABRIC = 'pass `precision="{}-mixed"`, or run it by `fabric run --precision={}-mixed`'
@@ -97,7 +99,7 @@ def _finding(call: syntax.Call, script: Script, fits: list[tuple[Script, syntax.
             if module is None:
                 raise CannotEdit("the module that it fits is not seen")
             refuse_module_hazards(place, module, half=half == "16")
-            lightning.refuse_manual(place, module)
+            trainers.refuse_manual(place, module)
     except CannotEdit as reason:
         return Finding(call, message, advice=f"{advice}; not written because {reason}", level=Level.WARNING)
     fix = Fix((edits.add_argument(script.source, call, f"precision={value}"),), Risk.NUMERIC)

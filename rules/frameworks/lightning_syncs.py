@@ -53,12 +53,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Rule
-from speedlint.semantics import worth
-from speedlint.semantics.frameworks import lightning
-from speedlint.semantics.script import Script
-from speedlint.semantics.sync import reads
+from speedlint.shapes import worth
+from speedlint.shapes.frameworks import lightning
+from speedlint.shapes.sync import reads
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:

@@ -35,10 +35,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Rule, Worth
-from speedlint.semantics.model import layers
-from speedlint.semantics.script import Script
+from speedlint.shapes.model import layers
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:

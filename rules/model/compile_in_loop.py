@@ -47,11 +47,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Related, Rule, Worth
-from speedlint.semantics import evaluation
-from speedlint.semantics.model import recompilation, wrapping
-from speedlint.semantics.script import Script
+from speedlint.shapes import evaluation
+from speedlint.shapes.model import recompilation, wrapping
 
 _WIDTHS = (
     "compile only the one that is trained for long, and run the search uncompiled; not written here, because only a "

@@ -50,11 +50,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Related, Rule, Worth
-from speedlint.semantics import evaluation
-from speedlint.semantics.model import wrapping
-from speedlint.semantics.script import Script
+from speedlint.shapes import evaluation
+from speedlint.shapes.model import wrapping
 
 _ADVICE = (
     "compile only where one GPU is used, or use `nn.parallel.DistributedDataParallel` around a module on which "

@@ -46,11 +46,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Rule, Worth
-from speedlint.semantics import evaluation
-from speedlint.semantics.model import wrapping
-from speedlint.semantics.script import Script
+from speedlint.shapes import evaluation
+from speedlint.shapes.model import wrapping
 
 _COPIED = Estimate(Worth.HIGH, "the model is copied to each GPU in each step, by one process")
 

@@ -37,10 +37,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Rule, Worth
-from speedlint.semantics import evaluation
-from speedlint.semantics.script import Script
+from speedlint.shapes import evaluation
 
 _DDP = "torch.nn.parallel.DistributedDataParallel"
 

@@ -39,11 +39,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Rule, Worth
-from speedlint.semantics import eras, evaluation
-from speedlint.semantics.model import attention
-from speedlint.semantics.script import Script
+from speedlint.shapes import eras, evaluation
+from speedlint.shapes.model import attention
 
 _SINCE = (2, 0)
 

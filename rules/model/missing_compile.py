@@ -43,12 +43,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint import edits
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
-from speedlint.semantics import evaluation, training
-from speedlint.semantics.model import compilation
-from speedlint.semantics.optimizer import optimizers
-from speedlint.semantics.script import Script
+from speedlint.shapes import evaluation, training
+from speedlint.shapes.model import compilation
+from speedlint.shapes.optimizer import optimizers
 
 _SINCE = (2, 1)
 

@@ -45,11 +45,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint import edits
+from speedlint.ask.script import Script
+from speedlint.cures import spelling
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Risk, Rule, Worth
-from speedlint.semantics import evaluation, steps, training
-from speedlint.semantics.model import layout
-from speedlint.semantics.script import Script
+from speedlint.shapes import evaluation, steps, training
+from speedlint.shapes.model import layout
 
 
 def check(module: syntax.Module, script: Script) -> Iterator[Finding]:
@@ -85,7 +86,7 @@ def _finding(placement: training.Placement, script: Script) -> Finding:
 
 def _edits(placement: training.Placement, script: Script) -> tuple[Edit, ...]:
     """An argument of `.to(...)`; a line after `.cuda()`, which takes none."""
-    name, imports = script.spell("torch.channels_last")
+    name, imports = spelling.spell(script, "torch.channels_last")
     call = placement.call
     if isinstance(call.func, syntax.Attribute) and call.func.attr.value == "to":
         return (edits.add_argument(script.source, call, f"memory_format={name}"), *imports)

@@ -67,11 +67,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Related, Rule, Worth
-from speedlint.semantics.model import attention, compilation, recurrence
-from speedlint.semantics.script import Script
-from speedlint.semantics.sync import reads
+from speedlint.shapes.model import attention, compilation, recurrence
+from speedlint.shapes.sync import reads
 
 _DOUBLES = re.compile(rb"\bdouble\b|float64")
 

@@ -63,11 +63,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Related, Rule, Worth
-from speedlint.semantics.model import repeated
-from speedlint.semantics.script import Script
-from speedlint.semantics.sync import reads
+from speedlint.shapes.model import repeated
+from speedlint.shapes.sync import reads
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:

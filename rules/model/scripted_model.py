@@ -39,12 +39,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Rule, Worth
-from speedlint.semantics import eras, evaluation
-from speedlint.semantics.model import wrapping
-from speedlint.semantics.script import Script
-from speedlint.semantics.terms import Role
+from speedlint.shapes import eras, evaluation
+from speedlint.shapes.model import wrapping
+from speedlint.torch.words import Role
 
 _SINCE = (2, 1)
 

@@ -56,11 +56,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Rule, Worth
-from speedlint.semantics.optimizer import exchanges
-from speedlint.semantics.script import Script
-from speedlint.semantics.sync import reads
+from speedlint.shapes.optimizer import exchanges
+from speedlint.shapes.sync import reads
 
 _ADVICE = (
     "run the forward and backward passes of all batches but the last before a step under `model.no_sync()`; not written "

@@ -46,13 +46,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Rule
-from speedlint.semantics import eras, worth
-from speedlint.semantics.optimizer import averages
-from speedlint.semantics.script import Script
-from speedlint.semantics.sync import reads
-from speedlint.semantics.terms import Frequency
+from speedlint.shapes import eras, worth
+from speedlint.shapes.optimizer import averages
+from speedlint.shapes.sync import reads
+from speedlint.torch.words import Frequency
 
 _SINCE = (2, 0)
 """The release from which on `torch._foreach_lerp_` takes one number for all tensors."""

@@ -42,11 +42,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Rule, Worth
-from speedlint.semantics import entry, evaluation
-from speedlint.semantics.optimizer import recomputation
-from speedlint.semantics.script import Script
+from speedlint.shapes import entry, evaluation
+from speedlint.shapes.optimizer import recomputation
 
 _WHY = "not written here, because whether the memory suffices without it is not seen; `speedlint verify` measures both"
 

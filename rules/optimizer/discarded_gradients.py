@@ -78,13 +78,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint import edits
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Related, Risk, Rule, Worth
-from speedlint.semantics import worth
-from speedlint.semantics.optimizer import discarded
-from speedlint.semantics.optimizer.discarded import Discarded, Kind
-from speedlint.semantics.script import Script
-from speedlint.semantics.sync import reads
+from speedlint.shapes import worth
+from speedlint.shapes.optimizer import discarded
+from speedlint.shapes.optimizer.discarded import Discarded, Kind
+from speedlint.shapes.sync import reads
 
 _WEIGHTS = Estimate(Worth.MEDIUM, "a quarter of the time that the network takes in each step")
 """Four convolutions on one thread of a CPU: 191 ms with the gradients of their weights, 135 without."""

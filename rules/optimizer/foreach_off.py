@@ -42,11 +42,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint import edits
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
-from speedlint.semantics import eras, evaluation
-from speedlint.semantics.optimizer import optimizers
-from speedlint.semantics.script import Script
+from speedlint.shapes import eras, evaluation
+from speedlint.shapes.optimizer import optimizers
 
 _SINCE = (2, 0)
 """The release from which on ``foreach`` is the default on a GPU."""

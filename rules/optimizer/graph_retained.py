@@ -45,10 +45,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint import edits
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Risk, Rule, Worth
-from speedlint.semantics.optimizer import regraph
-from speedlint.semantics.script import Script
+from speedlint.shapes.optimizer import regraph
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:

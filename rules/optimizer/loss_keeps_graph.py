@@ -54,10 +54,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint import edits
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Risk, Rule, Worth
-from speedlint.semantics.optimizer import retention
-from speedlint.semantics.script import Script
+from speedlint.shapes.optimizer import retention
 
 
 def check(node: syntax.AugAssign | syntax.Assign | syntax.Call, script: Script) -> Iterator[Finding]:

@@ -54,15 +54,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint import edits
+from speedlint.ask.script import Script
+from speedlint.cures import spelling
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
-from speedlint.semantics import acting, eras, evaluation
-from speedlint.semantics.gradients import gradients_off
-from speedlint.semantics.names import last_name
-from speedlint.semantics.optimizer import differentiated
-from speedlint.semantics.script import Script
-from speedlint.semantics.sync import reads
-from speedlint.semantics.terms import Frequency
+from speedlint.shapes import acting, eras, evaluation
+from speedlint.shapes.optimizer import differentiated
+from speedlint.shapes.sync import reads
+from speedlint.solve.gradients import gradients_off
+from speedlint.solve.names import last_name
+from speedlint.torch.words import Frequency
 
 _SINCE = (1, 0)
 """`torch.no_grad` came with torch 0.4, as a decorator with 0.4.1: what runs on nothing newer was written for older ones."""
@@ -95,7 +96,7 @@ def _of_pass(loop: syntax.For, script: Script) -> Iterator[Finding]:
         is_whole = function is not None and evaluation.only_evaluates(script, function)
         differentiated.check_never(script, function.body if function is not None and is_whole else loop)
         if function is not None and is_whole:
-            name, imports = script.spell("torch.no_grad")
+            name, imports = spelling.spell(script, "torch.no_grad")
             changes: tuple[Edit, ...] = (edits.insert_before(script.source, function, [f"@{name}()"]), *imports)
         else:
             changes = _wrapped(loop, script)
@@ -131,7 +132,7 @@ def _behind(call: syntax.Call, script: Script) -> Iterator[Finding]:
 
 
 def _wrapped(node: syntax.Node, script: Script) -> tuple[Edit, ...]:
-    name, imports = script.spell("torch.no_grad")
+    name, imports = spelling.spell(script, "torch.no_grad")
     return (*edits.wrap(script.source, node, node, f"with {name}():"), *imports)
 
 

@@ -51,12 +51,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Related, Rule, Worth
-from speedlint.semantics import probes
-from speedlint.semantics.data.loaders import loader
-from speedlint.semantics.optimizer import batch_sizes
-from speedlint.semantics.script import Script
+from speedlint.shapes import probes
+from speedlint.shapes.data.loaders import loader
+from speedlint.shapes.optimizer import batch_sizes
 
 _SMALL = 16
 _ADVICE = (

@@ -63,13 +63,15 @@ import re
 from collections.abc import Iterator
 
 from speedlint import edits
+from speedlint.ask.script import Script
+from speedlint.cures import spelling
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Risk, Rule, Worth
-from speedlint.semantics import devices, dtypes, eras, evaluation, hosted, probes, training, worth
-from speedlint.semantics.optimizer import optimizers, updates
-from speedlint.semantics.optimizer.optimizers import Where
-from speedlint.semantics.script import Script
-from speedlint.semantics.terms import Made
+from speedlint.shapes import devices, eras, evaluation, hosted, negligible, probes, training, worth
+from speedlint.shapes.optimizer import optimizers
+from speedlint.shapes.optimizer.optimizers import Where
+from speedlint.solve import dtypes
+from speedlint.solve.terms import Made
 
 _SINCE = {"Adam": (2, 0), "AdamW": (2, 0), "SGD": (2, 3), "Adagrad": (2, 9)}
 _ON_EACH_DEVICE = {"Adam": (2, 4), "AdamW": (2, 4), "SGD": (2, 4), "Adagrad": (2, 9)}
@@ -136,7 +138,7 @@ def _finding(call: syntax.Call, name: str, script: Script) -> Finding:
     message = f"`{script.text(call.func)}` {does}"
     value, why = _value(call, name, script)
     level = Level.WARNING if eras.is_for(script, _FUSED[name]) else Level.NOTE
-    if level is Level.WARNING and (trifle := updates.why_trifle(script, call)) is not None:
+    if level is Level.WARNING and (trifle := negligible.why_update(script, call)) is not None:
         level, estimate = Level.NOTE, Estimate(Worth.LOW, trifle)
     elif is_shipped_for_host and estimate is not _ON_HOST:
         level, estimate = Level.NOTE, worth.ON_HOST
@@ -145,10 +147,10 @@ def _finding(call: syntax.Call, name: str, script: Script) -> Finding:
     try:
         imports: tuple[Edit, ...] = ()
         if value.startswith("next("):
-            script.builtin("next", call)
+            spelling.builtin(script, "next", call)
         if value.startswith("torch."):
             asked, _, rest = value.partition("()")
-            spelled, imports = script.spell(asked)
+            spelled, imports = spelling.spell(script, asked)
             value = f"{spelled}(){rest}"
         edit = edits.set_argument(script.source, call, "fused", value)
     except edits.CannotEdit as error:

@@ -42,13 +42,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint import edits
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Risk, Rule, Worth
-from speedlint.semantics import worth
-from speedlint.semantics.frameworks import releases
-from speedlint.semantics.optimizer import optimizers
-from speedlint.semantics.script import Script
-from speedlint.semantics.terms import Frequency, Role
+from speedlint.shapes import worth
+from speedlint.shapes.frameworks import releases
+from speedlint.shapes.optimizer import optimizers
+from speedlint.torch.words import Frequency, Role
 
 _SINCE = (1, 7)
 """The release that brought ``set_to_none``."""

@@ -53,16 +53,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
+from speedlint.cures import switching
+from speedlint.cures.halves import refuse_known_hazards
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Related, Risk, Rule
-from speedlint.semantics import worth
-from speedlint.semantics.optimizer import optimizers
-from speedlint.semantics.precision import switches
-from speedlint.semantics.precision.halves import refuse_known_hazards
-from speedlint.semantics.script import Script
-from speedlint.semantics.sync import reads
-from speedlint.semantics.values import option_of
+from speedlint.shapes import worth
+from speedlint.shapes.optimizer import optimizers
+from speedlint.shapes.precision import switches
+from speedlint.shapes.sync import reads
+from speedlint.solve.values import option_of
 
 
 def check(module: syntax.Module, script: Script) -> Iterator[Finding]:
@@ -80,7 +81,7 @@ def _finding(switch: switches.Switch) -> Finding:
         refuse_known_hazards(setting.script, half=True)
         _refuse_scaled_gradients(switch.script)
         is_option = option_of(setting.script, setting.node) is not None
-        fix = Fix(switches.turned_on(switch), Risk.BEHAVIOR if is_option else Risk.NUMERIC)
+        fix = Fix(switching.turned_on(switch), Risk.BEHAVIOR if is_option else Risk.NUMERIC)
     except CannotEdit as reason:
         advice = f"{advice}; not rewritten, since {reason}"
         return Finding(setting.node, message, advice=advice, level=Level.WARNING, related=related)

@@ -39,11 +39,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
+from speedlint.cures.scaling import scaled_clips, unscale_edits
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
-from speedlint.semantics.precision.scaling import scaled_clips, unscale_edits
-from speedlint.semantics.script import Script
 
 _ADVICE = "unscale the gradients of the optimizer first: `scaler.unscale_(optimizer)`"
 

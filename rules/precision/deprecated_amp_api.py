@@ -39,11 +39,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
+from speedlint.cures.amp_names import deprecated_name, is_fallback, modern_edits, modern_text
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
-from speedlint.semantics.precision.amp_names import deprecated_name, is_fallback, modern_edits, modern_text
-from speedlint.semantics.script import Script
 
 _DEPRECATED_SINCE = (2, 4)
 

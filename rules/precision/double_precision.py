@@ -38,11 +38,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Rule, Worth
-from speedlint.semantics.precision.doubles import makes_default_double, makes_module_double, may_be_needed
-from speedlint.semantics.script import Script
-from speedlint.semantics.sync import reads
+from speedlint.shapes.precision.doubles import makes_default_double, makes_module_double, may_be_needed
+from speedlint.shapes.sync import reads
 
 _ADVICE = (
     "convert the data to float32 where it is read, as by `torch.from_numpy(x).float()`, and keep the network as it is made; "

@@ -58,21 +58,22 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
+from speedlint.cures import spelling
+from speedlint.cures.halves import autocast_edits, gpu_condition, refuse_hazards
+from speedlint.cures.scaling import scaling, spelled_constructor
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Risk, Rule, Worth
-from speedlint.semantics import eras, worth
-from speedlint.semantics.model import launches
-from speedlint.semantics.precision import hazards
-from speedlint.semantics.precision.autocast import is_sharded_in_half, uses_autocast
-from speedlint.semantics.precision.doubles import computes_in_double
-from speedlint.semantics.precision.halves import autocast_edits, gpu_condition, refuse_hazards
-from speedlint.semantics.precision.scaling import scaling, spelled_constructor
-from speedlint.semantics.probes import is_probe
-from speedlint.semantics.script import Script
-from speedlint.semantics.steps import Step, is_reinforcement, training_steps, updates
-from speedlint.semantics.terms import Place
-from speedlint.semantics.training import is_framework_driven
+from speedlint.shapes import eras, worth
+from speedlint.shapes.model import launches
+from speedlint.shapes.precision import hazards
+from speedlint.shapes.precision.autocast import is_sharded_in_half, uses_autocast
+from speedlint.shapes.precision.doubles import computes_in_double
+from speedlint.shapes.probes import is_probe
+from speedlint.shapes.steps import Step, is_reinforcement, training_steps, updates
+from speedlint.shapes.training import is_framework_driven
+from speedlint.torch.words import Place
 
 _SINCE = (1, 6)
 _SPELLED_SINCE = (1, 10)
@@ -171,8 +172,8 @@ def _first_of_its_turn(call: syntax.Call, script: Script) -> Step | None:
 
 
 def _header(step: Step, kind: str, condition: str) -> tuple[str, tuple[Edit, ...]]:
-    autocast, imports = step.script.spell("torch.autocast")
-    dtype, _ = step.script.spell(f"torch.{kind}")
+    autocast, imports = spelling.spell(step.script, "torch.autocast")
+    dtype, _ = spelling.spell(step.script, f"torch.{kind}")
     enabled = f", enabled={condition}" if condition else ""
     return f'with {autocast}(device_type="cuda", dtype={dtype}{enabled}):', imports
 

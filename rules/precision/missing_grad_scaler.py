@@ -39,14 +39,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
+from speedlint.cures.scaling import scaling, spelled_constructor
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Risk, Rule, Worth
-from speedlint.semantics.precision.autocast import half_autocast, uses_scaler
-from speedlint.semantics.precision.scaling import scaling, spelled_constructor
-from speedlint.semantics.script import Script
-from speedlint.semantics.steps import training_steps
-from speedlint.semantics.training import is_framework_driven
+from speedlint.shapes.precision.autocast import half_autocast, uses_scaler
+from speedlint.shapes.steps import training_steps
+from speedlint.shapes.training import is_framework_driven
 
 _ADVICE = (
     "make `scaler = {made}` once beside the optimizer, then `scaler.scale(loss).backward()`, `scaler.step(optimizer)` and "

@@ -41,12 +41,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.edits import CannotEdit, delete_statement
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
-from speedlint.semantics.precision.tf32 import Setting, is_beside, may_exclude, new_setting, old_reads, old_settings
-from speedlint.semantics.script import Script
-from speedlint.semantics.sync import reads
+from speedlint.shapes.precision.tf32 import Setting, is_beside, may_exclude, new_setting, old_reads, old_settings
+from speedlint.shapes.sync import reads
 
 _ADVICE = "use one of the two: the older runs on every release, the newer needs 2.9"
 

@@ -55,13 +55,13 @@ import re
 from collections.abc import Iterator
 
 from speedlint import edits
+from speedlint.ask.script import Script
+from speedlint.cures.scaling import scaled_clips
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
-from speedlint.semantics import library
-from speedlint.semantics.precision.amp_dtypes import BFLOAT16, FLOAT16, asks_for_dtype, enabled, may_be_on, of_program
-from speedlint.semantics.precision.scaling import scaled_clips
-from speedlint.semantics.script import Script
-from speedlint.semantics.sync import reads
+from speedlint.shapes.precision.amp_dtypes import BFLOAT16, FLOAT16, asks_for_dtype, enabled, may_be_on, of_program
+from speedlint.shapes.sync import reads
+from speedlint.torch import library
 
 _READS_STATE = re.compile(rb"get_scale\(|\._scale\b|\[\s*[\"'](?:scale|growth_factor|_growth_tracker)[\"']\s*\]")
 _WHEN_BOTH = "enable it only where it is needed: `enabled=dtype == torch.float16`"

@@ -39,18 +39,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
+from speedlint.cures.beginnings import first_edit
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
-from speedlint.semantics import eras
-from speedlint.semantics.entry import first_edit, starts
-from speedlint.semantics.frameworks import accelerated
-from speedlint.semantics.model import launches
-from speedlint.semantics.model.networks import is_matmul_heavy
-from speedlint.semantics.precision.autocast import names_autocast, sets_matmul_precision
-from speedlint.semantics.precision.doubles import computes_in_double
-from speedlint.semantics.script import Script
-from speedlint.semantics.training import Placement, model_placements
+from speedlint.shapes import eras
+from speedlint.shapes.entry import starts
+from speedlint.shapes.frameworks import accelerated
+from speedlint.shapes.model import launches
+from speedlint.shapes.model.networks import is_matmul_heavy
+from speedlint.shapes.precision.autocast import names_autocast, sets_matmul_precision
+from speedlint.shapes.precision.doubles import computes_in_double
+from speedlint.shapes.training import Placement, model_placements
 
 _SINCE = (1, 12)
 """Before it, matrix products used TF32 by default."""

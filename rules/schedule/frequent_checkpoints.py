@@ -54,14 +54,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
+from speedlint.cures import thinning
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
-from speedlint.semantics.schedule import costs, periods
-from speedlint.semantics.schedule.costs import Kind
-from speedlint.semantics.script import Script
-from speedlint.semantics.sync import reads
-from speedlint.semantics.terms import Frequency
+from speedlint.shapes.schedule import costs, periods
+from speedlint.shapes.schedule.costs import Kind
+from speedlint.shapes.sync import reads
+from speedlint.torch.words import Frequency
 
 _OFTEN = 50
 _ADVICE = "write it every thousand steps, or once an epoch"
@@ -94,7 +95,7 @@ def _rarely(call: syntax.Call, script: Script, one: periods.Scheduled, written: 
     is_one_file = path is not None and written.script.constant(path) is not None
     if not is_one_file and script.program.mentions(script, _LOADS):
         raise CannotEdit("the program may read the checkpoint of any step again")
-    return periods.every_thousand_steps(script, one)
+    return thinning.every_thousand_steps(script, one)
 
 
 def _is_certain(cost: costs.Cost, call: syntax.Call, script: Script) -> bool:

@@ -49,14 +49,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
+from speedlint.cures import thinning, throttling
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
-from speedlint.semantics.schedule import costs, periods
-from speedlint.semantics.schedule.costs import Kind
-from speedlint.semantics.script import Script
-from speedlint.semantics.sync import displays, reads
-from speedlint.semantics.terms import Frequency
+from speedlint.shapes.schedule import costs, periods
+from speedlint.shapes.schedule.costs import Kind
+from speedlint.shapes.sync import reads
+from speedlint.torch.words import Frequency
 
 _FILMS = re.compile(rb"mimsave|mimwrite|\.gif|VideoWriter|FuncAnimation")
 _DRAWN = (Kind.HISTOGRAMS, Kind.CLOUD, Kind.FIGURE)
@@ -99,7 +100,7 @@ def _finding(
         if script.program.mentions(script, _FILMS):
             raise CannotEdit("the program may put the pictures together as a film")
         if often == "every epoch":
-            edits = periods.every_few_epochs(script, one)
+            edits = thinning.every_few_epochs(script, one)
         elif often == "every training step":
             edits = _throttled(call, script, drawn)
         else:
@@ -113,10 +114,10 @@ def _finding(
 def _throttled(call: syntax.Call, script: Script, drawn: costs.Cost) -> tuple[Edit, ...]:
     loop = costs.parameter_loop(script, call) if drawn.kind is Kind.HISTOGRAMS else None
     if loop is None:
-        return displays.every_few_steps(script, periods.alone(script, call))
+        return throttling.every_few_steps(script, thinning.alone(script, call))
     if not costs.only_makes_histograms(script, loop):
         raise CannotEdit("the loop over the parameters does other things too")
-    return displays.every_few_steps(script, loop)
+    return throttling.every_few_steps(script, loop)
 
 
 RULE = Rule(

@@ -43,12 +43,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Related, Rule, Worth
-from speedlint.semantics.schedule import telling
-from speedlint.semantics.script import Script
-from speedlint.semantics.sync import displays, reads
-from speedlint.semantics.terms import FREQUENT
+from speedlint.shapes.schedule import telling
+from speedlint.shapes.sync import displays, reads
+from speedlint.torch.words import FREQUENT
 
 
 def check(loop: syntax.For | syntax.While, script: Script) -> Iterator[Finding]:

@@ -56,14 +56,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
+from speedlint.cures import thinning, throttling
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
-from speedlint.semantics.schedule import costs, periods
-from speedlint.semantics.schedule.costs import Kind
-from speedlint.semantics.script import Script
-from speedlint.semantics.sync import displays, reads
-from speedlint.semantics.terms import Frequency
+from speedlint.shapes.schedule import costs, periods
+from speedlint.shapes.schedule.costs import Kind
+from speedlint.shapes.sync import displays, reads
+from speedlint.torch.words import Frequency
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
@@ -89,9 +90,9 @@ def _finding(call: syntax.Call, script: Script, one: periods.Scheduled, cost: co
         if cost.node is not call:
             raise CannotEdit(f"what else `{reads.shown(script, call.func)}` does is not followed")
         if in_steps:
-            edits = displays.every_few_steps(script, periods.alone(script, call))
+            edits = throttling.every_few_steps(script, thinning.alone(script, call))
         else:
-            edits = periods.every_few_epochs(script, one)
+            edits = thinning.every_few_epochs(script, one)
     except CannotEdit as reason:
         return Finding(
             call, message, advice=f"{advice}; not rewritten, since {reason}", level=Level.WARNING, related=related

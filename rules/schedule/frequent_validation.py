@@ -50,12 +50,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
+from speedlint.cures import thinning
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
-from speedlint.semantics.schedule import periods
-from speedlint.semantics.script import Script
-from speedlint.semantics.terms import Frequency
+from speedlint.shapes.schedule import periods
+from speedlint.torch.words import Frequency
 
 _WHY = "and after the last one"
 
@@ -108,7 +109,7 @@ def _finding(
         if periods.is_conditional(script, found):
             raise CannotEdit("it already has a condition of its own")
         in_steps = script.loops.kind(found.loop) is Frequency.STEP
-        edits = periods.every_thousand_steps(script, found) if in_steps else periods.every_few_epochs(script, found)
+        edits = thinning.every_thousand_steps(script, found) if in_steps else thinning.every_few_epochs(script, found)
     except CannotEdit as reason:
         advice = f"{advice}; not written here, since {reason}"
         return Finding(found.call, message, advice=advice, level=Level.WARNING, related=related)

@@ -64,11 +64,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Related, Rule, Worth
-from speedlint.semantics.schedule import periods
-from speedlint.semantics.script import Script
-from speedlint.semantics.terms import Definition, Frequency
+from speedlint.shapes.schedule import periods
+from speedlint.solve.terms import Definition
+from speedlint.torch.words import Frequency
 
 _ADVICE = (
     "evaluate at one scale while training, and at all of them when it is done; not written here, because the results of the "

@@ -41,16 +41,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
+from speedlint.cures import creating
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
-from speedlint.semantics import evaluation, probes, worth
-from speedlint.semantics.data.batches import one_way
-from speedlint.semantics.loops import Does
-from speedlint.semantics.script import Script
-from speedlint.semantics.sync import conditions, creation, hidden, reads
-from speedlint.semantics.sync.companions import awaited_anyway
-from speedlint.semantics.terms import FREQUENT
+from speedlint.shapes import evaluation, probes, worth
+from speedlint.shapes.data.batches import one_way
+from speedlint.shapes.sync import conditions, creation, hidden, reads
+from speedlint.shapes.sync.companions import awaited_anyway
+from speedlint.solve.loops import Does
+from speedlint.torch.words import FREQUENT
 
 _VOLUMES = Estimate(Worth.MEDIUM, "the host fills megabytes and copies them out of ordinary memory")
 
@@ -112,7 +113,7 @@ def _of_index(subscript: syntax.Subscript, script: Script) -> Iterator[Finding]:
     advice = "count with `torch.arange(..., device=...)`, or take the entries with `gather`"
     level = None if evaluation.trains(script) else Level.NOTE
     try:
-        fix = Fix(creation.ranged_on_device(script, subscript, index), Risk.EXACT)
+        fix = Fix(creating.ranged_on_device(script, subscript, index), Risk.EXACT)
     except CannotEdit as reason:
         yield Finding(subscript, message, advice=f"{advice}; not rewritten, since {reason}", level=level)
     else:
@@ -148,7 +149,7 @@ def _of_copy(call: syntax.Call, script: Script) -> Iterator[Finding]:
     related = (Related(script.source, found.factory, "it is made here"),) if found.held is not None else ()
     share = worth.at(_VOLUMES, script.frequency(call)) if creation.is_of_volumes(found) else None
     try:
-        fix = Fix(creation.on_device(script, found), Risk.EXACT if found.is_exact else Risk.NUMERIC)
+        fix = Fix(creating.on_device(script, found), Risk.EXACT if found.is_exact else Risk.NUMERIC)
     except CannotEdit as reason:
         told = f"{advice}; not rewritten, since {reason}"
         yield Finding(call, message, advice=told, level=level, related=related, worth=share)

@@ -59,12 +59,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Rule
-from speedlint.semantics import worth
-from speedlint.semantics.script import Script
-from speedlint.semantics.sync import reads, shapes
-from speedlint.semantics.terms import Frequency
+from speedlint.shapes import worth
+from speedlint.shapes.sync import reads, shapes
+from speedlint.torch.words import Frequency
 
 _WEIGHT = "weigh with the mask: `(x * mask).sum() / mask.sum()`, or let the loss ignore what is masked"
 _CHANGED = "change all of it: `x = torch.where(mask, x + 1, x)`, or add the mask itself, which keeps the shape"

@@ -46,13 +46,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.edits import CannotEdit, delete_statement
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
-from speedlint.semantics import evaluation, probes
-from speedlint.semantics.script import Script
-from speedlint.semantics.sync import clocks, memory, reads, streams
-from speedlint.semantics.terms import FREQUENT
+from speedlint.shapes import evaluation, probes
+from speedlint.shapes.sync import clocks, memory, reads, streams
+from speedlint.torch.words import FREQUENT
 
 _ADVICE = "drop it, or call it once an epoch"
 

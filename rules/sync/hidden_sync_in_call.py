@@ -73,18 +73,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
+from speedlint.cures.deferral import keep_on_device
+from speedlint.cures.gains import check_gain
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Related, Risk, Rule
-from speedlint.semantics import counts, worth
-from speedlint.semantics.names import last_name
-from speedlint.semantics.script import Script
-from speedlint.semantics.sync import hidden, reads, waits
-from speedlint.semantics.sync.companions import awaited_anyway, check_gain
-from speedlint.semantics.sync.deferral import keep_on_device
-from speedlint.semantics.sync.hidden import Hidden
-from speedlint.semantics.sync.waits import Wait
-from speedlint.semantics.terms import FREQUENT, Frequency
+from speedlint.shapes import worth
+from speedlint.shapes.sync import hidden, reads, waits
+from speedlint.shapes.sync.companions import awaited_anyway
+from speedlint.shapes.sync.hidden import Hidden
+from speedlint.shapes.sync.waits import Wait
+from speedlint.solve import counts
+from speedlint.solve.names import last_name
+from speedlint.torch.words import FREQUENT, Frequency
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:

@@ -53,17 +53,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
+from speedlint.cures.gains import check_gain
+from speedlint.cures.gathering import copy_once
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import worth
-from speedlint.semantics.script import Script
-from speedlint.semantics.sync import reads, returned
-from speedlint.semantics.sync.accumulators import may_be_overwritten
-from speedlint.semantics.sync.companions import awaited_anyway, check_gain
-from speedlint.semantics.sync.gathering import copy_once
-from speedlint.semantics.sync.gradients import is_graphless
-from speedlint.semantics.terms import Frequency
+from speedlint.shapes import worth
+from speedlint.shapes.sync import reads, returned
+from speedlint.shapes.sync.accumulators import may_be_overwritten
+from speedlint.shapes.sync.companions import awaited_anyway
+from speedlint.shapes.sync.gradients import is_graphless
+from speedlint.torch.words import Frequency
 
 _COUNTERS = ("numpy.bincount", "numpy.histogram2d")
 

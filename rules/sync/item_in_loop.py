@@ -69,16 +69,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
+from speedlint.cures.deferral import keep_on_device
+from speedlint.cures.gains import check_gain, check_gain_of_display, throttled
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import worth
-from speedlint.semantics.frameworks import lightning
-from speedlint.semantics.script import Script
-from speedlint.semantics.sync import displays, reads, returned
-from speedlint.semantics.sync.companions import awaited_anyway, check_gain, check_gain_of_display, throttled
-from speedlint.semantics.sync.deferral import keep_on_device
-from speedlint.semantics.terms import Frequency
+from speedlint.shapes import worth
+from speedlint.shapes.frameworks import lightning
+from speedlint.shapes.sync import displays, reads, returned
+from speedlint.shapes.sync.companions import awaited_anyway
+from speedlint.torch.words import Frequency
 
 
 def check(call: syntax.Call | syntax.Subscript, script: Script) -> Iterator[Finding]:

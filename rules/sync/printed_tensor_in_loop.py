@@ -51,14 +51,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
+from speedlint.cures.gains import check_gain_of_display, throttled
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import worth
-from speedlint.semantics.script import Script
-from speedlint.semantics.sync import displays, reads
-from speedlint.semantics.sync.companions import awaited_anyway, check_gain_of_display, throttled
-from speedlint.semantics.terms import Frequency
+from speedlint.shapes import worth
+from speedlint.shapes.sync import displays, reads
+from speedlint.shapes.sync.companions import awaited_anyway
+from speedlint.torch.words import Frequency
 
 _ADVICE = f"show it every {displays.PERIOD} steps"
 

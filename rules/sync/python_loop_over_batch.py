@@ -54,12 +54,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
+from speedlint.cures import whole_batches
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
-from speedlint.semantics.script import Script
-from speedlint.semantics.sync import batchwise, hidden, reads
-from speedlint.semantics.terms import Frequency
+from speedlint.shapes.sync import batchwise, hidden, reads
+from speedlint.torch.words import Frequency
 
 _WHY = "not rewritten, since memory and the code around decide how many rows may go together"
 
@@ -79,7 +80,7 @@ def check(node: syntax.For | syntax.Call, script: Script) -> Iterator[Finding]:
         ran = reads.shown(script, found.network.func)
         message = f"the loop runs `{ran}(...)` on one row of `{rows}` at a time, {reads.often(script, node)}"
         try:
-            fix = Fix(batchwise.together(script, found), Risk.NUMERIC)
+            fix = Fix(whole_batches.together(script, found), Risk.NUMERIC)
         except CannotEdit as reason:
             advice = f"run it on many rows at once; not rewritten, since {reason}"
             yield Finding(node.iter, message, advice=advice, worth=None if script.on_gpu else _ON_CPU)

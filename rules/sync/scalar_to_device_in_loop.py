@@ -38,13 +38,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Rule
-from speedlint.semantics import evaluation, worth
-from speedlint.semantics.data.batches import one_way
-from speedlint.semantics.script import Script
-from speedlint.semantics.sync import conditions, creation, reads, uploads
-from speedlint.semantics.terms import FREQUENT
+from speedlint.shapes import evaluation, worth
+from speedlint.shapes.data.batches import one_way
+from speedlint.shapes.sync import conditions, creation, reads, uploads
+from speedlint.torch.words import FREQUENT
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:

@@ -55,13 +55,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.edits import CannotEdit, delete_statement
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.semantics import worth
-from speedlint.semantics.script import Script
-from speedlint.semantics.sync import clocks, reads, streams
-from speedlint.semantics.terms import Frequency
+from speedlint.shapes import worth
+from speedlint.shapes.sync import clocks, reads, streams
+from speedlint.torch.words import Frequency
 
 _ADVICE = "drop it: operations on the GPU run in order, and what reads a value waits by itself"
 

@@ -64,12 +64,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint.ask.script import Script
 from speedlint.rule import Finding, Level, Rule
-from speedlint.semantics import worth
-from speedlint.semantics.script import Script
-from speedlint.semantics.sync import conditions, displays, reads
-from speedlint.semantics.sync.companions import awaited_anyway
-from speedlint.semantics.terms import Frequency
+from speedlint.shapes import worth
+from speedlint.shapes.sync import conditions, displays, reads
+from speedlint.shapes.sync.companions import awaited_anyway
+from speedlint.torch.words import Frequency
 
 _WITHOUT_BRANCH = "compute both sides on the GPU with `torch.where`, a product with the mask or a `clamp` of the divisor"
 _NOW_AND_THEN = f"check it every {displays.PERIOD} steps, or add up `~torch.isfinite(...)` on the GPU and look later"

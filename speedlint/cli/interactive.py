@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from speedlint import docs, reading, stages
+from speedlint.ask.program import Cache
 from speedlint.choice import Choice
 from speedlint.config import Settings
 from speedlint.diagnostic import Diagnostic
@@ -20,7 +21,6 @@ from speedlint.output import diff
 from speedlint.output.problems import report_problems
 from speedlint.output.terminal import coloured, visible
 from speedlint.registry import Registry
-from speedlint.semantics.program import Cache
 from speedlint.stages import Staged
 from speedlint.trail import Trail
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from speedlint.ask.program import Program
+from speedlint.ask.script import Options
 from speedlint.doctor.facts import Loading
 from speedlint.facts import syntax
 from speedlint.files import Problem
-from speedlint.semantics.data.loaders import loader
-from speedlint.semantics.program import Program
-from speedlint.semantics.script import Options
+from speedlint.shapes.data.loaders import loader
 from speedlint.source import SourceError
 
 

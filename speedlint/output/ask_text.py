@@ -13,8 +13,8 @@ from rich.text import Text
 from speedlint.diagnostic import Place
 from speedlint.known import Known, Line
 from speedlint.output.terminal import console, shown, visible
-from speedlint.semantics.terms import Frequency, Role
-from speedlint.semantics.terms import Place as Where
+from speedlint.torch.words import Frequency, Role
+from speedlint.torch.words import Place as Where
 
 OFTEN = {
     Frequency.STEP: "in every training step",

@@ -10,7 +10,7 @@ _HEAD = """# The questions that a rule may ask
 
 Written by `speedlint questions --format markdown`, from the code that answers them. A rule is handed a `script`: what stands
 first is asked of it and of its parts. The modules after them answer what one family of rules needs; they are imported, as in
-`from speedlint.semantics.sync import reads`. Two functions that answer the same question are a defect: look here before you
+`from speedlint.shapes.sync import reads`. Two functions that answer the same question are a defect: look here before you
 write one."""
 
 

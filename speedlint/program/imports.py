@@ -14,7 +14,7 @@ from pathlib import Path
 
 from speedlint.disk import Disk, Listing, Mark
 from speedlint.facts.imported import imported_names
-from speedlint.semantics import library
+from speedlint.torch import library
 
 _MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 _WEAK_MARKS = ("requirements.txt", "README.md", "README.rst", "environment.yml")

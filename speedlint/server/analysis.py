@@ -11,6 +11,7 @@ from pathlib import Path
 
 from speedlint import config, kept, reading, run, stages
 from speedlint.apply import apply_edits
+from speedlint.ask.program import Cache
 from speedlint.config import Settings
 from speedlint.diagnostic import Diagnostic, Proposal, Report
 from speedlint.disk import Disk
@@ -19,10 +20,9 @@ from speedlint.engine import Engine
 from speedlint.facts.store import Store
 from speedlint.registry import Registry
 from speedlint.rule import Level, Risk
-from speedlint.semantics.program import Cache
-from speedlint.semantics.terms import Frequency
 from speedlint.sound import fault
 from speedlint.source import Source, SourceError
+from speedlint.torch.words import Frequency
 
 _MOST_HELD = 200_000_000
 """Bytes of memory for the parsed files of all documents."""

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from speedlint import stages
+from speedlint.ask.program import Program
+from speedlint.ask.script import Options
 from speedlint.config import Settings
 from speedlint.errors import UserError
 from speedlint.facts.store import Store
 from speedlint.fixer import Applied, Outcome
 from speedlint.notebook import is_notebook
 from speedlint.registry import Registry, for_files
-from speedlint.semantics.program import Program
-from speedlint.semantics.script import Options
 from speedlint.stages import Stage
 from speedlint.verify.scratch import LARGEST, is_environment
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from speedlint.semantics import library
+from speedlint.torch import library
 
 torch = pytest.importorskip("torch")
 

@@ -1,0 +1,305 @@
+"""How autocast enters a training step: what stands in the way, the statements to wrap, and whether the device is a GPU.
+
+Everything here raises CannotEdit with the reason where a step cannot be rewritten safely.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from speedlint import edits
+from speedlint.ask.script import Script
+from speedlint.cures import outputs, spelling
+from speedlint.edits import CannotEdit
+from speedlint.facts import syntax
+from speedlint.rule import Edit
+from speedlint.shapes.model.networks import Network, network
+from speedlint.shapes.precision import hazards
+from speedlint.shapes.precision.hazards import Hazard
+from speedlint.shapes.steps import CLIPS, Step, step_network, training_steps
+from speedlint.shapes.training import model_placements
+from speedlint.solve.bound import is_bound
+from speedlint.solve.terms import Definition
+from speedlint.solve.unpacking import all_written
+from speedlint.torch.words import Role
+
+_DOUBLES = ("torch.float64", "torch.double", "torch.DoubleTensor", "torch.cuda.DoubleTensor")
+_HOOKS = re.compile(rb"register_hook\(|_backward_hook\(|_grad_hook\(|register_comm_hook\(|post_accumulate_grad")
+_LOOPS = (syntax.For, syntax.While)
+_SUITES = (syntax.IndentedBlock, syntax.Module)
+_ALLOWED = (syntax.SimpleStatementLine, syntax.If, syntax.With, syntax.For)
+_LEAVES = (
+    syntax.Return,
+    syntax.Yield,
+    syntax.Raise,
+    syntax.Break,
+    syntax.Continue,
+    syntax.Del,
+    syntax.Await,
+    syntax.FunctionDef,
+    syntax.ClassDef,
+)
+
+
+# What stands in the way
+
+
+def refuse_hazards(step: Step, *, half: bool) -> None:
+    """Raises where the step does what autocast (``half``: in float16) breaks, or runs code that is out of sight."""
+    _refuse(step.script, step_network(step), hazards.of_step(step), half=half)
+    for call in (call for statement in step.statements for call in step.script.source.inside(statement, syntax.Call)):
+        if _is_out_of_sight(step.script, call):
+            raise CannotEdit(f"what `{step.script.text(call.func)}` computes is out of sight")
+
+
+def _is_out_of_sight(script: Script, call: syntax.Call) -> bool:
+    """Whether nothing is known of what a call runs, and it is no method of a tensor or the like."""
+    if script.name(call.func) is not None or script.role(call.func) is Role.MODULE or script.callee(call) is not None:
+        return False
+    is_own = isinstance(call.func, syntax.Attribute) and script.text(call.func.value) == "self"
+    return is_own or not isinstance(call.func, syntax.Attribute)
+
+
+def refuse_module_hazards(script: Script, module: syntax.BaseExpression, *, half: bool) -> None:
+    """The same for a module that a framework trains, its training step and loss among its methods."""
+    _refuse(script, network(script, module), hazards.of_module(script, module), half=half)
+
+
+def refuse_code_hazards(script: Script, code: syntax.Node, *, half: bool) -> None:
+    """The same for a class or function, for what is seen of its code."""
+    _refuse_first(script, hazards.of_code(script, code), half=half)
+
+
+def refuse_known_hazards(script: Script, *, half: bool) -> None:
+    """The same for all training steps of a program, for what is seen of their code."""
+    for place in script.everywhere(b".backward("):
+        for step in training_steps(place):
+            _refuse_first(script, hazards.of_step(step), half=half)
+        for loop in (place.loops.driving_loop(call) for call in place.method_calls("backward")):
+            if loop is not None:
+                _refuse_first(script, hazards.of_code(place, loop.body), half=half)
+
+
+def _refuse(script: Script, made_of: Network, found: list[Hazard], *, half: bool) -> None:
+    _refuse_first(script, found, half=half)
+    if not made_of.is_known:
+        raise CannotEdit("the code of the model or of the loss is out of sight, and may do what float16 breaks")
+    if _is_double(script):
+        raise CannotEdit("the script computes in double precision")
+
+
+def _refuse_first(script: Script, found: list[Hazard], *, half: bool) -> None:
+    for hazard in found:
+        if half or not hazard.half_only:
+            raise CannotEdit(hazard.told(script))
+
+
+def _is_double(script: Script) -> bool:
+    if not any(word in script.source.data for word in (b"double", b"float64", b"DoubleTensor")):
+        return False
+    names = (script.name(node) for node in (*script.source.of(syntax.Attribute), *script.source.of(syntax.Name)))
+    return any(name in _DOUBLES for name in names) or any(
+        not call.args and script.role(call.func.value) in (Role.TENSOR, Role.BATCH, Role.MODULE)
+        for call in script.method_calls("double")
+    )
+
+
+def refuse_gradient_work(step: Step) -> None:
+    """Raises where gradients are used by hand, several times, or by a closure: they would be scaled."""
+    script = step.script
+    if script.program.mentions(script, _HOOKS):
+        raise CannotEdit("hooks on gradients would see them scaled")
+    if len(step.backwards()) != 1:
+        raise CannotEdit("the step has several backward passes")
+    if step.backward.args:
+        raise CannotEdit(f"`{script.text(step.backward)}` keeps the graph or takes a gradient")
+    if any(
+        attribute.attr.value == "grad"
+        for attribute in script.source.inside(step.turn, syntax.Attribute)
+        if script.name(attribute) is None
+    ):
+        raise CannotEdit("the step reads or changes gradients by hand")
+    for call in step.calls():
+        callee = script.callee(call)
+        if callee is not None and _touches_gradients(callee):
+            raise CannotEdit(f"`{script.text(call.func)}` works on the gradients, which would be scaled")
+
+
+def _touches_gradients(callee: Definition) -> bool:
+    source = callee.script.source
+    return any(
+        a.attr.value == "grad" and callee.script.name(a) is None for a in source.inside(callee.node, syntax.Attribute)
+    ) or any(callee.script.name(call.func) in CLIPS for call in source.inside(callee.node, syntax.Call))
+
+
+# Autocast
+
+
+def autocast_edits(step: Step, header: str) -> tuple[Edit, ...]:
+    """Puts the statements from the first forward call to the loss under ``header``.
+
+    Raises where they do more than compute, or what they give is used in float32 afterwards."""
+    first, last = _wrapped_statements(step)
+    outputs.refuse_uses(step, wrapped=(first, last))
+    return edits.wrap(step.script.source, first, last, header)
+
+
+def _wrapped_statements(step: Step) -> tuple[syntax.Node, syntax.Node]:
+    source = step.script.source
+    suite = common_suite(step.script, step.statements)
+    body = list(suite.body)
+    places = sorted({child_index(step.script, body, node) for node in step.statements})
+    backward = next((i for i, child in enumerate(body) if source.contains(child, step.backward)), None)
+    if backward is not None and backward <= places[-1]:
+        raise CannotEdit("the loss is computed in the statement that differentiates it, or after it")
+    chosen = body[places[0] : places[-1] + 1]
+    for statement in chosen:
+        _refuse_leaving(step, statement)
+    return chosen[0], chosen[-1]
+
+
+def common_suite(script: Script, nodes: tuple[syntax.Node, ...]) -> syntax.IndentedBlock | syntax.Module:
+    """The innermost block that all nodes stand in."""
+    for suite in script.source.ancestors(nodes[0]):
+        if isinstance(suite, _SUITES) and all(script.source.contains(suite, node) for node in nodes):
+            return suite
+    raise CannotEdit("the statements do not stand in one block")
+
+
+def child_index(script: Script, body: list[syntax.BaseStatement], node: syntax.Node) -> int:
+    """Which statement of a block a node stands in."""
+    return next(i for i, child in enumerate(body) if script.source.contains(child, node))
+
+
+def _refuse_leaving(step: Step, statement: syntax.Node) -> None:
+    """Raises where a statement does more than compute: leaves the block, defines, steps the optimizer."""
+    source = step.script.source
+    if not isinstance(statement, _ALLOWED):
+        raise CannotEdit("there is more than plain statements between the forward call and the loss")
+    for kind in _LEAVES:
+        for node in source.inside(statement, kind):
+            loop = source.enclosing(node, *_LOOPS)
+            is_inner = (
+                isinstance(node, (syntax.Break, syntax.Continue)) and loop is not None and source.contains(statement, loop)
+            )
+            if not is_inner:
+                raise CannotEdit(f"`{step.script.text(node).split()[0]}` stands between the forward call and the loss")
+    if any(source.contains(statement, call) for call in step.optimizer_steps()):
+        raise CannotEdit("the optimizer steps between the forward call and the loss")
+
+
+# Is it on a GPU at run time?
+
+
+def gpu_condition(step: Step, at: syntax.Node) -> str:
+    """The expression that says at ``at`` whether the step runs on a GPU; empty where it always does."""
+    for node, is_call_to_cuda in _moves(step):
+        condition = _condition(step.script, node) if is_call_to_cuda else _device_condition(step.script, node)
+        if condition is None:
+            continue
+        expressions, text = condition
+        if all(is_visible(step.script, expression, at) for expression in expressions):
+            return text
+    raise CannotEdit("the device is chosen out of sight")
+
+
+def _moves(step: Step) -> Iterator[tuple[syntax.Call, bool]]:
+    """The calls that put the batch and the model on the device, and whether they are ``.cuda()``."""
+    script = step.script
+    for call in script.source.inside(step.turn, syntax.Call):
+        if (
+            isinstance(call.func, syntax.Attribute)
+            and call.func.attr.value in ("to", "cuda")
+            and script.name(call.func) is None
+        ):
+            yield call, call.func.attr.value == "cuda"
+    for placement in model_placements(script):
+        for call in (placement.call, *placement.further):
+            assert isinstance(call.func, syntax.Attribute)
+            yield call, call.func.attr.value == "cuda"
+
+
+def _condition(script: Script, call: syntax.Call) -> tuple[list[syntax.BaseExpression], str] | None:
+    """The test under which ``x.cuda()`` runs."""
+    child: syntax.Node = call
+    for up in script.source.ancestors(call):
+        if isinstance(up, syntax.FunctionDef):
+            break
+        if (isinstance(up, syntax.IfExp) and child is up.body) or (isinstance(up, syntax.If) and child is up.body):
+            simple = isinstance(up.test, (syntax.Name, syntax.Attribute)) or script.is_call_to(
+                up.test, "torch.cuda.is_available"
+            )
+            return ([up.test], script.text(up.test)) if simple else None
+        if isinstance(up, (syntax.Else, syntax.IfExp, syntax.ExceptHandler)):
+            return None
+        child = up
+    return [], ""
+
+
+def _device_condition(script: Script, call: syntax.Call) -> tuple[list[syntax.BaseExpression], str] | None:
+    """Whether the device that ``x.to(device)`` names is a GPU."""
+    device = script.argument(call, "device", 0)
+    if (
+        device is None
+        or script.roles.calls.is_dtype(device)
+        or not isinstance(device, (syntax.Name, syntax.Attribute, syntax.SimpleString))
+    ):
+        return None
+    if _is_cuda(script, device):
+        return [], ""
+    if isinstance(device, syntax.SimpleString):
+        return None
+    text = script.text(device)
+    if isinstance(device, syntax.Attribute) and script.role(device.value) in (Role.TENSOR, Role.BATCH, Role.MODULE):
+        return None
+    if script.role(device) is Role.DEVICE:
+        return [device], f'{text}.type == "cuda"'
+    constructor, added = spelling.spell(script, "torch.device")
+    return None if added else ([device], f'{constructor}({text}).type == "cuda"')
+
+
+def _is_cuda(script: Script, device: syntax.BaseExpression) -> bool:
+    """Whether a device is written out as a GPU; the default of an option is not enough."""
+    match device:
+        case syntax.SimpleString():
+            return str(device.evaluated_value).startswith("cuda")
+        case syntax.Call(args=[syntax.Arg(value=inner)]) if script.is_call_to(device, "torch.device"):
+            return _is_cuda(script, inner)
+        case syntax.Name():
+            values = all_written(script.names.reaching(device))
+            return bool(values) and all(not isinstance(each, syntax.Name) and _is_cuda(script, each) for each in values)
+    return False
+
+
+def is_visible(script: Script, expression: syntax.BaseExpression, at: syntax.Node) -> bool:
+    """Whether an expression means at ``at`` what it means where it is written."""
+    names = script.names
+    for name in script.source.inside(expression, syntax.Name):
+        parent = script.source.parents[name]
+        if isinstance(parent, syntax.Attribute) and parent.attr is name:
+            continue
+        if name.value == "self":
+            if not same_class(script, name, at) or not _set_before(script, parent, at):
+                return False
+            continue
+        is_same = names.scope(at).lookup(name.value) is names.scope(name).lookup(name.value)
+        if not is_same or not is_bound(script, name.value, at):
+            return False
+    return True
+
+
+def same_class(script: Script, left: syntax.Node, right: syntax.Node) -> bool:
+    """Whether both nodes stand in methods of one class."""
+    owners = [script.names.owner(f) if (f := script.function(node)) is not None else None for node in (left, right)]
+    return owners[0] is not None and owners[0] is owners[1]
+
+
+def _set_before(script: Script, attribute: syntax.Node, at: syntax.Node) -> bool:
+    """Whether ``self.name`` is set when ``at`` runs: before it, or by another method."""
+    function = script.function(at)
+    owner = script.names.owner(function) if function is not None else None
+    if owner is None or not isinstance(attribute, syntax.Attribute):
+        return False
+    values = [v for s, v in script.roles.self_assignments(Definition(script, owner), attribute.attr.value) if s is script]
+    return any(script.function(value) is not function or script.order.runs_before(value, at) for value in values)

@@ -1,0 +1,199 @@
+"""The backend's switches: where ``torch.backends.cudnn`` is told what, and whether for the sake of reproducible runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from speedlint.facts import syntax
+from speedlint.shapes.backend import intent
+from speedlint.shapes.model.networks import network
+from speedlint.shapes.training import roots
+from speedlint.solve import off
+from speedlint.solve.values import option_of
+from speedlint.source import is_none
+from speedlint.torch import library
+
+if TYPE_CHECKING:
+    from speedlint.ask.script import Script
+
+PLANAR = re.compile(
+    rb"Conv(?:Transpose)?[23]d|conv[23]d|torchvision\.models|from torchvision import .*models|timm|segmentation_models"
+)
+_SHALLOW = 2
+_PLANAR_MARKS = (b"Conv", b"conv", b"models", b"timm", b"segmentation_models")
+_VARIES = re.compile(
+    rb"\bmulti_?scale\b|--multi-scale\b|pad_sequence|pack_padded|torch_geometric|models\.detection|\bRandomResize\(|bbox|anchor_?(?:box|gen|size)"
+    rb"|\bboxes\b|BucketIterator|random_size",
+    re.IGNORECASE,
+)
+_LOADER_MARKS = tuple({name.rpartition(".")[2].encode() for name in library.LOADERS})
+_CUDNN = "torch.backends.cudnn"
+_REPRODUCIBLE = ("seed", "determin", "reproduc", "repeatab")
+_SEEDERS = ("torch.manual_seed", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all", "random.seed", "numpy.random.seed")
+_TAKE_SWITCHES = (f"{_CUDNN}.flags", f"{_CUDNN}.set_flags", *sorted(library.LIGHTNING_TRAINERS), "dict")
+_KEYWORDS = {"benchmark": ("cudnn_benchmark", "benchmark"), "deterministic": ("deterministic",)}
+
+
+class Setting(NamedTuple):
+    """One assignment to a switch; ``value`` is None where it is not known before the run."""
+
+    script: Script
+    assign: syntax.Assign
+    value: bool | None
+
+
+def settings(script: Script, switch: str) -> Iterator[Setting]:
+    """Where ``torch.backends.cudnn.<switch>`` is set in this file."""
+    for assign in script.source.of(syntax.Assign):
+        if any(script.name(target.target) == f"{_CUDNN}.{switch}" for target in assign.targets):
+            constant = script.constant(assign.value)
+            known = constant is not None and isinstance(constant.value, (bool, int))
+            yield Setting(script, assign, bool(constant.value) if constant is not None and known else None)
+
+
+def is_undone(script: Script, assign: syntax.Assign, switch: str) -> bool:
+    """Whether a line further down sets the switch again."""
+    return intent.is_undone(script, assign, (setting.assign for setting in settings(script, switch)))
+
+
+def may_be_on(script: Script, switch: str) -> bool:
+    """Whether something in this file may turn the switch on: an assignment, a context manager, an option of a trainer."""
+    if any(setting.value is not False for setting in settings(script, switch)):
+        return True
+    return any(
+        arg.keyword is not None and arg.keyword.value in _KEYWORDS[switch] and not _is_off(script, arg.value)
+        for call in script.calls(*_TAKE_SWITCHES)
+        for arg in call.args
+    )
+
+
+def _is_off(script: Script, value: syntax.BaseExpression) -> bool:
+    constant = script.constant(value)
+    return constant is not None and not constant.value
+
+
+def is_on_in_program(script: Script, switch: str) -> bool:
+    """Whether a script of the program may turn the switch on."""
+    return any(may_be_on(one, switch) for one in script.everywhere(switch.encode()))
+
+
+def switched_off_beside(script: Script, assign: syntax.Assign) -> syntax.Assign | None:
+    """The line that turns ``benchmark`` on in the other branch of the ``if`` around an assignment, where that branch is
+    taken only if an option is set."""
+    for up in script.source.ancestors(assign):
+        if isinstance(up, syntax.FunctionDef):
+            break
+        if isinstance(up, syntax.If):
+            for fast in settings(script, "benchmark"):
+                if fast.value and script.source.contains(up, fast.assign) and off.is_off(script, fast.assign):
+                    return fast.assign
+    return None
+
+
+def is_for_reproducibility(script: Script, node: syntax.Node) -> bool:
+    """Whether a statement serves to make runs repeatable: it stands in code named for that, or beside the seeds."""
+    return is_named_for_reproducibility(script, node) or seeds(script, script.source.parents[script.source.statement(node)])
+
+
+def is_named_for_reproducibility(script: Script, node: syntax.Node) -> bool:
+    """Whether the statement stands in a function, or under a condition, that speaks of seeds or determinism."""
+    for up in script.source.ancestors(node):
+        if isinstance(up, syntax.If) and _mentions(script, up.test):
+            return True
+        if isinstance(up, syntax.FunctionDef):
+            return _is_named(up.name.value)
+    return False
+
+
+def seeds(script: Script, block: syntax.Node) -> bool:
+    """Whether a block itself, not a function or loop within it, seeds a random generator."""
+    for name in _SEEDERS:
+        for call in script.calls(name):
+            statement = script.source.statement(call)
+            if script.source.parents[statement] is block:
+                return True
+    return False
+
+
+def _mentions(script: Script, test: syntax.BaseExpression) -> bool:
+    return any(_is_named(name.value) for name in script.source.inside(test, syntax.Name))
+
+
+def _is_named(name: str) -> bool:
+    return any(word in name.lower() for word in _REPRODUCIBLE)
+
+
+def is_settled(script: Script) -> bool:
+    """Whether the program asks for determinism in every run, or leaves it to an option: then speed is not wanted first."""
+    return any(
+        setting.value is not False and not is_conditional(one, setting.assign)
+        for one in script.everywhere(b"deterministic")
+        for setting in settings(one, "deterministic")
+    )
+
+
+def is_conditional(script: Script, node: syntax.Node) -> bool:
+    """Whether a node stands under an ``if`` that is no ``__main__`` guard, within its function."""
+    for up in script.source.ancestors(node):
+        if isinstance(up, syntax.FunctionDef):
+            return False
+        if isinstance(up, syntax.If) and "__name__" not in script.text(up.test):
+            return True
+    return False
+
+
+def shapes_are_fixed(script: Script) -> bool:
+    """Whether the network's inputs keep one shape: batches collated by default, no word of other sizes."""
+    if script.program.mentions(script, _VARIES):
+        return False
+    loaders = [(one, call) for one in script.everywhere(*_LOADER_MARKS) for call in one.calls(*library.LOADERS)]
+    if not loaders:
+        return False
+    return not any(_is_uneven(one, call) for one, call in loaders)
+
+
+def _is_uneven(script: Script, call: syntax.Call) -> bool:
+    """Whether a loader may hand out batches of several shapes: its own collating, or samples one by one."""
+    collate, size = script.argument(call, "collate_fn"), script.argument(call, "batch_size", 1)
+    if collate is not None and not is_none(collate):
+        return True
+    known = script.constant(size) if size is not None else None
+    is_one = known is not None and known.value == 1 and option_of(known.script, known.node) is None
+    return is_one or (script.hides_arguments(call) and size is None)
+
+
+def is_planar(script: Script) -> bool:
+    """Whether the project's networks convolve images: two or three dimensions, not one."""
+    return any(PLANAR.search(one.source.data) for one in script.everywhere(*_PLANAR_MARKS))
+
+
+def is_shallow(script: Script, module: syntax.Node) -> bool:
+    """Whether a network is one class with one or two convolutions, none of them in a loop."""
+    convolutions = network(script, module).convolutions
+    for one, node in roots(script, module):
+        definition = one.value(node).definition
+        if definition is None or any(True for _ in definition.script.source.inside(definition.node, syntax.For)):
+            return False
+        own = [
+            call
+            for call in definition.script.source.inside(definition.node, syntax.Call)
+            if (definition.script.name(call.func) or "").startswith("torch.nn.Conv")
+        ]
+        if not 0 < len(own) <= _SHALLOW or len(own) != convolutions:
+            return False
+    return True
+
+
+def outermost(script: Script, node: syntax.Node) -> syntax.Node:
+    """The outermost statement around a node that stands in its function's own block, or under the ``__main__`` guard."""
+    found: syntax.Node = script.source.statement(node)
+    for up in script.source.ancestors(found):
+        if isinstance(up, (syntax.FunctionDef, syntax.ClassDef, syntax.Module, syntax.For, syntax.While)):
+            break
+        if isinstance(up, syntax.If) and "__name__" in script.text(up.test):
+            break
+        if isinstance(up, syntax.BaseStatement):
+            found = up
+    return found

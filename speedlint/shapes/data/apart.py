@@ -1,0 +1,933 @@
+"""Whether a dataset's items come out the same in other processes, also in some that stay alive: a proof, or what it lacks.
+
+Worker processes hold copies. They read the same items where all that the code of the items reads is set before the training
+and never changed, where this code writes nothing that outlives it, and where what they hold can be sent to them.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from speedlint.facts import syntax
+from speedlint.shapes.data import sent, started
+from speedlint.shapes.sync.reads import shown
+from speedlint.solve import changing, reach
+from speedlint.solve.names import Binding, Kind, Scope, last_name
+from speedlint.solve.terms import Definition
+from speedlint.solve.values import returned
+from speedlint.torch.words import Frequency, Role
+
+if TYPE_CHECKING:
+    from speedlint.ask.script import Script
+
+_PACKAGES = sys.stdlib_module_names | frozenset(
+    "albumentations av cv2 decord einops h5py imageio imgaug jieba Levenshtein librosa lmdb monai nibabel nltk numpy "
+    "pandas PIL pycocotools pydicom rdkit sacrebleu scipy sentencepiece SimpleITK skimage sklearn soundfile spacy "
+    "tokenizers torch torch_geometric torchaudio torchtext torchvision tqdm transformers yaml".split()
+)
+"""Packages whose functions keep nothing of a program's between two calls, but random streams and what is open."""
+_BUILTINS = frozenset(
+    "abs all any bool bytes chr dict divmod enumerate filter float format frozenset getattr hasattr hash hex int "
+    "isinstance issubclass iter len list map max min object open ord pow print range repr reversed round set slice "
+    "sorted str sum super tuple type zip NotImplementedError ValueError IndexError TypeError KeyError RuntimeError "
+    "StopIteration AssertionError FileNotFoundError Exception NotImplemented Ellipsis None True False __name__ "
+    "__file__ OSError".split()
+)
+_NOT_SENT = (
+    "open",
+    "io.",
+    "h5py.",
+    "sqlite3.",
+    "lmdb.",
+    "zipfile.",
+    "tarfile.",
+    "threading.",
+    "_thread.",
+    "multiprocessing.",
+    "concurrent.",
+    "queue.",
+    "asyncio.",
+    "socket.",
+    "subprocess.",
+    "mmap.",
+    "tempfile.",
+    "gzip.open",
+    "bz2.open",
+    "lzma.open",
+    "weakref.",
+    "types.",
+    "torch.multiprocessing.",
+    "iter",
+    "zip",
+    "map",
+    "filter",
+    "enumerate",
+    "reversed",
+    "itertools.",
+    "numpy.memmap",
+    "cv2.VideoCapture",
+    "functools.lru_cache",
+    "PIL.Image.open",
+    "torch.cuda.",
+    "csv.",
+    "glob.iglob",
+    "os.scandir",
+    "os.open",
+    "os.fdopen",
+    "os.pipe",
+    "struct.Struct",
+    "shelve.",
+    "dbm.",
+    "codecs.open",
+    "wave.open",
+    "hashlib.",
+    "ctypes.",
+    "select.",
+    "selectors.",
+    "ssl.",
+    "http.",
+    "urllib.request.",
+    "contextlib.",
+    "logging.FileHandler",
+    "logging.StreamHandler",
+    "gzip.GzipFile",
+    "bz2.BZ2File",
+    "lzma.LZMAFile",
+    "numpy.lib.format.open_memmap",
+    "numpy.nditer",
+    "numpy.ndenumerate",
+    "pandas.HDFStore",
+    "pandas.ExcelFile",
+    "soundfile.SoundFile",
+    "av.",
+    "decord.",
+    "imageio.get_reader",
+    "imageio.v3.imopen",
+    "torch.jit.",
+    "torch.compile",
+    "torch.vmap",
+    "torch.func.",
+    "torch.utils.tensorboard.",
+    "compile",
+    "memoryview",
+    "object",
+)
+"""What is an open file, a lock, a generator or an iterator, a function that a library makes, or belongs to one process."""
+_NOT_SENT_PACKAGES = tuple(name for name in _NOT_SENT if name.endswith("."))
+_GENERATORS = frozenset(
+    "torch.Generator numpy.random.RandomState numpy.random.default_rng numpy.random.Generator random.Random "
+    "random.SystemRandom".split()
+)
+_CACHES = ("functools.lru_cache", "functools.cache", "functools.cached_property")
+_DRAWN = re.compile(r"rand|normal|uniform|shuffle|sample|choice|poisson|bernoulli|multinomial", re.IGNORECASE)
+"""Parts of the names of functions that draw."""
+_SEEDS = re.compile(r"(?:^|\.)(?:manual_seed(?:_all)?|seed|seed_everything|set_seed|seed_all)$")
+_TOLD = ("warnings.warn", "logging.", "sys.stdout.", "sys.stderr.", "tqdm.")
+"""Functions of libraries that tell somebody, or count who was told."""
+_LEVELS = frozenset("debug info warning warn error critical exception log".split())
+_ITERATORS = frozenset(
+    {"zip", "enumerate", "reversed", "iter", "map", "filter", "tqdm", "tqdm.tqdm", "items", "values", "keys"}
+)
+_TAKES_ALL = frozenset({"dict", "list", "tuple", "set", "sorted", "frozenset", "sum", "max", "min", "any", "all", "len"})
+_RUN = frozenset(
+    "Compose Lambda RandomApply RandomChoice RandomOrder Subset ConcatDataset ChainDataset StackDataset partial transform "
+    "transforms target_transform collate_fn map filter".split()
+)
+"""Functions and parameters of libraries that take what is run for each item."""
+_DRAWS = frozenset("rand randn randint randperm normal bernoulli multinomial rand_like randn_like random_split".split())
+"""Functions that draw from a generator at once."""
+_READS = frozenset("read readlines splitlines readline load loads safe_load full_load read_csv read_json read_excel".split())
+"""What returns plain data, and keeps no hold of what it was read from."""
+_SHARE = frozenset(
+    "numpy.asarray torch.from_numpy torch.as_tensor numpy.squeeze numpy.reshape numpy.transpose numpy.swapaxes "
+    "numpy.expand_dims numpy.ascontiguousarray torch.squeeze torch.unsqueeze torch.transpose torch.reshape torch.flatten "
+    "numpy.flip numpy.ravel getattr iter zip enumerate reversed next max min".split()
+)
+"""What may return its argument, a view or a part of it."""
+_NEW = (
+    syntax.BinaryOperation,
+    syntax.UnaryOperation,
+    syntax.Comparison,
+    syntax.FormattedString,
+    syntax.SimpleString,
+    syntax.Integer,
+    syntax.Float,
+    syntax.Dict,
+    syntax.Set,
+    syntax.ListComp,
+    syntax.DictComp,
+    syntax.SetComp,
+    syntax.GeneratorExp,
+)
+_PLAIN_RESULTS = frozenset("int float str len abs round bool range bytes repr format hash ord chr open".split())
+_COPIES = frozenset("copy clone astype convert resize crop rotate filter split tolist format strip".split())
+"""Methods that return a new object, whatever their own is."""
+_VIEWS = frozenset({"keys", "values", "items", "iterrows", "itertuples", "iterdir", "glob", "rglob", "open", "parameters"})
+"""Methods that return what can be read once, or cannot be sent."""
+_HELD = (Role.NUMBER, Role.STRING, Role.NONE, Role.DTYPE, Role.TENSOR, Role.ARRAY)
+_OUT_OF_SIGHT = frozenset("getattr eval exec globals locals vars __import__ requires_grad requires_grad_ Parameter".split())
+_PLAIN = (Role.NUMBER, Role.STRING, Role.NONE, Role.DTYPE)
+_ITEM_METHODS = ("__getitem__", "__getitems__", "__len__")
+_CALLED = ("__call__", "forward")
+_SAMPLED = ("__iter__", "__len__")
+_PICKLES = frozenset({"__getstate__", "__reduce__", "__reduce_ex__", "__setstate__", "__getattr__", "__getattribute__"})
+_UNBOUND = frozenset({"staticmethod", "classmethod", "property", "cached_property"})
+_TRAINS = (Role.MODULE, Role.OPTIMIZER, Role.SCHEDULER, Role.SCALER)
+_PLAIN_DECORATORS = frozenset({"staticmethod", "classmethod", "property", "abstractmethod", "overload", "override"})
+_OTHER_PROCESSES = re.compile(
+    rb"\bPool\(|ProcessPoolExecutor|daemon\s{0,9}=\s{0,9}True|\bjoblib\b|^\s*(?:import|from) ray\b", re.M
+)
+_DEFAULTS = re.compile(rb"set_default_device|set_default_tensor_type|set_default_dtype|with torch\.device")
+_DEEPEST = 24
+_FEW = 4
+"""Loaders that may keep their workers at once: those of a training, a validation and a test set, and one more."""
+
+
+class Unproven(Exception):  # noqa: N818 (no error: what is not known)
+    """What is not known, in a clause."""
+
+
+class Reading(NamedTuple):
+    """What reads a dataset in workers.
+
+    Attributes:
+        made: the call that makes it, in ``script``; the dataset is complete then.
+        dataset: what is read; None where it is out of sight.
+        runs: functions that run in the workers too.
+        draws: what draws the order of the items, in the training process.
+    """
+
+    script: Script
+    made: syntax.Call
+    dataset: syntax.BaseExpression | None
+    runs: tuple[syntax.BaseExpression, ...] = ()
+    draws: tuple[syntax.BaseExpression, ...] = ()
+
+
+def unproven(reading: Reading, *, are_sent: bool) -> str | None:
+    """What keeps workers from being proved to read the same items, in a clause; None where it is proven.
+
+    ``are_sent`` tells workers that a fix begins to use, to which all must be sent, from those of the author's own.
+    """
+    try:
+        _Proof(reading, are_sent=are_sent).prove()
+    except Unproven as reason:
+        return str(reason)
+    return None
+
+
+class _Proof:
+    def __init__(self, reading: Reading, *, are_sent: bool) -> None:
+        self.reading, self.are_sent = reading, are_sent
+        self.read: set[changing.Held] = set()
+        """What the code of the items reads, and what that is given."""
+        self.plain: set[changing.Held] = set()
+        """What of that is a number or a string: it only changes where its name is bound anew."""
+        self.classes: set[syntax.Node] = set()
+        """The classes of the objects that workers hold."""
+        self._made_here: set[syntax.Node] = set()
+        """The ``__init__`` methods whose calls are seen, and what these give each parameter."""
+        self._given: dict[syntax.Param, list[tuple[Script, syntax.BaseExpression]]] = {}
+        self.own: set[syntax.Node] = set()
+        """The functions that run for each item."""
+        self._seen: set[tuple[syntax.Node, str]] = set()
+        self._items: list[Definition] = []
+        """The methods that give an item."""
+        self._draws = False
+        """Whether the code of the items may draw random numbers."""
+
+    def prove(self) -> None:
+        """Raises Unproven."""
+        reading = self.reading
+        script = reading.script
+        self._processes(script)
+        if reading.dataset is None:
+            raise Unproven("the dataset is out of sight")
+        for given in (reading.dataset, *reading.runs):
+            self._value(script, given, 0, runs=True)
+        for given in reading.draws:
+            _Sampled(self).look_at(script, given)
+        if not self.are_sent and _is_one_of_many(script, reading.made, 0):
+            raise Unproven("each of many loaders would keep its workers")
+        self._set_from_outside(script)
+        if self.are_sent:
+            self._sent_back()
+            if (act := started.acts(script, reading.made)) is not None:
+                raise Unproven(act)
+        self._seeded_again(script)
+        changed = changing.changed(
+            script, self.read, self.plain, self.classes, self.own, reading.made, is_anew=self.are_sent
+        )
+        if changed is not None:
+            raise Unproven(f"`{changed}` may change while workers hold a copy of it")
+
+    def _set_from_outside(self, script: Script) -> None:
+        """What other code sets as attributes of the objects that workers hold: ``dataset.transform = ...``."""
+        for other in script.everywhere():
+            for target in other.source.of(syntax.AssignTarget):
+                attribute, assign = target.target, other.source.parents[target]
+                if not isinstance(attribute, syntax.Attribute) or _is_name(attribute.value, "self"):
+                    continue
+                owner = other.value(attribute.value).definition
+                is_held = owner is not None and any(each.node in self.classes for each in other.roles.calls.lineage(owner))
+                if is_held and isinstance(assign, syntax.Assign):
+                    self._value(other, assign.value, 1, runs=True)
+
+    def _sent_back(self) -> None:
+        """Raises Unproven where what the items or batches are does not arrive as it was."""
+        collates = [self.reading.script.definition(each) for each in self.reading.runs]
+        for definition in (*self._items, *(each for each in collates if each is not None)):
+            if (clause := sent.lost(definition)) is not None:
+                raise Unproven(clause)
+
+    def _seeded_again(self, script: Script) -> None:
+        """Raises Unproven where the training seeds each pass anew, which workers do not see: those that are started anew are
+        seeded by torch's generator, those that stay alive by none."""
+        if script.frequency(self.reading.made) >= Frequency.EPOCH or not self._draws:
+            return
+        for other in script.everywhere(b"seed"):
+            for call in other.source.of(syntax.Call):
+                name = other.name(call.func) or last_name(call.func) or ""
+                is_seen = self.are_sent and not name.startswith(("random.", "numpy."))
+                if _SEEDS.search(name) and not is_seen and other.frequency(call) >= Frequency.EPOCH:
+                    raise Unproven(f"`{shown(other, call)}` seeds each pass, but not workers")
+
+    def _processes(self, script: Script) -> None:
+        if self.are_sent and script.program.mentions(script, _OTHER_PROCESSES):
+            raise Unproven("it may run in a process that must not start others")
+        if self.are_sent and script.program.mentions(script, _DEFAULTS):
+            raise Unproven("workers do not share torch's default device or dtype")
+        for other, call in script.calls_everywhere("os.chdir", "contextlib.chdir"):
+            if other.frequency(call) >= Frequency.EPOCH:
+                raise Unproven(f"`{shown(other, call)}` gives paths another meaning, but not in workers")
+        function = script.function(self.reading.made)
+        owner = script.names.owner(function) if function is not None else None
+        if owner is not None and any(
+            script.roles.calls.method(Definition(script, owner), name) is not None for name in _ITEM_METHODS[:1]
+        ):
+            raise Unproven("a dataset makes it")
+
+    # Values
+
+    def _value(self, script: Script, node: syntax.BaseExpression, depth: int, *, runs: bool = False) -> None:
+        """Raises Unproven unless what an expression stands for can be sent, and its code, where it ``runs``, is closed."""
+        question = "value that runs" if runs else "value"
+        if (node, question) in self._seen:
+            return
+        self._seen.add((node, question))
+        if depth > _DEEPEST:
+            raise Unproven("the dataset is made of too much to be followed")
+        match node:
+            case syntax.Name() | syntax.Attribute():
+                self._named(script, node, depth, runs=runs)
+            case syntax.Call():
+                self._made(script, node, depth, runs=runs)
+            case syntax.Lambda():
+                self._lambda(script, node)
+            case syntax.GeneratorExp() if self.are_sent:
+                raise Unproven(f"`{shown(script, node)}` cannot be sent to workers")
+            case syntax.FormattedString() | syntax.Comparison():
+                pass
+            case syntax.Subscript(value=value):
+                if self.are_sent or runs:
+                    self._value(script, value, depth + 1, runs=runs)
+                else:
+                    self._reads(script, value)
+            case syntax.ListComp(elt=element) | syntax.SetComp(elt=element):
+                self._value(script, element, depth + 1)
+            case syntax.DictComp(key=key, value=value):
+                self._value(script, key, depth + 1)
+                self._value(script, value, depth + 1)
+            case _:
+                for child in _parts(node):
+                    self._value(script, child, depth + 1, runs=runs)
+
+    def _lambda(self, script: Script, node: syntax.Lambda) -> None:
+        if self.are_sent:
+            raise Unproven("a lambda cannot be sent to workers where they are spawned")
+        self._code(script, node)
+
+    def _unknown(self, clause: str, *, runs: bool) -> None:
+        """Raises Unproven where what is not known must be sent, or holds code that runs for each item."""
+        if runs or self.are_sent:
+            raise Unproven(clause)
+
+    def _named(self, script: Script, node: syntax.Name | syntax.Attribute, depth: int, *, runs: bool) -> None:
+        name = last_name(node)
+        assert name is not None
+        if isinstance(node, syntax.Name) and name in _BUILTINS:
+            return
+        if isinstance(node, syntax.Attribute) and script.role(node.value) is Role.MODULE:
+            raise Unproven(f"`{shown(script, node)}` is part of a network")
+        dotted = script.name(node)
+        definition = script.definition(node)
+        if definition is not None:
+            self._defined(definition, depth)
+            return
+        if dotted is not None and script.imported_binding(dotted)[0] is None:
+            if self.are_sent and dotted.startswith(("random.", "numpy.random.")):
+                raise Unproven(f"`{shown(script, node)}` is sent with the generator that it draws from")
+            self._library(script, node, dotted)
+            return
+        self._reads(script, node)
+        owner, method = self._method(script, node)
+        if owner is not None and method is not None:
+            self._function(method)
+            self._bound(owner, method)
+            if _is_property(method):
+                for result in returned(method):
+                    self._value(method.script, result, depth + 1, runs=runs)
+            return
+        found = list(self._set_to(script, node))
+        if found:
+            for other, value in found:
+                self._value(other, value, depth + 1, runs=runs)
+        elif not self._is_plain(script, node):
+            self._unknown(f"what `{shown(script, node)}` is, is not known", runs=runs)
+
+    def _reads(self, script: Script, node: syntax.Node) -> None:
+        read = changing.held(script, node)
+        if read is None:
+            return
+        if script.role(node) not in _PLAIN:
+            self.read.add(read)
+        elif not (isinstance(node, syntax.Name) and read[0]):
+            self.plain.add(read)
+
+    def _set_to(
+        self, script: Script, node: syntax.Name | syntax.Attribute
+    ) -> Iterator[tuple[Script, syntax.BaseExpression]]:
+        """What a variable, parameter or attribute is set to: each value that is seen, wherever it is set."""
+        if isinstance(node, syntax.Attribute):
+            owner = script.value(node.value).definition
+            if owner is not None and isinstance(owner.node, syntax.ClassDef):
+                yield from ((other, value) for other, value, _ in script.roles.assigned_on_self(owner, node.attr.value))
+                return
+            dotted = script.names.dotted(node)
+            if dotted is not None:
+                binding, home = script.imported_binding(dotted)
+                if binding is not None and home is not None and binding.value is not None:
+                    yield home, binding.value
+            return
+        for binding in script.names.reaching(node):
+            if binding.kind is Kind.PARAMETER and isinstance(binding.node, syntax.Param):
+                yield from self._passed(script, binding.node)
+            elif binding.kind is Kind.IMPORT and binding.dotted is not None:
+                reached, home = script.imported_binding(binding.dotted)
+                if reached is not None and home is not None and reached.value is not None:
+                    yield home, reached.value
+            elif _is_folder(script, binding):
+                continue
+            elif binding.value is not None and (binding.path or binding.kind is Kind.FOR):
+                yield from ((script, value) for value in _taken_from(script, binding.value))
+            elif binding.value is not None:
+                yield script, binding.value
+
+    def _method(self, script: Script, node: syntax.Node) -> tuple[Definition | None, Definition | None]:
+        """The object's class and the method that an attribute is, if it is one."""
+        owner = script.value(node.value).definition if isinstance(node, syntax.Attribute) else None
+        if owner is None or not isinstance(owner.node, syntax.ClassDef) or not isinstance(node, syntax.Attribute):
+            return None, None
+        method = owner.script.roles.calls.method(owner, node.attr.value)
+        return owner, method if method is not None and isinstance(method.node, syntax.FunctionDef) else None
+
+    def _bound(self, owner: Definition, method: Definition) -> None:
+        """A method is sent with its object."""
+        assert isinstance(method.node, syntax.FunctionDef)
+        if not self.are_sent or any(last_name(each.decorator) in _UNBOUND for each in method.node.decorators):
+            return
+        for up in owner.script.roles.calls.lineage(owner):
+            for target in up.script.source.inside(up.node, syntax.AssignTarget):
+                if changing.is_on_self(target.target) and up.script.role(target.target) in _TRAINS:
+                    raise Unproven(f"`{method.name}` would be sent with `{shown(up.script, target.target)}`")
+        self._instance(owner, 1)
+
+    def _passed(self, script: Script, parameter: syntax.Param) -> Iterator[tuple[Script, syntax.BaseExpression]]:
+        function = script.source.enclosing(parameter, syntax.FunctionDef, syntax.Lambda)
+        if not isinstance(function, syntax.FunctionDef):
+            return
+        if function in self._made_here:
+            yield from self._given.get(parameter, ())
+        else:
+            passed = script.values.passed(function, parameter)
+            yield from ((other, value) for other, value in passed if value is not None)
+        if parameter.default is not None:
+            yield script, parameter.default
+
+    def _is_plain(self, script: Script, node: syntax.Name | syntax.Attribute) -> bool:
+        """Whether it is a number, string or tensor, or an option of the command line."""
+        if script.role(node) in _HELD or (isinstance(node, syntax.BaseExpression) and script.constant(node) is not None):
+            return True
+        if isinstance(node, syntax.Name) and any(_is_folder(script, each) for each in script.names.reaching(node)):
+            return True
+        return isinstance(node, syntax.Attribute) and any(
+            isinstance(made, syntax.Call) and (last_name(made.func) or "").startswith("parse_")
+            for _, made in script.roles.origins(node.value)
+        )
+
+    def _library(self, script: Script, node: syntax.Node, dotted: str) -> None:
+        if dotted.partition(".")[0] not in _PACKAGES and dotted not in _BUILTINS:
+            raise Unproven(f"what `{shown(script, node)}` keeps is not known")
+
+    def _made(self, script: Script, call: syntax.Call, depth: int, *, runs: bool) -> None:
+        name = script.name(call.func)
+        if name is None and isinstance(call.func, syntax.Name) and not script.names.reaching(call.func):
+            name = call.func.value
+        definition, callee = script.definition(call.func), script.callee(call)
+        if name is not None and definition is None:
+            self._made_by_library(script, call, name, depth)
+        elif definition is not None and isinstance(definition.node, syntax.ClassDef):
+            self._new(script, call, definition, depth)
+        elif callee is not None and isinstance(callee.node, syntax.FunctionDef):
+            results = list(returned(callee))
+            if not results:
+                self._unknown(f"what `{shown(script, call)}` gives is not known", runs=runs)
+            for result in results:
+                self._value(callee.script, result, depth + 1, runs=runs)
+        elif not isinstance(call.func, syntax.Attribute):
+            self._unknown(f"what `{shown(script, call)}` gives is not known", runs=runs)
+        elif script.role(call.func.value) is Role.MODULE:
+            raise Unproven(f"`{shown(script, call)}` is part of a network")
+        elif self.are_sent and call.func.attr.value in _VIEWS:
+            raise Unproven(f"`{shown(script, call)}` cannot be sent to workers")
+        elif call.func.attr.value == "requires_grad_":
+            raise Unproven(f"`{shown(script, call)}` may be trained")
+        elif script.role(call) not in _HELD and call.func.attr.value not in _READS:
+            self._value(script, call.func.value, depth + 1, runs=runs)
+            for arg in call.args:
+                self._value(script, arg.value, depth + 1, runs=runs)
+
+    def _made_by_library(self, script: Script, call: syntax.Call, name: str, depth: int) -> None:
+        if self.are_sent and (name in _NOT_SENT or name.startswith(_NOT_SENT_PACKAGES)):
+            raise Unproven(f"`{shown(script, call)}` cannot be sent to workers, or belongs to one process")
+        if name in _GENERATORS:
+            raise Unproven(f"each worker would draw from a copy of `{shown(script, call)}`")
+        if name.startswith("contextvars."):
+            raise Unproven(f"`{shown(script, call)}` has a value of its own in each process")
+        if name == "torch.nn.Parameter" or _asks_for_gradients(script, call):
+            raise Unproven(f"`{shown(script, call)}` may be trained")
+        self._library(script, call.func, name)
+        last = name.rpartition(".")[2]
+        if last in _READS:
+            return
+        for arg in call.args:
+            # Have: `torch.randn(4, generator=...)` draws from it at once, and keeps nothing of it; a sampler keeps it.
+            if arg.keyword is None or arg.keyword.value != "generator" or last not in _DRAWS:
+                runs = last in _RUN or (arg.keyword is not None and arg.keyword.value in _RUN)
+                for part in _taken_from(script, arg.value) if name in _TAKES_ALL else [arg.value]:
+                    self._value(script, part, depth + 1, runs=runs)
+
+    def _new(self, script: Script, call: syntax.Call, definition: Definition, depth: int) -> None:
+        """An object of a first-party class: what it is given is looked at where it is made, not at every call."""
+        init = definition.script.roles.calls.method(definition, "__init__")
+        if init is not None and not any(arg.star for arg in call.args):
+            self._made_here.add(init.node)
+            for arg in call.args:
+                parameter = reach.parameter_of(init, call, arg)
+                if parameter is not None:
+                    self._given.setdefault(parameter, []).append((script, arg.value))
+        for arg in call.args:
+            self._value(script, arg.value, depth + 1)
+        self._instance(definition, depth)
+
+    # Definitions
+
+    def _defined(self, definition: Definition, depth: int) -> None:
+        if isinstance(definition.node, syntax.FunctionDef):
+            self._place(definition)
+            self._function(definition)
+        else:
+            self._instance(definition, depth)
+
+    def _place(self, definition: Definition) -> None:
+        """Raises Unproven where workers that are spawned would not find what is defined under its name."""
+        source = definition.script.source
+        if self.are_sent and any(
+            isinstance(up, (syntax.FunctionDef, syntax.If)) for up in source.ancestors(definition.node)
+        ):
+            raise Unproven(f"`{definition.name}` is not defined at the top of its file, where workers would find it")
+
+    methods: tuple[str, ...] = (*_ITEM_METHODS, *_CALLED)
+    is_in_training = False
+    """Whether the code stays in the training process."""
+
+    def _instance(self, definition: Definition, depth: int) -> None:
+        if (definition.node, "instance") in self._seen:
+            return
+        self._seen.add((definition.node, "instance"))
+        self.classes |= {owner.node for owner in definition.script.roles.calls.lineage(definition)}
+        self._place(definition)
+        calls = definition.script.roles.calls
+        for base in calls.foreign_bases(definition):
+            if base.partition(".")[0] not in _PACKAGES | {"object", "abc", "enum"} or "IterableDataset" in base:
+                raise Unproven(f"what `{base}` does with `{definition.name}` is not known")
+        for owner in calls.lineage(definition):
+            assert isinstance(owner.node, syntax.ClassDef)
+            for given in owner.node.bases:
+                if owner.script.name(given.value) is None and owner.script.definition(given.value) is None:
+                    raise Unproven(f"the base `{shown(owner.script, given.value)}` of `{definition.name}` is out of sight")
+            self._decorated(owner)
+            self._attributes(owner, depth)
+            for function in owner.node.body.body:
+                if isinstance(function, syntax.FunctionDef) and function.name.value in _PICKLES:
+                    raise Unproven(f"`{definition.name}` is sent to workers in its own way (`{function.name.value}`)")
+        for name in self.methods:
+            method = calls.method(definition, name)
+            if method is not None:
+                self._function(method)
+                if name in _ITEM_METHODS[:2]:
+                    self._items.append(method)
+
+    def _decorated(self, owner: Definition) -> None:
+        """Raises Unproven where a decorator may put another class in the place of a class."""
+        assert isinstance(owner.node, syntax.ClassDef)
+        script = owner.script
+        for decorator in owner.node.decorators:
+            made = decorator.decorator
+            func = made.func if isinstance(made, syntax.Call) else made
+            definition, name = script.definition(func), script.name(func)
+            if definition is None and (name is None or name.partition(".")[0] in _PACKAGES | {"attr", "attrs"}):
+                continue
+            around = definition.script.source if definition is not None else script.source
+            if definition is None or any(True for _ in around.inside(definition.node, syntax.ClassDef)):
+                raise Unproven(f"what `{shown(script, func)}` makes of `{owner.name}` is not known")
+
+    def _attributes(self, owner: Definition, depth: int) -> None:
+        """What the class keeps must be sent, also what the code of the items does not read."""
+        script = owner.script
+        for target in script.source.inside(owner.node, syntax.AssignTarget):
+            attribute, assign = target.target, script.source.parents[target]
+            if (
+                changing.is_on_self(attribute)
+                and isinstance(assign, syntax.Assign)
+                and isinstance(attribute, syntax.Attribute)
+            ):
+                self._value(script, assign.value, depth + 1)
+        for call in script.source.inside(owner.node, syntax.Call):
+            if isinstance(call.func, syntax.Attribute) and call.func.attr.value == "__init__":
+                for arg in call.args:
+                    if not _is_name(arg.value, "self"):
+                        self._value(script, arg.value, depth + 1)
+
+    # Code
+
+    def _function(self, definition: Definition) -> None:
+        if (definition.node, "code") in self._seen:
+            return
+        self._seen.add((definition.node, "code"))
+        assert isinstance(definition.node, syntax.FunctionDef)
+        for decorator in definition.node.decorators:
+            expression = decorator.decorator
+            func = expression.func if isinstance(expression, syntax.Call) else expression
+            name = definition.script.name(func)
+            if name in _CACHES and not self._is_repeatable(definition, 0):
+                raise Unproven(f"`{definition.name}` keeps what it has given, and may draw random numbers")
+            if last_name(func) not in _PLAIN_DECORATORS and (name is None or name.partition(".")[0] not in _PACKAGES):
+                raise Unproven(f"what `{shown(definition.script, func)}` does with `{definition.name}` is not known")
+        self._code(definition.script, definition.node)
+
+    def _is_repeatable(self, definition: Definition, depth: int) -> bool:
+        """Whether the calls of a function are known not to draw random numbers."""
+        script = definition.script
+        for call in script.source.inside(definition.node, syntax.Call):
+            callee, name = script.callee(call), script.name(call.func)
+            if callee is not None and isinstance(callee.node, syntax.FunctionDef) and depth < _DEEPEST:
+                if callee.node is not definition.node and not self._is_repeatable(callee, depth + 1):
+                    return False
+            elif _DRAWN.search(name or last_name(call.func) or "") or (name is None and changing.is_on_self(call.func)):
+                return False
+        return True
+
+    def _code(self, script: Script, function: syntax.FunctionDef | syntax.Lambda) -> None:
+        """Raises Unproven unless code reads only what does not change, and writes nothing that outlives it."""
+        source, body = script.source, function.body
+        declared: list[syntax.Node] = [*source.inside(body, syntax.Global), *source.inside(body, syntax.Nonlocal)]
+        if declared:
+            raise Unproven(f"`{shown(script, declared[0])}` in what reads the items changes a copy in each worker")
+        self.own.add(function)
+        for base, node in changing.written(script, body):
+            is_index = isinstance(node, syntax.AugAssign) and _is_number(script, base)
+            if self.is_in_training:
+                self._check_unread(script, base, function)
+            elif not is_index and not self._is_fresh(script, _holder(base)):
+                raise Unproven(f"`{shown(script, node)}` in what reads the items changes a copy in each worker")
+        for node in source.inside(body, syntax.Raise):
+            raised = node.exc.func if isinstance(node.exc, syntax.Call) else node.exc
+            if raised is not None and script.definition(raised) is not None:
+                raise Unproven(f"`{shown(script, raised)}` reaches the training from a worker in another form")
+        for name in source.inside(body, syntax.Name):
+            if name.value in _OUT_OF_SIGHT:
+                raise Unproven(f"`{name.value}` in what reads the items is not followed")
+            if name.value in ("get_worker_info", "current_process", "getpid"):
+                raise Unproven(f"what reads the items asks for its process (`{name.value}`)")
+            self._draws = self._draws or _DRAWN.search(name.value) is not None
+            self._name_in_code(script, name, function)
+        for attribute in source.inside(body, syntax.Attribute):
+            self._attribute_in_code(script, attribute)
+        for call in source.inside(body, syntax.Call):
+            self._call_in_code(script, call, function)
+
+    def _check_unread(self, script: Script, base: syntax.BaseExpression, function: syntax.Node) -> None:
+        """Raises Unproven where code other than a sampler's own reads what it sets: with workers it runs ahead."""
+        owner = script.names.owner(function) if isinstance(function, syntax.FunctionDef) else None
+        holder = _holder(base)
+        if not isinstance(holder, syntax.Attribute):
+            return
+        for other in script.everywhere(holder.attr.value.encode()):
+            for each in other.source.of(syntax.Attribute):
+                is_own = owner is not None and other is script and script.source.contains(owner, each)
+                if each.attr.value == holder.attr.value and not is_own:
+                    raise Unproven(f"a sampler sets `{shown(script, holder)}`, which other code reads: it would run ahead")
+
+    def _name_in_code(self, script: Script, name: syntax.Name, function: syntax.Node) -> None:
+        parent = script.source.parents[name]
+        if isinstance(parent, syntax.Attribute) and parent.attr is name:
+            return
+        if isinstance(parent, syntax.Arg) and parent.keyword is name:
+            return
+        if isinstance(parent, syntax.Attribute) and script.names.dotted(parent) is not None:
+            return
+        if script.name(name) == "os.environ":
+            self.read.add(changing.ENVIRONMENT)
+        scope = script.names.scope(name).lookup(name.value)
+        if self.are_sent and scope is script.names.module and not self._is_within(script, scope, function):
+            clause = started.set_elsewhere(script, scope.bindings.get(name.value, []), name.value)
+            if clause is not None:
+                raise Unproven(clause)
+        if scope is None:
+            if name.value not in _BUILTINS and script.name(name) is None and isinstance(parent, syntax.Call):
+                raise Unproven(f"what `{name.value}` is, is not known")
+        elif (dotted := script.name(name)) is not None and script.imported_binding(dotted)[0] is None:
+            self._library(script, name, dotted)
+        elif not self._is_within(script, scope, function) and name.value != "self":
+            self._value(script, name, 1, runs=isinstance(parent, syntax.Call) and parent.func is name)
+
+    def _attribute_in_code(self, script: Script, attribute: syntax.Attribute) -> None:
+        base = attribute.value
+        if _is_name(base, "self"):
+            call = script.source.parents[attribute]
+            is_called = isinstance(call, syntax.Call) and call.func is attribute
+            if not (is_called and isinstance(call, syntax.Call) and script.callee(call) is not None):
+                self._value(script, attribute, 1, runs=is_called)
+        elif (dotted := script.names.dotted(attribute)) is not None and script.program.module(script, dotted) is None:
+            if dotted == "os.environ":
+                self.read.add(changing.ENVIRONMENT)
+        elif dotted is not None and script.imported_binding(dotted)[0] is not None:
+            call = script.source.parents[attribute]
+            self._value(script, attribute, 1, runs=isinstance(call, syntax.Call) and call.func is attribute)
+        else:
+            self._reads(script, attribute)
+            owner = script.value(base).definition
+            if owner is not None and isinstance(owner.node, syntax.ClassDef):
+                method = owner.script.roles.calls.method(owner, attribute.attr.value)
+                if method is not None and isinstance(method.node, syntax.FunctionDef):
+                    self._function(method)
+
+    def _call_in_code(self, script: Script, call: syntax.Call, function: syntax.Node) -> None:
+        name = script.name(call.func)
+        if name is not None and script.definition(call.func) is None:
+            if name.startswith(("torch.cuda.", "multiprocessing.", "threading.")):
+                raise Unproven(f"`{shown(script, call.func)}` in what reads the items belongs to one process")
+            if name == "os.getenv":
+                self.read.add(changing.ENVIRONMENT)
+            self._check_told(script, call, name)
+            self._library(script, call.func, name)
+            return
+        self._check_told(script, call, "")
+        if script.role(call.func) is Role.MODULE:
+            raise Unproven(f"`{shown(script, call.func)}`, a network, runs in what reads the items")
+        callee = script.callee(call)
+        if callee is not None and isinstance(callee.node, syntax.FunctionDef):
+            self._function(callee)
+            return
+        definition = script.definition(call.func)
+        if definition is not None and isinstance(definition.node, syntax.ClassDef):
+            self._instance(definition, 1)
+        elif isinstance(call.func, syntax.Name) and script.names.reaching(call.func):
+            self._value(script, call.func, 1, runs=True)
+        elif not isinstance(call.func, (syntax.Name, syntax.Attribute)):
+            raise Unproven(f"what `{shown(script, call.func)}` does is not known")
+
+    def _check_told(self, script: Script, call: syntax.Call, name: str) -> None:
+        """Raises Unproven where the code of the items tells something as it goes, other than of an error."""
+        method = call.func.attr.value if isinstance(call.func, syntax.Attribute) else ""
+        holder = call.func.value if isinstance(call.func, syntax.Attribute) else None
+        is_logger = not name and method in _LEVELS and holder is not None and "log" in script.text(holder).lower()
+        is_told = name == "print" or name.startswith(_TOLD) or is_logger
+        if self.are_sent and is_told and script.source.enclosing(call, syntax.ExceptHandler) is None:
+            raise Unproven(f"`{shown(script, call)}` in what reads the items tells it elsewhere, and ahead of the training")
+
+    def _is_fresh(self, script: Script, node: syntax.Node, depth: int = 0) -> bool:
+        """Whether an object was certainly made for the item that is read, and is no part of what the dataset holds."""
+        if depth > _DEEPEST:
+            return False
+        match node:
+            case syntax.Name():
+                function, scope = script.function(node), script.names.scope(node).lookup(node.value)
+                if function is None or scope is None or not self._is_within(script, scope, function):
+                    return False
+                bindings = [each for each in script.names.reaching(node) if each.kind is not Kind.AUGMENT]
+                return bool(bindings) and all(self._is_bound_fresh(script, each, depth + 1) for each in bindings)
+            case syntax.Attribute(value=value):
+                return not _is_name(value, "self") and self._is_fresh(script, value, depth + 1)
+            case syntax.Subscript(value=value):
+                return self._is_fresh(script, value, depth + 1)
+            case syntax.IfExp(body=one, orelse=two) | syntax.BooleanOperation(left=one, right=two):
+                return self._is_fresh(script, one, depth + 1) and self._is_fresh(script, two, depth + 1)
+            case syntax.NamedExpr(value=value):
+                return self._is_fresh(script, value, depth + 1)
+            case syntax.Tuple(elements=elements) | syntax.List(elements=elements):
+                return all(self._is_fresh(script, element.value, depth + 1) for element in elements)
+            case syntax.Call():
+                return self._is_made_fresh(script, node, depth + 1)
+        return isinstance(node, _NEW)
+
+    def _is_bound_fresh(self, script: Script, binding: Binding, depth: int) -> bool:
+        if binding.kind is Kind.PARAMETER and isinstance(binding.node, syntax.Param):
+            function = script.source.enclosing(binding.node, syntax.FunctionDef, syntax.Lambda)
+            if not isinstance(function, syntax.FunctionDef) or function.name.value in _ITEM_METHODS:
+                return False
+            passed = list(script.values.passed(function, binding.node))
+            return bool(passed) and all(value is not None and self._is_fresh(other, value, depth) for other, value in passed)
+        return (
+            binding.kind in (Kind.ASSIGN, Kind.FOR)
+            and binding.value is not None
+            and self._is_fresh(script, binding.value, depth)
+        )
+
+    def _is_made_fresh(self, script: Script, call: syntax.Call, depth: int) -> bool:
+        name, callee = script.name(call.func), script.callee(call)
+        if callee is not None and isinstance(callee.node, syntax.FunctionDef) and callee.node.name.value != "__init__":
+            results = list(returned(callee))
+            return bool(results) and all(self._is_fresh(callee.script, each, depth) for each in results)
+        if name is not None and "." in name:
+            return name not in _SHARE or (bool(call.args) and self._is_fresh(script, call.args[0].value, depth))
+        given = [arg.value for arg in call.args]
+        if changing.is_on_self(call.func) and given and self._is_fresh(script, given[0], depth):
+            return True  # a transform that is held: its own code is looked at as well
+        if isinstance(call.func, syntax.Attribute):
+            return call.func.attr.value in _COPIES or self._is_fresh(script, call.func.value, depth)
+        is_builtin = isinstance(call.func, syntax.Name) and call.func.value in _BUILTINS
+        if is_builtin and script.text(call.func) not in _PLAIN_RESULTS:
+            return bool(given) and all(self._is_fresh(script, each, depth) for each in given)
+        return is_builtin or script.definition(call.func) is not None
+
+    @staticmethod
+    def _is_within(script: Script, scope: Scope, function: syntax.Node) -> bool:
+        return script.source.contains(function, scope.node)
+
+
+class _Sampled(_Proof):
+    """What draws the order of the items stays in the training process, but with workers it runs ahead."""
+
+    methods = _SAMPLED
+    is_in_training = True
+
+    def __init__(self, proof: _Proof) -> None:
+        super().__init__(proof.reading, are_sent=False)
+        self.read, self.plain, self.classes, self.own = proof.read, proof.plain, proof.classes, proof.own
+
+    def look_at(self, script: Script, sampler: syntax.BaseExpression) -> None:
+        """Raises Unproven."""
+        self._value(script, sampler, 0, runs=True)
+
+
+def _is_folder(script: Script, binding: Binding) -> bool:
+    """Whether a binding is the name of a temporary folder: ``with TemporaryDirectory() as folder``."""
+    made = binding.value
+    is_call = isinstance(made, syntax.Call) and script.is_call_to(made, "tempfile.TemporaryDirectory")
+    return binding.kind is Kind.WITH and is_call
+
+
+def _is_property(method: Definition) -> bool:
+    return isinstance(method.node, syntax.FunctionDef) and any(
+        last_name(each.decorator) in ("property", "cached_property") for each in method.node.decorators
+    )
+
+
+def _asks_for_gradients(script: Script, call: syntax.Call) -> bool:
+    given = script.argument(call, "requires_grad")
+    known = script.constant(given) if given is not None else None
+    return given is not None and (known is None or known.value is not False)
+
+
+def _taken_from(script: Script, value: syntax.BaseExpression) -> list[syntax.BaseExpression]:
+    """What the parts of a value are made of: those of ``zip(a, b)`` are none of the iterator's own."""
+    if isinstance(value, syntax.GeneratorExp):
+        return [value.elt]
+    match value:
+        case syntax.Call(func=syntax.Attribute(value=holder, attr=syntax.Name(method)), args=args) if (
+            method in _VIEWS and method != "open"
+        ):
+            return [holder, *(arg.value for arg in args)]
+    if isinstance(value, syntax.Call) and (script.name(value.func) or last_name(value.func)) in _ITERATORS:
+        return [each for arg in value.args for each in _taken_from(script, arg.value)]
+    return [value]
+
+
+def _is_one_of_many(script: Script, node: syntax.Node, depth: int) -> bool:
+    """Whether an object may be one of many that live at once: made in a loop or comprehension that goes over more than a few
+    things written out, and not kept in a variable that the next turn sets anew."""
+    source, function = script.source, script.function(node)
+    statement = source.enclosing(node, syntax.Assign, syntax.Return)
+    is_variable = isinstance(statement, syntax.Assign) and all(_is_variable(each.target) for each in statement.targets)
+    for up in source.ancestors(node):
+        if up is function:
+            break
+        if isinstance(up, (syntax.ListComp, syntax.DictComp, syntax.SetComp, syntax.GeneratorExp)):
+            if not _is_few(up.for_in.iter):
+                return True
+        elif isinstance(up, syntax.For) and not is_variable and not _is_few(up.iter):
+            return True
+    if function is None or (is_variable and function.name.value != "__init__" and not _is_given_back(script, function)):
+        return False
+    return depth < _DEEPEST and any(_is_one_of_many(other, call, depth + 1) for other, call in script.call_sites(function))
+
+
+def _is_variable(target: syntax.BaseExpression) -> bool:
+    if isinstance(target, (syntax.Tuple, syntax.List)):
+        return all(_is_variable(element.value) for element in target.elements)
+    return isinstance(target, syntax.Name)
+
+
+def _is_few(iterated: syntax.BaseExpression) -> bool:
+    return isinstance(iterated, (syntax.List, syntax.Tuple, syntax.Dict, syntax.Set)) and len(iterated.elements) <= _FEW
+
+
+def _is_given_back(script: Script, function: syntax.FunctionDef) -> bool:
+    return any(script.function(each) is function for each in script.source.inside(function, syntax.Return))
+
+
+def _parts(node: syntax.Node) -> Iterable[syntax.BaseExpression]:
+    """The expressions right below one, through what holds them."""
+    for child in node.children:
+        if isinstance(child, syntax.BaseExpression):
+            yield child
+        else:
+            yield from _parts(child)
+
+
+def _is_name(node: syntax.Node, name: str) -> bool:
+    return isinstance(node, syntax.Name) and node.value == name
+
+
+def _is_number(script: Script, node: syntax.Node) -> bool:
+    """Whether it is a variable that holds a number, or what a dataset is asked for: ``+=`` binds it anew."""
+    if not isinstance(node, syntax.Name):
+        return False
+    function = script.function(node)
+    is_asked_for = function is not None and function.name.value in _ITEM_METHODS
+    bindings = script.names.reaching(node)
+    return script.role(node) in (Role.NUMBER, Role.STRING) or (
+        is_asked_for and all(each.kind in (Kind.PARAMETER, Kind.AUGMENT) for each in bindings)
+    )
+
+
+def _holder(node: syntax.BaseExpression) -> syntax.BaseExpression:
+    """The variable or attribute whose object an assignment changes: ``x`` of ``x[0].y``."""
+    while isinstance(node, (syntax.Attribute, syntax.Subscript)) and not _is_name(node.value, "self"):
+        node = node.value
+    return node

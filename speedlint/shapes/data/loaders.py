@@ -1,0 +1,714 @@
+"""Loaders: what one reads, what workers would do to that, and how often it is read from its beginning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from speedlint.facts import syntax
+from speedlint.shapes import entry, evaluation
+from speedlint.shapes.data import apart, datasets, item_bytes, rows
+from speedlint.shapes.data.loader_settings import POSITIONS, TORCH_LOADER, Setting
+from speedlint.solve import changing, held, off, reach
+from speedlint.solve.calls import item_functions
+from speedlint.solve.terms import Definition
+from speedlint.solve.values import returned
+from speedlint.torch import library, public
+from speedlint.torch.public import Item
+from speedlint.torch.words import Frequency, Role
+
+if TYPE_CHECKING:
+    from speedlint.ask.script import Script
+
+_FOREIGN = library.LOADERS - {"timm.data.create_loader"}
+_RUN_EACH_EPOCH = frozenset({"train_dataloader", "val_dataloader"})
+_RUN_ONCE = frozenset({"test_dataloader", "predict_dataloader"})
+_LOOKS_AT = frozenset({"len", "enumerate", "zip", "list", "tuple", "next", "print", "isinstance", "type"})
+_OF_LOADING = frozenset({"num_workers", "pin_memory", "persistent_workers", "prefetch_factor", "worker_init_fn"})
+_A_HANDFUL = 50
+_DEEPEST = 6
+"""Calls that are followed up from where something stands."""
+_SMALL = 64
+"""Pixels of a side up to which a network of grey images is bound by the launch of its kernels."""
+_SMALL_COPY = 100_000
+"""Bytes of a copy to the GPU that takes some ten microseconds, about what it takes to ask for it."""
+_ENDLESS = 10_000_000
+_SUBSETS = ("torch.utils.data.Subset", "torch.utils.data.dataset.Subset")
+_OVER_ROUNDS_AND_CLIENTS = 2
+_DEPTH = 6
+
+
+class Start(NamedTuple):
+    """A place that reads a loader from its beginning: a ``for``, a comprehension, or ``iter(...)``."""
+
+    script: Script
+    node: syntax.Node
+    repeated: bool
+
+
+class Loader:
+    """The facts about one call that makes a loader."""
+
+    def __init__(self, script: Script, call: syntax.Call) -> None:
+        self.script, self.call = script, call
+        self.is_torch = script.name(call.func) == TORCH_LOADER
+
+    @property
+    def hides_arguments(self) -> bool:
+        """Whether any argument may be passed out of sight."""
+        return self.script.hides_arguments(self.call)
+
+    def setting(self, name: str) -> Setting:
+        """One parameter of the loader."""
+        position = POSITIONS.get(name) if self.is_torch or name == "dataset" else None
+        expression = self.script.argument(self.call, name, position)
+        if expression is None:
+            return Setting(name, None, None)
+        holder = next((arg.value for arg in self.call.args if arg.star == "**" and not self._holds(arg, expression)), None)
+        written = any(arg.value is expression for arg in self.call.args)
+        return Setting(name, expression, self.script.constant(expression), None if written else holder)
+
+    def _holds(self, arg: syntax.Arg, expression: syntax.BaseExpression) -> bool:
+        entries = self.script.values.entries(arg.value) or {}
+        return all(value is not expression for value in entries.values())
+
+    def parameter(self, name: str) -> syntax.BaseExpression | None:
+        """What is passed for a parameter."""
+        return self.setting(name).expression
+
+    # What it reads
+
+    @cached_property
+    def origins(self) -> list[datasets.Origin]:
+        """What its dataset may be."""
+        dataset = self.parameter("dataset")
+        return datasets.origins(self.script, dataset) if dataset is not None else []
+
+    @cached_property
+    def is_on_gpu(self) -> bool:
+        """Whether its dataset or collate function may already put the batch on a GPU."""
+        dataset = self.parameter("dataset")
+        if dataset is not None and datasets.is_on_gpu(self.script, dataset):
+            return True
+        return any(datasets.touches_gpu(other, node) for other, node in self.collate)
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether reading an item only takes it out of a tensor or list."""
+        dataset = self.parameter("dataset")
+        if dataset is not None and self.script.role(dataset) is Role.TENSOR:
+            return True
+        return bool(self.origins) and all(origin.is_in_memory for origin in self.origins)
+
+    @cached_property
+    def needs_workers(self) -> bool:
+        """Whether it has no workers, and its items surely take time to make, while the training waits for them."""
+        is_in_sight = not self.is_in_memory and not self.is_iterable and not self.is_made_of_anything
+        return self.setting("num_workers").is_off and is_in_sight and bool(self.matters)
+
+    @property
+    def pins_for_nothing(self) -> bool:
+        """Whether pinning only moves what the training waits for: its own process would pin, and needs none or reads all
+        in one pass."""
+        is_of_one_pass = self.is_followed and not self.is_read_again
+        return self.setting("num_workers").is_off and (is_of_one_pass or not self.needs_workers)
+
+    @property
+    def is_made_of_anything(self) -> bool:
+        """Whether a lambda makes it, of whatever dataset it is handed."""
+        around = self.script.source.enclosing(self.call, syntax.Lambda, syntax.FunctionDef)
+        return isinstance(around, syntax.Lambda) and not any(origin.is_known for origin in self.origins)
+
+    @property
+    def has_few_rows(self) -> bool:
+        """Whether its dataset is known to hold a handful of rows at most."""
+        return bool(self.origins) and all(rows.are_few(origin) for origin in self.origins)
+
+    @cached_property
+    def has_small_batches(self) -> bool:
+        """Whether its batches are known to be so small that a copy costs no more than to ask for it."""
+        size = self.setting("batch_size")
+        rows_of_batch = 1 if size.expression is None else size.value.value if size.value is not None else None
+        if not isinstance(rows_of_batch, int) or self.hides_arguments or not self.origins:
+            return False
+        if any(self.parameter(name) is not None for name in ("collate_fn", "batch_sampler")):
+            return False
+        items = [item_bytes.of_item(origin) for origin in self.origins]
+        return all(each is not None and each * rows_of_batch < _SMALL_COPY for each in items)
+
+    @property
+    def is_of_small_parts(self) -> bool:
+        """Whether two loops around it make it anew for each of many parts of the data, as for clients in each round."""
+        dataset = self.parameter("dataset")
+        made = [(self.script, dataset), *self.script.roles.origins(dataset)] if dataset is not None else []
+        is_part = any(place.is_call_to(node, *_SUBSETS) for place, node in made) or (
+            bool(self.origins) and all(map(_picks_rows, self.origins))
+        )
+        return is_part and _loops_around(self.script, self.call) >= _OVER_ROUNDS_AND_CLIENTS
+
+    @property
+    def is_iterable(self) -> bool:
+        """Whether its dataset is iterable and would be yielded by each worker as a whole."""
+        return any(datasets.is_iterable(origin) for origin in self.origins)
+
+    @cached_property
+    def collate(self) -> list[tuple[Script, syntax.Node]]:
+        """The collate function: first-party definitions, lambdas, and the arguments bound to it."""
+        expression = self.parameter("collate_fn")
+        return list(self._functions(expression)) if expression is not None else []
+
+    def collates_by(self, script: Script, function: syntax.Node) -> bool:
+        """Whether a function of ``script`` puts its batches together: by itself, or as the call of an object."""
+        is_call = isinstance(function, syntax.FunctionDef) and function.name.value == "__call__"
+        owner = script.names.owner(function) if is_call and isinstance(function, syntax.FunctionDef) else None
+        return any(node is function or (owner is not None and node is owner) for _, node in self.collate)
+
+    @property
+    def own_batch(self) -> str | None:
+        """The first-party class that its collate function gives batches of, without a ``pin_memory`` of its own."""
+        for script, node in self.collate:
+            for result in returned(Definition(script, node)) if isinstance(node, syntax.FunctionDef) else ():
+                for value in (result, *(each for _, each in script.roles.origins(result))):
+                    made = script.definition(value.func) if isinstance(value, syntax.Call) else None
+                    is_own = made is not None and isinstance(made.node, syntax.ClassDef)
+                    if made is not None and is_own and script.roles.calls.method(made, "pin_memory") is None:
+                        return made.name
+        return None
+
+    def _functions(self, expression: syntax.BaseExpression) -> Iterator[tuple[Script, syntax.Node]]:
+        for script, node in ((self.script, expression), *self.script.roles.origins(expression)):
+            definition = script.definition(node) or script.value(node).definition
+            if definition is not None:
+                yield definition.script, definition.node
+            elif isinstance(node, syntax.Lambda):
+                yield script, node
+            elif isinstance(node, syntax.Call):
+                yield script, node
+                if script.name(node.func) == "functools.partial" and node.args:
+                    yield from self._functions(node.args[0].value)
+                made = script.definition(node.func)
+                if made is not None:
+                    yield made.script, made.node
+
+    @property
+    def own_class(self) -> str | None:
+        """What is not known of a loader that the project's own class collates or samples for."""
+        definition = self.script.definition(self.call.func)
+        init = definition.script.roles.calls.method(definition, "__init__") if definition is not None else None
+        if init is None or not isinstance(init.node, syntax.FunctionDef) or len(init.node.params.params) <= 2:
+            return None
+        return f"what `{self.script.text(self.call.func)}` makes of its arguments is not known"
+
+    def worker_hazard(self) -> str | None:
+        """Why worker processes cannot be proved to train the same, or None."""
+        if (own := self.own_class) is not None:
+            return own
+        if self.script.is_test:
+            return "a test says how it wants its loaders"
+        size = self.parameter("batch_size")
+        if size is not None and (known := self.script.constant(size)) is not None and known.value is None:
+            return "`batch_size=None` sends each item alone from its worker"
+        if is_unguarded(self.script, self.call):
+            return respawned(self.script)
+        if self.setting("persistent_workers").is_off:
+            for start in filter(_begins_within_steps, self.starts):
+                line = start.script.source.line(start.node)
+                return f"line {line} begins it anew amid the steps, with new workers but for `persistent_workers=True`"
+        if any(_keeps_batches(start) for start in self.starts):
+            return "the loop keeps its batches, each of which holds a file of shared memory that a worker has made"
+        if any(_asks_for_errors(start) for start in self.starts):
+            return "the training goes on after an error and reads what it says, which is another text from a worker"
+        return self._changed_by_loop or apart.unproven(self.reading, are_sent=True)
+
+    def changes_between_reads(self) -> str | None:
+        """Why workers that stay alive would read another dataset than workers that are started anew, or None."""
+        return self.own_class or self._changed_by_loop or apart.unproven(self.reading, are_sent=False)
+
+    @cached_property
+    def is_changed_between_reads(self) -> bool:
+        """Whether the training surely sets what items are made of again and again, itself or by a method of the dataset:
+        workers that stay alive would go on with what they were started with."""
+        for origin in self.origins:
+            if origin.definition is not None:
+                uses = (*_as_dataset(self.uses), *reach.uses(origin.script, origin.node))
+                if any(not _read_by_items(origin.definition).isdisjoint(_set_by(origin.definition, use)) for use in uses):
+                    return True
+        return False
+
+    @property
+    def _changed_by_loop(self) -> str | None:
+        """What loops change in batches that a function of the project makes: they may hold the dataset's own objects, of
+        which workers send copies."""
+        if not self.collate and all(origin.is_in_memory or origin.definition is not None for origin in self.origins):
+            return None
+        changes = (text for start in self.starts for text in _changes_of_batch(start))
+        text = next(changes, None)
+        return f"`{text}` may change what the dataset holds" if text is not None else None
+
+    @property
+    def reading(self) -> apart.Reading:
+        """What its workers would read, and by what."""
+        runs, draws = (
+            tuple(given for name in names if (given := self.parameter(name)) is not None)
+            for names in (("collate_fn", "worker_init_fn"), ("sampler", "batch_sampler"))
+        )
+        return apart.Reading(self.script, self.call, self.parameter("dataset"), runs, draws)
+
+    # How often it is read
+
+    @cached_property
+    def uses(self) -> list[reach.Use]:
+        """Where the loader goes."""
+        return self._reached.uses
+
+    @cached_property
+    def _reached(self) -> reach.Reached:
+        return reach.reached(self.script, self.call)
+
+    @cached_property
+    def starts(self) -> list[Start]:
+        """The places that read it from its beginning."""
+        found: dict[int, Start] = {}
+        for use in self.uses:
+            node = _started_by(use)
+            if node is not None and (id(node) not in found or use.repeated):
+                found[id(node)] = Start(use.script, node, use.repeated)
+        return list(found.values())
+
+    @cached_property
+    def is_followed(self) -> bool:
+        """Whether all places it goes to are in sight."""
+        return not any(_hands_out(use) for use in self.uses)
+
+    @cached_property
+    def _is_thrown_away(self) -> bool:
+        """Whether all that is done with it is to hand it on, to names that nothing reads."""
+        return not self._reached.is_lost and all(_only_hands_on(use) for use in self.uses)
+
+    @cached_property
+    def is_read_again(self) -> bool:
+        """Whether it is seen to be read from its beginning several times."""
+        runs = [start for start in self.starts if not _reads_one_batch(start)]
+        if self._is_endless:
+            return False
+        if any(start.repeated for start in runs) or self._method in _RUN_EACH_EPOCH:
+            return True
+        return self._method not in _RUN_ONCE and not runs and self._is_given_to_trainer
+
+    @property
+    def _is_endless(self) -> bool:
+        """Whether a sampler draws so many items that no pass ever ends."""
+        sampler = self.parameter("sampler")
+        if sampler is None:
+            return False
+        for script, node in self.script.roles.origins(sampler):
+            drawn = script.argument(node, "num_samples", 2) if isinstance(node, syntax.Call) else None
+            count = script.constant(drawn) if drawn is not None else None
+            if count is not None and isinstance(count.value, (int, float)) and count.value >= _ENDLESS:
+                return True
+        return False
+
+    @cached_property
+    def is_in_sight(self) -> bool:
+        """Whether any place that reads it is seen."""
+        return bool(self.starts) or self._method in _RUN_EACH_EPOCH | _RUN_ONCE
+
+    @cached_property
+    def _method(self) -> str | None:
+        """The Lightning hook that makes the loader."""
+        function = self.script.function(self.call)
+        owner = self.script.names.owner(function) if function is not None else None
+        if function is None or owner is None:
+            return None
+        bases = self.script.roles.calls.foreign_bases(Definition(self.script, owner))
+        return function.name.value if any("lightning" in base for base in bases) else None
+
+    @property
+    def _is_given_to_trainer(self) -> bool:
+        """Whether a library's trainer reads it: it is passed on to code out of sight in a script that calls ``fit``."""
+        return any(
+            isinstance(use.script.source.parents[use.node], syntax.Arg)
+            and use.script.method_calls("fit")
+            and not _stops_by_steps(use.script)
+            for use in self.uses
+        )
+
+    @cached_property
+    def is_read_within_itself(self) -> bool:
+        """Whether it may be read anew while a loop over it still runs."""
+        loops = [start for start in self.starts if isinstance(start.node, syntax.For)]
+        for start in self.starts:
+            for loop in loops:
+                if start is loop:
+                    continue
+                if _runs_within(start.script, start.node, loop, 0):
+                    return True
+        return False
+
+    @property
+    def _is_never_made(self) -> bool:
+        """Whether only a function that nothing calls makes it, in a file that does not train itself."""
+        function = self.script.function(self.call)
+        if function is None or evaluation.trains_itself(self.script):
+            return False
+        return self.script.names.owner(function) is None and not self.script.call_sites(function)
+
+    @property
+    def _gives_one_batch(self) -> bool:
+        """Whether it is made for ``next(iter(DataLoader(...)))`` alone."""
+        parents = self.script.source.parents
+        call = parents.get(parents[self.call])
+        return (
+            isinstance(call, syntax.Call)
+            and self.script.is_call_to(call, "iter")
+            and _reads_one_batch(Start(self.script, call, repeated=False))
+        )
+
+    @property
+    def matters(self) -> bool | None:
+        """Whether training waits for it: True where it is read again and again, False where once, None where never."""
+        if not evaluation.trains(self.script) or self._gives_one_batch:
+            return None
+        if not self.is_in_sight and (self._is_never_made or self._is_thrown_away):
+            return None
+        if _is_shown_only(self.script):
+            return False
+        if not self.is_in_sight or self.is_read_again:
+            return True
+        runs = [start for start in self.starts if not _reads_one_batch(start)]
+        if any(
+            isinstance(start.node, syntax.For) and start.script.loops.kind(start.node) is Frequency.STEP for start in runs
+        ):
+            return True
+        if runs and self.script.frequency(self.call) >= Frequency.EPOCH:
+            return True
+        return False if runs else None
+
+
+def _runs_within(script: Script, node: syntax.Node, loop: Start, depth: int) -> bool:
+    """Whether code runs in the body of a loop, or in a function that is called there."""
+    if script is loop.script and script.source.contains(loop.node, node):
+        return True
+    if script.frequency(node) in (Frequency.STEP, Frequency.EVAL_STEP, Frequency.THROTTLED):
+        return True
+    function = script.function(node)
+    if function is None or depth > _DEEPEST:
+        return False
+    return any(_runs_within(other, call, loop, depth + 1) for other, call in script.call_sites(function))
+
+
+def _is_shown_only(script: Script) -> bool:
+    """Whether a trainer is told to stop after a handful of batches, as a demonstration or a profile does."""
+    source = script.source
+    if b"limit_train_batches" not in source.data:
+        return False
+    limits = [arg.value for arg in source.of(syntax.Arg) if arg.keyword and arg.keyword.value == "limit_train_batches"]
+    for item in source.of(syntax.DictElement):
+        if isinstance(item.key, syntax.SimpleString) and item.key.evaluated_value == "limit_train_batches":
+            limits.append(item.value)
+    known = [script.constant(limit) for limit in limits]
+    return any(limit is not None and isinstance(limit.value, int) and 0 < limit.value <= _A_HANDFUL for limit in known)
+
+
+def _stops_by_steps(script: Script) -> bool:
+    """Whether a trainer is told the number of steps and not that of epochs, so that no second pass need begin."""
+    given = {arg.keyword.value for arg in script.source.of(syntax.Arg) if arg.keyword is not None}
+    return "max_steps" in given and "max_epochs" not in given
+
+
+def _changes_of_batch(start: Start) -> Iterator[str]:
+    """The code in the body of a loop that changes its batches, or what they hold, in place."""
+    script, loop = start.script, start.node
+    if not isinstance(loop, syntax.For):
+        return
+    taken = {name.value for name in script.source.inside(loop.target, syntax.Name)}
+    for inner in script.source.inside(loop.body, syntax.For):
+        if any(name.value in taken for name in script.source.inside(inner.iter, syntax.Name)):
+            taken |= {name.value for name in script.source.inside(inner.target, syntax.Name)}
+    for base, node in changing.written(script, loop.body):
+        holder: syntax.Node = base
+        while isinstance(holder, (syntax.Attribute, syntax.Subscript)):
+            holder = holder.value
+        if isinstance(holder, syntax.Name) and holder.value in taken and not isinstance(base, syntax.Name):
+            yield " ".join(script.text(node).split())
+
+
+def _keeps_batches(start: Start) -> bool:
+    """Whether the body of a loop puts the batches, as they come, into a list."""
+    script, loop = start.script, start.node
+    if isinstance(loop, syntax.CompFor):
+        names = {name.value for name in script.source.inside(loop.target, syntax.Name)}
+        around = script.source.parents[loop]
+        return isinstance(around, syntax.ListComp | syntax.SetComp) and _is_of(around.elt, names)
+    if not isinstance(loop, syntax.For):
+        return isinstance(loop, syntax.Call) and script.name(loop.func) in ("list", "tuple", "itertools.cycle")
+    targets = list(script.source.inside(loop.target, syntax.Name))
+    uses = (use for target in targets for use in script.names.uses(target) if script.source.contains(loop.body, use))
+    return any(
+        held.is_kept(script, use)
+        for use in uses
+        if any(script.source.contains(loop.target, each.node) for each in script.names.reaching(use))
+    )
+
+
+def _is_of(node: syntax.BaseExpression, names: set[str]) -> bool:
+    """Whether an expression is one of some variables, or a tuple, list or dict that holds one."""
+    match node:
+        case syntax.Name(value=name):
+            return name in names
+        case syntax.Tuple(elements=elements) | syntax.List(elements=elements) | syntax.Dict(elements=elements):
+            return any(_is_of(each.value, names) for each in elements)
+    return False
+
+
+def _asks_for_errors(start: Start) -> bool:
+    """Whether a loop goes on after an error of the data, and looks at that error."""
+    script, source = start.script, start.script.source
+    region = script.function(start.node) or source.module
+    for handler in source.inside(region, syntax.ExceptHandler):
+        around = source.parents[handler]
+        if handler.name is None or not isinstance(around, syntax.Try):
+            continue
+        taken = any(script.name(call.func) == "next" for call in source.inside(around.body, syntax.Call))
+        is_read = taken or source.contains(around.body, start.node)
+        names = {name.value for name in source.inside(handler.name, syntax.Name)}
+        is_used = any(name.value in names for name in source.inside(handler.body, syntax.Name))
+        if is_read and is_used and source.enclosing(around, syntax.For, syntax.While) is not None:
+            return True
+    return False
+
+
+def _picks_rows(origin: datasets.Origin) -> bool:
+    """Whether a dataset's items are some of another one's: ``self.data[self.rows[index]]``."""
+    definition = origin.definition
+    method = definition.script.roles.calls.method(definition, "__getitem__") if definition is not None else None
+    if method is None:
+        return False
+    return any(
+        changing.is_on_self(taken.value) and isinstance(row, syntax.Subscript) and changing.is_on_self(row)
+        for taken in method.script.source.inside(method.node, syntax.Subscript)
+        for element in taken.slice
+        if isinstance(element.slice, syntax.Index)
+        for row in (element.slice.value,)
+    )
+
+
+def _loops_around(script: Script, node: syntax.Node, depth: int = _DEPTH) -> int:
+    """How many loops are around a node, through the calls of its function: the most, where there are several."""
+    count, child = 0, node
+    for up in script.source.ancestors(node):
+        if isinstance(up, (syntax.For, syntax.While)) and child is up.body:
+            count += 1
+        if isinstance(up, syntax.FunctionDef):
+            sites = script.call_sites(up) if depth else []
+            return count + max((_loops_around(*site, depth - 1) for site in sites), default=0)
+        child = up
+    return count
+
+
+def _as_dataset(uses: list[reach.Use]) -> Iterator[reach.Use]:
+    """Where a loader is asked for its dataset: ``loader.dataset``."""
+    for use in uses:
+        held = use.script.source.parents[use.node]
+        if isinstance(held, syntax.Attribute) and held.value is use.node and held.attr.value == "dataset":
+            yield reach.Use(use.script, held, use.repeated)
+
+
+def _set_by(dataset: Definition, use: reach.Use) -> Iterator[str]:
+    """The attributes of a dataset that are set where it is used, in each epoch or more often: by ``dataset.level = 2`` or by
+    a method of its class that is called."""
+    script, asked = use.script, use.script.source.parents[use.node]
+    if not isinstance(asked, syntax.Attribute) or asked.value is not use.node or script.frequency(asked) < Frequency.EPOCH:
+        return
+    match script.source.parents[asked]:
+        case syntax.AssignTarget() | syntax.AugAssign():
+            yield asked.attr.value
+        case syntax.Call(func=func) if func is asked:
+            method = dataset.script.roles.calls.method(dataset, asked.attr.value)
+            if method is not None:
+                yield from (name for base, _ in changing.written(method.script, method.node) for name in _on_self(base))
+
+
+def _read_by_items(dataset: Definition) -> set[str]:
+    """The attributes of a dataset that the code of its items reads."""
+    source = dataset.script.source
+    functions = item_functions(dataset.script, dataset.node)
+    return {name for each in functions for one in source.inside(each, syntax.Attribute) for name in _on_self(one)}
+
+
+def _on_self(base: syntax.Node) -> Iterator[str]:
+    """The attribute of ``self`` that an expression is, or is a part of."""
+    while isinstance(base, (syntax.Attribute, syntax.Subscript)):
+        if isinstance(base, syntax.Attribute) and isinstance(base.value, syntax.Name) and base.value.value == "self":
+            yield base.attr.value
+        base = base.value
+
+
+def _started_by(use: reach.Use) -> syntax.Node | None:
+    """The loop, comprehension or call that reads the loader from its beginning at this use."""
+    source = use.script.source
+    parent = source.parents[use.node]
+    if isinstance(parent, (syntax.For, syntax.CompFor)) and parent.iter is use.node:
+        return parent
+    if isinstance(parent, syntax.Arg):
+        call = source.parents[parent]
+        if isinstance(call, syntax.Call) and use.script.name(call.func) in ("iter", "list", "tuple", "itertools.cycle"):
+            return call
+    if isinstance(parent, syntax.From):
+        return parent
+    return None
+
+
+def _hands_out(use: reach.Use) -> bool:
+    """Whether a use gives the loader to code out of sight."""
+    script, parent = use.script, use.script.source.parents[use.node]
+    if isinstance(parent, syntax.Return):
+        function = script.function(parent)
+        return function is None or not script.call_sites(function)
+    if not isinstance(parent, syntax.Arg):
+        return False
+    call = script.source.parents[parent]
+    if not isinstance(call, syntax.Call) or parent.star:
+        return True
+    return script.callee(call) is None and script.name(call.func) not in _LOOKS_AT | library.WRAPPERS_OF_ITERABLES
+
+
+def _only_hands_on(use: reach.Use) -> bool:
+    """Whether a use only gives the loader another name, or puts it into a container or what a function returns."""
+    parent = use.script.source.parents[use.node]
+    if isinstance(parent, syntax.Arg):
+        call = use.script.source.parents[parent]
+        return isinstance(call, syntax.Call) and use.script.name(call.func) in ("len", "print")
+    return isinstance(
+        parent, (syntax.Assign, syntax.AnnAssign, syntax.Element, syntax.DictElement, syntax.Return, syntax.NamedExpr)
+    )
+
+
+def _reads_one_batch(start: Start) -> bool:
+    """Whether a start is only ``next(iter(loader))``, or a loop that has no second turn."""
+    if isinstance(start.node, syntax.For) and start.script.loops.ends_in_first_turn(start.node):
+        return True
+    arg = start.script.source.parents[start.node]
+    call = start.script.source.parents.get(arg)
+    return isinstance(arg, syntax.Arg) and isinstance(call, syntax.Call) and start.script.name(call.func) == "next"
+
+
+def _begins_within_steps(start: Start) -> bool:
+    """Whether a start is ``iter(loader)`` in a loop of steps, as where a set of few batches runs out before another."""
+    if not isinstance(start.node, syntax.Call) or _reads_one_batch(start):
+        return False
+    loop = start.script.loops.driving_loop(start.node)
+    return loop is not None and start.script.loops.kind(loop) is Frequency.STEP
+
+
+def loader(script: Script, call: syntax.Call) -> Loader | None:
+    """The loader that a call makes; None for any other call, and for a subclass that sets its own parameters."""
+    return script.once(("loader", call), lambda: Loader(script, call) if _makes_loader(script, call) else None, None)
+
+
+def near(script: Script) -> Iterator[Loader]:
+    """The loaders that the program makes."""
+    for place in script.everywhere(b"Loader"):
+        for call in place.source.of(syntax.Call):
+            found = loader(place, call)
+            if found is not None:
+                yield found
+
+
+def reads_digits(script: Script) -> bool:
+    """Whether all that the program is seen to load is grey images of 28 by 28 pixels or less, and nothing makes them much
+    larger."""
+    return script.once("reads digits", lambda: _reads_only(script, Item.DIGIT), False)
+
+
+def reads_digits_by_default(script: Script) -> bool:
+    """Whether that holds of the runs that are made: other data is read where an option asks for it."""
+    return script.once("reads digits by default", lambda: _reads_only(script, Item.DIGIT, by_default=True), False)
+
+
+def reads_thumbnails(script: Script) -> bool:
+    """Whether all that the program is seen to load is images of 32 by 32 pixels or less, and nothing makes them much
+    larger."""
+    return script.once("reads thumbnails", lambda: _reads_only(script, Item.DIGIT, Item.THUMBNAIL), False)
+
+
+def _reads_only(script: Script, *items: Item, by_default: bool = False) -> bool:
+    if not script.program.mentions(script, public.marks(*items)):
+        return False
+    names = public.classes(*items)
+
+    def counts(place: Script, node: syntax.Node) -> bool:
+        return not by_default or not (off.is_off(place, node) or entry.is_never_called(place, node))
+
+    found = [each for each in near(script) if counts(each.script, each.call)]
+    origins = [each for one in found for each in one.origins if counts(each.script, each.node)]
+    if not found or not all(origin.is_of(names) or not origin.is_known for origin in origins):
+        return False
+    if any(name not in names for place, call, name in _library_datasets(script) if counts(place, call)):
+        return False
+    return all(side is not None and side <= _SMALL for side in sides(script, "Resize"))
+
+
+def sides(script: Script, *transforms: str) -> Iterator[int | None]:
+    """The pixels of a side that some of torchvision's transforms, by their last names, give images; None where not known."""
+    packages = ("torchvision.transforms", "torchvision.transforms.v2")
+    for place in script.everywhere(*(name.encode() for name in transforms)):
+        for call in place.calls(*(f"{package}.{name}" for package in packages for name in transforms)):
+            size = place.argument(call, "size", 0)
+            each = [part.value for part in size.elements] if isinstance(size, (syntax.Tuple, syntax.List)) else [size]
+            known = [place.constant(one) if one is not None else None for one in each]
+            numbers = [one.value for one in known if one is not None and isinstance(one.value, int)]
+            yield max(numbers) if numbers and len(numbers) == len(known) else None
+
+
+def _library_datasets(script: Script) -> Iterator[tuple[Script, syntax.Call, str]]:
+    """The datasets of torchvision's that the program makes."""
+    for place in script.everywhere(b"torchvision"):
+        for call in place.source.of(syntax.Call):
+            name = place.name(call.func) or ""
+            if name.startswith("torchvision.datasets."):
+                yield place, call, name
+
+
+def _makes_loader(script: Script, call: syntax.Call) -> bool:
+    if script.name(call.func) in _FOREIGN:
+        return True
+    definition = script.definition(call.func)
+    if definition is None or not isinstance(definition.node, syntax.ClassDef):
+        return False
+    calls = definition.script.roles.calls
+    if not any(base in _FOREIGN for base in calls.foreign_bases(definition)):
+        return False
+    init = calls.method(definition, "__init__")
+    return init is None or _hands_on(init)
+
+
+def _hands_on(init: Definition) -> bool:
+    """Whether a subclass's ``__init__`` gives its ``**kwargs`` to the library's as they are, and says nothing of how batches
+    are loaded itself."""
+    assert isinstance(init.node, syntax.FunctionDef)
+    star, names = init.node.params.star_kwarg, {param.name.value for param in init.node.params.params}
+    if star is None or names & _OF_LOADING:
+        return False
+    for call in init.script.source.inside(init.node, syntax.Call):
+        if isinstance(call.func, syntax.Attribute) and call.func.attr.value == "__init__":
+            given = [arg for arg in call.args if arg.star == "**" and isinstance(arg.value, syntax.Name)]
+            said = {arg.keyword.value for arg in call.args if arg.keyword is not None}
+            return any(arg.value.value == star.name.value for arg in given) and not said & _OF_LOADING
+    return False
+
+
+def respawned(script: Script) -> str:
+    """What worker processes that are spawned do without a ``__main__`` guard."""
+    if script.source.cells is not None:
+        return "worker processes that are spawned do not have what a notebook defines"
+    return 'without `if __name__ == "__main__":` worker processes run this script again where they are spawned'
+
+
+def is_unguarded(script: Script, node: syntax.Node, depth: int = 0) -> bool:
+    """Whether importing the script would run the node: no function and no ``__main__`` guard stands around it."""
+    function = script.function(node)
+    if function is not None:
+        return depth < _DEEPEST and any(is_unguarded(other, call, depth + 1) for other, call in script.call_sites(function))
+    return not any(isinstance(up, syntax.If) and "__name__" in script.text(up.test) for up in script.source.ancestors(node))

@@ -1,0 +1,164 @@
+"""How long a training step takes, as far as code and data say: next to steps that are long, what costs some fixed part of a
+millisecond in each of them is nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from speedlint.ask.script import Script
+from speedlint.facts import syntax
+from speedlint.shapes import hosted, steps
+from speedlint.shapes.backend import cudnn, debugging
+from speedlint.shapes.data import pace
+from speedlint.shapes.model.networks import (
+    RECURRENT_CELLS,
+    is_library_transformer,
+    root_definition,
+    root_network,
+    with_named,
+)
+from speedlint.shapes.training import Root
+from speedlint.solve.loops import Does
+from speedlint.torch.words import Frequency
+
+_VOLUMES = ("torch.nn.Conv3d", "torch.nn.ConvTranspose3d", "torch.nn.functional.conv3d")
+_DETECTORS = "torchvision.models.detection."
+_SEVERAL = 3
+"""Convolutions of volumes from which on a step takes a tenth of a second or more."""
+
+
+def why_long(script: Script) -> str | None:
+    """Why each training step of the program takes a tenth of a second or more; None where it may not."""
+    return script.once("long steps", lambda: _why_long(script), None)
+
+
+def _why_long(script: Script) -> str | None:
+    if _pauses(script):
+        return "each step pauses, for a plot or in its sleep"
+    if not script.on_gpu:
+        return None
+    if (on_host := why_slow_on_host(script)) is not None:
+        return on_host
+    if pace.waits_for_items(script):
+        return "the step waits for its loader, which decodes or parses each item"
+    reasons = [of_modules(steps.modules_of(step)) for step in _steps(script)]
+    return reasons[0] if reasons and None not in reasons else None
+
+
+def why_tenths_are_nothing(script: Script) -> str | None:
+    """Why some tenths of a millisecond, which the GPU idles behind one wait or a fused update saves, are nothing in a step;
+    None where they may not be."""
+    return script.once("tenths are nothing", lambda: _why_tenths_are_nothing(script), None)
+
+
+def _why_tenths_are_nothing(script: Script) -> str | None:
+    if not script.on_gpu:
+        return None
+    made = [list(steps.modules_of(step)) for step in _steps(script)]
+    reasons = [of_modules(each) for each in made]
+    if reasons and None not in reasons:
+        return reasons[0]
+    if made and all(any(_detects(*root) for root in each) for each in made):
+        return "the step proposes and matches boxes, which waits many times itself"
+    if made and pace.reads_recordings(script):
+        return "the step goes over seconds of sound"
+    of_images = made and all(any(root_network(*root).convolutions for root in each) for each in made)
+    if of_images and pace.reads_large_images(script) and pace.reads_large_batches(script):
+        return "the step convolves a hundred large images and more"
+    return None
+
+
+def why_one_wait_is_nothing(script: Script) -> str | None:
+    """Why one wait more in a training step is nothing: what else waits there, or how long it takes. Where launches bind
+    it, a wait costs some 20 microseconds; where the GPU does, some tenths of a millisecond. None where it may not be."""
+    return script.once("one wait is nothing", lambda: _why_one_wait_is_nothing(script), None)
+
+
+def _why_one_wait_is_nothing(script: Script) -> str | None:
+    if (tenths := why_tenths_are_nothing(script)) is not None or not script.on_gpu:
+        return tenths
+    if debugging.searches_for_nan(script):
+        return "anomaly detection waits at each operation of the backward pass"
+    if trains_library_transformer(script):
+        return "the step trains a library's transformer, which takes some tens of milliseconds to launch alone"
+    return None
+
+
+def trains_library_transformer(script: Script) -> bool:
+    """Whether each training step of the program runs a library's transformer of a usual size."""
+    return script.once("trains a library's transformer", lambda: _trains_library_transformer(script), False)
+
+
+def _trains_library_transformer(script: Script) -> bool:
+    made = [list(steps.modules_of(step)) for step in _steps(script)]
+    return bool(made) and all(any(is_library_transformer(*root) for root in each) for each in made)
+
+
+def _detects(script: Script, made: syntax.Node) -> bool:
+    """Whether a module is a library's network that finds objects."""
+    return isinstance(made, syntax.Call) and (script.name(made.func) or "").startswith(_DETECTORS)
+
+
+def why_slow_on_host(script: Script) -> str | None:
+    """Why an epoch of the runs that are made takes minutes: they convolve images on the CPU; None where they may not."""
+    return script.once("slow on the host", lambda: _why_slow_on_host(script), None)
+
+
+def _why_slow_on_host(script: Script) -> str | None:
+    if not hosted.runs_on_host(script) or not cudnn.is_planar(script):
+        return None
+    found = (root for each in _steps(script) for root in steps.modules_of(each))
+    if any(root_network(*root).convolutions for root in found):
+        return "the project's commands run it on the CPU, where convolutions take the step"
+    return None
+
+
+def _steps(script: Script) -> Iterator[steps.Step]:
+    return (step for place in script.everywhere(b".backward(") for step in steps.training_steps(place))
+
+
+def _pauses(script: Script) -> bool:
+    """Whether a training step of the program waits for a while on purpose."""
+    return any(
+        place.frequency(call) is Frequency.STEP
+        for place in script.everywhere(b".pause(", b"sleep(")
+        for call in place.calls("matplotlib.pyplot.pause", "time.sleep")
+    )
+
+
+def of_modules(found: Iterable[Root]) -> str | None:
+    """Why a step that runs some modules takes long; None where it may not."""
+    for script, module in found:
+        parts = _parts(script, module)
+        if _runs_cells_in_loop(parts):
+            return "the step goes through time in Python, with hundreds of kernels"
+        if _convolves_volumes(parts):
+            return "the step convolves volumes"
+    return None
+
+
+def _parts(script: Script, module: syntax.Node) -> list[Root]:
+    """The code of a module, as far as it is in sight."""
+    definition = root_definition(script, module)
+    return list(with_named(definition.script, definition.node)) if definition is not None else []
+
+
+def _runs_cells_in_loop(parts: list[Root]) -> bool:
+    """Whether code holds a recurrent layer's cell, and a loop that runs it."""
+    holds_cell = any(
+        place.name(made.func) in RECURRENT_CELLS for place, node in parts for made in place.source.inside(node, syntax.Call)
+    )
+    return holds_cell and any(
+        True
+        for place, node in parts
+        for kind in (syntax.For, syntax.While)
+        for loop in place.source.inside(node, kind)
+        if place.loops.does(loop.body, Does.FORWARD)
+    )
+
+
+def _convolves_volumes(parts: list[Root]) -> bool:
+    found = (
+        call for place, node in parts for call in place.source.inside(node, syntax.Call) if place.name(call.func) in _VOLUMES
+    )
+    return sum(1 for _ in found) >= _SEVERAL

@@ -1,0 +1,94 @@
+"""Whether a script is where a program starts, and where its first statement goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from speedlint.ask.script import Script
+from speedlint.facts import syntax
+
+
+def main_guard(script: Script) -> syntax.If | None:
+    """The ``if __name__ == "__main__":`` of a script, with nothing else in its condition."""
+    return next((each for each in _guards(script) if _is_plain(script, each.test)), None)
+
+
+def _guards(script: Script) -> Iterator[syntax.If]:
+    for statement in script.source.module.body:
+        if isinstance(statement, syntax.If):
+            test = script.text(statement.test)
+            if "__name__" in test and "__main__" in test and "!=" not in test and "not " not in test:
+                yield statement
+
+
+def _is_plain(script: Script, test: syntax.BaseExpression) -> bool:
+    match test:
+        case syntax.Comparison(comparisons=[syntax.ComparisonTarget(operator=syntax.Equal())]):
+            return "".join(script.text(test).split()).strip("()").replace("'", '"') in (
+                '__name__=="__main__"',
+                '"__main__"==__name__',
+            )
+    return False
+
+
+def is_entry(script: Script) -> bool:
+    """Whether a script is run, not imported: it has a main guard, or works at its top level and nothing imports it."""
+    if next(_guards(script), None) is not None:
+        return True
+    return not script.program.is_imported(script) and any(
+        _works(script, statement) for statement in script.source.module.body
+    )
+
+
+def starts(script: Script) -> list[Script]:
+    """The scripts in which the programs start that a script is part of; none for a library's module."""
+    return [each for each in script.program.possible_starts(script) if is_entry(each)]
+
+
+def is_never_called(script: Script, node: syntax.Node) -> bool:
+    """Whether a node stands in a function that no code of its program names: left over, or for somebody else to import."""
+    module = script.source.module
+    around = [up for up in script.source.ancestors(node) if script.source.parents.get(up) is module]
+    function = around[0] if around else node
+    if not isinstance(function, syntax.FunctionDef) or function.decorators:
+        return False
+    if is_left_out(script):
+        return True
+    name = function.name.value
+    uses = (each for each in script.source.of(syntax.Name) if each.value == name and each is not function.name)
+    if any(not isinstance(script.source.parents[use], syntax.Attribute) for use in uses):
+        return False
+    if any(string.evaluated_value == name for string in script.source.of(syntax.SimpleString)):
+        return False
+    if not script.program.is_imported(script):
+        return is_entry(script) or script.program.is_for_notebooks(script, name) is False
+    importers = list(script.program.importers(script))
+    if not importers:  # too many to look into
+        return script.program.is_whole(script) and next(script.program.others(script, name.encode()), None) is None
+    return not any(_names(other, function) for other in importers)
+
+
+def is_left_out(script: Script) -> bool:
+    """Whether no program reaches a module that does not start itself, though its package is in use: a copy kept aside."""
+    return script.once("left out", lambda: not is_entry(script) and script.program.is_left_out(script), False)
+
+
+def _names(script: Script, function: syntax.FunctionDef) -> bool:
+    """Whether a script that imports a function's module may name the function."""
+    if script.names.module.stars:
+        return True
+    bound = (binding.dotted or "" for bindings in script.names.all_bindings() for binding in bindings)
+    if any(dotted.rpartition(".")[2] == function.name.value for dotted in bound):
+        return True
+    attributes = (each for each in script.source.of(syntax.Attribute) if each.attr.value == function.name.value)
+    return any((found := script.definition(each)) is not None and found.node is function for each in attributes)
+
+
+def _works(script: Script, statement: syntax.Node) -> bool:
+    """Whether a top-level statement is a loop, or a call for its effect."""
+    if isinstance(statement, (syntax.For, syntax.While)):
+        return True
+    match statement:
+        case syntax.SimpleStatementLine(body=[syntax.Expr(value=syntax.Call())]):
+            return True
+    return False

@@ -1,0 +1,134 @@
+"""The newest torch release that a script can still run on, where its code was never carried over to later ones."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from speedlint.facts import syntax
+from speedlint.torch.words import Role
+
+if TYPE_CHECKING:
+    from speedlint.ask.script import Script
+
+Release = tuple[int, int]
+
+_GONE: dict[str, Release] = {
+    "torchtext.legacy": (1, 10),
+    "torchtext.data.Field": (1, 7),
+    "torchtext.data.BucketIterator": (1, 7),
+    "torchtext.data.TabularDataset": (1, 7),
+    "torchtext.datasets.TranslationDataset": (1, 7),
+    "torch.utils.ffi": (0, 4),
+    "torch._six": (1, 13),
+}
+"""Names that the next release no longer has: torchtext 0.9 (torch 1.8) moved its old API, 0.12 (torch 1.11) removed it."""
+_INDEXED_SCALAR = (0, 4)
+"""Since torch 0.5, ``loss.data[0]`` raises an IndexError."""
+_PACKED_PAIR = (1, 0)
+"""Since torch 1.1 a ``PackedSequence`` has four parts: ``values, sizes = pack_padded_sequence(...)`` raises a ValueError."""
+_BROUGHT: dict[Release, re.Pattern[bytes]] = {
+    (1, 6): re.compile(rb"\bautocast\b|torch\.cuda\.amp|torch\.amp"),
+    (1, 7): re.compile(rb"persistent_workers|set_to_none|prefetch_factor|torch\.linalg\."),
+    (1, 9): re.compile(rb"\binference_mode\b"),
+    (1, 12): re.compile(rb"float32_matmul_precision|backends\.mps"),
+    (2, 0): re.compile(rb"torch\.compile\b|scaled_dot_product_attention|torch\.func\."),
+}
+"""What code names that was carried over to a release, or written for it."""
+_MARKS = (b"torchtext", b"torch.utils.ffi", b"torch._six", b".data[0]", b"pack_padded_sequence")
+
+
+def newest_release(script: Script) -> Release | None:
+    """The newest release that the program of the script's code runs on; None where nothing bounds it."""
+    return script.once("newest release", lambda: _of_program(script), None)
+
+
+def _of_program(script: Script) -> Release | None:
+    bounded = ((each, _of_script(each)) for each in script.everywhere(*_MARKS))
+    bounds = [bound for each, bound in bounded if bound is not None and script.program.is_always_with(script, each)]
+    return min(bounds, default=None)
+
+
+def can_run_on(script: Script, release: Release) -> bool:
+    """Whether nothing in the script's code keeps it from a release."""
+    newest = newest_release(script)
+    return newest is None or newest >= release
+
+
+def is_for(script: Script, release: Release) -> bool:
+    """Whether a script is for a release: the target, where it is known, is no older, and nothing keeps the code from it."""
+    return (script.options.torch or release) >= release and can_run_on(script, release)
+
+
+def is_told_older(script: Script, release: Release) -> bool:
+    """Whether the project's README asks for an older release than one, and its code names nothing that came after that."""
+    told = script.options.told
+    return told is not None and told < release and not script.once("outgrew README", lambda: _outgrew(script, told), False)
+
+
+def _outgrew(script: Script, told: Release) -> bool:
+    newer = [named for since, named in _BROUGHT.items() if since > told]
+    if any(named.search(script.source.data) for named in newer):
+        return True
+    return bool(newer) and any(True for each in script.everywhere(*newer) if each is not script)
+
+
+def _of_script(script: Script) -> Release | None:
+    return script.once("newest release of its own", lambda: _find(script), None)
+
+
+def _find(script: Script) -> Release | None:
+    bounds = [
+        release
+        for gone, release in _GONE.items()
+        if gone.partition(".")[0].encode() in script.source.data and _uses(script, gone)
+    ]
+    if indexes_losses(script):
+        bounds.append(_INDEXED_SCALAR)
+    if any(_is_taken_in_two(script, call) for call in script.calls("torch.nn.utils.rnn.pack_padded_sequence")):
+        bounds.append(_PACKED_PAIR)
+    return min(bounds, default=None)
+
+
+def indexes_losses(script: Script) -> bool:
+    """Whether a script reads the number of a loss as ``loss.data[0]``, as before torch 0.4 brought ``.item()``."""
+    return script.once("indexes losses", lambda: _finds_indexed_loss(script), False)
+
+
+def _finds_indexed_loss(script: Script) -> bool:
+    if b".data[0]" not in script.source.data:
+        return False
+    return any(_indexes_loss(script, each) for each in script.source.of(syntax.Subscript))
+
+
+def _uses(script: Script, gone: str) -> bool:
+    bound = (
+        binding.dotted or ""
+        for bindings in script.names.all_bindings()
+        for binding in bindings
+        if script.source.enclosing(binding.node, syntax.Try) is None
+    )
+    if any(f"{dotted}.".startswith(f"{gone}.") for dotted in bound):
+        return True
+    last = gone.rpartition(".")[2]
+    return any(each.attr.value == last and script.name(each) == gone for each in script.source.of(syntax.Attribute))
+
+
+def _is_taken_in_two(script: Script, call: syntax.Call) -> bool:
+    match script.source.parents[call]:
+        case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Tuple(elements=[_, _]))]):
+            return True
+    return False
+
+
+def _indexes_loss(script: Script, node: syntax.Subscript) -> bool:
+    """Whether it is ``loss.data[0]`` of a loss that is run backward: a tensor without dimensions."""
+    match node:
+        case syntax.Subscript(
+            value=syntax.Attribute(value=syntax.Name() as loss, attr=syntax.Name("data")),
+            slice=[syntax.SubscriptElement(slice=syntax.Index(value=syntax.Integer("0")))],
+        ):
+            run = (call.func.value for call in script.method_calls("backward") if isinstance(call.func, syntax.Attribute))
+            same = any(isinstance(each, syntax.Name) and each.value == loss.value for each in run)
+            return same and script.role(loss) is not Role.ARRAY
+    return False

@@ -1,0 +1,245 @@
+"""Passes that only evaluate: where they are, and whether gradients are off in them; and which scripts train at all."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from speedlint.facts import syntax
+from speedlint.shapes.entry import is_entry, is_never_called
+from speedlint.shapes.model.networks import is_loss
+from speedlint.solve import passes
+from speedlint.solve.gradients import told
+from speedlint.solve.loops import Does
+from speedlint.solve.terms import Definition
+from speedlint.torch import library
+from speedlint.torch.words import Frequency, Role
+
+if TYPE_CHECKING:
+    from speedlint.ask.script import Script
+
+_TRAINERS = library.TRAINERS | library.ACCELERATORS
+_GRADIENT_WORDS = frozenset(
+    {
+        "grad",
+        "requires_grad",
+        "requires_grad_",
+        "retain_grad",
+        "register_full_backward_hook",
+        "register_backward_hook",
+        "enable_grad",
+        "backward",
+        "autograd",
+    }
+)
+_GRADIENT_CALLS = ("torch.autograd.grad", "torch.enable_grad", "torch.func.grad", "torch.autograd.functional.jacobian")
+_EVALUATES = re.compile(
+    r"(?:^|_)(?:(?:eval|valid|predict|infer|accuracy|score|metric)|(?:val|test)(?=_|[A-Z]|$))"
+    r"|(?:Eval|Valid|Predict|Infer|Accuracy|Score|Metric)|(?:Val|Test)(?=_|[A-Z]|$)"
+)
+"""What the name of a function that evaluates has as a word, or begins one with: ``retrieval_loss`` is none."""
+_DEPTH = 5
+
+
+def trains(script: Script) -> bool:
+    """Whether this file takes part in training: it trains when it is run, or a file that imports it, through others too."""
+    if trains_itself(script):
+        return True
+    return not is_entry(script) and any(trains_itself(other) for other in script.program.upward(script))
+
+
+def trains_itself(script: Script) -> bool:
+    """Whether the file's own code, or a function that it calls, takes training steps."""
+    uses_trainer = any(True for _ in script.roles.calls.made_of(_TRAINERS))
+    return uses_trainer or script.once("trains itself", script.loops.takes_steps, False)
+
+
+def runs_once(script: Script, node: syntax.Node) -> bool:
+    """Whether a program that trains runs a line of an evaluation in one pass before or after its training: neither a loop
+    around it nor one around a call of its function trains."""
+    return trains(script) and _is_outside_training(script, node, _DEPTH)
+
+
+def _is_outside_training(script: Script, node: syntax.Node, depth: int) -> bool:
+    function = script.function(node)
+    for up in script.source.ancestors(node):
+        if isinstance(up, syntax.For | syntax.While) and script.loops.does(up.body, Does.STEPS):
+            return False
+        if up is function:
+            break
+    if function is None or depth == 0:
+        return function is None
+    sites = [(other, call) for other, call in script.call_sites(function) if not is_never_called(other, call)]
+    return bool(sites) and all(_is_outside_training(other, call, depth - 1) for other, call in sites)
+
+
+def is_in_forward(script: Script, node: syntax.Node) -> bool:
+    """Whether a node stands in a module's ``forward``, in a program that trains: it runs in each step, though the calls on
+    the way to it may be out of sight, as those of blocks in a list are."""
+    function = script.function(node)
+    owner = script.names.owner(function) if function is not None else None
+    if function is None or owner is None or function.name.value != "forward":
+        return False
+    return script.roles.instance(Definition(script, owner)).role is Role.MODULE and trains(script)
+
+
+# Gradients needed
+
+
+def needs_grad(script: Script, node: syntax.Node, depth: int = 0) -> bool:
+    """Whether code, or the project's functions and modules it calls, works with gradients: attacks, penalties, forces."""
+    for attribute in script.source.inside(node, syntax.Attribute):
+        if attribute.attr.value in _GRADIENT_WORDS:
+            return True
+    for call in script.source.inside(node, syntax.Call):
+        if script.name(call.func) in _GRADIENT_CALLS:
+            return True
+        callee = script.callee(call) if depth < 3 else None
+        if callee is not None and callee.node is not node and needs_grad(callee.script, callee.node, depth + 1):
+            return True
+    return False
+
+
+# Evaluation passes
+
+
+def forward_of_pass(script: Script, loop: syntax.For) -> syntax.Call | None:
+    """The first call of a network in the body of an evaluation loop, not of a loss, or of a function that runs one; None
+    where there is none."""
+    function = script.function(loop)
+    for call in script.source.inside(loop.body, syntax.Call):
+        if script.function(call) is function and (is_network(script, call) or runs_network(script, call)):
+            return call
+    return None
+
+
+def is_network(script: Script, call: syntax.Call) -> bool:
+    """Whether a call runs a module that is no loss."""
+    match call.func:
+        case syntax.Attribute(value=module, attr=syntax.Name("forward")) if script.role(module) is Role.MODULE:
+            return True
+    return script.role(call.func) is Role.MODULE and not is_loss(script, call)
+
+
+def runs_network(script: Script, call: syntax.Call, depth: int = _DEPTH) -> bool:
+    """Whether a call is of a function that runs a network and does not switch gradients off around it."""
+    callee = script.callee(call)
+    if callee is None or not depth or not isinstance(callee.node, syntax.FunctionDef) or callee.name == "__init__":
+        return False
+    other, node = callee.script, callee.node
+    inner = (each for each in other.source.inside(node.body, syntax.Call) if other.function(each) is node)
+    return any(
+        (is_network(other, each) or runs_network(other, each, depth - 1)) and told(other, each) is False for each in inner
+    )
+
+
+def is_in_pass(script: Script, node: syntax.Node) -> bool:
+    """Whether the node stands in an evaluation loop of its own function."""
+    loop = script.loops.driving_loop(node)
+    return loop is not None and script.loops.kind(loop) is Frequency.EVAL_STEP
+
+
+def is_evaluation(script: Script, node: syntax.Node) -> bool:
+    """Whether code is meant to evaluate: its function is named so, or a module is in evaluation mode there."""
+    function = script.function(node)
+    if function is not None and _EVALUATES.search(function.name.value):
+        return True
+    latest = None
+    for call in script.method_calls("eval", "train"):
+        before = script.function(call) is function and script.order.may_run_before(call, node)
+        assert isinstance(call.func, syntax.Attribute)
+        if before and script.role(call.func.value) in (Role.MODULE, Role.UNKNOWN):
+            latest = call
+    return latest is not None and (passes.sets_eval_mode(script, latest) or _is_eval_call(latest))
+
+
+def _is_eval_call(call: syntax.Call) -> bool:
+    return isinstance(call.func, syntax.Attribute) and call.func.attr.value == "eval" and not call.args
+
+
+def only_evaluates(script: Script, function: syntax.FunctionDef) -> bool:
+    """Whether a function can run without gradients as a whole: named for evaluation, undecorated, no step and no gradient
+    in it, nothing it starts out of sight that may train."""
+    if function.decorators or function.asynchronous or not _EVALUATES.search(function.name.value):
+        return False
+    if script.loops.function_does(function, Does.STEPS) or needs_grad(script, function):
+        return False
+    if any(True for kind in (syntax.Yield, syntax.FunctionDef) for one in script.source.inside(function.body, kind)):
+        return False
+    return not any(
+        isinstance(call.func, syntax.Attribute) and call.func.attr.value in ("fit", "zero_grad", "step")
+        for call in script.source.inside(function.body, syntax.Call)
+    )
+
+
+def both_modes(script: Script, loop: syntax.For) -> syntax.BaseExpression | None:
+    """The condition on a parameter of the function under which a loop's backward pass stands, where the loop also runs
+    without it: one function for training and evaluation."""
+    source, function = script.source, script.function(loop)
+    backwards = [call for call in script.method_calls("backward") if source.contains(loop.body, call)]
+    if function is None or len(backwards) != 1:
+        return None
+    parameters = {param.name.value for param in (*function.params.params, *function.params.kwonly_params)}
+    for up in source.ancestors(backwards[0]):
+        if up is loop:
+            return None
+        if (
+            isinstance(up, syntax.If)
+            and up.orelse is None
+            and {name.value for name in source.inside(up.test, syntax.Name)} & parameters
+        ):
+            return None if _switches_mode(script, function) or _is_always_met(script, function, up.test) else up.test
+    return None
+
+
+def _is_always_met(script: Script, function: syntax.FunctionDef, test: syntax.BaseExpression) -> bool:
+    """Whether each call of a function that is seen hands it the optimizer that a condition asks for: ``optimizer is not
+    None``."""
+    match test:
+        case syntax.Comparison(left=syntax.Name() as asked, comparisons=[syntax.ComparisonTarget(operator=syntax.IsNot())]):
+            pass
+        case syntax.Name() as asked:
+            pass
+        case _:
+            return False
+    given = next((param for param in function.params.params if param.name.value == asked.value), None)
+    passed = list(script.values.passed(function, given)) if given is not None else []
+    return bool(passed) and all(each is not None and other.role(each) is Role.OPTIMIZER for other, each in passed)
+
+
+def _switches_mode(script: Script, function: syntax.FunctionDef) -> bool:
+    """Whether the function mentions one of torch's switches of gradients at all."""
+    return any(
+        script.name(node) in library.NO_GRADS
+        for kind in (syntax.Attribute, syntax.Name)
+        for node in script.source.inside(function, kind)
+    )
+
+
+def is_only_decided(script: Script, call: syntax.Call) -> bool:
+    """Whether nothing differentiable is made of a network's output: it, or the name it is bound to, is only argmaxed."""
+    source = script.source
+    if _is_decision(script, call):
+        return True
+    assign = source.parents[call]
+    match assign:
+        case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Name() as target)]):
+            pass
+        case _:
+            return False
+    uses = script.names.uses(target)
+    if not any(_is_decision(script, use) for use in uses):
+        return False
+    uses = [use for use in uses if use is not target and any(b.node is target for b in script.names.reaching(use))]
+    return bool(uses) and all(_is_decision(script, use) for use in uses)
+
+
+def _is_decision(script: Script, use: syntax.BaseExpression) -> bool:
+    """Whether a use of an output is ``torch.argmax(x)``, ``x.argmax()`` or ``x.max(1)[1]``."""
+    parent = script.source.parents[use]
+    up = script.source.parents[parent]
+    if isinstance(parent, syntax.Arg) and isinstance(up, syntax.Call):
+        return script.name(up.func) == "torch.argmax" and up.args[0] is parent
+    if isinstance(parent, syntax.Attribute) and parent.value is use and isinstance(up, syntax.Call) and up.func is parent:
+        return parent.attr.value == "argmax"
+    return False

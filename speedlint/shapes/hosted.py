@@ -1,0 +1,143 @@
+"""Programs that run on the CPU as they are shipped: an option that is off by default, and in their own commands, asks for
+the GPU, or one that is on keeps them from it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from speedlint.facts import syntax
+from speedlint.solve import shipped
+from speedlint.solve.values import option_of
+from speedlint.torch.words import Place
+
+if TYPE_CHECKING:
+    from speedlint.ask.script import Script
+
+_FLAG = re.compile(r"(?:use|enable|with|on)?_?(?:cuda|gpu)", re.IGNORECASE)
+_REFUSAL = re.compile(r"(?:no|disable|without)_?(?:cuda|gpu)|(?:use|force|on)?_?cpu(?:_?only)?", re.IGNORECASE)
+"""Options that keep a program from the GPU where they are on."""
+_DEVICE = "device"
+_OFF_AT = {_DEVICE: "cpu"}
+"""What an option is where it asks for no GPU, of those that are no flags."""
+_NAMES_GPU = re.compile(rb"CUDA_VISIBLE_DEVICES=[\"']?\d")
+
+
+def runs_on_host(script: Script) -> bool:
+    """Whether the commands that the project ships for a program, and the defaults of its options, train on the CPU."""
+    return script.once("runs on the host", lambda: _runs_on_host(script), False)
+
+
+def _runs_on_host(script: Script) -> bool:
+    return any(
+        _is_left_off(place, option, name) and _decides(script, name)
+        for place in script.everywhere(b"add_argument")
+        for option in place.method_calls("add_argument")
+        if (name := place.values.destination(option)) is not None
+        and (name == _DEVICE or _FLAG.fullmatch(name) or _REFUSAL.fullmatch(name))
+    )
+
+
+def _is_left_off(script: Script, option: syntax.Call, name: str) -> bool:
+    """Whether no default and no command asks for the GPU by an option, and there are commands, or none can ask."""
+    default, off = script.values.default_of(option), _OFF_AT.get(name, _REFUSAL.fullmatch(name) is not None)
+    if default is None or default.value != off or type(default.value) is not type(off):
+        return False
+    if isinstance(off, bool) and _always_gives(script, option, off):
+        return True
+    if not shipped.is_started(script) or _starts_on_gpu(script):
+        return False
+    given = shipped.given(script, option)
+    return all(each == off for each in given) if name == _DEVICE else not given
+
+
+def _always_gives(script: Script, option: syntax.Call, value: bool) -> bool:
+    """Whether a flag stores its default whatever the command says: ``action="store_true", default=True``."""
+    action = script.argument(option, "action", None)
+    stored = script.constant(action) if action is not None else None
+    return stored is not None and stored.value == ("store_true" if value else "store_false")
+
+
+def _starts_on_gpu(script: Script) -> bool:
+    """Whether a command of the project names the GPU that it is to run on."""
+    return any(script.program.disk.mentions(str(path), _NAMES_GPU) for path in shipped.texts(script))
+
+
+def _decides(script: Script, name: str) -> bool:
+    """Whether nothing in a program puts anything on a GPU but where an option is asked, and something does."""
+    told = _told_by(script, name)
+    names = frozenset({name, *(attribute for attribute, is_told in told.items() if is_told)})
+    found = [(place, node) for place in script.everywhere(b"cuda", name.encode()) for node in _puts(place, names)]
+    return bool(found) and told.get(name, True) and all(_is_asked(place, node, names) for place, node in found)
+
+
+def _told_by(script: Script, name: str) -> dict[str, bool]:
+    """Of each attribute that is set, whether it is set by an option alone, as ``args.cuda`` by ``not args.no_cuda``."""
+    told: dict[str, bool] = {}
+    for place in script.everywhere(b"cuda", name.encode()):
+        for assign in place.source.of(syntax.Assign):
+            for target in (each.target for each in assign.targets if isinstance(each.target, syntax.Attribute)):
+                attribute = target.attr.value
+                told[attribute] = told.get(attribute, True) and _says(place, assign.value, frozenset({name}))
+    return told
+
+
+def _puts(script: Script, names: frozenset[str]) -> Iterator[syntax.Node]:
+    """What puts things on a GPU, or on the device that an option names."""
+    for call in script.method_calls("cuda"):
+        if script.name(call.func) is None:
+            yield call
+    for text in script.source.of(syntax.SimpleString):
+        if (
+            str(text.evaluated_value).startswith("cuda")
+            and option_of(script, text) is None
+            and not _is_compared(script, text)
+        ):
+            yield text
+    for call in script.calls("torch.device"):
+        if call.args and _names(script, call.args[0].value, names):
+            yield call
+    for call in script.method_calls("to"):
+        if (
+            call.args
+            and script.roles.calls.place_of_move(call, Place.HOST) is not Place.HOST
+            and _names(script, call.args[0].value, names)
+        ):
+            yield call
+
+
+def _is_compared(script: Script, text: syntax.SimpleString) -> bool:
+    return isinstance(script.source.parents[text], (syntax.Comparison, syntax.ComparisonTarget))
+
+
+def _is_asked(script: Script, node: syntax.Node, names: frozenset[str]) -> bool:
+    """Whether an option's value is what is put there, or decides whether it is."""
+    child = node
+    if not isinstance(node, syntax.SimpleString) and any(
+        _names(script, arg.value, names) for arg in getattr(node, "args", ())
+    ):
+        return True
+    for up in script.source.ancestors(node):
+        if isinstance(up, (syntax.If, syntax.IfExp)) and child is not up.test and _names(script, up.test, names):
+            return True
+        if isinstance(up, syntax.BooleanOperation) and _names(script, up.left, names):
+            return True
+        child = up
+    return False
+
+
+def _names(script: Script, expression: syntax.BaseExpression, names: frozenset[str]) -> bool:
+    """Whether an expression, or what it was given, names an option's value."""
+    written = [(script, expression), *((place, node) for place, node in script.roles.origins(expression))]
+    for part in script.source.inside(expression, syntax.Name):
+        written += script.roles.origins(part)
+    return any(_says(place, node, names) for place, node in written)
+
+
+def _says(script: Script, expression: syntax.Node, names: frozenset[str]) -> bool:
+    inside = script.source.inside
+    attributes = (each for each in inside(expression, syntax.Attribute) if each.attr.value in names)
+    variables = (each for each in inside(expression, syntax.Name) if each.value in names)
+    is_option = any(script.name(each) is None for each in attributes)
+    return is_option or any(not isinstance(script.source.parents[each], syntax.Attribute) for each in variables)

@@ -1,0 +1,326 @@
+"""Networks whose steps are bound by launching kernels, not by what these compute: half precision only adds casts to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import reduce
+from typing import NamedTuple
+
+from speedlint.ask.script import Script
+from speedlint.facts import syntax
+from speedlint.shapes.data import pace, scale
+from speedlint.shapes.data.loaders import near, reads_digits, reads_digits_by_default, reads_thumbnails
+from speedlint.shapes.model import widths
+from speedlint.shapes.model.networks import (
+    RECURRENT_CELLS,
+    WIDE,
+    Network,
+    code_network,
+    is_small,
+    network,
+    root_definition,
+    root_network,
+    with_named,
+)
+from speedlint.shapes.steps import Step, modules_of, step_network, training_steps
+from speedlint.shapes.training import roots, trained_modules
+from speedlint.solve import off
+from speedlint.torch import library
+
+_LINES = ("torch.nn.Conv1d", "torch.nn.ConvTranspose1d")
+_LAYERS = (*_LINES, "torch.nn.Conv2d", "torch.nn.Conv3d", "torch.nn.ConvTranspose2d", "torch.nn.ConvTranspose3d")
+_RECURRENT = ("torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN")
+_ATTENDING = ("torch.nn.MultiheadAttention",)
+_ATTENDING_LAYERS = ("torch.nn.TransformerEncoderLayer", "torch.nn.TransformerDecoderLayer", "torch.nn.Transformer")
+_GRAPHS = ("torch_geometric.nn.", "dgl.nn.", "torch_scatter.")
+_GRAPH_PACKAGES = frozenset({"dgl", "torch_geometric", "torch_scatter", "torch_sparse"})
+_FUNCTIONS = ("torch.nn.functional.conv", "torch.nn.LazyConv")
+_NARROW = 64
+"""Channels up to which a convolution of 32 by 32 pixels takes no longer than its launch, some 5 to 10 microseconds."""
+_NARROW_PRODUCT = 256
+"""Outputs of a Linear layer up to which a product of some thousand rows takes no longer than its launch."""
+_FEW_LAYERS, _SMALL_BATCH = 4, 32
+"""Convolutions, and items of a batch, up to which narrow ones take less than a millisecond on patches of some 40 pixels."""
+_NARROW_LINE = 32
+"""The same for a convolution of sequences."""
+_NARROW_ATTENTION = 64
+"""The width of attention up to which its products of some thousand positions take no longer than their launch."""
+_TORCHVISION = "torchvision.models."
+_SHRINKING = ("resnet", "resnext", "regnet", "densenet", "mobilenet", "efficientnet", "shufflenet", "mnasnet", "squeezenet")
+"""torchvision's networks of many layers that halve an image's sides twice or more before the first of them."""
+_PLAIN_BATCH = 128
+"""Items of 32 by 32 pixels, up to which the hundred layers and more of such a network take no longer than their launch: 37
+to 84 million products an item are 30 to 65 GFLOP a step, 2 to 4 ms at 15 TFLOPS, as are 600 launches."""
+_OF_LARGE = frozenset(
+    "torchvision timm transformers diffusers peft torchaudio monai detectron2 mmcv mmengine segmentation_models_pytorch "
+    "efficientnet_pytorch pretrainedmodels open_clip clip sentence_transformers fairseq espnet speechbrain ultralytics "
+    "pytorch_pretrained_bert pytorch_transformers pytorch_pretrained xformers flash_attn deepspeed megatron".split()
+)
+"""Packages whose networks, or whose data, make a step's kernels large."""
+
+
+class Bound(NamedTuple):
+    """Why launching a step's kernels takes longer than what they compute; ``is_toy``: so that nobody would ask for speed."""
+
+    because: str
+    is_toy: bool
+
+
+class _Layer(NamedTuple):
+    """A layer with weights, by its full name; the most channels that it may have, None where that is not known."""
+
+    name: str
+    channels: int | None
+
+
+def bound_by(step: Step) -> Bound | None:
+    """Why the kernels of a step's network are too small to gain from half precision; None where that is not known."""
+    if reads_digits(step.script):
+        return Bound("its images have 28 by 28 pixels at most", is_toy=True)
+    if _is_light(step):
+        return Bound("nothing that is seen of it is wide", is_toy=True)
+    because = _small_kernels(step) or _small_by_default(step) or _small_for_all_that_is_seen(step)
+    return Bound(because, is_toy=False) if because else None
+
+
+def why_launching_takes_longer(script: Script) -> str | None:
+    """Why launching the kernels of each training step of the program takes longer than what they compute; None where it may
+    not."""
+    return script.once("launching takes longer", lambda: _why_launching_takes_longer(script), None)
+
+
+def _why_launching_takes_longer(script: Script) -> str | None:
+    found = [bound_by(step) for place in script.everywhere(b".backward(") for step in training_steps(place)]
+    known = [each for each in found if each is not None]
+    return f"launching its kernels takes longer than what they compute: {known[0].because}" if known == found != [] else None
+
+
+def drives_short_steps(script: Script, loop: syntax.For | syntax.While) -> bool:
+    """Whether the training steps that a loop drives, itself or by functions it calls, take as long as their launches."""
+    found = [step for step in training_steps(script) if script.source.contains(loop.body, step.backward)]
+    for call in script.source.inside(loop.body, syntax.Call) if not found else ():
+        callee = script.callee(call)
+        if callee is not None and isinstance(callee.node, syntax.FunctionDef):
+            found += [step for step in training_steps(callee.script) if step.region is callee.node]
+    return bool(found) and all(bound_by(step) is not None for step in found)
+
+
+def _small_by_default(step: Step) -> str:
+    """The same of the data and the network that the runs that are made choose; empty where that is not known."""
+    if reads_digits_by_default(step.script):
+        return "by default its images have 28 by 28 pixels at most"
+    made = modules_of(step)
+    chosen = [root for root in made if not off.is_off(*root)]
+    is_small_one = (
+        chosen and len(chosen) < len(made) and is_small(reduce(Network.__or__, (root_network(*each) for each in chosen)))
+    )
+    return "nothing that is seen of the network that it trains by default is wide" if is_small_one else ""
+
+
+def has_narrow_products(script: Script, module: syntax.Node) -> bool:
+    """Whether a network's recurrent layers, which cuDNN computes, are all of it but Linear layers of a few hundred numbers
+    at most."""
+    made_of = network(script, module)
+    if made_of.attention or not (made_of.recurrent or made_of.narrow_recurrent):
+        return False
+    made = [widths.Given(place, node) for place, node in roots(script, module)]
+    sides = [widths.arguments(made, name, at) for at, name in enumerate(("in_features", "out_features"))]
+    code = [part for place, node in roots(script, module) for part in _parts(place, node)]
+    linears = [
+        call
+        for place, node in code
+        for call in place.source.inside(node, syntax.Call)
+        if place.name(call.func) == "torch.nn.Linear"
+    ]
+    taken, given = ([widths.most(each.get(call, [None])) for call in linears] for each in sides)
+    are_narrow = all(each is not None and each <= _NARROW_PRODUCT for each in given)
+    return bool(given) and are_narrow and all(each is None or each <= WIDE for each in taken)
+
+
+def _is_light(step: Step) -> bool:
+    """Whether nothing in sight of a step's modules gains from half precision: narrow Linear layers, widths not known, or
+    modules out of sight that no data is loaded for."""
+    made_of = step_network(step)
+    if made_of.is_known:
+        return is_small(made_of)
+    has_layers = made_of.convolutions or made_of.attention or made_of.recurrent
+    loop = step.script.loops.driving_loop(step.backward)
+    return not has_layers and (not isinstance(loop, syntax.For) or step.script.is_call_to(loop.iter, "range"))
+
+
+def _small_kernels(step: Step) -> str:
+    code = list(_code(step))
+    names = {place.name(call.func) or "" for place, node in code for call in place.source.inside(node, syntax.Call)}
+    if _shrinks_thumbnails(step, names):
+        return "its images have 32 by 32 pixels, which its first layers leave 8 by 8 of"
+    if any(name.startswith((*library.MODULE_FACTORIES, *_FUNCTIONS)) for name in names):
+        return ""
+    if not RECURRENT_CELLS.isdisjoint(names) and not any(name in _LAYERS and name not in _LINES for name in names):
+        return "its recurrent cells run as small kernels, position by position"
+    layers, made_of = list(_layers(step, code)), step_network(step)
+    if not layers and made_of.widest_known <= WIDE and _goes_over_graphs(code):
+        return "between its layers it gathers and adds up what nodes send each other, which half precision hardly speeds up"
+    if (made_of.attention or made_of.narrow_attention) and _attends_narrowly(step, code):
+        return "its attention is narrow, and so is all else in it"
+    if not layers or made_of.attention or made_of.recurrent or made_of.widest_known > WIDE:
+        return ""
+    if any(_mixes(place, node) for place, node in code) and all((each.channels or 0) <= _NARROW for each in layers):
+        return "each of its mixtures runs several small operations, one by one"
+    is_of_lines = all(each.name in _LINES for each in layers)
+    is_of_few = (
+        1 < len(layers) <= _FEW_LAYERS and _runs_all_that_is_trained(step, code) and _reads_small_batches(step.script)
+    )
+    if not is_of_lines and not is_of_few and not reads_thumbnails(step.script):
+        return ""
+    most = _NARROW_LINE if is_of_lines else _NARROW
+    is_narrow = all(each.channels is not None and each.channels <= most for each in layers)
+    inputs = "small batches" if is_of_few else "small inputs"
+    return f"its convolutions have {most} channels at most, and {inputs}" if is_narrow else ""
+
+
+def goes_over_graphs(script: Script, module: syntax.Node) -> bool:
+    """Whether a network passes messages between the nodes of graphs, attends by no layer of torch's, and is not known to be
+    wide."""
+    return network(script, module).widest_known <= WIDE and _goes_over_graphs(
+        [part for place, node in roots(script, module) for part in _parts(place, node)]
+    )
+
+
+def _goes_over_graphs(code: list[tuple[Script, syntax.Node]]) -> bool:
+    names = {place.name(call.func) or "" for place, node in code for call in place.source.inside(node, syntax.Call)}
+    if any(name.startswith(("torch.nn.MultiheadAttention", "torch.nn.Transformer")) for name in names):
+        return False
+    return any(name.startswith(_GRAPHS) for name in names) or any(_imports(place, _GRAPH_PACKAGES) for place, _ in code)
+
+
+def _small_for_all_that_is_seen(step: Step) -> str:
+    """Why nothing says that a network is large which is made where that is not in sight, or whose weights are no layers'."""
+    made = modules_of(step)
+    made_of = reduce(Network.__or__, (code_network(*each) for root in made for each in _makers(*root)), step_network(step))
+    if any(_imports(place, _OF_LARGE) for place in step.script.everywhere(*(name.encode() for name in _OF_LARGE))):
+        return ""
+    has_layers = made_of.convolutions or made_of.recurrent or made_of.linears or made_of.narrow_attention
+    if made_of.is_known and made_of.attention and not has_layers and not any(True for _ in near(step.script)):
+        return "it attends to a whole graph by weights of its own, and no layer of it is known to be wide"
+    is_hidden = bool(made) and not made_of.is_known and not any(isinstance(node, syntax.Param) for _, node in made)
+    if is_hidden and not has_layers and not made_of.attention and not _decodes(step.script):
+        return "its network is not in sight, and nothing that is says that it is large"
+    return ""
+
+
+def _imports(script: Script, packages: frozenset[str]) -> bool:
+    """Whether a script imports one of some packages, or something of it."""
+    bound = (binding.dotted or "" for bindings in script.names.all_bindings() for binding in bindings)
+    return any(dotted.partition(".")[0] in packages for dotted in bound)
+
+
+def _makers(script: Script, made: syntax.Node) -> Iterator[tuple[Script, syntax.Node]]:
+    """The functions of the project that a call may run to make a module: of a method, all that have its name."""
+    maker = script.callee(made) if isinstance(made, syntax.Call) else None
+    if maker is None or not isinstance(maker.node, syntax.FunctionDef):
+        return
+    name = maker.node.name.value
+    for place in script.everywhere(f"def {name}".encode()) if maker.script.names.owner(maker.node) else (maker.script,):
+        yield from ((place, each) for each in place.source.of(syntax.FunctionDef) if each.name.value == name)
+
+
+def _decodes(script: Script) -> bool:
+    """Whether a loader of the program reads images or recordings."""
+    return any(scale.decodes(origin) for each in near(script) for origin in each.origins)
+
+
+def _attends_narrowly(step: Step, code: list[tuple[Script, syntax.Node]]) -> bool:
+    """Whether the widths of all layers of an attending network are known, and narrow."""
+    made = [widths.Given(script, node) for script, node in modules_of(step)]
+    limits = {"torch.nn.Linear": ("out_features", 1, 2 * _NARROW_ATTENTION)}
+    limits |= dict.fromkeys(_LAYERS, ("out_channels", 1, _NARROW_ATTENTION))
+    limits |= dict.fromkeys(_RECURRENT, ("hidden_size", 1, 2 * _NARROW_ATTENTION))
+    limits |= dict.fromkeys(_ATTENDING, ("embed_dim", 0, _NARROW_ATTENTION))
+    limits |= dict.fromkeys(_ATTENDING_LAYERS, ("d_model", 0, _NARROW_ATTENTION))
+    found = {(name, at): widths.arguments(made, name, at) for name, at, _ in limits.values()}
+    known: list[bool] = []
+    for place, node in code:
+        for call in place.source.inside(node, syntax.Call):
+            if (name := place.name(call.func) or "") not in limits:
+                continue
+            keyword, at, most = limits[name]
+            given = widths.most(found[keyword, at].get(call) or [widths.given(place, call, keyword, at)])
+            known.append(given is not None and given <= most)
+    return bool(known) and all(known)
+
+
+def _shrinks_thumbnails(step: Step, names: set[str]) -> bool:
+    """Whether all that a step's modules convolve with are torchvision's networks for large images as they are, given small
+    batches of thumbnails."""
+    made = {name.removeprefix(_TORCHVISION) for name in names if name.startswith(_TORCHVISION)}
+    if not made or any("." in name or not name.startswith(_SHRINKING) for name in made) or not names.isdisjoint(_LAYERS):
+        return False
+    most = pace.largest_batch(step.script)
+    return reads_thumbnails(step.script) and most is not None and most <= _PLAIN_BATCH
+
+
+def _runs_all_that_is_trained(step: Step, code: list[tuple[Script, syntax.Node]]) -> bool:
+    """Whether a step names each module that the program trains, or one that it is a part of: no generator is run out of
+    sight."""
+    named = {node for _, node in modules_of(step)}
+    return all(
+        node in named or any(place is script and script.source.contains(part, node) for place, part in code)
+        for script, node in trained_modules(step.script)
+    )
+
+
+def _reads_small_batches(script: Script) -> bool:
+    """Whether all that a program is seen to load is batches of a few items that are no images in files."""
+    read = [each for each in near(script) if each.matters]
+    most = pace.largest_batch(script)
+    is_small_batch = most is not None and most <= _SMALL_BATCH
+    return is_small_batch and all(origin.is_known and not scale.decodes(origin) for each in read for origin in each.origins)
+
+
+def _code(step: Step) -> Iterator[tuple[Script, syntax.Node]]:
+    """What the modules of a step are made of, as far as it is first-party; else the expression that makes them."""
+    seen = set()
+    for root in modules_of(step):
+        for place, each in _parts(*root):
+            if each not in seen:
+                seen.add(each)
+                yield place, each
+
+
+def _parts(script: Script, module: syntax.Node) -> Iterator[tuple[Script, syntax.Node]]:
+    """The code of the class of a module; else the expression that makes it."""
+    definition = root_definition(script, module)
+    yield from with_named(*((definition.script, definition.node) if definition is not None else (script, module)))
+
+
+def _layers(step: Step, code: list[tuple[Script, syntax.Node]]) -> Iterator[_Layer]:
+    """The convolutions of a step's network."""
+    made = [widths.Given(script, node) for script, node in modules_of(step)]
+    found = widths.arguments(made, "out_channels", 1)
+    for place, node in code:
+        for call in place.source.inside(node, syntax.Call):
+            if (name := place.name(call.func)) in _LAYERS:
+                given = found.get(call) or [widths.given(place, call, "out_channels", 1)]
+                yield _Layer(name or "", widths.most(given))
+
+
+def _mixes(script: Script, top: syntax.Node) -> bool:
+    """Whether code adds up what candidate operations give, each times its weight, as a supernet does."""
+    return any(_is_mixture(script, each) for each in script.source.inside(top, syntax.GeneratorExp)) or any(
+        _is_mixture(script, each) for each in script.source.inside(top, syntax.ListComp)
+    )
+
+
+def _is_mixture(script: Script, made: syntax.GeneratorExp | syntax.ListComp) -> bool:
+    """Whether it is ``w * op(x) for w, op in zip(weights, self.ops)``."""
+    match made:
+        case (
+            syntax.GeneratorExp(
+                elt=syntax.BinaryOperation(left=left, operator=syntax.Multiply(), right=right), for_in=clause
+            )
+            | syntax.ListComp(elt=syntax.BinaryOperation(left=left, operator=syntax.Multiply(), right=right), for_in=clause)
+        ) if script.is_call_to(clause.iter, "zip"):
+            targets = {name.value for name in script.source.inside(clause.target, syntax.Name)}
+            called = (each.func for each in (left, right) if isinstance(each, syntax.Call))
+            return any(isinstance(each, syntax.Name) and each.value in targets for each in called)
+    return False

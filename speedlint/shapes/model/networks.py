@@ -1,0 +1,411 @@
+"""What a network is made of: convolutions, attention, recurrence, matrix products, and how wide.
+
+A module's class is read with its bases, the first-party classes and functions it names, and theirs; library networks by
+name. What is out of sight is said to be: ``Network.is_known``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import reduce
+from typing import NamedTuple
+
+from speedlint.ask.script import Script
+from speedlint.facts import syntax
+from speedlint.shapes.training import roots
+from speedlint.solve.terms import Definition
+from speedlint.torch import library
+from speedlint.torch.words import Role
+
+_LOSS = re.compile(r"loss|criterion", re.IGNORECASE)
+_CONVOLUTIONS = tuple(f"torch.nn.{name}" for name in ("Conv", "LazyConv", "functional.conv"))
+_ATTENTION = (
+    "torch.nn.MultiheadAttention",
+    "torch.nn.Transformer",
+    "torch.nn.functional.scaled_dot_product_attention",
+    "torch.nn.functional.multi_head_attention_forward",
+)
+_STACKS = ("torch.nn.TransformerEncoder", "torch.nn.TransformerDecoder")
+_RECURRENT = tuple(f"torch.nn.{name}" for name in ("LSTM", "GRU", "RNN"))
+_PRODUCTS = frozenset("torch.matmul torch.bmm torch.einsum torch.baddbmm torch.addmm torch.mm".split())
+PRODUCT_METHODS = ("bmm", "matmul", "mm")
+_CONVOLUTIONAL_LIBRARIES = (
+    "torchvision.models.",
+    "segmentation_models_pytorch.",
+    "efficientnet_pytorch.",
+    "resnest.",
+    "pretrainedmodels.",
+    "timm.",
+    "monai.networks.",
+)
+_ATTENTION_NAMES = (
+    "vit",
+    "swin",
+    "deit",
+    "beit",
+    "bert",
+    "gpt",
+    "transformer",
+    "cait",
+    "xcit",
+    "eva",
+    "clip",
+    "maxvit",
+    "llama",
+)
+_OF_IMAGES = ("timm.create_model", "timm.models.", "torchvision.models.")
+_MODEL = re.compile(r"Model|For[A-Z]|T5|GPT|LM")
+"""Classes of transformers that hold weights: its tokenizers, configurations and processors are loaded by the same name."""
+_SMALL_ONE = re.compile(r"tiny|mini|small|distil(?!led)|nano|micro|atto|femto|pico|mobile|swin_t\b")
+_NO_NETWORKS = (
+    "torch.",
+    "numpy.",
+    "typing.",
+    "collections.",
+    "functools.",
+    "dataclasses.",
+    "torchvision.transforms.",
+    "torchvision.datasets.",
+    "pathlib.",
+    "enum.",
+    "PIL.",
+    "torchvision.ops.",
+    "easydict.",
+    "omegaconf.",
+)
+_PLAIN_MODULES = "torch.nn."
+RECURRENT_CELLS = frozenset({"torch.nn.LSTMCell", "torch.nn.GRUCell", "torch.nn.RNNCell"})
+"""Layers that take one position of a sequence at a time."""
+RECURRENT_LAYERS = RECURRENT_CELLS | {"torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN"}
+WIDE = 1024
+"""Numbers up to which a Linear layer is a small part of what its launch takes."""
+_NARROW = 256
+"""Hidden units up to which a step of a recurrent layer is bound by the launch of its kernels."""
+_NARROW_ATTENTION = 128
+"""Numbers a position up to which attention is bound by the launch of its kernels."""
+_HEAD = 2
+
+
+class Network(NamedTuple):
+    """What a module is made of.
+
+    Attributes:
+        convolutions: layers and calls that convolve.
+        attention: whether it attends: an attention layer or a softmax between matrix products, wide or of unknown width.
+        narrow_attention: whether it holds an attention layer of at most 128 numbers a position.
+        recurrent: whether it holds an LSTM, GRU or RNN that is wide, or whose width is not known.
+        narrow_recurrent: whether it holds one of at most 256 hidden units.
+        products: matrix products written out: ``bmm``, ``einsum``, ``@``.
+        linears: its Linear layers.
+        widest: the widest constant Linear layer; None where one is not known.
+        widest_known: the widest Linear layer among those that are known.
+        is_known: whether all of it was in sight.
+    """
+
+    convolutions: int = 0
+    attention: bool = False
+    narrow_attention: bool = False
+    recurrent: bool = False
+    narrow_recurrent: bool = False
+    products: int = 0
+    linears: int = 0
+    widest: int | None = 0
+    widest_known: int = 0
+    is_known: bool = True
+
+    def __or__(self, other: Network) -> Network:
+        known_width = self.widest is not None and other.widest is not None
+        return Network(
+            self.convolutions + other.convolutions,
+            self.attention or other.attention,
+            self.narrow_attention or other.narrow_attention,
+            self.recurrent or other.recurrent,
+            self.narrow_recurrent or other.narrow_recurrent,
+            self.products + other.products,
+            self.linears + other.linears,
+            max(self.widest or 0, other.widest or 0) if known_width else None,
+            max(self.widest_known, other.widest_known),
+            self.is_known and other.is_known,
+        )
+
+
+_UNKNOWN = Network(widest=None, is_known=False)
+
+
+def is_convolutional(script: Script, module: syntax.Node) -> bool:
+    """Whether a module, the value of an expression, is built on convolutions; no where it is out of sight."""
+    return network(script, module).convolutions > 0
+
+
+def is_small_linear(script: Script, module: syntax.Node) -> bool:
+    """Whether a module holds nothing but Linear layers with constant widths of at most 1024."""
+    made_of = network(script, module)
+    return made_of.is_known and made_of.widest is not None and is_small(made_of)
+
+
+def is_small(made_of: Network) -> bool:
+    """Whether all that is seen of a network are products, narrow recurrent layers, and Linear ones not known to be wide."""
+    heavier = made_of.convolutions or made_of.attention or made_of.recurrent
+    return made_of.is_known and not heavier and made_of.widest_known <= WIDE
+
+
+def is_matmul_heavy(script: Script, module: syntax.Node) -> bool:
+    """Whether much of a module's work is matrix products outside of cuDNN: attention, wide Linear layers, or more of them
+    beside a recurrent layer (which cuDNN computes) than its head."""
+    made_of = network(script, module)
+    if made_of.attention:
+        return True
+    if made_of.convolutions:
+        return False
+    if made_of.recurrent or made_of.narrow_recurrent:
+        return made_of.linears > _HEAD
+    return made_of.widest_known > WIDE
+
+
+def network(script: Script, module: syntax.Node) -> Network:
+    """What a module, the value of an expression, is made of; of a union of its kinds where it may be several."""
+    return script.once(("network", module), lambda: _find_network(script, module), _UNKNOWN)
+
+
+def _find_network(script: Script, module: syntax.Node) -> Network:
+    origins = roots(script, module)
+    made = [root for root in origins if not _is_loaded(*root)]
+    found = [root_network(*root) for root in made or origins]
+    return reduce(Network.__or__, found) if found else _UNKNOWN
+
+
+def _is_loaded(script: Script, node: syntax.Node) -> bool:
+    """Whether a module is read from a checkpoint: then it is what the script makes when it starts anew."""
+    match node:
+        case syntax.Subscript(slice=[syntax.SubscriptElement(slice=syntax.Index(value=syntax.SimpleString()))]):
+            return True
+    return script.is_call_to(node, "torch.load")
+
+
+def is_loss(script: Script, call: syntax.Call) -> bool:
+    """Whether a call is one of a loss: torch's own, or a module without layers; out of sight, one of a class named so."""
+    if script.role(call.func) is not Role.MODULE:
+        return False
+    made_of = network(script, call.func)
+    names = [
+        place.name(node.func) or place.text(node.func)
+        for place, node in roots(script, call.func)
+        if isinstance(node, syntax.Call)
+    ]
+    if made_of.is_known and not any(name.startswith("torch.nn.") for name in names):
+        return not (made_of.convolutions or made_of.attention or made_of.recurrent or made_of.products or made_of.linears)
+    defined = script.value(call.func).definition
+    return any(_LOSS.search(name.rpartition(".")[2]) for name in (*names, defined.name if defined is not None else ""))
+
+
+def root_network(script: Script, node: syntax.Node) -> Network:
+    """What a module that is made by this expression is made of."""
+    definition = root_definition(script, node)
+    if definition is not None:
+        return reduce(Network.__or__, _handed(script, node), _of_definition(definition))
+    if not isinstance(node, syntax.Call):
+        return _UNKNOWN
+    name = script.name(node.func) or _indexed_library(script, node.func)
+    if name is None:
+        chosen = (place.definition(each) for place, each in script.roles.calls.choices(node.func))
+        classes = [each for each in chosen if each is not None and isinstance(each.node, syntax.ClassDef)]
+        return reduce(Network.__or__, map(_of_definition, classes)) if classes else _UNKNOWN
+    if name.startswith(_PLAIN_MODULES):
+        return code_network(script, node)
+    return _of_library(script, node, name)
+
+
+def is_library_transformer(script: Script, node: syntax.Node) -> bool:
+    """Whether a module that is made by this expression is, or holds, a library's transformer of a usual size: pretrained by
+    transformers, or made by name by timm or torchvision."""
+    definition = root_definition(script, node)
+    parts = [(script, node)] if definition is None else with_named(definition.script, definition.node)
+    return any(_makes_transformer(place, call) for place, part in parts for call in place.source.inside(part, syntax.Call))
+
+
+def _makes_transformer(script: Script, call: syntax.Call) -> bool:
+    name = script.name(call.func) or ""
+    if name.startswith("transformers."):
+        kind, _, method = name.removeprefix("transformers.").rpartition(".")
+        is_model = method == "from_pretrained" and _MODEL.search(kind.rpartition(".")[2]) is not None
+        return is_model and not _SMALL_ONE.search(_words(script, call, name))
+    if not name.startswith(_OF_IMAGES):
+        return False
+    words = _words(script, call, name)
+    return any(mark in words for mark in _ATTENTION_NAMES) and not _SMALL_ONE.search(words)
+
+
+def _words(script: Script, call: syntax.Call, name: str) -> str:
+    """The name of a library's network, and of its variant where it is known, in small letters."""
+    variant = script.constant(call.args[0].value) if call.args else None
+    return f"{name} {variant.value}".lower() if variant is not None and isinstance(variant.value, str) else name.lower()
+
+
+def _handed(script: Script, made: syntax.Node) -> Iterator[Network]:
+    """The modules that a module is made of elsewhere and handed: ``Translator(encoder, decoder)``; of a library's also what
+    makes them: ``Contrast(torchvision.models.__dict__[name])``."""
+    for arg in made.args if isinstance(made, syntax.Call) else ():
+        holder = arg.value.value if isinstance(arg.value, syntax.Subscript) else arg.value
+        if (name := script.name(holder) or "").startswith(_CONVOLUTIONAL_LIBRARIES):
+            yield _by_name(name)
+        elif isinstance(arg.value, (syntax.Name, syntax.Attribute)) and script.role(arg.value) is Role.MODULE:
+            yield network(script, arg.value)
+
+
+def root_definition(script: Script, node: syntax.Node) -> Definition | None:
+    """The first-party class of a module that is made by this expression, or the function that makes it."""
+    if not isinstance(node, syntax.Call | syntax.Param | syntax.Name):
+        return None
+    made_by = script.definition(node.func) if isinstance(node, syntax.Call) else None
+    return made_by or script.value(node).definition
+
+
+def _indexed_library(script: Script, function: syntax.Node) -> str | None:
+    """``torchvision.models.__dict__`` for ``models.__dict__[arch]`` and ``getattr(models, arch)``."""
+    if isinstance(function, syntax.Subscript):
+        return script.name(function.value)
+    if isinstance(function, syntax.Call) and script.name(function.func) == "getattr" and function.args:
+        name = script.name(function.args[0].value)
+        return f"{name}." if name else None
+    return None
+
+
+def _of_library(script: Script, call: syntax.Call, name: str) -> Network:
+    """A library's network, by its name."""
+    return _by_name(_words(script, call, name))
+
+
+def _by_name(words: str) -> Network:
+    if words.startswith("transformers.") or any(mark in words for mark in _ATTENTION_NAMES):
+        return Network(attention=True, linears=2, widest=None)
+    if words.startswith(_CONVOLUTIONAL_LIBRARIES):
+        return Network(convolutions=1, linears=1)
+    return _UNKNOWN
+
+
+def _of_definition(definition: Definition) -> Network:
+    script, node = definition.script, definition.node
+    return script.once(("network", node), lambda: code_network(script, node), Network())
+
+
+def code_network(script: Script, top: syntax.Node) -> Network:
+    """What a piece of code holds, with the first-party classes and functions it names."""
+    return reduce(Network.__or__, (_own(place, node) for place, node in with_named(script, top)), Network())
+
+
+def with_named(script: Script, top: syntax.Node, *, called: bool = False) -> Iterator[tuple[Script, syntax.Node]]:
+    """A piece of code, and the first-party classes and functions that it names, and that these name; also those that are
+    ``called`` in other ways."""
+    todo: list[tuple[Script, syntax.Node]] = [(script, top)]
+    seen = {top}
+    while todo:
+        place, node = todo.pop()
+        yield place, node
+        callees = map(place.callee, place.source.inside(node, syntax.Call)) if called else ()
+        for other in (*_named_definitions(place, node), *(each for each in callees if each is not None)):
+            if other.node not in seen and len(seen) < 200:
+                seen.add(other.node)
+                todo.append((other.script, other.node))
+
+
+def _named_definitions(script: Script, top: syntax.Node) -> list[Definition]:
+    """The first-party classes and functions that a piece of code names, and a class's bases."""
+    return script.once(("named", top), lambda: _find_named(script, top), [])
+
+
+def _find_named(script: Script, top: syntax.Node) -> list[Definition]:
+    found: dict[syntax.Node, Definition] = {}
+    for name in script.source.inside(top, syntax.Name):
+        parent = script.source.parents[name]
+        if isinstance(parent, syntax.Attribute) and parent.attr is name:
+            node: syntax.Node = parent
+        elif isinstance(parent, (syntax.Param, syntax.FunctionDef, syntax.ClassDef)) or (
+            isinstance(parent, syntax.Arg) and parent.keyword is name
+        ):
+            continue
+        else:
+            node = name
+        definition = script.definition(node)
+        if definition is not None:
+            found.setdefault(definition.node, definition)
+    return list(found.values())
+
+
+def _own(script: Script, top: syntax.Node) -> Network:
+    """What a piece of code holds itself."""
+    convolutions = products = linears = widest_known = 0
+    attention = narrow_attention = recurrent = narrow_recurrent = False
+    softmax = False
+    widest: int | None = 0
+    library_parts = Network()
+    for call in script.source.inside(top, syntax.Call):
+        name = script.name(call.func)
+        if name is None:
+            if isinstance(call.func, syntax.Attribute):
+                products += call.func.attr.value in PRODUCT_METHODS
+                softmax = softmax or call.func.attr.value == "softmax"
+            continue
+        if name.startswith(_CONVOLUTIONS):
+            convolutions += 1
+        elif name in _STACKS and _is_layer_in_sight(script, call):
+            continue
+        elif name.startswith(_ATTENTION):
+            is_narrow = (width := _attended(script, call)) is not None and width <= _NARROW_ATTENTION
+            narrow_attention, attention = narrow_attention or is_narrow, attention or not is_narrow
+        elif name in RECURRENT_LAYERS:
+            hidden = script.constant(given) if (given := script.argument(call, "hidden_size", 1)) is not None else None
+            is_narrow = hidden is not None and isinstance(hidden.value, int) and hidden.value <= _NARROW
+            narrow_recurrent, recurrent = narrow_recurrent or is_narrow, recurrent or not is_narrow
+        elif name in _PRODUCTS:
+            products += 1
+        elif name in ("torch.nn.Linear", "torch.nn.LazyLinear", "torch.nn.Bilinear"):
+            linears += 1
+            width = _width(script, call)
+            widest = None if widest is None or width is None else max(widest, width)
+            widest_known = max(widest_known, width or 0)
+        elif name in ("torch.nn.Softmax", "torch.softmax", "torch.nn.functional.softmax"):
+            softmax = True
+        elif name.startswith((*library.MODULE_FACTORIES, "transformers.")) or _is_foreign_module(script, name):
+            library_parts |= _of_library(script, call, name)
+    if isinstance(top, syntax.ClassDef):
+        attention = attention or any((script.name(base.value) or "").startswith(_ATTENTION) for base in top.bases)
+    products += sum(
+        isinstance(op.operator, syntax.MatrixMultiply) for op in script.source.inside(top, syntax.BinaryOperation)
+    )
+    attention = attention or (softmax and products >= 2)
+    known = Network(
+        convolutions, attention, narrow_attention, recurrent, narrow_recurrent, products, linears, widest, widest_known
+    )
+    return known | library_parts
+
+
+def _is_layer_in_sight(script: Script, stack: syntax.Call) -> bool:
+    """Whether the layer that a stack is made of is made by calls that are seen."""
+    made = [node for _, node in script.roles.origins(stack.args[0].value)] if stack.args else []
+    return bool(made) and all(isinstance(node, syntax.Call) for node in made)
+
+
+def _attended(script: Script, call: syntax.Call) -> int | None:
+    """The width of an attention layer, by its argument, or by the default of the parameter that this is."""
+    given = script.argument(call, "embed_dim", 0) or script.argument(call, "d_model", 0)
+    known = script.constant(given) if given is not None else None
+    if known is None and isinstance(given, syntax.Name):
+        nodes = [binding.node for binding in script.names.reaching(given)]
+        defaults = [node.default for node in nodes if isinstance(node, syntax.Param) and node.default is not None]
+        known = script.constant(defaults[0]) if len(defaults) == len(nodes) == 1 else None
+    return known.value if known is not None and isinstance(known.value, int) else None
+
+
+def _is_foreign_module(script: Script, name: str) -> bool:
+    """Whether a name is a class of a library that may hold layers."""
+    last = name.rpartition(".")[2]
+    return "." in name and last[:1].isupper() and not name.startswith(_NO_NETWORKS) and script.imported(name) is None
+
+
+def _width(script: Script, call: syntax.Call) -> int | None:
+    """The wider side of a Linear layer, None where neither side is known."""
+    sides = (script.argument(call, "in_features", 0), script.argument(call, "out_features", 1))
+    known = [script.constant(side) for side in sides if side is not None]
+    numbers = [side.value for side in known if side is not None and isinstance(side.value, int)]
+    return max(numbers) if numbers else None

@@ -1,0 +1,218 @@
+"""Networks that each turn of a loop runs again on what does not change there: the result is the same each time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from speedlint.ask.script import Script
+from speedlint.facts import syntax
+from speedlint.shapes import probes
+from speedlint.shapes.evaluation import is_network
+from speedlint.shapes.model import networks
+from speedlint.shapes.optimizer.discarded import may_update
+from speedlint.shapes.sync.clocks import may_read_clock
+from speedlint.shapes.training import passed_through, roots
+from speedlint.solve import counts
+from speedlint.solve.inplace import is_written, viewed
+from speedlint.solve.loops import Loop
+from speedlint.solve.passes import sets_eval_mode
+from speedlint.torch import library
+from speedlint.torch.words import FREQUENT, Role
+
+_CHANCE = re.compile(
+    rb"rand|noise|sampl|bernoulli|normal_\(|gumbel|distributions|functional\.\w*dropout|F\.\w*dropout|no_?ise|perm\("
+)
+"""What a network's code says where what it computes may hang on chance in evaluation mode too."""
+_BY_MODE = re.compile(rb"(?i)drop|norm|self\.training|rrelu|stochastic")
+"""What it says where it computes something else in training mode."""
+_KEEPS = re.compile(
+    rb"self\.\w+(?:\[[^]\n]{0,80}\])?\s{0,3}[-+*/]?=(?!=)|self\.[\w.]+\.(?:append|add|update|popleft|\w+_)\("
+    rb"|register_buffer|cache|nonlocal|global"
+)
+"""What it says, outside of ``__init__``, where it may remember something from call to call."""
+_LEAF = re.compile(rb"requires_grad|Parameter\(")
+_UPDATES = re.compile(
+    rb"\bparameters\(|state_dict|\.(?:train|eval)\(|_hook\(|\.weight\b|\.bias\b|\.ema|update_parameters|requires_grad_\(False"
+)
+"""What the code of a turn says where it may change a network."""
+
+
+def same_in_each_turn(script: Script, call: syntax.Call) -> Loop | None:
+    """The loop around the call of a network which gives it the same, and so gets the same, in each of its turns."""
+    if not call.args or not is_network(script, call) or script.frequency(call) not in FREQUENT:
+        return None
+    loop = script.source.enclosing(
+        call,
+        *(syntax.For, syntax.While, syntax.If, syntax.IfExp, syntax.Try, syntax.BooleanOperation, syntax.Lambda),
+        *(syntax.ListComp, syntax.GeneratorExp, syntax.DictComp, syntax.FunctionDef),
+    )
+    if not isinstance(loop, syntax.For | syntax.While) or not script.source.contains(loop.body, call):
+        return None
+    if isinstance(script.source.parents[call], syntax.Expr) or script.loops.ends_in_first_turn(loop):
+        return None
+    if counts.turns(script, loop) in (0, 1) or probes.is_in_benchmark(script, call) or may_read_clock(script, loop):
+        return None
+    if not all(not arg.star and _is_fixed(script, arg.value, loop) for arg in call.args):
+        return None
+    if not _is_left_alone(script, call, loop) or not _is_settled(script, call):
+        return None
+    return loop
+
+
+def _is_fixed(script: Script, given: syntax.BaseExpression, loop: Loop) -> bool:
+    """Whether an argument is a tensor, or a constant, that no turn of a loop sets anew or changes."""
+    if any(_is_set_within(script, loop, name) for name in script.source.inside(given, syntax.Name)):
+        return False  # `x[i]`: the view that is another one in each turn
+    given = viewed(given)
+    if not isinstance(given, syntax.Name):
+        return script.constant(given) is not None
+    bindings = script.names.reaching(given)
+    if not bindings or _is_set_within(script, loop, given):
+        return False
+    same = [given, *_aliases(script, given)]
+    return not any(is_written(script, each) or _is_added_to(script, each) or _may_be_trained(script, each) for each in same)
+
+
+def _is_set_within(script: Script, loop: Loop, name: syntax.Name) -> bool:
+    return any(script.source.contains(loop, binding.node) for binding in script.names.reaching(name))
+
+
+def _aliases(script: Script, name: syntax.Name) -> Iterator[syntax.Name]:
+    """The variables that stand for the same tensor, or a view of it."""
+    for use in script.names.uses(name):
+        statement = script.source.enclosing(use, syntax.Assign)
+        if isinstance(statement, syntax.Assign) and viewed(statement.value) is use:
+            yield from (each.target for each in statement.targets if isinstance(each.target, syntax.Name))
+
+
+def _is_added_to(script: Script, name: syntax.Name) -> bool:
+    """Whether ``x += y`` changes a variable's tensor in place."""
+    parents = script.source.parents
+    return any(isinstance(up := parents[use], syntax.AugAssign) and up.target is use for use in script.names.uses(name))
+
+
+def _may_be_trained(script: Script, name: syntax.Name) -> bool:
+    """Whether a variable's tensor may be what an optimizer changes: a leaf of its own."""
+    for binding in script.names.reaching(name):
+        if binding.value is not None and _LEAF.search(script.text(binding.value).encode()):
+            return True
+    for use in script.names.uses(name):
+        parent = script.source.parents[use]
+        if isinstance(parent, syntax.Attribute) and parent.attr.value.startswith("requires_grad"):
+            return True
+        around = script.source.enclosing(use, syntax.Call)
+        while isinstance(around, syntax.Call):
+            if library.makes_optimizer(script.name(around.func) or ""):
+                return True
+            around = script.source.enclosing(around, syntax.Call)
+    return False
+
+
+def _is_left_alone(script: Script, call: syntax.Call, loop: Loop) -> bool:
+    """Whether no turn of a loop changes a network: by an optimizer, by hand, by its mode."""
+    source = script.source
+    if _UPDATES.search(script.text(loop.body).encode()):
+        return False
+    if any(b".step(" in text or _UPDATES.search(text) for text in _called(script, loop.body)):
+        return False
+    of = _prefixes(script, call.func)
+    if any(script.text(each.target) in of for each in source.inside(loop, syntax.AssignTarget)):
+        return False
+    return not may_update(script, loop.body, call.func)
+
+
+def _called(script: Script, body: syntax.Node) -> Iterator[bytes]:
+    """The code of the project's functions that a loop's body calls, networks aside."""
+    for call in script.source.inside(body, syntax.Call):
+        callee = script.callee(call)
+        if callee is not None and isinstance(callee.node, syntax.FunctionDef) and script.role(call.func) is not Role.MODULE:
+            yield callee.script.text(callee.node).encode()
+
+
+def _prefixes(script: Script, module: syntax.Node) -> set[str]:
+    """``self.net.encoder``, ``self.net`` and ``self`` of ``self.net.encoder``."""
+    found = {script.text(module)}
+    while isinstance(module, syntax.Attribute | syntax.Subscript):
+        module = module.value
+        found.add(script.text(module))
+    return found
+
+
+def _is_settled(script: Script, call: syntax.Call) -> bool:
+    """Whether a network gives the same for the same: nothing in it hangs on chance, on its mode, or on earlier calls."""
+    module = call.func.value if _is_forward(call.func) else call.func
+    made = roots(script, module)
+    known = [(place, node, networks.root_definition(place, node)) for place, node in made]
+    by_mode = not known
+    for place, node, definition in known:
+        if definition is None:
+            name = place.name(node.func) if isinstance(node, syntax.Call) else None
+            if name is None or not name.startswith(("torch.nn.Linear", "torch.nn.Conv", "torch.nn.Embedding")):
+                by_mode = True
+            continue
+        for where, top in networks.with_named(definition.script, definition.node):
+            text = where.text(top).encode()
+            if _CHANCE.search(text) or _remembers(where, top):
+                return False
+            by_mode = by_mode or _BY_MODE.search(text) is not None
+    return not by_mode or _is_evaluating(script, module, call)
+
+
+def _is_forward(func: syntax.BaseExpression) -> bool:
+    return isinstance(func, syntax.Attribute) and func.attr.value == "forward"
+
+
+def _remembers(script: Script, top: syntax.Node) -> bool:
+    """Whether a class or function may remember something from call to call."""
+    if isinstance(top, syntax.FunctionDef):
+        return _KEEPS.search(script.text(top).encode()) is not None
+    methods = (each for each in script.source.inside(top, syntax.FunctionDef) if each.name.value not in _BEFORE)
+    return any(_KEEPS.search(script.text(each).encode()) for each in methods)
+
+
+_BEFORE = frozenset({"__init__", "reset_parameters", "init_weights", "_init_weights", "load_state_dict", "train", "eval"})
+"""Methods that run before a network does, or between its runs when asked for."""
+
+
+def _is_evaluating(script: Script, module: syntax.Node, call: syntax.Call) -> bool:
+    """Whether a network is surely in evaluation mode where it is called."""
+    if _is_mixed(script):
+        return False
+    modes = [each for each in script.method_calls("eval", "train") if _is_of(script, each, script, module)]
+    evals = [each for each in modes if sets_eval_mode(script, each)]
+    if script.order.surely(evals, call, [each for each in modes if each not in evals]):
+        return True
+    if not any(isinstance(each, syntax.Call) and _is_eval(each) for _, each in passed_through(script, module)):
+        return False
+    trains = ((place, each) for place in script.everywhere(b".train(") for each in place.method_calls("train"))
+    return not any(_is_of(place, each, script, module) for place, each in trains)
+
+
+def _is_eval(call: syntax.Call) -> bool:
+    return isinstance(call.func, syntax.Attribute) and call.func.attr.value == "eval" and not call.args
+
+
+def _is_of(place: Script, mode: syntax.Call, script: Script, module: syntax.Node) -> bool:
+    """Whether ``x.eval()`` or ``x.train()``, in some file, is of a module."""
+    assert isinstance(mode.func, syntax.Attribute)
+    receiver = mode.func.value
+    if place is script and script.text(receiver) == script.text(module):
+        return True
+    ours = {id(node) for _, node in roots(script, module)}
+    return any(id(node) in ours for _, node in roots(place, receiver))
+
+
+def _is_mixed(script: Script) -> bool:
+    """Whether the program sets parts of networks to training mode one by one, as those who want dropout when they
+    evaluate do."""
+    return any(
+        isinstance(call.func, syntax.Attribute)
+        and isinstance(call.func.value, syntax.Name)
+        and any(
+            isinstance(place.source.enclosing(binding.node, syntax.For, syntax.FunctionDef), syntax.For)
+            for binding in place.names.reaching(call.func.value)
+        )
+        for place in script.everywhere(b".train(")
+        for call in place.method_calls("train")
+    )

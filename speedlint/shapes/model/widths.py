@@ -1,0 +1,210 @@
+"""How wide layers may be: the most that a number is, through constructors and the arguments that each is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from speedlint.ask.script import Script
+from speedlint.facts import syntax
+from speedlint.solve.names import Binding, Kind
+from speedlint.solve.terms import Definition
+from speedlint.solve.unpacking import written
+
+_MOST_VISITS = 400
+"""Constructors that are followed, each for every call of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """An expression, and what the parameters that it names were given; those that are not among them, by any call."""
+
+    script: Script
+    node: syntax.Node
+    frame: dict[syntax.Param, Given] = field(default_factory=dict)
+
+    def of(self, node: syntax.Node) -> Given:
+        """Another expression beside it."""
+        return Given(self.script, node, self.frame)
+
+
+def given(script: Script, call: syntax.Call, keyword: str, position: int) -> Given | None:
+    """What a call passes for a parameter."""
+    passed = script.argument(call, keyword, position)
+    return Given(script, passed) if passed is not None else None
+
+
+def arguments(made: Iterable[Given], keyword: str, position: int) -> dict[syntax.Call, list[Given | None]]:
+    """What each call of a library that some constructions lead to passes for a parameter, in each way that leads there."""
+    found: dict[syntax.Call, list[Given | None]] = {}
+    todo = list(made)
+    for _ in range(_MOST_VISITS):
+        if not todo:
+            return found
+        now = todo.pop()
+        if not isinstance(now.node, syntax.Call):
+            continue
+        definition = _constructed(now.script, now.node)
+        if definition is None:
+            passed = now.script.argument(now.node, keyword, position)
+            found.setdefault(now.node, []).append(now.of(passed) if passed is not None else None)
+            continue
+        frame = dict(_frame(definition, now))
+        place = definition.script
+        todo += [Given(place, call, frame) for call in place.source.inside(definition.node, syntax.Call)]
+    return {}
+
+
+def _constructed(script: Script, call: syntax.Call) -> Definition | None:
+    """The first-party class, or function, that a call makes an object of or runs."""
+    definition = script.definition(call.func) or script.callee(call)
+    if definition is None or definition.name != "__init__":
+        return definition
+    owner = definition.script.names.owner(definition.node) if isinstance(definition.node, syntax.FunctionDef) else None
+    return Definition(definition.script, owner) if owner is not None else None
+
+
+def _frame(definition: Definition, call: Given) -> Iterator[tuple[syntax.Param, Given]]:
+    """What each parameter of a function, or of a class's constructor, is given by a call."""
+    is_class = isinstance(definition.node, syntax.ClassDef)
+    function = definition.script.roles.calls.method(definition, "__init__") if is_class else definition
+    if function is None or not isinstance(function.node, syntax.FunctionDef) or not isinstance(call.node, syntax.Call):
+        return
+    params = function.node.params
+    for param in (*params.posonly_params, *params.params, *params.kwonly_params):
+        passed = function.script.values.given(function.node, param, call.script, call.node)
+        if passed is not None:
+            yield param, call.of(passed)
+        elif param.default is not None:
+            yield param, Given(function.script, param.default)
+
+
+def most(numbers: Iterable[Given | None]) -> int | None:
+    """The most that one of some numbers is; None where that is not known of all."""
+    return _greatest(_most(each, frozenset()) for each in numbers)
+
+
+def _greatest(found: Iterable[int | None]) -> int | None:
+    known = list(found)
+    return max((each for each in known if each is not None), default=None) if None not in known else None
+
+
+def _most(number: Given | None, seen: frozenset[syntax.Node]) -> int | None:
+    """The most that a number is, an option being what it is by default."""
+    if number is None or number.node in seen:
+        return None
+    node = number.node
+    seen |= {node}
+    match node:
+        case syntax.Name() | syntax.Attribute():
+            plain = _greatest(_most(each, seen) for each in _sources(number)) or _known(number)
+            return _greatest((plain, *(_most(each, seen) for each in _constructed_with(number))))
+        case syntax.BinaryOperation(left=left, operator=operator, right=right):
+            return _computed(_most(number.of(left), seen), operator, _most(number.of(right), seen))
+        case syntax.IfExp(body=body, orelse=orelse):
+            return _greatest(_most(number.of(each), seen) for each in (body, orelse))
+        case syntax.Subscript(value=value):
+            return _element(number.of(value), seen)
+        case syntax.Call(func=syntax.Name(value="int" | "max" | "min" | "round"), args=args):
+            return _greatest(_most(number.of(arg.value), seen) for arg in args)
+        case syntax.Call(func=syntax.Name("len"), args=[syntax.Arg(value=several)]):
+            return _length(number.of(several), seen)
+    return _known(number)
+
+
+def _constructed_with(number: Given) -> Iterator[Given]:
+    """What an attribute is where its object is made: ``Config(hidden=1024)``, ``replace(config, hidden=1024)``."""
+    script, node = number.script, number.node
+    owner = script.value(node.value).definition if isinstance(node, syntax.Attribute) else None
+    if owner is None or not isinstance(node, syntax.Attribute) or not isinstance(owner.node, syntax.ClassDef):
+        return
+    name = node.attr.value
+    for place in script.everywhere(name.encode()):
+        for call in place.source.of(syntax.Call):
+            for arg in call.args:
+                if arg.keyword is not None and arg.keyword.value == name and place.value(call).definition == owner:
+                    yield Given(place, arg.value)
+
+
+def _known(number: Given) -> int | None:
+    known = number.script.constant(number.node) if isinstance(number.node, syntax.BaseExpression) else None
+    return int(known.value) if known is not None and isinstance(known.value, (int, float)) else None
+
+
+def _computed(left: int | None, operator: syntax.BaseBinaryOp, right: int | None) -> int | None:
+    if left is None or right is None:
+        return None
+    match operator:
+        case syntax.Add():
+            return left + right
+        case syntax.Multiply():
+            return left * right
+        case syntax.Subtract():
+            return left
+        case syntax.FloorDivide() | syntax.Divide():
+            return int(left / right) if right else None
+    return None
+
+
+def _length(several: Given | None, seen: frozenset[syntax.Node]) -> int | None:
+    """The most elements that a list has which is written out."""
+    if several is None or several.node in seen:
+        return None
+    match several.node:
+        case syntax.List(elements=elements) | syntax.Tuple(elements=elements):
+            return len(elements)
+        case syntax.Name() | syntax.Attribute():
+            return _greatest(_length(each, seen | {several.node}) for each in _sources(several))
+    return None
+
+
+def _element(several: Given | None, seen: frozenset[syntax.Node]) -> int | None:
+    """The most that one of several numbers is: of a list that is written out, of one that is repeated."""
+    if several is None or several.node in seen:
+        return None
+    node = several.node
+    seen |= {node}
+    match node:
+        case syntax.List(elements=elements) | syntax.Tuple(elements=elements):
+            return _greatest(_most(several.of(each.value), seen) for each in elements) if elements else None
+        case syntax.BinaryOperation(left=left, operator=syntax.Multiply()):
+            return _element(several.of(left), seen)
+        case syntax.BinaryOperation(left=left, operator=syntax.Add(), right=right):
+            return _greatest(_element(several.of(each), seen) for each in (left, right))
+        case syntax.ListComp(elt=element):
+            return _most(several.of(element), seen)
+        case syntax.Name() | syntax.Attribute():
+            return _greatest(_element(each, seen) for each in _sources(several))
+    return None
+
+
+def _sources(value: Given) -> list[Given | None]:
+    """The expressions that give a variable or attribute its value; None for each that is not in sight."""
+    script, node = value.script, value.node
+    if isinstance(node, syntax.Name):
+        return [each for binding in script.names.reaching(node) for each in _bound(value, binding)]
+    if not isinstance(node, syntax.Attribute):
+        return [None]
+    owner = script.value(node.value).definition
+    if owner is None or not isinstance(owner.node, syntax.ClassDef):
+        return [None]
+    assigned = script.roles.assigned_on_self(owner, node.attr.value)
+    return [None if path else Given(place, each, value.frame) for place, each, path in assigned] or [None]
+
+
+def _bound(value: Given, binding: Binding) -> list[Given | None]:
+    script = value.script
+    if binding.kind is Kind.PARAMETER and isinstance(binding.node, syntax.Param):
+        if binding.node in value.frame:
+            return [value.frame[binding.node]]
+        function = script.source.enclosing(binding.node, syntax.FunctionDef, syntax.Lambda)
+        if not isinstance(function, syntax.FunctionDef):
+            return [None]
+        default = binding.node.default
+        passed = [
+            Given(other, each) if each is not None else Given(script, default) if default is not None else None
+            for other, each in script.values.passed(function, binding.node)
+        ]
+        return [*passed] or [None]
+    given = written(binding)
+    return [value.of(given) if given is not None else None]

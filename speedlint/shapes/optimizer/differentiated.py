@@ -1,0 +1,350 @@
+"""Whether what a piece of code computes with networks is ever differentiated: a proof that it is not, or what it lacks.
+
+Every value that may carry a graph out of the code is followed: through variables, attributes, containers, arguments and
+returns, until it is turned into a number, detached, compared or dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from speedlint.facts import syntax
+from speedlint.shapes.sync.reads import shown
+from speedlint.solve import changing, leads
+from speedlint.solve.loops import Does
+from speedlint.solve.names import Kind
+from speedlint.solve.reach import parameter_of
+from speedlint.solve.terms import Definition
+from speedlint.solve.unpacking import part
+from speedlint.torch.library import FORWARD_HOOKS
+from speedlint.torch.methods import GRAPHLESS
+from speedlint.torch.words import Role
+
+if TYPE_CHECKING:
+    from speedlint.ask.script import Script
+
+_ENDS = GRAPHLESS | {"detach", "detach_"}
+"""Methods whose result has no graph."""
+_PLAIN_ATTRIBUTES = frozenset("shape dtype device ndim data is_cuda layout itemsize nbytes names".split())
+_GRAPH = frozenset("backward grad_fn requires_grad_ register_hook retain_grad grad requires_grad".split())
+_DIFFERENTIATE = ("torch.autograd.", "torch.func.")
+_ENDING_CALLS = frozenset("print float int len str repr bool isinstance type id hash format abs round range hasattr".split())
+_PARAMETERS = frozenset({"parameters", "named_parameters", "state_dict", "get_parameter", "buffers"})
+_SHOWS = (
+    "numpy.", "sklearn.", "scipy.", "pandas.", "matplotlib.", "json.", "logging.", "wandb.", "mlflow.", "math.", "PIL.",
+    "cv2.", "tqdm.", "time.", "os.", "csv.", "pickle.", "torchvision.utils.", "torch.save", "skimage.", "seaborn.",
+)  # fmt: skip
+"""Libraries that turn what they are given into numbers, pictures or files."""
+_FILLS = frozenset("append extend insert add appendleft".split())
+_WITHOUT_GRAPH = (Role.NUMBER, Role.STRING, Role.ARRAY, Role.DEVICE, Role.DTYPE)
+_MOST = 600
+"""Expressions that are followed."""
+
+
+class NotProven(Exception):  # noqa: N818 (no error: what is not known)
+    """What is not known, in a clause; ``is_certain`` where it is seen to be differentiated."""
+
+    def __init__(self, clause: str, *, is_certain: bool = False) -> None:
+        super().__init__(clause)
+        self.is_certain = is_certain
+
+
+def check_never(script: Script, region: syntax.Node) -> None:
+    """Raises NotProven unless nothing that networks compute in ``region`` reaches a backward pass."""
+    _Follow(script, region).check()
+
+
+class _Follow:
+    def __init__(self, script: Script, region: syntax.Node) -> None:
+        self.script, self.region = script, region
+        self._seen: set[tuple[syntax.Node, syntax.Node | None]] = set()
+        self._inside: syntax.Node | None = None
+        """The function whose parameter is followed: what it returns goes to the call that the parameter was given in."""
+
+    def check(self) -> None:
+        """Raises NotProven."""
+        source = self.script.source
+        if self.script.program.mentions(self.script, b"is_grad_enabled"):
+            raise NotProven("the program asks whether gradients are on")
+        if self.script.program.mentions(self.script, FORWARD_HOOKS):
+            raise NotProven("a forward hook of the program may keep what the pass computes")
+        if any(True for _ in source.inside(self.region, syntax.Await)):
+            raise NotProven("other code runs while it waits")
+        if any(True for _ in source.inside(self.region, syntax.Yield)):
+            raise NotProven("what it yields is used out of sight")
+        for call in source.inside(self.region, syntax.Call):
+            self._started(call)
+        for attribute in source.inside(self.region, syntax.Attribute):
+            is_called = isinstance(up := source.parents[attribute], syntax.Call) and up.func is attribute
+            if not is_called and self.script.role(attribute.value) is Role.MODULE:
+                self._carry(self.script, attribute)
+
+    def _kept_by(self, callee: Definition) -> None:
+        """Follows what a function that runs networks keeps: a network on its object, any other function wherever it is."""
+        if (callee.node, None) in self._seen:
+            return
+        self._seen.add((callee.node, None))
+        script = callee.script
+        for base, _ in changing.written(script, callee.node):
+            if changing.is_on_self(base) or _is_of_module(script, base):
+                self._bound(script, base, fills=True)
+        outside, self._inside = self._inside, callee.node
+        for call in script.source.inside(callee.node, syntax.Call):
+            inner = script.callee(call)
+            if inner is not None and isinstance(inner.node, syntax.FunctionDef):
+                self._kept_by(inner)
+            if callee.name != "forward" and _runs(script, call, inner):
+                self._carry(script, call)
+        self._inside = outside
+
+    def _started(self, call: syntax.Call) -> None:
+        script = self.script
+        if script.name(call.func) is not None:
+            return
+        callee = script.callee(call)
+        if callee is None and isinstance(call.func, syntax.Attribute) and call.func.attr.value in _PARAMETERS:
+            self._carry(script, call)
+            return
+        if callee is None and script.role(call.func) is not Role.MODULE:
+            self._check_unseen(script, call)
+            return
+        if _runs(script, call, callee):
+            self._carry(script, call)
+            if callee is not None:
+                self._kept_by(callee)
+
+    def _check_unseen(self, script: Script, call: syntax.Call) -> None:
+        """Raises NotProven for a call of what is not known, which may train."""
+        func = call.func
+        if isinstance(func, syntax.Name):
+            is_builtin = script.names.scope(func).lookup(func.value) is None
+            if not is_builtin and script.role(func) in (Role.UNKNOWN, Role.FUNCTION) and script.definition(func) is None:
+                raise NotProven(f"what `{func.value}` does is not known")
+        elif not isinstance(func, syntax.Attribute):
+            raise NotProven(f"what `{shown(script, func)}` does is not known")
+        else:
+            may = leads.around(script)
+            if not may.is_open and may.may(call) and script.role(func.value) not in (Role.TENSOR, Role.BATCH):
+                raise NotProven(f"`{shown(script, func)}` may train")
+
+    # Following
+
+    def _carry(self, script: Script, node: syntax.Node) -> None:
+        """Follows an expression whose value may carry a graph. Raises NotProven."""
+        if (node, self._inside) in self._seen or script.role(node) in _WITHOUT_GRAPH:
+            return
+        self._seen.add((node, self._inside))
+        if len(self._seen) > _MOST:
+            raise NotProven("its results go to more places than are followed")
+        parent = script.source.parents[node]
+        match parent:
+            case syntax.Attribute(value=value) if value is node:
+                self._attribute(script, parent)
+            case syntax.Arg():
+                self._argument(script, parent)
+            case syntax.Assign(targets=targets, value=value) if value is node:
+                for target in targets:
+                    self._bound(script, target.target)
+            case syntax.AnnAssign(target=target) if target is not node:
+                self._bound(script, target)
+            case syntax.AugAssign(target=target) if target is not node:
+                self._check_not_handed_in(script, target)
+                self._bound(script, target)
+            case syntax.NamedExpr(target=target, value=value) if value is node:
+                self._bound(script, target)
+                self._carry(script, parent)
+            case syntax.Return():
+                self._returned(script, parent)
+            case syntax.For(iter=iterated, target=target) | syntax.CompFor(iter=iterated, target=target):
+                if iterated is node:
+                    self._bound(script, target)
+            case syntax.Element() | syntax.StarredElement() | syntax.DictElement() | syntax.StarredDictElement():
+                self._carry(script, script.source.parents[parent])
+            case syntax.Subscript(value=value) if value is node:
+                self._carry(script, parent)
+            case syntax.IfExp(test=test) if test is not node:
+                self._carry(script, parent)
+            case (
+                syntax.BinaryOperation()
+                | syntax.BooleanOperation()
+                | syntax.ListComp()
+                | syntax.SetComp()
+                | syntax.GeneratorExp()
+                | syntax.DictComp()
+            ):
+                self._carry(script, parent)
+            case syntax.UnaryOperation(operator=operator):
+                if not isinstance(operator, syntax.Not):
+                    self._carry(script, parent)
+            case syntax.Yield() | syntax.Lambda() | syntax.Await() | syntax.WithItem() | syntax.From():
+                raise NotProven(f"where `{shown(script, node)}` goes is not followed")
+
+    def _attribute(self, script: Script, attribute: syntax.Attribute) -> None:
+        name = attribute.attr.value
+        if name in _GRAPH:
+            raise NotProven(f"`{shown(script, attribute)}` differentiates it", is_certain=name == "backward")
+        call = script.source.parents[attribute]
+        is_called = isinstance(call, syntax.Call) and call.func is attribute
+        if name not in (_ENDS if is_called else _PLAIN_ATTRIBUTES):
+            self._carry(script, call if is_called else attribute)
+
+    def _argument(self, script: Script, arg: syntax.Arg) -> None:
+        call = script.source.parents[arg]
+        if not isinstance(call, syntax.Call):
+            raise NotProven(f"where `{shown(script, arg.value)}` goes is not followed")
+        name, func = script.name(call.func), call.func
+        if name is None and isinstance(func, syntax.Name) and script.names.scope(func).lookup(func.value) is None:
+            name = func.value
+        callee = script.callee(call)
+        if callee is not None and isinstance(callee.node, syntax.FunctionDef):
+            self._given(script, callee, call, arg)
+            self._carry(script, call)
+        elif name is not None:
+            if name.startswith(_DIFFERENTIATE):
+                raise NotProven(f"`{name}` differentiates it", is_certain=True)
+            ends = name in _ENDING_CALLS or name.startswith(_SHOWS) or name.rpartition(".")[2] in _ENDS
+            if not ends:
+                self._carry(script, call)
+        elif script.role(func) is Role.MODULE:
+            self._carry(script, call)
+        elif isinstance(func, syntax.Attribute):
+            self._method(script, func, call)
+        else:
+            raise NotProven(f"`{shown(script, func)}` may differentiate what it is given")
+
+    def _given(self, script: Script, callee: Definition, call: syntax.Call, arg: syntax.Arg) -> None:
+        parameter = parameter_of(callee, call, arg)
+        if parameter is None:
+            raise NotProven(f"what `{callee.name}` does with `{shown(script, arg.value)}` is not followed")
+        outside, self._inside = self._inside, callee.node
+        for use in callee.script.names.uses(parameter):
+            if any(each.node is parameter for each in callee.script.names.reaching(use)):
+                self._carry(callee.script, use)
+        self._inside = outside
+
+    def _method(self, script: Script, func: syntax.Attribute, call: syntax.Call) -> None:
+        """A method that no code is seen of takes it."""
+        holder, method = func.value, func.attr.value
+        if method in ("backward", "manual_backward", "scale"):
+            raise NotProven(f"`{shown(script, func)}` differentiates it", is_certain=True)
+        if method in _FILLS or script.role(holder) in (Role.MAPPING, Role.SEQUENCE):
+            self._bound(script, holder, fills=True)
+        elif script.role(holder) in (Role.TENSOR, Role.BATCH):
+            self._carry(script, call)
+        elif script.role(holder) in (Role.UNKNOWN, Role.INSTANCE) and not self._is_of_library(script, holder):
+            raise NotProven(f"what `{shown(script, func)}` does with it is not known")
+
+    def _is_of_library(self, script: Script, holder: syntax.BaseExpression) -> bool:
+        """Whether an object is one of a library's, which trains nothing of the project's."""
+        found = list(script.roles.origins(holder))
+        return bool(found) and all(
+            isinstance(made, syntax.Call) and other.name(made.func) is not None and other.definition(made.func) is None
+            for other, made in found
+        )
+
+    def _check_own(self, script: Script, container: syntax.Name) -> None:
+        """Raises NotProven where a container is not made by the function that fills it: others hold it too."""
+        scope = script.names.scope(container).lookup(container.value)
+        bindings = scope.bindings.get(container.value, []) if scope is not None else []
+        is_here = scope is not None and scope is script.names.scope(container)
+        made = (syntax.List, syntax.Dict, syntax.ListComp, syntax.DictComp, syntax.Call, syntax.Integer, syntax.Float)
+        values = (
+            part(each.value, each.path)[0] for each in bindings if each.kind is not Kind.AUGMENT and each.value is not None
+        )
+        is_known = all(each.value is not None for each in bindings)
+        if not is_here or not is_known or not all(isinstance(value, made) for value in values):
+            raise NotProven(f"what others do with `{container.value}` is not followed")
+
+    def _check_not_handed_in(self, script: Script, target: syntax.BaseExpression) -> None:
+        """Raises NotProven where ``+=`` may add in place to a tensor that others hold too."""
+        if not isinstance(target, syntax.Name) or script.role(target) is Role.NUMBER:
+            return
+        for binding in script.names.reaching(target):
+            is_other = binding.kind is Kind.PARAMETER or isinstance(binding.value, syntax.Attribute | syntax.Subscript)
+            if is_other and not binding.path:
+                raise NotProven(f"what others do with `{target.value}`, which it is added to, is not followed")
+
+    def _bound(self, script: Script, target: syntax.Node, *, fills: bool = False) -> None:
+        """Follows what is read from a variable, an attribute or a container that it is put into."""
+        is_entry = not isinstance(target, (syntax.Name, syntax.Tuple, syntax.List))
+        while isinstance(target, syntax.Subscript):
+            target = target.value
+        if isinstance(target, syntax.Name) and (is_entry or fills):
+            self._check_own(script, target)
+        match target:
+            case syntax.Tuple(elements=elements) | syntax.List(elements=elements):
+                for element in elements:
+                    self._bound(script, element.value)
+            case syntax.Name():
+                uses = [use for use in script.names.uses(target) if _may_hold(script, use, target)]
+                owner = script.names.scope(target).lookup(target.value)
+                is_own = self._inside is not None and owner is not None and script.source.contains(self._inside, owner.node)
+                self._carry_all(((script, use) for use in uses), outlives=not is_own)
+            case syntax.Attribute(attr=syntax.Name(name)):
+                found = (
+                    (other, each) for other in script.everywhere(name.encode()) for each in other.source.of(syntax.Attribute)
+                )
+                reads = ((other, each) for other, each in found if each.attr.value == name and not _is_bound(other, each))
+                self._carry_all(reads, outlives=True)
+            case _:
+                raise NotProven(f"where `{shown(script, target)}` goes is not followed")
+
+    def _carry_all(self, nodes: Iterable[tuple[Script, syntax.Node]], *, outlives: bool) -> None:
+        """Follows all reads of what is kept; what outlives the call of a function may be returned by another one."""
+        inside = self._inside
+        self._inside = None if outlives else inside
+        for script, node in nodes:
+            self._carry(script, node)
+        self._inside = inside
+
+    def _returned(self, script: Script, statement: syntax.Return) -> None:
+        function = script.source.enclosing(statement, syntax.FunctionDef, syntax.Lambda)
+        if function is not None and function is self._inside:
+            return
+        sites = script.call_sites(function) if isinstance(function, syntax.FunctionDef) else []
+        if not sites:
+            raise NotProven("what its callers do with the result is not seen")
+        for other, call in sites:
+            self._carry(other, call)
+
+
+def _is_of_module(script: Script, base: syntax.BaseExpression) -> bool:
+    """Whether what is changed is held by a variable of a file."""
+    holder: syntax.Node = base
+    while isinstance(holder, (syntax.Attribute, syntax.Subscript)):
+        holder = holder.value
+    if not isinstance(holder, syntax.Name) or script.role(holder) is Role.NUMBER:
+        return False
+    return script.names.scope(holder).lookup(holder.value) is script.names.module
+
+
+def _runs(script: Script, call: syntax.Call, callee: Definition | None) -> bool:
+    """Whether a call runs a network, itself or by the first-party function that it calls."""
+    if script.role(call.func) is Role.MODULE:
+        return True
+    if callee is None or not isinstance(callee.node, syntax.FunctionDef):
+        return False
+    return bool(callee.script.loops.function_does(callee.node, Does.FORWARD))
+
+
+def _may_hold(script: Script, use: syntax.Name, target: syntax.Name) -> bool:
+    """Whether a use of a variable reads what ``target``, where it is set or filled, gives it."""
+    if use is target or _is_bound(script, use):
+        return False
+    scope = script.names.scope(target).lookup(target.value)
+    is_set = scope is not None and any(binding.node is target for binding in scope.bindings.get(target.value, ()))
+    return not is_set or any(binding.node is target for binding in script.names.reaching(use))
+
+
+def _is_bound(script: Script, node: syntax.Node) -> bool:
+    """Whether a name or attribute is what an assignment sets, not read."""
+    for up in script.source.ancestors(node):
+        if isinstance(up, (syntax.AssignTarget, syntax.Del)):
+            return True
+        if isinstance(up, (syntax.AugAssign, syntax.AnnAssign, syntax.For)):
+            return up.target is node
+        if not isinstance(up, (syntax.Tuple, syntax.List, syntax.Element, syntax.StarredElement)):
+            return False
+        node = up
+    return False

@@ -1,0 +1,321 @@
+"""Losses that are gathered over the steps together with their graph: nothing can use it, since the backward pass of the
+step has freed what it needs, but every node of it stays in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from speedlint.ask.script import Script
+from speedlint.facts import syntax
+from speedlint.shapes.sync.accumulators import is_empty_list, is_zero
+from speedlint.shapes.sync.gradients import is_graphless
+from speedlint.solve.gradients import gradients_off
+from speedlint.solve.loops import Does, Loop
+from speedlint.solve.names import Binding, Kind
+from speedlint.solve.terms import Definition
+from speedlint.solve.unpacking import all_written, part, written
+from speedlint.torch.methods import FLOATS, MOVES, RESHAPES
+from speedlint.torch.words import Frequency, Role
+
+_ARITHMETIC = (syntax.Add, syntax.Subtract, syntax.Multiply, syntax.Divide)
+_SAME_GRAPH = RESHAPES | FLOATS | MOVES | {"mean", "sum", "clone"}
+_NEEDS_GRAPH = frozenset("backward retain_grad register_hook requires_grad grad_fn grad requires_grad_ is_leaf".split())
+_DIFFERENTIATES = ("torch.autograd.grad", "torch.autograd.backward", "torch.func.grad", "torch.func.vjp")
+_FILLED = ("torch.zeros", "torch.tensor", "torch.zeros_like", "torch.as_tensor")
+_DEPTH = 3
+
+
+class Kept(NamedTuple):
+    """A loss that is gathered with its graph: its use, and the variable, attribute or meter that gathers it."""
+
+    loss: syntax.Name
+    store: syntax.BaseExpression
+
+
+def kept_loss(script: Script, node: syntax.Node) -> Kept | None:
+    """What a sum, ``total += loss``, a list, ``losses.append(loss)``, or a meter keeps of the step's graph, or None."""
+    gathered = _gathered(script, node)
+    loss = _core(script, gathered[1]) if gathered is not None else None
+    if gathered is None or loss is None or script.frequency(node) is not Frequency.STEP:
+        return None
+    store = gathered[0]
+    if not _may_be_tensor(script, loss) or not is_differentiated(script, loss) or is_graphless(script, loss):
+        return None
+    if isinstance(node, syntax.Call) and not _is_append(node) and not _sums_up(script, node):
+        return None
+    if _is_of_one_step(script, node) or gradients_off(script, node) is not False:
+        return None
+    if not _starts_outside(script, store, node) or _may_need_graph(script, store):
+        return None
+    return Kept(loss, store)
+
+
+def _gathered(script: Script, node: syntax.Node) -> tuple[syntax.BaseExpression, syntax.BaseExpression] | None:
+    match node:
+        case syntax.AugAssign(target=target, operator=syntax.AddAssign(), value=value):
+            return target, value
+        case syntax.Assign(
+            targets=[syntax.AssignTarget(target=target)],
+            value=syntax.BinaryOperation(left=left, operator=syntax.Add(), right=right),
+        ):
+            if _is_weighed(script, left, target):
+                return target, right
+            return (target, left) if _is_weighed(script, right, target) else None
+        case syntax.Call(func=syntax.Attribute(value=store), args=[syntax.Arg(keyword=None, star="", value=value), *_]):
+            return (store, value) if isinstance(script.source.parents[node], syntax.Expr) else None
+    return None
+
+
+def _is_weighed(script: Script, expression: syntax.BaseExpression, target: syntax.BaseExpression) -> bool:
+    """Whether an expression is the target itself, also scaled, as in ``mean = 0.9 * mean + 0.1 * loss``."""
+    match expression:
+        case syntax.BinaryOperation(left=left, operator=syntax.Multiply(), right=right):
+            if _is_weighed(script, left, target):
+                return _is_number(script, right)
+            return _is_weighed(script, right, target) and _is_number(script, left)
+    return script.text(expression) == script.text(target)
+
+
+def _is_append(call: syntax.Call) -> bool:
+    return isinstance(call.func, syntax.Attribute) and call.func.attr.value == "append" and len(call.args) == 1
+
+
+def _sums_up(script: Script, call: syntax.Call) -> bool:
+    """Whether a method of the project adds its first argument, as it is, to a sum or list of its object."""
+    callee = script.callee(call)
+    if callee is None or not isinstance(callee.node, syntax.FunctionDef) or callee.node.decorators:
+        return False
+    other, method = callee.script, callee.node
+    if other.names.owner(method) is None or len(method.params.params) < 2:
+        return False
+    value = method.params.params[1]
+    uses = other.names.uses(value)
+    if any(binding.kind is not Kind.PARAMETER for use in uses for binding in other.names.reaching(use)):
+        return False
+    return any(_is_summed(other, use) for use in uses) and gradients_off(other, method.body) is False
+
+
+def _is_summed(script: Script, use: syntax.Name) -> bool:
+    node: syntax.Node = use
+    while isinstance(parent := script.source.parents[node], syntax.BinaryOperation):
+        if not isinstance(parent.operator, _ARITHMETIC):
+            return False
+        node = parent
+    match parent:
+        case syntax.AugAssign(target=syntax.Attribute(value=syntax.Name("self")), operator=syntax.AddAssign()):
+            return script.source.enclosing(parent, syntax.If, syntax.With, syntax.Try) is None
+    return False
+
+
+def _core(script: Script, expression: syntax.BaseExpression) -> syntax.Name | None:
+    """The variable whose graph an expression carries: ``loss`` in ``loss.mean() * images.size(0)``."""
+    match expression:
+        case syntax.Name():
+            return expression
+        case syntax.UnaryOperation(operator=syntax.Minus(), expression=inner):
+            return _core(script, inner)
+        case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method))) if method in _SAME_GRAPH:
+            return _core(script, inner)
+        case syntax.BinaryOperation(left=left, operator=operator, right=right) if isinstance(operator, _ARITHMETIC):
+            if _is_number(script, right):
+                return _core(script, left)
+            return _core(script, right) if _is_number(script, left) else None
+    return None
+
+
+def _may_be_tensor(script: Script, loss: syntax.Name) -> bool:
+    """Whether a variable is a tensor of torch, or may be one in a file that imports torch."""
+    role = script.role(loss)
+    if role is not Role.UNKNOWN:
+        return role is Role.TENSOR
+    bound = (binding.dotted or "" for bindings in script.names.all_bindings() for binding in bindings)
+    return any(dotted.split(".")[0] == "torch" for dotted in bound)
+
+
+def _is_number(script: Script, expression: syntax.BaseExpression) -> bool:
+    return script.role(expression) is Role.NUMBER or script.constant(expression) is not None
+
+
+# Whether the step's backward pass has run through it
+
+
+def is_differentiated(script: Script, loss: syntax.Name, depth: int = 0) -> bool:
+    """Whether each value that a variable may have here has been, or is yet to be in this turn, the start of a backward pass
+    that frees its graph: the variable itself, what a module of losses gave it, or what a function returns that does it."""
+    if any(_starts_at(script, backward, loss) for backward in script.method_calls("backward")):
+        return True
+    bindings = script.names.reaching(loss)
+    return depth < _DEPTH and bool(bindings) and all(_is_returned(script, binding, depth) for binding in bindings)
+
+
+def _starts_at(script: Script, backward: syntax.Call, loss: syntax.Name) -> bool:
+    """Whether a backward pass starts at the variable, and runs whenever what reads it does."""
+    assert isinstance(backward.func, syntax.Attribute)
+    if backward.args or script.function(backward) is not script.function(loss):
+        return False
+    receiver = backward.func.value
+    match receiver:
+        case syntax.Call(
+            func=syntax.Attribute(attr=syntax.Name("scale")), args=[syntax.Arg(keyword=None, star="", value=inner)]
+        ):
+            receiver = inner
+    return _is_part(script, receiver, loss, 0) and _runs_with(script, backward, loss)
+
+
+def _is_part(script: Script, whole: syntax.BaseExpression, loss: syntax.Name, depth: int) -> bool:
+    """Whether the backward pass of an expression runs through the variable: it is it, scaled by numbers, or made of it."""
+    core = _core(script, whole)
+    if core is None or depth > _DEPTH:
+        return False
+    bindings = script.names.reaching(core)
+    if core.value == loss.value and bindings and bindings == script.names.reaching(loss):
+        return True
+    values = all_written(bindings)
+    return bool(values) and all(_is_part(script, value, loss, depth + 1) for value in values)
+
+
+def _runs_with(script: Script, backward: syntax.Call, loss: syntax.Name) -> bool:
+    """Whether no branch or loop stands around the backward pass that is not around the other place too, but one of those
+    that each end in one."""
+    source = script.source
+    child: syntax.Node = backward
+    for up in source.ancestors(backward):
+        if source.contains(up, loss):
+            return True
+        if isinstance(up, syntax.For | syntax.While | syntax.FunctionDef | syntax.Lambda | syntax.ExceptHandler):
+            return False
+        if isinstance(up, syntax.If) and not (child is up.body and _has_backward(script, up.orelse)):
+            return False
+        child = up
+    return False
+
+
+def _has_backward(script: Script, other: syntax.If | syntax.Else | None) -> bool:
+    """Whether the other branches of an ``if`` all run a backward pass."""
+    if other is None:
+        return False
+    if isinstance(other, syntax.If) and not _has_backward(script, other.orelse):
+        return False
+    return any(script.source.contains(other.body, call) for call in script.method_calls("backward"))
+
+
+def _is_returned(script: Script, binding: Binding, depth: int) -> bool:
+    """Whether a value comes from a function that makes its backward pass: ``loss = train_step(batch)``."""
+    if binding.kind is not Kind.ASSIGN or not isinstance(binding.value, syntax.Call) or len(binding.path) > 1:
+        return False
+    callee = script.callee(binding.value)
+    if callee is None or not isinstance(callee.node, syntax.FunctionDef) or callee.node.decorators:
+        return False
+    found = list(_returned(callee, binding.path))
+    other = callee.script
+    return bool(found) and all(
+        isinstance(value, syntax.Name)
+        and any(_starts_at(other, backward, value) for backward in other.method_calls("backward"))
+        for value in found
+    )
+
+
+def _returned(callee: Definition, path: tuple[int | None, ...]) -> Iterator[syntax.BaseExpression | None]:
+    script = callee.script
+    for statement in script.source.inside(callee.node, syntax.Return):
+        if script.function(statement) is not callee.node:
+            continue
+        value = statement.value
+        rest = path
+        if value is not None:
+            value, rest = part(value, path)
+        yield None if rest or isinstance(value, syntax.Tuple) else value
+
+
+# Where it is gathered
+
+
+def _is_of_one_step(script: Script, node: syntax.Node) -> bool:
+    """Whether the loop around only adds up the parts of one step, whose graph is let go with it."""
+    loop = script.loops.driving_loop(node)
+    outer = script.loops.driving_loop(loop) if loop is not None else None
+    return outer is not None and script.loops.kind(outer) is Frequency.STEP
+
+
+def _starts_outside(script: Script, store: syntax.BaseExpression, node: syntax.Node) -> bool:
+    """Whether what gathers begins empty outside the steps, or is emptied only now and then."""
+    match store:
+        case syntax.Name():
+            return _variable_starts_outside(script, store, node)
+        case syntax.Attribute() | syntax.Subscript():
+            return _place_starts_outside(script, store)
+    return False
+
+
+def _variable_starts_outside(script: Script, store: syntax.Name, node: syntax.Node) -> bool:
+    scope = script.names.scope(store)
+    if scope.lookup(store.value) is not scope:
+        return False
+    starts = [one for one in scope.bindings[store.value] if not _adds(script, one)]
+    begun = [one for one in starts if _is_start(script, one)]
+    loops: list[Loop] = [up for up in script.source.ancestors(node) if isinstance(up, syntax.For | syntax.While)]
+    around = [loop for loop in loops if script.loops.kind(loop) is Frequency.STEP]
+    inside = [one for one in starts if any(script.source.contains(loop.body, one.node) for loop in around)]
+    if any(_goes_with_step(script, one) for one in inside):
+        return False
+    return bool(begun) and bool(around) and all(script.frequency(one.node) < Frequency.EVAL_STEP for one in inside)
+
+
+def _goes_with_step(script: Script, start: Binding) -> bool:
+    """Whether a variable begins anew in a branch in which the optimizer steps: it holds the batches of one step."""
+    branch = script.source.enclosing(start.node, syntax.If, syntax.For, syntax.While, syntax.FunctionDef)
+    return isinstance(branch, syntax.If) and bool(script.loops.does(branch.body, Does.OPTIMIZER_STEP))
+
+
+def _adds(script: Script, binding: Binding) -> bool:
+    """Whether a binding is ``total += x`` or ``total = total + x``."""
+    if binding.kind is Kind.AUGMENT:
+        return True
+    value = binding.value if binding.kind is Kind.ASSIGN and not binding.path else None
+    names = script.source.inside(value, syntax.Name) if isinstance(value, syntax.BinaryOperation) else ()
+    return any(name.value == binding.name for name in names)
+
+
+def _is_start(script: Script, binding: Binding) -> bool:
+    """Whether a binding sets its name to zero, an empty list, or a new object of the project's."""
+    if is_zero(script, binding) or is_empty_list(script, binding):
+        return True
+    value = written(binding)
+    return isinstance(value, syntax.Call) and (
+        script.name(value.func) in _FILLED or script.value(value).role is Role.INSTANCE
+    )
+
+
+def _place_starts_outside(script: Script, store: syntax.Attribute | syntax.Subscript) -> bool:
+    """An attribute or entry: it is set somewhere in the file, and nowhere in each step."""
+    text = script.text(store)
+    set_at = [target for target in script.source.of(syntax.AssignTarget) if script.text(target.target) == text]
+    return bool(set_at) and all(script.frequency(target) < Frequency.EVAL_STEP for target in set_at)
+
+
+def _may_need_graph(script: Script, store: syntax.BaseExpression) -> bool:
+    """Whether something differentiates what is gathered, or asks for its graph."""
+    source = script.source
+    if isinstance(store, syntax.Name):
+        uses: list[syntax.Node] = list(script.names.uses(store))
+    else:
+        text = script.text(store)
+        uses = [
+            each for kind in (syntax.Attribute, syntax.Subscript) for each in source.of(kind) if script.text(each) == text
+        ]
+    for use in uses:
+        for up in source.ancestors(use):
+            if isinstance(up, syntax.BaseStatement):
+                break
+            if isinstance(up, syntax.Attribute) and up.attr.value in _NEEDS_GRAPH:
+                return True
+            if isinstance(up, syntax.Call) and _differentiates(script, up):
+                return True
+    return False
+
+
+def _differentiates(script: Script, call: syntax.Call) -> bool:
+    if script.name(call.func) in _DIFFERENTIATES:
+        return True
+    return isinstance(call.func, syntax.Attribute) and call.func.attr.value in ("backward", "manual_backward", "scale")

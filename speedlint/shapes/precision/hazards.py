@@ -1,0 +1,246 @@
+"""What half precision breaks: losses and functions that raise under autocast, numbers that vanish or overflow in float16."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from speedlint.ask.script import Script
+from speedlint.facts import syntax
+from speedlint.shapes.model.networks import PRODUCT_METHODS, root_definition, with_named
+from speedlint.shapes.steps import Step, modules_of
+from speedlint.shapes.training import Root, roots
+from speedlint.torch.words import Role
+
+_HALF_MAX = 65504
+_HALF_MIN = 6e-8
+_HALF_NEAR_ONE = 0.9997
+_NUMBERS = (Role.NUMBER, Role.STRING, Role.NONE)
+_NO_HALF = frozenset(
+    "index_add index_add_ index_copy index_copy_ index_put_ scatter_add scatter_add_ scatter_reduce scatter_reduce_ inverse "
+    "cholesky lu solve lstsq pinverse slogdet logdet det svd eig symeig qr matrix_exp spmm hspmm addmv_ addr_".split()
+)
+"""Functions and methods that raise where autocast makes the dtypes of their tensors differ, or that float16 has none of."""
+_REFUSED = ("torch.nn.BCELoss", "torch.nn.functional.binary_cross_entropy")
+"""Losses of probabilities that raise under autocast."""
+_DISTANCES = frozenset(
+    "torch.nn.MSELoss torch.nn.L1Loss torch.nn.SmoothL1Loss torch.nn.HuberLoss torch.nn.functional.mse_loss "
+    "torch.nn.functional.l1_loss torch.nn.functional.smooth_l1_loss torch.nn.functional.huber_loss".split()
+)
+_BOUNDED = re.compile(rb"(?i)sigmoid|tanh|standardscaler|minmaxscaler|normali[sz]e|zscore|\.std\(")
+"""What a program says that keeps its numbers small."""
+_FILLS = ("masked_fill", "masked_fill_", "full_like")
+_CLAMPS = ("clamp", "clamp_", "clamp_min", "clamp_max", "clip", "clip_")
+
+
+class Hazard(NamedTuple):
+    """A place in a network or a loss that fails, or loses its meaning, under autocast.
+
+    Attributes:
+        half_only: in float16 alone.
+        overflows: a sum over so many entries that float16 does not hold it, whatever the loss is scaled by.
+    """
+
+    script: Script
+    node: syntax.Node
+    why: str
+    half_only: bool = False
+    overflows: bool = False
+
+    def told(self, script: Script) -> str:
+        """It and its place, as seen from a script."""
+        line = self.script.source.line(self.node)
+        where = f"line {line}" if self.script is script else f"{self.script.path.name} line {line}"
+        return f"{where}: {self.why}"
+
+
+def of_step(step: Step) -> list[Hazard]:
+    """What half precision breaks in the statements of a step, in its modules, and in all that these name and call."""
+    own = (each for statement in step.statements for each in of_code(step.script, statement))
+    return list(dict.fromkeys((*own, *_of_roots(modules_of(step)), *_of_amount(step))))
+
+
+def _of_amount(step: Step) -> Iterator[Hazard]:
+    """The layer with which a network tells one amount, as a price or a distance, of which nothing says how large it is."""
+    found = modules_of(step)
+    places = [(place, top) for script, node in found for place, top in _code_of(script, node)]
+    losses = (call for statement in step.statements for call in step.script.source.inside(statement, syntax.Call))
+    is_of_distance = any((step.script.name(call.func) or "") in _DISTANCES for call in losses)
+    calls = [(place, call) for place, top in places for call in place.source.inside(top, syntax.Call)]
+    is_of_distance = is_of_distance or any((place.name(call.func) or "") in _DISTANCES for place, call in calls)
+    if not is_of_distance or step.script.program.mentions(step.script, _BOUNDED):
+        return
+    for place, call in calls:
+        size = place.argument(call, "out_features", 1) if place.is_call_to(call, "torch.nn.Linear") else None
+        known = place.constant(size) if size is not None else None
+        if known is not None and known.value == 1:
+            yield Hazard(place, call, "what it tells may lie beyond 65504, the most that float16 holds", half_only=True)
+
+
+def _code_of(script: Script, node: syntax.Node) -> Iterator[tuple[Script, syntax.Node]]:
+    definition = root_definition(script, node)
+    yield (script, node) if definition is None else (definition.script, definition.node)
+
+
+def refused_loss(step: Step) -> str:
+    """The loss of a step that raises under autocast, as it is called; nothing where none does."""
+    calls = ((each.script, each.node) for each in of_step(step) if isinstance(each.node, syntax.Call))
+    return next((script.text(call.func) for script, call in calls if script.name(call.func) in _REFUSED), "")
+
+
+def of_module(script: Script, module: syntax.Node) -> list[Hazard]:
+    """The same for a module, the value of an expression."""
+    return list(_of_roots(roots(script, module)))
+
+
+def _of_roots(found: list[Root]) -> Iterator[Hazard]:
+    for script, node in found:
+        definition = root_definition(script, node)
+        yield from of_code(script, node) if definition is None else of_code(definition.script, definition.node)
+
+
+def of_code(script: Script, top: syntax.Node) -> list[Hazard]:
+    """The same for a piece of code."""
+    return script.once(("hazards", top), lambda: list(dict.fromkeys(_find(script, top))), [])
+
+
+def _find(script: Script, top: syntax.Node) -> Iterator[Hazard]:
+    for place, node in with_named(script, top, called=True):
+        for call in place.source.inside(node, syntax.Call):
+            yield from _of_call(place, call)
+        yield from _vanishing(place, node)
+        yield from _index_writes(place, node)
+        if isinstance(node, syntax.ClassDef):
+            yield from _custom_function(place, node)
+
+
+def _of_call(script: Script, call: syntax.Call) -> list[Hazard]:
+    name, why, half_only = script.name(call.func), None, False
+    method = call.func.attr.value if isinstance(call.func, syntax.Attribute) else ""
+    if name in _REFUSED:
+        why = f"`{script.text(call.func)}` raises under autocast; use its `with_logits` form on the logits"
+    elif (
+        method in ("masked_fill", "masked_fill_", "full_like")
+        and len(call.args) > 1
+        and _overflows(script, call.args[1].value)
+    ):
+        why, half_only = f"`{script.text(call.args[1].value)}` does not fit in float16, so `{method}` raises", True
+    elif name is not None and (
+        name.startswith(("torch.linalg.", "torch.fft.", "torch.sparse.", "torch.cholesky", "torch.svd"))
+        or name.rpartition(".")[2] in _NO_HALF
+        or name in ("torch.inverse", "torch.det", "torch.logdet", "torch.spmm", "torch.stft", "torch.istft")
+    ):
+        why = f"`{script.text(call.func)}` is not made for float16"
+    elif name is None and method in _NO_HALF:
+        why = f"`{method}` takes tensors of one dtype, or none of float16"
+    elif name == "torch.autograd.grad":
+        why, half_only = "`torch.autograd.grad` differentiates the unscaled loss", True
+    elif _is_gram(script, call, method):
+        why = f"`{script.text(call)}` sums over every position, which float16 may not hold"
+        return [Hazard(script, call, why, half_only=True, overflows=True)]
+    elif _is_log_of_rest(script, call, name, method):
+        why, half_only = f"`{script.text(call)}` is infinite where a probability rounds to 1 in float16", True
+    elif method == "double" and not call.args:
+        why = "it computes in double precision"
+    return [Hazard(script, call, why, half_only)] if why else []
+
+
+def _is_log_of_rest(script: Script, call: syntax.Call, name: str | None, method: str) -> bool:
+    """Whether it is ``torch.log(1 - p)``, as in a cross entropy written out."""
+    given = call.args[0].value if name == "torch.log" and call.args else None
+    if name is None and method == "log" and isinstance(call.func, syntax.Attribute):
+        given = call.func.value
+    match given:
+        case syntax.BinaryOperation(left=left, operator=syntax.Subtract()):
+            known = script.constant(left)
+            return known is not None and known.value == 1
+    return False
+
+
+def _is_gram(script: Script, call: syntax.Call, method: str) -> bool:
+    """Whether it multiplies a matrix by its own transpose, as a style loss does before it divides by the size."""
+    if method not in PRODUCT_METHODS or not isinstance(call.func, syntax.Attribute):
+        return False
+    factors = [arg.value for arg in call.args]
+    if script.name(call.func) is None:
+        factors.insert(0, call.func.value)
+    if len(factors) < 2:
+        return False
+    second = factors[1]
+    bindings = script.names.reaching(second) if isinstance(second, syntax.Name) else []
+    if len(bindings) == 1 and bindings[0].value is not None:
+        second = bindings[0].value
+    match second:
+        case syntax.Call(func=syntax.Attribute(value=base, attr=syntax.Name(value="t" | "transpose" | "permute"))):
+            return script.text(base) == script.text(factors[0])
+        case syntax.Attribute(value=base, attr=syntax.Name(value="T" | "mT")):
+            return script.text(base) == script.text(factors[0])
+    return False
+
+
+def _vanishing(script: Script, top: syntax.Node) -> list[Hazard]:
+    """The small numbers that are added against division by zero, or clamped to, and round away in float16."""
+    found = []
+    for operation in script.source.inside(top, syntax.BinaryOperation):
+        if isinstance(operation.operator, syntax.Add) and any(
+            _vanishes(script, part) for part in (operation.left, operation.right)
+        ):
+            why = f"what `{script.text(operation)}` adds is zero in float16"
+            found.append(Hazard(script, operation, why, half_only=True))
+    for call in script.source.inside(top, syntax.Call):
+        if (
+            isinstance(call.func, syntax.Attribute)
+            and call.func.attr.value in _CLAMPS
+            and any(_vanishes(script, arg.value) for arg in call.args)
+        ):
+            why = f"the bounds of `{script.text(call)}` round away in float16"
+            found.append(Hazard(script, call, why, half_only=True))
+    return found
+
+
+def _index_writes(script: Script, top: syntax.Node) -> list[Hazard]:
+    """Assignments of tensors to rows: they raise where autocast makes the dtypes differ."""
+    found = []
+    for target in script.source.inside(top, syntax.AssignTarget):
+        assign = script.source.parents[target]
+        if not isinstance(assign, syntax.Assign) or not is_written_by_index(script, target.target):
+            continue
+        if script.role(assign.value) is not Role.NUMBER:
+            why = f"`{script.text(target.target)} = ...` raises where autocast makes the dtypes differ"
+            found.append(Hazard(script, target.target, why))
+    return found
+
+
+def is_written_by_index(script: Script, target: syntax.BaseExpression) -> bool:
+    """Whether a target is ``x[rows]`` of a tensor: unlike those by slices, such an assignment casts nothing."""
+    if not isinstance(target, syntax.Subscript) or script.role(target.value) is Role.MAPPING:
+        return False
+    is_tensor = script.role(target.value) is Role.TENSOR
+    indices = [script.role(part.slice.value) for part in target.slice if isinstance(part.slice, syntax.Index)]
+    return any(index is Role.TENSOR or (is_tensor and index not in _NUMBERS) for index in indices)
+
+
+def _vanishes(script: Script, expression: syntax.BaseExpression) -> bool:
+    """Whether a constant is rounded to 0 or 1 in float16."""
+    if isinstance(expression, syntax.SimpleString):
+        return False
+    constant = script.constant(expression)
+    value = constant.value if constant is not None else None
+    return isinstance(value, float) and (0 < value < _HALF_MIN or _HALF_NEAR_ONE < value < 1)
+
+
+def _custom_function(script: Script, top: syntax.ClassDef) -> list[Hazard]:
+    """An autograd function that does not say how it runs under autocast."""
+    is_function = any(
+        script.name(base.value) in ("torch.autograd.Function", "torch.autograd.function.Function") for base in top.bases
+    )
+    if not is_function or "custom_fwd" in script.text(top):
+        return []
+    return [Hazard(script, top.name, f"the autograd function `{top.name.value}` is not written for autocast")]
+
+
+def _overflows(script: Script, expression: syntax.BaseExpression) -> bool:
+    constant = script.constant(expression)
+    value = constant.value if constant is not None else None
+    return isinstance(value, (int, float)) and _HALF_MAX < abs(value) < float("inf")

@@ -1,0 +1,383 @@
+"""The training steps of a script: each backward pass with the forward calls and the statements that its loss comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import reduce
+from typing import NamedTuple
+
+from speedlint.ask.script import Script
+from speedlint.facts import syntax
+from speedlint.shapes.acting import ENVIRONMENTS
+from speedlint.shapes.model.networks import Network, code_network, is_loss, root_network
+from speedlint.shapes.training import Root, roots, trained_modules
+from speedlint.solve import off
+from speedlint.solve.gradients import told
+from speedlint.solve.loops import Does
+from speedlint.solve.names import Binding, Kind
+from speedlint.solve.terms import Definition
+from speedlint.torch.methods import DETACHES, GRAPHLESS
+from speedlint.torch.words import Frequency, Role
+
+CLIPS = (
+    "torch.nn.utils.clip_grad_norm_",
+    "torch.nn.utils.clip_grad_norm",
+    "torch.nn.utils.clip_grad_value_",
+    "torch.nn.utils.clip_grad.clip_grad_norm_",
+    "torch.nn.utils.clip_grad.clip_grad_value_",
+)
+
+_CUTS = GRAPHLESS | DETACHES | {"indices", "shape", "dtype", "device"}
+"""Attributes and methods whose results carry no graph."""
+_CUTTING = frozenset(
+    "float int len str bool print range isinstance torch.zeros_like torch.ones_like torch.rand_like torch.randn_like "
+    "torch.empty_like torch.full_like torch.argmax torch.argmin torch.argsort torch.eq torch.isnan torch.isfinite".split()
+)
+"""Functions whose results carry no graph."""
+_WITH_INDICES = frozenset("max min topk sort median mode kthvalue".split())
+
+
+class Step(NamedTuple):
+    """One backward pass and what leads to it, within one function.
+
+    Attributes:
+        backward: ``loss.backward()``.
+        loss: what is differentiated, without ``scaler.scale``.
+        scaler: the scaler that scales it.
+        forward: the first call of a module, or of a first-party function that calls one, that the loss comes from.
+        shown: the first one that runs by the defaults of the script's options: of two networks, the one that is trained.
+        statements: the statements from the first forward call on that the loss comes from, in source order.
+        region: the function, or the module, that the step stands in.
+    """
+
+    script: Script
+    backward: syntax.Call
+    loss: syntax.BaseExpression
+    scaler: syntax.BaseExpression | None
+    forward: syntax.Call
+    shown: syntax.Call
+    statements: tuple[syntax.Node, ...]
+    region: syntax.Node
+
+    @property
+    def turn(self) -> syntax.Node:
+        """What runs once a step: the body of the loop that drives it, or the function where the loop stands elsewhere."""
+        loop = self.script.loops.driving_loop(self.backward)
+        return loop.body if loop is not None else self.region
+
+    def calls(self) -> Iterator[syntax.Call]:
+        """The calls of the step, those of functions defined within it left out."""
+        for call in self.script.source.inside(self.turn, syntax.Call):
+            if self.script.source.enclosing(call, syntax.FunctionDef, syntax.Lambda) is _function(
+                self.script, self.backward
+            ):
+                yield call
+
+    def optimizer_steps(self) -> list[syntax.Call]:
+        """The calls ``optimizer.step(...)`` and ``scaler.step(optimizer)`` of the step."""
+        return [call for call in self.calls() if _is_optimizer_step(self.script, call)]
+
+    def clips(self) -> list[syntax.Call]:
+        """The calls that clip gradients."""
+        return [call for call in self.calls() if self.script.name(call.func) in CLIPS]
+
+    def backwards(self) -> list[syntax.Call]:
+        """All backward passes of the step."""
+        return [
+            call for call in self.calls() if isinstance(call.func, syntax.Attribute) and call.func.attr.value == "backward"
+        ]
+
+
+def training_steps(script: Script) -> list[Step]:
+    """The steps of the script's own training loops, in source order; none that a closure or a framework drives."""
+    return script.once("training steps", lambda: _find_steps(script), [])
+
+
+def _find_steps(script: Script) -> list[Step]:
+    found = (_step(script, call) for call in script.method_calls("backward"))
+    return [step for step in found if step is not None]
+
+
+def _step(script: Script, backward: syntax.Call) -> Step | None:
+    assert isinstance(backward.func, syntax.Attribute)
+    if script.name(backward.func) is not None or script.frequency(backward) is not Frequency.STEP:
+        return None
+    loss: syntax.BaseExpression = backward.func.value
+    scaler: syntax.BaseExpression | None = None
+    match loss:
+        case syntax.Call(func=syntax.Attribute(value=receiver, attr=syntax.Name("scale")), args=[syntax.Arg(value=inner)]):
+            scaler, loss = receiver, inner
+        case _ if any(arg.keyword is None for arg in backward.args):
+            return None
+    origin = _Origin(script, backward)
+    origin.follow(loss)
+    forwards = sorted((call for call in origin.calls if _is_forward(script, call)), key=script.source.order.__getitem__)
+    outputs = [
+        call
+        for call in forwards
+        if not is_loss(script, call) and told(script, call) is not True and not _is_detached(script, call)
+    ]
+    if not outputs:
+        return None
+    first = _first_to_run(script, outputs)
+    start = script.source.order[_line(script, first)]
+    lines = {_line(script, node): None for node in (*origin.statements, *forwards)}
+    kept = sorted((s for s in lines if script.source.order[s] >= start), key=script.source.order.__getitem__)
+    region = _function(script, backward) or script.source.module
+    running = [call for call in outputs if off.runs_by_default(script, call)]
+    shown = _first_to_run(script, running) if running else first
+    return Step(script, backward, loss, scaler, first, shown, tuple(kept), region)
+
+
+def carrying(script: Script, at: syntax.Node, expression: syntax.Node, but: Iterable[syntax.Node] = ()) -> list[syntax.Call]:
+    """The calls that gradients of an expression may flow back to, through the assignments of one turn of the loop that
+    drives ``at``: none through ``.detach()``, a comparison, what is made under ``no_grad``, or one of ``but``."""
+    origin = _Origin(script, at, is_differentiated=True, but=frozenset(but))
+    origin.follow(expression)
+    return [call for call in origin.calls if told(script, call) is not True]
+
+
+def _first_to_run(script: Script, calls: list[syntax.Call]) -> syntax.Call:
+    """The first call in source order; of calls within each other, the innermost."""
+    first = calls[0]
+    inner = [call for call in calls if call is not first and script.source.contains(first, call)]
+    return _first_to_run(script, inner) if inner else first
+
+
+class _Origin:
+    """What the value of an expression comes from, backwards through the assignments of one function, within one turn."""
+
+    def __init__(
+        self,
+        script: Script,
+        backward: syntax.Node,
+        *,
+        is_differentiated: bool = False,
+        but: frozenset[syntax.Node] = frozenset(),
+    ) -> None:
+        self.script, self.backward, self.is_differentiated, self.but = script, backward, is_differentiated, but
+        self.function = _function(script, backward)
+        loop = script.loops.driving_loop(backward)
+        self.turn: syntax.Node = loop.body if loop is not None else self.function or script.source.module
+        self.statements: list[syntax.Node] = []
+        self.calls: list[syntax.Call] = []
+        self._seen: set[syntax.Node] = set()
+
+    def follow(self, expression: syntax.Node) -> None:
+        """Adds what the expression comes from."""
+        if expression in self._seen:
+            return
+        self._seen.add(expression)
+        for call in self.script.source.inside(expression, syntax.Call):
+            if call not in self.calls and not self._is_cut(call, expression):
+                self.calls.append(call)
+        for name in self.script.source.inside(expression, syntax.Name):
+            parent = self.script.source.parents[name]
+            if self._is_cut(name, expression):
+                continue
+            if isinstance(parent, syntax.Attribute) and parent.attr is name:
+                self._attribute(parent)
+            elif not (isinstance(parent, syntax.Arg) and parent.keyword is name):
+                self._name(name)
+
+    def _is_cut(self, node: syntax.Node, expression: syntax.Node) -> bool:
+        """Whether no gradient of the expression passes to a node within it."""
+        while self.is_differentiated and node not in self.but and node is not expression:
+            up = self.script.source.parents[node]
+            match up:
+                case syntax.Attribute(value=inner, attr=syntax.Name(value=name)) if inner is node and name in _CUTS:
+                    return True
+                case syntax.Comparison():
+                    return True
+                case syntax.Subscript(value=inner) if inner is not node or self._takes_index(up):
+                    return True
+                case syntax.IfExp(test=test) if test is node:
+                    return True
+                case syntax.Call(func=func) if func is not node and self._is_cutting(up):
+                    return True
+            node = up
+        return node in self.but
+
+    def _is_cutting(self, call: syntax.Call) -> bool:
+        """Whether a function returns numbers that no gradient flows through."""
+        return self.script.name(call.func) in _CUTTING
+
+    def _takes_index(self, taken: syntax.Subscript) -> bool:
+        """Whether a subscript takes the places that ``max`` or ``topk`` returns beside the values."""
+        match taken.value:
+            case syntax.Call(func=syntax.Attribute(attr=syntax.Name(value=name))) if name in _WITH_INDICES:
+                index = taken.slice[0].slice
+                return isinstance(index, syntax.Index) and self.script.text(index.value) == "1"
+        return False
+
+    def _is_index(self, binding: Binding) -> bool:
+        """Whether a variable has the places that ``max`` or ``topk`` returns beside the values."""
+        match binding.value:
+            case syntax.Call(func=syntax.Attribute(attr=syntax.Name(value=name))) if name in _WITH_INDICES:
+                return self.is_differentiated and binding.path == (1,)
+        return False
+
+    def _name(self, name: syntax.Name) -> None:
+        source = self.script.source
+        for binding in self.script.names.reaching(name):
+            is_here = source.contains(self.turn, binding.node) and self._is_before(binding.node)
+            if self._is_index(binding) or (self.is_differentiated and told(self.script, binding.node) is True):
+                continue
+            if binding.value is None or not is_here or binding.kind not in (Kind.ASSIGN, Kind.AUGMENT, Kind.WITH, Kind.FOR):
+                continue
+            if binding.kind in (Kind.ASSIGN, Kind.AUGMENT):
+                self.statements.append(_line(self.script, binding.node))
+            if binding.kind is Kind.AUGMENT and isinstance(binding.node, syntax.Name) and binding.node not in self._seen:
+                self._seen.add(binding.node)
+                self._name(binding.node)
+            self.follow(binding.value)
+        if self.script.role(name) is Role.SEQUENCE:
+            self._filled(name)
+
+    def _is_before(self, node: syntax.Node) -> bool:
+        return self.script.order.may_run_before(node, self.backward)
+
+    def _filled(self, name: syntax.Name) -> None:
+        """What is appended to a list."""
+        source = self.script.source
+        for use in self.script.names.uses(name):
+            call = source.parents[source.parents[use]]
+            if (
+                isinstance(call, syntax.Call)
+                and isinstance(call.func, syntax.Attribute)
+                and call.func.value is use
+                and call.func.attr.value in ("append", "extend")
+                and source.contains(self.turn, call)
+            ):
+                self.statements.append(_line(self.script, call))
+                for arg in call.args:
+                    self.follow(arg.value)
+
+    def _attribute(self, attribute: syntax.Attribute) -> None:
+        """Assignments to the same attribute in this turn, as in ``self.loss = ...`` and ``output, self.loss = ...``."""
+        source, text = self.script.source, self.script.text(attribute)
+        for assign in source.inside(self.turn, syntax.Assign):
+            if self._is_before(assign) and any(
+                target.attr.value == attribute.attr.value and self.script.text(target) == text
+                for target in attributes_set(assign)
+            ):
+                self.statements.append(_line(self.script, assign))
+                self.follow(assign.value)
+
+
+def attributes_set(assign: syntax.Assign) -> Iterator[syntax.Attribute]:
+    """The attributes that an assignment gives a value, also those in a tuple of targets."""
+    targets: list[syntax.BaseExpression] = [target.target for target in assign.targets]
+    while targets:
+        target = targets.pop()
+        if isinstance(target, (syntax.Tuple, syntax.List)):
+            targets += [element.value for element in target.elements]
+        elif isinstance(target, syntax.Attribute):
+            yield target
+
+
+def _line(script: Script, node: syntax.Node) -> syntax.Node:
+    return script.source.statement(node)
+
+
+def _function(script: Script, node: syntax.Node) -> syntax.FunctionDef | None:
+    return script.function(node)
+
+
+def _is_optimizer_step(script: Script, call: syntax.Call) -> bool:
+    match call:
+        case syntax.Call(func=syntax.Attribute(value=receiver, attr=syntax.Name("step")), args=args):
+            role = script.role(receiver)
+            return role is Role.OPTIMIZER or (role is Role.SCALER and bool(args))
+    return False
+
+
+# Forward calls
+
+
+def _is_detached(script: Script, call: syntax.Call) -> bool:
+    """Whether no gradient passes through what a call returns: ``teacher(x).detach()``."""
+    up = script.source.parents[call]
+    return isinstance(up, syntax.Attribute) and up.attr.value in ("detach", "data")
+
+
+def _is_forward(script: Script, call: syntax.Call) -> bool:
+    if script.name(call.func) is not None and "." not in (script.name(call.func) or ""):
+        return False
+    return script.role(call.func) is Role.MODULE or _calls_runner(script, call)
+
+
+def runs_module(function: Definition) -> bool:
+    """Whether a first-party function calls a module that is not a loss, itself or through the functions it calls."""
+    script, node = function.script, function.node
+    return script.once(
+        ("runs module", node), lambda: any(runs_network(script, c) for c in script.source.inside(node, syntax.Call)), False
+    )
+
+
+def runs_network(script: Script, call: syntax.Call) -> bool:
+    """Whether a call is one of a module that is no loss, or of a first-party function that runs one."""
+    if script.role(call.func) is Role.MODULE:
+        return not is_loss(script, call)
+    return _calls_runner(script, call)
+
+
+def _calls_runner(script: Script, call: syntax.Call) -> bool:
+    callee = script.callee(call)
+    is_plain = callee is not None and isinstance(callee.node, syntax.FunctionDef) and callee.name != "__init__"
+    return callee is not None and is_plain and runs_module(callee)
+
+
+def step_network(step: Step) -> Network:
+    """What the modules of a step, its losses included, are made of."""
+    script = step.script
+    found = [code_network(script, statement) for statement in step.statements]
+    found += [root_network(*root) for root in modules_of(step)]
+    return reduce(Network.__or__, found)
+
+
+def updates(step: Step) -> bool:
+    """Whether an optimizer steps after the backward pass, here or in a caller; a gradient may serve another purpose."""
+    script = step.script
+    places = [(script, step.turn)]
+    if script.loops.driving_loop(step.backward) is None and isinstance(step.region, syntax.FunctionDef):
+        for other, call in script.call_sites(step.region):
+            loop = other.loops.driving_loop(call)
+            places.append((other, loop.body if loop is not None else other.function(call) or other.source.module))
+    return any(
+        other.loops.does(place, Does.OPTIMIZER_STEP)
+        or any(_steps_by_name(call) for call in other.source.inside(place, syntax.Call))
+        for other, place in places
+    )
+
+
+def _steps_by_name(call: syntax.Call) -> bool:
+    return isinstance(call.func, syntax.Attribute) and call.func.attr.value.startswith(("step", "update"))
+
+
+def modules_of(step: Step) -> list[Root]:
+    """The modules that the step names; all that are trained where it names none but runs one out of sight."""
+    script = step.script
+    named = (
+        node
+        for statement in step.statements
+        for kind in (syntax.Name, syntax.Attribute)
+        for node in script.source.inside(statement, kind)
+        if not isinstance(parent := script.source.parents[node], syntax.Attribute) or parent.value is node
+    )
+    found = [root for node in named if script.role(node) is Role.MODULE for root in roots(script, node)]
+    return found or trained_modules(script)
+
+
+def is_reinforcement(script: Script) -> bool:
+    """Whether the program trains on what an environment answers."""
+    for place in script.everywhere(*(name.encode() for name in ENVIRONMENTS)):
+        found = (each for bindings in place.names.all_bindings() for each in bindings)
+        names = {each.name for each in found if each.dotted and each.dotted.split(".")[0] in ENVIRONMENTS}
+        if any(name.value in names and not _is_imported(place, name) for name in place.source.of(syntax.Name)):
+            return True
+    return False
+
+
+def _is_imported(script: Script, name: syntax.Name) -> bool:
+    return script.source.enclosing(name, syntax.Import, syntax.ImportFrom) is not None

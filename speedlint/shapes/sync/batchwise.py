@@ -1,0 +1,149 @@
+"""Loops that go over the rows of a batch one by one, where one operation on all of them would do."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from speedlint.ask.script import Script
+from speedlint.facts import syntax
+from speedlint.shapes.evaluation import is_network
+from speedlint.solve import passes
+from speedlint.solve.dtypes import is_mask
+from speedlint.solve.names import Kind
+from speedlint.torch.words import FREQUENT, Role
+
+_ROWS = (Role.TENSOR, Role.ARRAY)
+
+
+class RowLoop(NamedTuple):
+    """A loop over rows.
+
+    Attributes:
+        node: the loop.
+        rows: what it goes over: the tensor or array whose rows are taken.
+        network: the call of a network in it, which takes what a turn has made; None where there is none.
+        is_sized: whether its turns are counted by ``size(0)`` or ``shape[0]``, which lists of tensors do not have.
+    """
+
+    script: Script
+    node: syntax.For
+    rows: syntax.BaseExpression
+    network: syntax.Call | None
+    is_sized: bool
+
+
+def row_loop(script: Script, loop: syntax.For) -> RowLoop | None:
+    """The loop as one over the rows of a tensor or array; None where it is over anything else."""
+    if script.frequency(loop) not in FREQUENT or script.loops.iterates_loader(loop):
+        return None
+    rows = _counted(script, loop) if isinstance(loop.iter, syntax.Call) else _walked(script, loop)
+    is_sized = _is_sized(script, loop)
+    if rows is None or (script.value(rows).assumed and not is_sized):
+        return None  # a list of whole batches has a length, and entries, as well
+    calls = [call for call in script.source.inside(loop.body, syntax.Call) if is_network(script, call)]
+    if any(passes.hangs_on_turn_before(script, loop, call) for call in calls):
+        return None
+    fed = next((call for call in calls if passes.feeding(script, loop, [call])), None)
+    return RowLoop(script, loop, rows, fed, is_sized)
+
+
+def within(script: Script, function: syntax.FunctionDef) -> list[RowLoop]:
+    """The loops of a function itself that run a network once for each row."""
+    found = (
+        row_loop(script, loop)
+        for loop in script.source.inside(function.body, syntax.For)
+        if script.function(loop) is function
+    )
+    return [each for each in found if each is not None and each.network is not None]
+
+
+def row_gather(script: Script, call: syntax.Call) -> tuple[syntax.BaseExpression, syntax.BaseExpression] | None:
+    """``x`` and ``rows`` of ``torch.stack([x[i] for i in rows])``, both on the device: ``x[rows]``, taken row by row.
+
+    Where ``rows`` has one dimension each index is read on the host: torch turns a single integer into a position.
+    """
+    if not script.is_call_to(call, "torch.stack") or not call.args:
+        return None
+    dim = script.argument(call, "dim", 1)
+    match call.args[0].value:
+        case syntax.ListComp(
+            elt=syntax.Subscript(
+                value=taken, slice=[syntax.SubscriptElement(slice=syntax.Index(value=syntax.Name(value=index)))]
+            ),
+            for_in=syntax.CompFor(target=syntax.Name(value=target), iter=rows, ifs=[], inner_for_in=None),
+        ) if index == target and (dim is None or script.text(dim) == "0"):
+            both = all(script.is_device_tensor(each) and not script.value(each).assumed for each in (taken, rows))
+            return (taken, rows) if both and not _may_be_keys(script, taken, rows) else None
+    return None
+
+
+def _may_be_keys(script: Script, taken: syntax.BaseExpression, rows: syntax.BaseExpression) -> bool:
+    """Whether rows are chosen by a mask, or may be the keys of a dict: what is indexed itself, or sorted."""
+    of_taken = [node for _, node in script.roles.origins(taken)]
+    for place, node in script.roles.origins(rows):
+        if any(node is each for each in of_taken) or place.is_call_to(node, "sorted"):
+            return True
+        if isinstance(node, syntax.BaseExpression) and is_mask(place, node):
+            return True
+    return False
+
+
+def _walked(script: Script, loop: syntax.For) -> syntax.BaseExpression | None:
+    """``x`` of ``for row in x``."""
+    return loop.iter if script.role(loop.iter) in _ROWS else None
+
+
+def _counted(script: Script, loop: syntax.For) -> syntax.BaseExpression | None:
+    """``x`` of ``for i in range(len(x))`` whose body takes ``x[i]``."""
+    if not script.is_call_to(loop.iter, "range") or not isinstance(loop.target, syntax.Name):
+        return None
+    assert isinstance(loop.iter, syntax.Call)
+    if not loop.iter.args or len(loop.iter.args) > 2:
+        return None
+    counted = _sized(script, loop.iter.args[-1].value)
+    roles = (*_ROWS, Role.BATCH) if _is_sized(script, loop) else _ROWS
+    for taken in script.source.inside(loop.body, syntax.Subscript):
+        is_row = indexes_row(script, taken.slice[0].slice, loop.target.value)
+        if is_row and counted is not None and script.text(taken.value) == counted and script.role(taken.value) in roles:
+            return taken.value
+    return None
+
+
+def _is_sized(script: Script, loop: syntax.For) -> bool:
+    """Whether the turns are counted by what lists do not have."""
+    return any(word in script.text(loop.iter) for word in (".size(", ".shape["))
+
+
+def indexes_row(script: Script, index: syntax.BaseSlice, counter: str) -> bool:
+    """Whether an index takes the row of a counter: ``i``, or ``i : i + 1``."""
+    match index:
+        case syntax.Index(value=value):
+            return script.text(value) == counter
+        case syntax.Slice(lower=syntax.BaseExpression() as lower, upper=syntax.BaseExpression() as upper, step=None):
+            return script.text(lower) == counter and "".join(script.text(upper).split()) == f"{counter}+1"
+    return False
+
+
+def _sized(script: Script, count: syntax.BaseExpression) -> str | None:
+    """The text of ``x`` in ``len(x)``, ``x.size(0)`` and ``x.shape[0]``, or in what a name is bound to."""
+    match count:
+        case syntax.Call(func=syntax.Name("len"), args=[syntax.Arg(value=sized)]):
+            return script.text(sized)
+        case syntax.Call(
+            func=syntax.Attribute(value=sized, attr=syntax.Name("size")), args=[syntax.Arg(value=syntax.Integer("0"))]
+        ):
+            return script.text(sized)
+        case syntax.Subscript(
+            value=syntax.Attribute(value=sized, attr=syntax.Name("shape")),
+            slice=[syntax.SubscriptElement(slice=syntax.Index(value=syntax.Integer("0")))],
+        ):
+            return script.text(sized)
+        case syntax.Name():
+            bindings = script.names.reaching(count)
+            if len(bindings) == 1 and bindings[0].kind is Kind.ASSIGN and bindings[0].value is not None:
+                return (
+                    None
+                    if bindings[0].path or isinstance(bindings[0].value, syntax.Name)
+                    else _sized(script, bindings[0].value)
+                )
+    return None

@@ -1,0 +1,147 @@
+"""Conditions on device tensors: to take a branch, Python has to know the value, and waits for it.
+
+A tensor that a library's call hands back may be something else (``if outputs:``); only what is computed here, a comparison,
+``.any()``, ``torch.isnan(...)``, is taken for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from speedlint.ask.script import Script
+from speedlint.facts import syntax
+from speedlint.solve.unpacking import all_written
+from speedlint.source import last_statement
+from speedlint.torch.words import Role
+
+CONDITIONAL = (syntax.If, syntax.While, syntax.Assert, syntax.IfExp, syntax.Call)
+Conditional = syntax.If | syntax.While | syntax.Assert | syntax.IfExp | syntax.Call
+_ASKS = frozenset({"torch.equal", "torch.allclose", "torch.is_nonzero", "math.isfinite", "math.isnan", "math.isinf"})
+_ASKING_METHODS = frozenset({"equal", "allclose", "is_nonzero"})
+_FINITE = frozenset("isfinite isnan isinf".split())
+_DEPTH = 3
+
+
+def asked(script: Script, node: Conditional) -> Iterator[syntax.BaseExpression]:
+    """The device tensors whose value decides how the script goes on at ``node``: in its test, or by its very call."""
+    if not isinstance(node, syntax.Call):
+        yield from _truths(script, node.test)
+        return
+    is_method = isinstance(node.func, syntax.Attribute) and node.func.attr.value in _ASKING_METHODS
+    name = script.name(node.func)
+    if name in _ASKS or (name is None and is_method):
+        operands = [arg.value for arg in node.args]
+        if name is None and isinstance(node.func, syntax.Attribute):
+            operands.append(node.func.value)
+        if any(_is_tensor(script, operand) for operand in operands):
+            yield node
+
+
+def within(script: Script, block: syntax.Node) -> Iterator[tuple[Conditional, syntax.BaseExpression]]:
+    """All that ``asked`` finds in a block, each with the node that asks."""
+    inside = script.source.inside
+    nodes: list[Conditional] = [*inside(block, syntax.If), *inside(block, syntax.While), *inside(block, syntax.Assert)]
+    nodes += [*inside(block, syntax.IfExp), *inside(block, syntax.Call)]
+    for node in nodes:
+        yield from ((node, test) for test in asked(script, node))
+
+
+def _truths(script: Script, test: syntax.BaseExpression) -> Iterator[syntax.BaseExpression]:
+    match test:
+        case syntax.BooleanOperation(left=left, right=right):
+            yield from _truths(script, left)
+            yield from _truths(script, right)
+        case syntax.UnaryOperation(operator=syntax.Not(), expression=inner) | syntax.NamedExpr(value=inner):
+            yield from _truths(script, inner)
+        case _ if _is_computed(script, test, _DEPTH):
+            yield test
+
+
+def _is_computed(script: Script, test: syntax.BaseExpression, depth: int) -> bool:
+    """Whether the truth of an expression is that of a tensor made by an operation on a device tensor."""
+    match test:
+        case syntax.Comparison(left=left, comparisons=targets):
+            sides = (left, *(target.comparator for target in targets))
+            comparable = all(script.role(side) not in (Role.STRING, Role.NONE, Role.SEQUENCE) for side in sides)
+            return comparable and _is_tensor(script, test)
+        case (
+            syntax.BinaryOperation(operator=syntax.BitAnd() | syntax.BitOr())
+            | syntax.UnaryOperation(operator=syntax.BitInvert())
+        ):
+            return _is_tensor(script, test)
+        case syntax.Call(func=func):
+            of_torch = (script.name(func) or "").startswith("torch.")
+            of_tensor = isinstance(func, syntax.Attribute) and script.role(func.value) is Role.TENSOR
+            return (of_torch or of_tensor) and _is_tensor(script, test)
+        case syntax.Name() if depth:
+            values = all_written(script.names.reaching(test))
+            return bool(values) and all(_is_computed(script, value, depth - 1) for value in values)
+    return False
+
+
+def _is_tensor(script: Script, expression: syntax.BaseExpression) -> bool:
+    return script.is_device_tensor(expression) and not script.value(expression).assumed
+
+
+def ends_loop(node: Conditional) -> bool:
+    """Whether the condition only decides when an inner loop is over, as where each sequence has reached its end."""
+    if isinstance(node, syntax.While):
+        return True
+    return isinstance(node, syntax.If) and isinstance(last_statement(node.body), syntax.Break)
+
+
+def depends_on_data(script: Script, node: syntax.Node) -> bool:
+    """Whether a line runs only for some data: under a condition, within its function, on a tensor or on its shape."""
+    child: syntax.Node = node
+    for up in script.source.ancestors(node):
+        if isinstance(up, syntax.FunctionDef):
+            return False
+        if isinstance(up, (syntax.If, syntax.IfExp)) and child is not up.test and _is_of_tensors(script, up.test):
+            return True
+        child = up
+    return False
+
+
+def _is_of_tensors(script: Script, test: syntax.BaseExpression) -> bool:
+    names = (each for each in script.source.inside(test, syntax.Name) if _is_looked_into(script, each))
+    return any(script.role(each) in (Role.TENSOR, Role.BATCH) for each in names)
+
+
+def _is_looked_into(script: Script, name: syntax.Name) -> bool:
+    """Whether a name stands for a value that a test looks at: no attribute's, and not only to see whether it is None."""
+    match script.source.parents[name]:
+        case syntax.Attribute(attr=attr):
+            return attr is not name
+        case syntax.Comparison(comparisons=[syntax.ComparisonTarget(operator=syntax.Is() | syntax.IsNot())]):
+            return False
+    return True
+
+
+def rules_out_tensor(script: Script, expression: syntax.BaseExpression) -> bool:
+    """Whether an expression runs only where it is no tensor, as in ``b if torch.is_tensor(b) else float(b)``."""
+    child: syntax.Node = expression
+    for up in script.source.ancestors(expression):
+        if not isinstance(up, syntax.BaseExpression | syntax.Arg):
+            return False
+        match up:
+            case syntax.IfExp(test=syntax.Call(args=[syntax.Arg(value=asked), *_]) as test, orelse=orelse) if (
+                orelse is child
+            ):
+                if script.text(asked) == script.text(expression) and _asks_for_tensor(script, test):
+                    return True
+        child = up
+    return False
+
+
+def _asks_for_tensor(script: Script, test: syntax.Call) -> bool:
+    kind = script.name(test.args[1].value) if len(test.args) > 1 and script.is_call_to(test, "isinstance") else None
+    return script.is_call_to(test, "torch.is_tensor") or kind == "torch.Tensor"
+
+
+def is_sanity_check(script: Script, test: syntax.Node) -> bool:
+    """Whether a condition asks for values that are not finite."""
+    return any(
+        (script.name(call.func) or "").rpartition(".")[2] in _FINITE
+        or (isinstance(call.func, syntax.Attribute) and call.func.attr.value in _FINITE)
+        for call in script.source.inside(test, syntax.Call)
+    )

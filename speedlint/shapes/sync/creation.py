@@ -1,0 +1,391 @@
+"""Tensors that are made on the host, of sizes and numbers alone, only to be copied to the GPU."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from speedlint.ask.script import Script
+from speedlint.facts import syntax
+from speedlint.solve.names import Binding, Kind
+from speedlint.solve.terms import Definition
+from speedlint.source import is_none
+from speedlint.torch import library
+from speedlint.torch.words import FREQUENT, Place, Role
+
+_HARMLESS = ("torch.cuda.is_available", "torch.autograd.Variable")
+_EXACT = frozenset(f"torch.{name}" for name in "zeros ones full arange range eye empty tril_indices triu_indices".split())
+_ROUNDED = frozenset(f"torch.{name}" for name in "linspace logspace".split())
+_RANDOM = frozenset(f"torch.{name}" for name in "rand randn randint randperm".split())
+SAME = frozenset(
+    "view reshape unsqueeze squeeze repeat expand t transpose permute contiguous flatten flip tril triu clone detach float "
+    "double half bfloat16 long int short bool byte fill_ zero_ unsqueeze_ squeeze_ fill_diagonal_ repeat_interleave".split()
+)
+_DRAWS = frozenset(f"numpy.random.{name}" for name in "normal randn rand uniform random standard_normal randint".split())
+_FROM_ARRAYS = frozenset(
+    f"torch.{name}" for name in "tensor as_tensor from_numpy Tensor FloatTensor LongTensor DoubleTensor".split()
+)
+_RANDOM_METHODS = frozenset("uniform_ normal_ random_ bernoulli_ exponential_ log_normal_ cauchy_ geometric_".split())
+_WRAPPERS = ("torch.triu", "torch.tril", "torch.autograd.Variable", "torch.flip", "torch.unsqueeze", "torch.squeeze")
+_KEPT_OPERATORS = (syntax.Multiply, syntax.Add, syntax.Subtract)
+MOVES = ("to", "cuda", "type_as")
+_ELSEWHERE = ("torch.set_default_tensor_type", "torch.set_default_device")
+_WIDE = ("int", "int32", "int64", "long", "float", "float32", "float64", "double")
+_NAMED = re.compile(r"dev|gpu|cuda|rank", re.IGNORECASE)
+_EXPORT = re.compile(r"tracing|onnx|export|scripting", re.IGNORECASE)
+_MODES = (b"set_default_tensor_type", b"set_default_device")
+
+
+_MAP = 4
+"""Dimensions of a batch of maps."""
+
+
+class Created(NamedTuple):
+    """A tensor made by ``factory`` and copied by ``move``.
+
+    Attributes:
+        is_exact: whether the GPU makes the same values bit for bit.
+        is_random: whether it draws from the host's random stream.
+        held: the binding's name where a variable holds the tensor before it is copied.
+    """
+
+    factory: syntax.Call
+    move: syntax.Call
+    is_exact: bool
+    is_random: bool
+    held: syntax.Name | None = None
+
+
+class Upload(NamedTuple):
+    """A tensor that a function makes on the host and copies: ``node`` is the copy."""
+
+    script: Script
+    node: syntax.Call
+    made: Created
+
+
+def within(script: Script, function: syntax.FunctionDef) -> list[Upload]:
+    """The tensors that a function itself makes on the host and copies in every step, in source order."""
+    return script.once(("uploads", function), lambda: list(_uploads(script, function)), [])
+
+
+def _uploads(script: Script, function: syntax.FunctionDef) -> Iterator[Upload]:
+    for call in script.source.inside(function.body, syntax.Call):
+        if script.function(call) is function and script.frequency(call) in FREQUENT:
+            made = created(script, call)
+            if made is not None and not is_kept(script, call):
+                yield Upload(script, call, made)
+
+
+def is_map(found: Created) -> bool:
+    """Whether the tensor has four dimensions or more, as a batch of maps has: to copy it takes time by itself."""
+    return _dimensions(found) >= _MAP
+
+
+def is_of_volumes(found: Created) -> bool:
+    """Whether the tensor has five dimensions or more, as a batch of volumes has: the host fills and copies megabytes."""
+    return _dimensions(found) > _MAP
+
+
+def _dimensions(found: Created) -> int:
+    sizes = [arg.value for arg in found.factory.args if arg.keyword is None or arg.keyword.value == "size"]
+    if sizes and isinstance(sizes[0], syntax.Tuple | syntax.List):
+        return len(sizes[0].elements)
+    return len(sizes)
+
+
+def created(script: Script, move: syntax.Call) -> Created | None:
+    """What a copy to the GPU copies, if it is made on the host just for that; None for any other call."""
+    if not isinstance(move.func, syntax.Attribute) or move.func.attr.value not in MOVES:
+        return _handed(script, move)
+    copied = move.func.value
+    held = copied if isinstance(copied, syntax.Name) else None
+    made = _bound(script, held) if held is not None else copied
+    found = _trace(script, made) if made is not None else None
+    if found is None or target(script, move) is None:
+        return None
+    if is_made_elsewhere(script):
+        return None
+    factory, is_exact, is_random = found
+    return Created(factory, move, is_exact, is_random, held)
+
+
+def is_made_elsewhere(script: Script) -> bool:
+    """Whether the program chooses a device on which tensors are made where none is named."""
+    return any(True for one in script.everywhere(*_MODES) for _ in one.calls(*_ELSEWHERE))
+
+
+def _handed(script: Script, move: syntax.Call) -> Created | None:
+    """What a call hands to a function of the project that only copies it to the GPU: ``to_var(torch.zeros(n))``."""
+    found = _trace(script, move.args[0].value) if len(move.args) == 1 else None
+    return (
+        Created(found[0], move, found[1], found[2]) if found is not None and only_copied(script, move) is not None else None
+    )
+
+
+def only_copied(script: Script, move: syntax.Call) -> syntax.BaseExpression | None:
+    """What a call hands to a function of the project that gives it back, copied to the GPU where there is one."""
+    if len(move.args) != 1 or move.args[0].keyword is not None or move.args[0].star:
+        return None
+    callee = script.callee(move)
+    if callee is None or not isinstance(callee.node, syntax.FunctionDef) or not _only_copies(callee):
+        return None
+    return move.args[0].value
+
+
+def _only_copies(function: Definition) -> bool:
+    """Whether a function gives back the tensor that it is handed, and copies it to the GPU where there is one."""
+    script, node = function.script, function.node
+    assert isinstance(node, syntax.FunctionDef)
+    if len(node.params.params) < 1 or node.decorators:
+        return False
+    name = node.params.params[0].name.value
+    moves = []
+    for call in script.source.inside(node.body, syntax.Call):
+        match call:
+            case syntax.Call(func=syntax.Attribute(value=syntax.Name(value=held), attr=syntax.Name(value=method))) if (
+                held == name and method in MOVES
+            ):
+                moves.append(call)
+            case _ if script.name(call.func) not in _HARMLESS:
+                return False
+    returns = [each.value for each in script.source.inside(node.body, syntax.Return)]
+    given = [part for each in returns for part in ((each.body, each.orelse) if isinstance(each, syntax.IfExp) else (each,))]
+    if len(moves) != 1 or not given or target(script, moves[0]) is None:
+        return False
+    return all(each is moves[0] or _is_name(each, name) or _is_wrapped(script, each, name) for each in given)
+
+
+def _is_name(node: syntax.BaseExpression | None, name: str) -> bool:
+    return isinstance(node, syntax.Name) and node.value == name
+
+
+def _is_wrapped(script: Script, node: syntax.BaseExpression | None, name: str) -> bool:
+    """Whether a node is ``Variable(x)`` of a variable's name."""
+    if not isinstance(node, syntax.Call) or script.name(node.func) not in _HARMLESS:
+        return False
+    return any(_is_name(arg.value, name) for arg in node.args)
+
+
+def target(script: Script, move: syntax.Call) -> str | None:
+    """The device of a move to where there may be a GPU, as it is written for a factory."""
+    assert isinstance(move.func, syntax.Attribute)
+    method = move.func.attr.value
+    device = script.argument(move, "device", 0)
+    if method == "cuda":
+        return '"cuda"' if device is None else script.text(device)
+    if method == "type_as":
+        other = script.argument(move, "other", 0)
+        return f"{script.text(other)}.device" if other is not None and is_like_tensor(script, other) else None
+    if method != "to" or device is None or not script.source.contains(move, device):
+        return None
+    if script.roles.calls.is_dtype(device) or script.roles.calls.device_of(device) is Place.HOST:
+        return None
+    known = script.constant(device)
+    if is_like_tensor(script, device):
+        return f"{script.text(device)}.device"
+    if script.role(device) in (Role.TENSOR, Role.BATCH, Role.MODULE, Role.ARRAY):
+        return None
+    is_named = bool(_NAMED.search(script.text(device).rpartition(".")[2]))
+    is_device = script.role(device) is Role.DEVICE or is_named or (known is not None and isinstance(known.value, (str, int)))
+    return script.text(device) if is_device else None
+
+
+def drawn(script: Script, call: syntax.Call) -> syntax.Call | None:
+    """The numbers that NumPy draws on the host, where a call copies them to the GPU: ``Tensor(np.random.normal(...))`` of a
+    type on the GPU, ``torch.tensor(..., device=device)``, ``torch.from_numpy(...).to(device)``."""
+    made: syntax.BaseExpression = call
+    if isinstance(call.func, syntax.Attribute) and call.func.attr.value in ("to", "cuda") and script.name(call.func) is None:
+        if target(script, call) is None:
+            return None
+        made = call.func.value
+        while isinstance(made, syntax.Call) and isinstance(made.func, syntax.Attribute) and made.func.attr.value in SAME:
+            made = made.func.value
+    elif not _is_made_on_gpu(script, call):
+        return None
+    if not isinstance(made, syntax.Call) or not made.args:
+        return None
+    types = (script.name(made.func), *script.roles.calls.tensor_types(made.func))
+    data = made.args[0].value
+    if not any(name in _FROM_ARRAYS or name in library.CUDA_FACTORIES for name in types) or not isinstance(
+        data, syntax.Call
+    ):
+        return None
+    return data if script.name(data.func) in _DRAWS and all(is_plain(script, arg.value) for arg in data.args) else None
+
+
+def _is_made_on_gpu(script: Script, call: syntax.Call) -> bool:
+    """Whether a call makes a tensor of data on the GPU by itself: by its type, or by ``device=``."""
+    types = (script.name(call.func), *script.roles.calls.tensor_types(call.func))
+    if any(name in library.CUDA_FACTORIES for name in types):
+        return True
+    device = script.argument(call, "device") if script.name(call.func) in ("torch.tensor", "torch.as_tensor") else None
+    return device is not None and not is_none(device) and script.roles.calls.device_of(device) is not Place.HOST
+
+
+def is_like_tensor(script: Script, device: syntax.BaseExpression) -> bool:
+    """Whether ``.to(other)`` or ``.type_as(other)`` takes the device and dtype of a tensor that is on the GPU, or may be."""
+    return isinstance(device, (syntax.Name, syntax.Attribute)) and script.is_device_tensor(device)
+
+
+def ranged_index(script: Script, subscript: syntax.Subscript) -> syntax.Call | None:
+    """The ``range(n)``, as it is or as a list or array, by which a tensor on the GPU is indexed: made on the host."""
+    if not script.is_device_tensor(subscript.value) or script.value(subscript.value).assumed:
+        return None
+    for element in subscript.slice:
+        index = element.slice.value if isinstance(element.slice, syntax.Index) else None
+        if isinstance(index, syntax.Call) and (name := script.name(index.func)) in ("range", "list", "numpy.arange"):
+            inner = index.args[0].value if name == "list" and len(index.args) == 1 else index
+            is_range = isinstance(inner, syntax.Call) and script.name(inner.func) in ("range", "numpy.arange")
+            if is_range and not any(arg.keyword or arg.star for arg in inner.args):
+                return index
+    return None
+
+
+def _bound(script: Script, name: syntax.Name) -> syntax.BaseExpression | None:
+    """The value of a variable that is copied before anything else uses it, and whose copy alone is used from then on."""
+    bindings, source = script.names.reaching(name), script.source
+    if len(bindings) != 1 or bindings[0].kind is not Kind.ASSIGN or bindings[0].path:
+        return None
+    bound, statement = bindings[0], source.statement(name)
+    if bound.value is None or script.function(bound.node) is not script.function(name):
+        return None
+    others = [use for use in script.names.uses(name) if use is not bound.node and not source.contains(statement, use)]
+    between = (use for use in others if script.order.may_run_between(bound.node, use, name))
+    if not all(_is_filled(script, use, source.statement(bound.node)) for use in between):
+        return None
+    is_rebound = any(source.contains(statement, binding.node) for binding in _all(script, name))
+    later = any(script.order.runs_again(name, use) for use in others)
+    return bound.value if is_rebound or not later else None
+
+
+def _is_filled(script: Script, use: syntax.Name, beside: syntax.BaseStatement) -> bool:
+    """Whether a use sets a part of a tensor, which a number or slice picks, to a number: ``x[:, 0] = 4``, in the block
+    where another statement stands."""
+    entry, parents = script.source.parents[use], script.source.parents
+    if parents[script.source.statement(use)] is not parents[beside]:
+        return False
+    if not isinstance(entry, syntax.Subscript) or entry.value is not use:
+        return False
+    target = script.source.parents[entry]
+    assign = script.source.parents[target] if isinstance(target, syntax.AssignTarget) else None
+    if not isinstance(assign, syntax.Assign) or not _is_number(script, assign.value):
+        return False
+    indices = (each.slice for each in entry.slice)
+    return all(isinstance(each, syntax.Slice) or _is_number(script, each.value) for each in indices)
+
+
+def _all(script: Script, name: syntax.Name) -> list[Binding]:
+    scope = script.names.scope(name).lookup(name.value)
+    return scope.bindings.get(name.value, []) if scope is not None else []
+
+
+def _trace(script: Script, node: syntax.BaseExpression) -> tuple[syntax.Call, bool, bool] | None:
+    """The factory at the bottom of an expression of host work, whether it is exact, and whether it is random."""
+    is_exact, is_random = True, False
+    while True:
+        match node:
+            case syntax.Call() if (name := script.name(node.func)) in _EXACT | _ROUNDED | _RANDOM:
+                if _is_bound_to_host(script, node):
+                    return None
+                is_random = is_random or name in _RANDOM
+                is_exact = is_exact and not is_random and name not in _ROUNDED and _has_whole_steps(script, node)
+                return node, is_exact, is_random
+            case syntax.Call(func=func, args=[syntax.Arg(value=inner, star=""), *_]) if script.name(func) in _WRAPPERS:
+                node = inner
+            case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method))) if (
+                script.name(node.func) is None
+            ):
+                if method in _RANDOM_METHODS and not any(arg.keyword for arg in node.args):
+                    is_random = True
+                elif method not in SAME and not _changes_dtype(script, node, method):
+                    return None
+                if not all(is_plain(script, arg.value) for arg in node.args):
+                    return None
+                node = inner
+            case syntax.BinaryOperation(left=left, operator=operator, right=right):
+                is_exact = is_exact and isinstance(operator, _KEPT_OPERATORS)
+                if not isinstance(operator, (*_KEPT_OPERATORS, syntax.Divide)):
+                    return None
+                if _is_number(script, right):
+                    node = left
+                elif _is_number(script, left):
+                    node = right
+                else:
+                    return None
+            case _:
+                return None
+
+
+def _changes_dtype(script: Script, call: syntax.Call, method: str) -> bool:
+    return method in ("to", "type") and len(call.args) == 1 and script.roles.calls.is_dtype(call.args[0].value)
+
+
+def is_plain(script: Script, value: syntax.BaseExpression) -> bool:
+    """Whether an argument of a method is no tensor: a size, a dimension, a number."""
+    return script.role(value) not in (Role.TENSOR, Role.BATCH)
+
+
+def _is_number(script: Script, value: syntax.BaseExpression) -> bool:
+    return isinstance(value, (syntax.Integer, syntax.Float, syntax.UnaryOperation)) or script.role(value) is Role.NUMBER
+
+
+def _is_bound_to_host(script: Script, factory: syntax.Call) -> bool:
+    """Whether a factory says where or how it makes its tensor, as for one that is meant for the host, or makes it empty."""
+    match factory.args:
+        case [syntax.Arg(value=syntax.Integer("0"))]:
+            return True
+    said = {arg.keyword.value for arg in factory.args if arg.keyword is not None}
+    return bool(said & {"device", "out", "generator", "pin_memory", "layout", "names"}) or any(
+        arg.star == "**" for arg in factory.args
+    )
+
+
+def _has_whole_steps(script: Script, factory: syntax.Call) -> bool:
+    """Whether ``arange`` counts in whole steps from a whole number, and so without rounding."""
+    if script.name(factory.func) not in ("torch.arange", "torch.range"):
+        return True
+    plain = [arg.value for arg in factory.args if arg.keyword is None]
+    if any(arg.star or (arg.keyword is not None and arg.keyword.value in ("start", "end", "step")) for arg in factory.args):
+        return False
+    first = plain[:1] if len(plain) > 1 else []
+    counted = (script.constant(each) for each in (*first, *plain[2:]))
+    dtype = script.argument(factory, "dtype")
+    is_half = dtype is not None and script.text(dtype).rpartition(".")[2] not in _WIDE
+    return not is_half and all(known is not None and isinstance(known.value, int) for known in counted)
+
+
+def is_kept(script: Script, move: syntax.Call) -> bool:
+    """Whether the tensor is made only when it is missing, under a condition on what the branch then sets, or only while a
+    model is exported."""
+    for up in script.source.ancestors(move):
+        if isinstance(up, syntax.If):
+            asked = script.text(up.test)
+            targets = (target.target for assign in script.source.inside(up.body, syntax.Assign) for target in assign.targets)
+            if _EXPORT.search(asked) or any(_asks_for(script, each, asked) for each in targets):
+                return True
+        if isinstance(up, syntax.FunctionDef):
+            return any("cache" in script.text(each.decorator) for each in up.decorators)
+    return False
+
+
+def _asks_for(script: Script, target: syntax.Node, asked: str) -> bool:
+    """Whether a condition is about the attribute or the entry that is set, or about a variable that is None."""
+    if isinstance(target, (syntax.Attribute, syntax.Subscript)):
+        return _root(script, target) in asked
+    if not isinstance(target, syntax.Name) or not re.search(rf"\b{target.value} is None", asked):
+        return False
+    parameters = [binding.node for binding in _all(script, target) if binding.kind is Kind.PARAMETER]
+    return all(_is_handed(script, each) for each in parameters if isinstance(each, syntax.Param))
+
+
+def _is_handed(script: Script, parameter: syntax.Param) -> bool:
+    """Whether a call hands over something for a parameter, so that it may never be None."""
+    function = script.source.enclosing(parameter, syntax.FunctionDef)
+    passed = script.values.passed(function, parameter) if isinstance(function, syntax.FunctionDef) else ()
+    return any(value is not None and not is_none(value) for _, value in passed)
+
+
+def _root(script: Script, target: syntax.Attribute | syntax.Subscript) -> str:
+    return script.text(target.value if isinstance(target, syntax.Subscript) else target)

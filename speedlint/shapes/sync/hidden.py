@@ -1,0 +1,122 @@
+"""What a call hides: code behind it, in another function or file, that costs time in every step, once or many times."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from speedlint.ask.script import Script
+from speedlint.facts import syntax
+from speedlint.program.imports import absolute
+from speedlint.solve import counts
+from speedlint.solve.folding import Folding, Frame
+from speedlint.solve.terms import Definition
+from speedlint.torch.words import FREQUENT
+
+_DEEPEST = 4
+_MOST = 12
+
+
+class Slow(Protocol):
+    """A slow place."""
+
+    @property
+    def script(self) -> Script:
+        """The script it stands in."""
+
+    @property
+    def node(self) -> syntax.Node:
+        """Its node."""
+
+
+What = TypeVar("What", bound=Slow)
+Find = Callable[[Script, syntax.FunctionDef], "list[What]"]
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden(Generic[What]):
+    """One slow place behind a call.
+
+    Attributes:
+        chain: the calls between, each in its script, from the outermost.
+        count: how often it runs for one run of the outermost call; None where that is not known.
+    """
+
+    what: What
+    chain: tuple[tuple[Script, syntax.Call], ...]
+    count: int | None
+
+
+def behind(script: Script, call: syntax.Call, find: Find[What]) -> list[Hidden[What]]:
+    """The slow places behind a call of a first-party function, in the order in which its code is written.
+
+    ``find`` gives those of one function itself; it is a function of a module, known by its name.
+    """
+    callee = script.callee(call)
+    if callee is None:
+        return []
+    found = []
+    for hidden in _in_function(Frame(script), ((script, call),), callee, 1, find):
+        found.append(hidden)
+        if len(found) == _MOST:
+            break
+    return found
+
+
+def _in_function(
+    outer: Frame, chain: tuple[tuple[Script, syntax.Call], ...], function: Definition, before: int | None, find: Find[What]
+) -> Iterator[Hidden[What]]:
+    node, script = function.node, function.script
+    if not isinstance(node, syntax.FunctionDef) or len(chain) > _DEEPEST:
+        return
+    if any(call_of.function(call) is node for call_of, call in chain):
+        return
+    if not _may_hide(function, _DEEPEST - len(chain), find):
+        return
+    frame = Folding().called(outer, chain[-1][1], function)
+    for each in find(script, node):
+        yield Hidden(each, chain, _product(before, counts.times(script, each.node, node.body, frame)))
+    for call in script.source.inside(node.body, syntax.Call):
+        if script.function(call) is not node or (callee := script.callee(call)) is None:
+            continue
+        if script.frequency(call) in FREQUENT:
+            times = _product(before, counts.times(script, call, node.body, frame))
+            yield from _in_function(frame, (*chain, (script, call)), callee, times, find)
+
+
+def _may_hide(function: Definition, depth: int, find: Find[What]) -> bool:
+    """Whether a function, or one that it calls, holds a slow place."""
+    node, script = function.node, function.script
+    if not isinstance(node, syntax.FunctionDef):
+        return False
+    question = ("may hide", find.__module__, node, depth)
+    return script.once(question, lambda: _hides(script, node, depth, find), False)
+
+
+def _hides(script: Script, function: syntax.FunctionDef, depth: int, find: Find[What]) -> bool:
+    if find(script, function):
+        return True
+    calls = (call for call in script.source.inside(function.body, syntax.Call) if script.function(call) is function)
+    return depth > 0 and any(
+        (callee := script.callee(call)) is not None and _may_hide(callee, depth - 1, find) for call in calls
+    )
+
+
+def _product(left: int | None, right: int | None) -> int | None:
+    return None if left is None or right is None else left * right
+
+
+def is_told_at_call(script: Script, hidden: Hidden[What]) -> bool:
+    """Whether neither the slow place nor a call between stands in a file that is asked for, where it would be told of."""
+    between = [where for where, _ in hidden.chain[1:]]
+    return not any(script.is_reported(where) for where in (*between, hidden.what.script))
+
+
+def place(script: Script, what: Slow) -> str:
+    """Where a slow place stands, as seen from a script of the same program: ``line 12``, or ``utils/losses.py:12``."""
+    line = what.script.source.line(what.node)
+    if what.script is script:
+        return f"line {line}"
+    return f"{os.path.relpath(absolute(what.script.path), script.program.root(script.path))}:{line}"

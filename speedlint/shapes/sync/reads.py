@@ -1,0 +1,488 @@
+"""Reads: where a script waits for a device tensor's value on the host, and what the value is needed for.
+
+A read that decides what happens next (an action for an environment, the end of training, a length) or that feeds a file of
+its own is no mistake; one that is only summed up, kept, shown or logged can wait.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+
+from speedlint.ask.script import Script
+from speedlint.facts import syntax
+from speedlint.shapes import eras
+from speedlint.shapes.model.networks import is_loss
+from speedlint.shapes.sync.conditions import is_sanity_check, rules_out_tensor
+from speedlint.solve import off
+from speedlint.solve.names import Kind
+from speedlint.solve.unpacking import key_of, written
+from speedlint.source import last_statement, leaves
+from speedlint.torch import library
+from speedlint.torch.words import FREQUENT, Frequency, Place, Role
+
+_CONVERSIONS = ("float", "int", "bool")
+_HOST_VIEWS = frozenset({"cpu", "numpy", "detach", "to", "squeeze", "flatten", "reshape", "view"})
+_CHAINED = frozenset(
+    "cpu numpy tolist detach to squeeze flatten reshape view ravel float double half int long astype copy transpose permute "
+    "data unsqueeze clone T contiguous argmax".split()
+)
+_STEPPERS = (Role.OPTIMIZER, Role.SCHEDULER, Role.SCALER)
+_BOOKKEEPERS = frozenset({"xm", "profiler", "prof", "progress", "pbar", "accelerator"})
+_WRITERS = frozenset(
+    "imwrite imsave savefig imshow savez save_image WriteImage writerow writerows toimage fromarray sound_file_write "
+    "write_png write_jpeg write_video savetxt save_audio add_image add_images add_figure add_histogram "
+    "decode batch_decode decode_batch convert_ids_to_tokens ids_to_tokens lookup_tokens draw_bounding_boxes".split()
+)
+_DECODERS = frozenset("decode batch_decode decode_batch convert_ids_to_tokens".split())
+_LIBRARY_WRITERS = (
+    "PIL.",
+    "matplotlib.",
+    "soundfile.",
+    "imageio.",
+    "SimpleITK.",
+    "torchvision.utils.",
+    "torchaudio.save",
+    "json.",
+    "pickle.",
+    "numpy.save",
+    "cv2.imwrite",
+    "torch.save",
+    "nibabel.",
+    "skimage.io.",
+    "tifffile.",
+)
+_SIZES = frozenset(
+    "pack_padded_sequence arange zeros ones full empty rand randn randint narrow expand repeat view "
+    "reshape new_zeros pad chunk split".split()
+)
+_PASSED_ON = frozenset("abs round float int list tuple sorted zip enumerate max min sum set reversed map dict".split())
+_LOSSES, _LOSS_NAMES = "torch.nn.functional.", ("_loss", "cross_entropy", "kl_div")
+_ANSWERS = (Role.NUMBER, Role.STRING, Role.NONE, Role.ARRAY)
+_MOST = 300
+_DEPTH = 3
+
+
+class Need(enum.Enum):
+    """What a value is needed for on the host, at once."""
+
+    ACTION = "an environment acts on it"
+    END = "it decides whether the loop goes on"
+    SIZE = "it decides a size or a position"
+    FILE = "it is drawn, decoded or written out"
+    DRAW = "it decides what is drawn next"
+
+
+def scalar(script: Script, call: syntax.Call) -> syntax.BaseExpression | None:
+    """The device tensor whose one value ``x.item()``, ``float(x)``, ``int(x)`` or ``bool(x)`` waits for."""
+    match call:
+        case syntax.Call(func=syntax.Attribute(value=tensor, attr=syntax.Name(value="item")), args=[]):
+            pass
+        case syntax.Call(func=syntax.Name(), args=[syntax.Arg(value=tensor, keyword=None, star="")]):
+            if script.name(call.func) not in _CONVERSIONS:
+                return None
+        case _:
+            return None
+    if not script.is_device_tensor(before_copies(script, tensor)) or rules_out_tensor(script, tensor):
+        return None
+    return tensor
+
+
+def avoidable_scalar(script: Script, call: syntax.Call) -> syntax.BaseExpression | None:
+    """Like ``scalar``; None where the number is needed at once, or where the same read beside it already waits."""
+    tensor = scalar(script, call)
+    if tensor is None or often(script, call) is None:
+        return None
+    return tensor if next(needs(script, call), None) is None and not is_repeated(script, call) else None
+
+
+def avoidable_index(script: Script, node: syntax.Subscript) -> syntax.BaseExpression | None:
+    """The device tensor of one value that ``loss.data[0]`` waits for, in a script that is written for torch up to 0.4; None
+    where the number is needed at once."""
+    match node:
+        case syntax.Subscript(
+            value=syntax.Attribute(value=tensor, attr=syntax.Name("data")),
+            slice=[syntax.SubscriptElement(slice=syntax.Index(value=syntax.Integer("0")))],
+        ) if eras.indexes_losses(script) and script.is_device_tensor(tensor) and _has_one_value(script, tensor):
+            is_avoidable = often(script, node) is not None and next(needs(script, node), None) is None
+            return tensor if is_avoidable and not is_read_as_number(script, node) and not is_repeated(script, node) else None
+    return None
+
+
+def _has_one_value(script: Script, tensor: syntax.BaseExpression) -> bool:
+    """Whether a tensor is a loss or the sum or mean of all of another one."""
+    match tensor:
+        case syntax.Name():
+            made = [written(binding) for binding in script.names.reaching(tensor) if binding.kind is Kind.ASSIGN]
+            return bool(made) and all(each is not None and _has_one_value(script, each) for each in made)
+        case syntax.Call(func=syntax.Attribute(attr=syntax.Name("sum" | "mean")), args=[]):
+            return True
+        case syntax.Call(func=func):
+            is_reduced = script.argument(tensor, "reduction") is None and script.argument(tensor, "reduce") is None
+            name = script.name(func) or ""
+            return is_reduced and (is_loss(script, tensor) or (name.startswith(_LOSSES) and name.endswith(_LOSS_NAMES)))
+    return False
+
+
+def avoidable_copy(script: Script, call: syntax.Call) -> syntax.BaseExpression | None:
+    """Like ``copied``; None where the copy is needed at once, or is turned into a number on the spot."""
+    tensor = copied(script, call)
+    if tensor is None or often(script, call) is None:
+        return None
+    whole = chain(script, call)
+    if is_read_as_number(script, whole) or is_repeated(script, call):
+        return None
+    return tensor if next(needs(script, whole), None) is None else None
+
+
+def copied(script: Script, call: syntax.Call) -> syntax.BaseExpression | None:
+    """The device tensor that ``x.cpu()``, ``x.tolist()`` or ``x.to("cpu")`` copies to the host."""
+    if not isinstance(call.func, syntax.Attribute):
+        return None
+    tensor, method = call.func.value, call.func.attr.value
+    is_copy = method in ("cpu", "tolist") or (method == "numpy" and script.argument(call, "force", 0) is not None)
+    if not is_copy and not (method == "to" and script.value(call).place is Place.HOST):
+        return None
+    return tensor if script.is_device_tensor(tensor) else None
+
+
+def before_copies(script: Script, expression: syntax.BaseExpression) -> syntax.BaseExpression:
+    """The expression without the copies to the host at its end: ``loss`` for ``loss.detach().cpu().numpy()[0]``."""
+    stripped = expression
+    while True:
+        match stripped:
+            case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method))) if method in _HOST_VIEWS:
+                if copied(script, stripped) is not None:
+                    return inner
+            case syntax.Attribute(value=inner, attr=syntax.Name(value="data")) | syntax.Subscript(value=inner):
+                pass
+            case _:
+                return expression
+        stripped = inner
+
+
+def chain(script: Script, call: syntax.Call) -> syntax.BaseExpression:
+    """The whole chain of methods that a copy stands in: ``x.detach().cpu().numpy()``."""
+    node: syntax.BaseExpression = call
+    while True:
+        attribute = script.source.parents[node]
+        if not isinstance(attribute, syntax.Attribute) or attribute.attr.value not in _CHAINED:
+            return node
+        above = script.source.parents[attribute]
+        node = above if isinstance(above, syntax.Call) and above.func is attribute else attribute
+
+
+def is_read_as_number(script: Script, expression: syntax.BaseExpression) -> bool:
+    """Whether a host value is turned into one number on the spot: ``.item()``, ``float(...)``."""
+    node: syntax.Node = expression
+    while isinstance(parent := script.source.parents[node], syntax.Subscript) and parent.value is node:
+        node = parent
+    match parent:
+        case syntax.Attribute(attr=syntax.Name(value="item")):
+            return True
+        case syntax.Arg():
+            call = script.source.parents[parent]
+            return isinstance(call, syntax.Call) and script.name(call.func) in _CONVERSIONS
+    return False
+
+
+# What a value is needed for
+
+
+def needs(script: Script, node: syntax.BaseExpression) -> Iterator[Need]:
+    """What the value of an expression is needed for, followed through variables, arithmetic, lists and returns; what a
+    condition leaves out that fails by the defaults of the script's options does not count where the expression is computed
+    in spite of it."""
+    is_by_default = off.runs_by_default(script, node)
+    for where, child, parent in uses(script, node):
+        found = _need(where, child, parent)
+        if found is None or where.frequency(child) not in FREQUENT:
+            continue
+        if not is_by_default or off.runs_by_default(where, child):
+            yield found
+
+
+def uses(script: Script, node: syntax.BaseExpression) -> Iterator[tuple[Script, syntax.Node, syntax.Node]]:
+    """The places that take the value of an expression, see ``_Flow.follow``."""
+    return _Flow().follow(script, node, _DEPTH)
+
+
+def _need(script: Script, child: syntax.Node, parent: syntax.Node) -> Need | None:
+    match parent:
+        case syntax.While():
+            return Need.END
+        case syntax.If(test=test, body=body) if child is test and leaves(body) and not _only_answers(script, parent):
+            return None if is_sanity_check(script, test) else Need.END
+        case syntax.If(test=test) if child is test and _counts_to_end(script, parent):
+            return Need.END
+        case syntax.Index() | syntax.Slice():
+            return None if _picked_out(script, child) is not None else Need.SIZE
+        case syntax.Call():
+            return _need_of_call(script, parent)
+    return None
+
+
+def _only_answers(script: Script, branch: syntax.If) -> bool:
+    """Whether a branch returns a number from a function, out of no loop of it: that is followed to the callers."""
+    last = last_statement(branch.body)
+    if not isinstance(last, syntax.Return) or (last.value is not None and script.role(last.value) not in _ANSWERS):
+        return False
+    function = script.source.enclosing(branch, syntax.FunctionDef, syntax.For, syntax.While)
+    return isinstance(function, syntax.FunctionDef) and bool(script.call_sites(function))
+
+
+def _picked_out(script: Script, index: syntax.Node) -> syntax.Subscript | None:
+    """What an array picks out of another one, ``labels[labels < 19]``: work that the GPU can do as well."""
+    whole = script.source.enclosing(index, syntax.Subscript)
+    if not isinstance(whole, syntax.Subscript) or script.source.contains(whole.value, index):
+        return None
+    return whole if script.role(index) is Role.ARRAY and script.role(whole.value) is Role.ARRAY else None
+
+
+def _counts_to_end(script: Script, branch: syntax.If) -> bool:
+    """Whether a branch counts up what ends the loop, as the epochs without a better loss."""
+    counted = {
+        added.target.value
+        for added in script.source.inside(branch, syntax.AugAssign)
+        if isinstance(added.target, syntax.Name) and isinstance(added.value, syntax.Integer)
+    }
+    function = script.function(branch)
+    return bool(counted) and any(
+        other is not branch
+        and leaves(other.body)
+        and script.function(other) is function
+        and any(name.value in counted for name in script.source.inside(other.test, syntax.Name))
+        for other in script.source.of(syntax.If)
+    )
+
+
+def _need_of_call(script: Script, call: syntax.Call) -> Need | None:
+    name = script.name(call.func) or ""
+    method = call.func.attr.value if isinstance(call.func, syntax.Attribute) else name
+    if method == "step" and isinstance(call.func, syntax.Attribute):
+        base = script.text(call.func.value).rpartition(".")[2]
+        return None if script.role(call.func.value) in _STEPPERS or base in _BOOKKEEPERS else Need.ACTION
+    if name == "range" or method in _SIZES or name in library.TAKES_LENGTHS_ON_HOST:
+        return Need.SIZE
+    if method in _WRITERS or name.startswith(_LIBRARY_WRITERS):
+        return None if method in _DECODERS and _is_only_gathered(script, call) else Need.FILE
+    return Need.DRAW if _goes_back(script, call) else None
+
+
+def _is_only_gathered(script: Script, call: syntax.Call) -> bool:
+    """Whether all that is done with the result of a call is to add it to a list that nothing reads."""
+    arg = script.source.parents[call]
+    taker = script.source.parents[arg]
+    match taker:
+        case syntax.Call(func=syntax.Attribute(value=syntax.Name() as gathered, attr=syntax.Name("append" | "extend"))):
+            return all(_only_fills(script, use) for use in script.names.uses(gathered))
+    return False
+
+
+def _only_fills(script: Script, use: syntax.Name) -> bool:
+    """Whether a use of a list makes it empty, or adds to it."""
+    match script.source.parents[use]:
+        case syntax.AssignTarget():
+            return True
+        case syntax.Attribute(attr=syntax.Name("append" | "extend")) as method:
+            called = script.source.parents[method]
+            return isinstance(called, syntax.Call) and isinstance(script.source.parents[called], syntax.Expr)
+    return False
+
+
+def _goes_back(script: Script, call: syntax.Call) -> bool:
+    """Whether an object is told of what it gave: ``memory.update(rows, errors)`` after ``rows, batch = memory.sample()``."""
+    if not isinstance(call.func, syntax.Attribute) or len(call.args) < 2 or script.name(call.func) is not None:
+        return False
+    owner = script.text(call.func.value)
+    if owner == "self" or not isinstance(script.source.parents[call], syntax.Expr):
+        return False
+    named = (name for arg in call.args for name in script.source.inside(arg.value, syntax.Name))
+    given = (binding.value for name in named for binding in script.names.reaching(name) if binding.kind is Kind.ASSIGN)
+    return any(
+        isinstance(each, syntax.Call) and isinstance(each.func, syntax.Attribute) and script.text(each.func.value) == owner
+        for value in given
+        for each in (value.value if isinstance(value, syntax.Subscript) else value, *_behind(script, value))
+    )
+
+
+def _behind(script: Script, value: syntax.BaseExpression | None) -> Iterator[syntax.BaseExpression]:
+    """What a variable was given whose part a value is: ``memory.sample()`` for ``batch["rows"]`` or ``batch.rows``."""
+    if isinstance(value, (syntax.Subscript, syntax.Attribute)) and isinstance(value.value, syntax.Name):
+        bindings = script.names.reaching(value.value)
+        yield from (each.value for each in bindings if each.kind is Kind.ASSIGN and each.value is not None)
+
+
+class _Flow:
+    """Where a value goes, forward."""
+
+    def __init__(self) -> None:
+        self._seen: set[syntax.Node] = set()
+
+    def follow(self, script: Script, node: syntax.Node, depth: int) -> Iterator[tuple[Script, syntax.Node, syntax.Node]]:
+        """The places that take the value: the script, the value's expression there, and the node that takes it."""
+        if node in self._seen or len(self._seen) > _MOST:
+            return
+        self._seen.add(node)
+        parent = script.source.parents[node]
+        match parent:
+            case syntax.Arg():
+                yield from self._passed(script, parent, depth)
+            case syntax.Return():
+                yield from self._returned(script, parent, depth)
+            case syntax.Assign(targets=targets, value=value) if value is node:
+                for target in targets:
+                    yield from self._bound(script, target.target, depth)
+            case syntax.AnnAssign(target=target, value=value) | syntax.AugAssign(target=target, value=value) if (
+                value is node
+            ):
+                yield from self._bound(script, target, depth)
+            case syntax.For(target=target, iter=iterated) | syntax.CompFor(target=target, iter=iterated) if iterated is node:
+                yield from self._bound(script, _given_by(script, iterated, target), depth)
+            case syntax.NamedExpr(target=target):
+                yield from self._bound(script, target, depth)
+                yield from self.follow(script, parent, depth)
+            case syntax.If() | syntax.While() | syntax.Assert() | syntax.Index() | syntax.Slice():
+                yield script, node, parent
+                if isinstance(parent, syntax.If) and _only_answers(script, parent):
+                    yield from self._returned(script, parent, depth)
+                picked = _picked_out(script, node) if isinstance(parent, syntax.Index) else None
+                if picked is not None:
+                    yield from self.follow(script, picked, depth)
+            case syntax.Call(func=func) if func is node:
+                yield from self.follow(script, parent, depth)
+            case syntax.Element():
+                yield from self._element(script, parent, depth)
+            case syntax.BaseExpression() | syntax.DictElement() | syntax.ComparisonTarget() | syntax.StarredElement():
+                yield from self.follow(script, parent, depth)
+
+    def _element(
+        self, script: Script, element: syntax.Element, depth: int
+    ) -> Iterator[tuple[Script, syntax.Node, syntax.Node]]:
+        """An element of a tuple goes to the target that unpacks it, also out of a function that returns the tuple."""
+        whole = script.source.parents[element]
+        holder = script.source.parents[whole]
+        if not isinstance(whole, syntax.Tuple):
+            yield from self.follow(script, whole, depth)
+            return
+        index = whole.elements.index(element)
+        function = script.function(holder) if isinstance(holder, syntax.Return) else None
+        if function is None:
+            yield from self._unpacked(script, whole, index, depth)
+        elif depth:
+            for other, call in script.call_sites(function):
+                yield from self._unpacked(other, call, index, depth - 1)
+
+    def _unpacked(
+        self, script: Script, value: syntax.BaseExpression, index: int, depth: int
+    ) -> Iterator[tuple[Script, syntax.Node, syntax.Node]]:
+        assign = script.source.parents[value]
+        target = assign.targets[0].target if isinstance(assign, syntax.Assign) and len(assign.targets) == 1 else None
+        if isinstance(target, (syntax.Tuple, syntax.List)) and index < len(target.elements):
+            yield from self._bound(script, target.elements[index].value, depth)
+        else:
+            yield from self.follow(script, value, depth)
+
+    def _bound(self, script: Script, target: syntax.Node, depth: int) -> Iterator[tuple[Script, syntax.Node, syntax.Node]]:
+        if isinstance(target, (syntax.Tuple, syntax.List)):
+            for element in target.elements:
+                yield from self._bound(script, element.value, depth)
+        elif isinstance(target, syntax.Subscript):
+            if isinstance(target.value, syntax.Name) and (key := key_of(target)) is not None:
+                uses = (use for use in self._uses(script, target.value) if not _is_other_entry(script, use, key))
+                for use in uses:
+                    yield from self.follow(script, use, depth)
+            else:
+                yield from self._bound(script, target.value, depth)
+        elif isinstance(target, syntax.Name):
+            for use in self._uses(script, target):
+                yield from self.follow(script, use, depth)
+
+    def _uses(self, script: Script, target: syntax.Name) -> Iterator[syntax.Name]:
+        for use in script.names.uses(target):
+            if use is not target and self._reaches(script, target, use):
+                yield use
+
+    @staticmethod
+    def _reaches(script: Script, target: syntax.Name, use: syntax.Name) -> bool:
+        bindings = script.names.reaching(use)
+        return any(binding.node is target for binding in bindings) or not any(
+            binding.node is target for binding in script.names.scope(target).bindings.get(target.value, ())
+        )
+
+    def _passed(self, script: Script, arg: syntax.Arg, depth: int) -> Iterator[tuple[Script, syntax.Node, syntax.Node]]:
+        call = script.source.parents[arg]
+        if not isinstance(call, syntax.Call):
+            return
+        yield script, arg, call
+        name = script.name(call.func) or ""
+        method = call.func.attr.value if isinstance(call.func, syntax.Attribute) else ""
+        if name in _PASSED_ON or name.startswith(("numpy.", "torch.")):
+            yield from self.follow(script, call, depth)
+        elif method in ("append", "extend", "insert", "put") and isinstance(call.func, syntax.Attribute):
+            yield from self._bound(script, call.func.value, depth)
+        elif depth and (callee := script.callee(call)) is not None and isinstance(callee.node, syntax.FunctionDef):
+            for parameter in callee.node.params.params:
+                passed = [value for where, value in callee.script.values.passed(callee.node, parameter) if where is script]
+                if any(value is arg.value for value in passed):
+                    for use in callee.script.names.uses(parameter):
+                        yield from self.follow(callee.script, use, depth - 1)
+
+    def _returned(
+        self, script: Script, node: syntax.Return | syntax.If, depth: int
+    ) -> Iterator[tuple[Script, syntax.Node, syntax.Node]]:
+        function = script.function(node)
+        if function is not None and depth:
+            for other, call in script.call_sites(function):
+                yield from self.follow(other, call, depth - 1)
+
+
+def _given_by(script: Script, iterated: syntax.BaseExpression, target: syntax.Node) -> syntax.Node:
+    """The part of a loop's target that takes what a container holds: ``value`` of ``name, value`` for ``x.items()``."""
+    match iterated, target:
+        case syntax.Call(func=syntax.Attribute(attr=syntax.Name("items"))), syntax.Tuple(elements=[_, second]):
+            return second.value
+    return target
+
+
+def _is_other_entry(script: Script, use: syntax.Name, key: object) -> bool:
+    """Whether a use of a dict or list takes an entry with another key."""
+    whole = script.source.parents[use]
+    return isinstance(whole, syntax.Subscript) and whole.value is use and key_of(whole) not in (None, key)
+
+
+# Telling about reads
+
+_OFTEN = {
+    Frequency.STEP: "in every training step",
+    Frequency.EVAL_STEP: "in every evaluation step",
+    Frequency.THROTTLED: "now and then",
+}
+
+
+def frequency(script: Script, read: syntax.Node) -> Frequency:
+    """How often a read waits; what is read once for many micro-steps is read now and then."""
+    found = script.frequency(read)
+    loop = script.loops.driving_loop(read) if found is Frequency.STEP else None
+    return Frequency.THROTTLED if loop is not None and script.loops.accumulates(loop) else found
+
+
+def often(script: Script, read: syntax.Node) -> str | None:
+    """How often a read waits, in words; None where it is too seldom to matter, or runs only where there is no GPU."""
+    return None if script.loops.guards.is_without_gpu(read) else _OFTEN.get(frequency(script, read))
+
+
+def is_repeated(script: Script, read: syntax.Call | syntax.Subscript) -> bool:
+    """Whether the same read is written a second time on its line; the first one stands for both."""
+    line, text = script.source.line(read), script.text(read)
+    return any(
+        script.source.line(other) == line and script.text(other) == text
+        for other in script.source.inside(script.source.statement(read), type(read))
+        if script.source.order[other] < script.source.order[read]
+    )
+
+
+def shown(script: Script, node: syntax.Node) -> str:
+    """The code of a node for a message: one line, not too long."""
+    text = " ".join(script.text(node).split())
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,123 @@
+"""Results whose size depends on the values in a device tensor: the host has to wait for the size before it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from speedlint.ask.script import Script
+from speedlint.facts import syntax
+from speedlint.shapes.sync.accumulators import is_target
+from speedlint.solve.dtypes import is_mask
+from speedlint.solve.names import Kind
+from speedlint.torch.words import Role
+
+_SELECTIONS = frozenset({"nonzero", "argwhere", "masked_select", "unique", "unique_consecutive", "bincount"})
+_REDUCTIONS = frozenset({"mean", "sum", "any", "all", "max", "min", "norm"})
+_SIZES = frozenset({"numel", "nelement", "size", "shape"})
+_LOSSES = ("torch.nn.functional.", "torch.mean", "torch.sum", "torch.nn.")
+_CHECKS = ("torch.isnan", "torch.isinf", "torch.isfinite")
+_DEPTH = 5
+
+
+def sized_by_values(script: Script, node: syntax.Call | syntax.Subscript) -> syntax.BaseExpression | None:
+    """The device tensor whose values decide how large the result of ``x[mask]``, ``nonzero``, ``unique`` and the like is."""
+    if isinstance(node, syntax.Subscript):
+        return _masked(script, node)
+    name, method = script.name(node.func), node.func.attr.value if isinstance(node.func, syntax.Attribute) else ""
+    if name is None and isinstance(node.func, syntax.Attribute):
+        selected = node.func.value if method in _SELECTIONS else None
+    elif name is not None and name.startswith("torch."):
+        is_selection = name.rpartition(".")[2] in _SELECTIONS or (name == "torch.where" and len(node.args) == 1)
+        selected = node.args[0].value if is_selection and node.args else None
+    else:
+        return None
+    return selected if selected is not None and _is_on_gpu(script, selected) else None
+
+
+def _masked(script: Script, node: syntax.Subscript) -> syntax.BaseExpression | None:
+    """The mask of ``x[mask]`` that is read, also to be changed in place; not only written to."""
+    if (is_target(script.source, node) and not is_changed(script, node)) or isinstance(
+        script.source.parents[node], syntax.Del
+    ):
+        return None
+    for element in node.slice:
+        if isinstance(element.slice, syntax.Index):
+            mask = element.slice.value
+            indexed = script.role(node.value) in (Role.TENSOR, Role.BATCH, Role.UNKNOWN)
+            if indexed and is_mask(script, mask) and _is_on_gpu(script, mask):
+                return mask
+    return None
+
+
+def is_changed(script: Script, node: syntax.Node) -> bool:
+    """Whether what a mask selects is changed in place: ``x[mask] += 1`` takes it out and puts it back."""
+    parent = script.source.parents[node]
+    return isinstance(node, syntax.Subscript) and isinstance(parent, syntax.AugAssign) and parent.target is node
+
+
+def _is_on_gpu(script: Script, tensor: syntax.BaseExpression) -> bool:
+    return script.is_device_tensor(tensor) and not script.value(tensor).assumed
+
+
+def is_only_reduced(script: Script, selected: syntax.Call | syntax.Subscript) -> bool:
+    """Whether what a mask selects only goes into a mean, a sum or a loss: a mask as weight gives the same without a wait."""
+    by_mask = isinstance(selected, syntax.Subscript) or "masked_select" in script.text(selected.func)
+    return by_mask and _is_reduced(script, selected, _DEPTH)
+
+
+def _is_reduced(script: Script, selected: syntax.BaseExpression, depth: int) -> bool:
+    for use in _uses(script, selected):
+        parent = script.source.parents[use]
+        match parent:
+            case syntax.Attribute(attr=syntax.Name(value=method)) if method in _REDUCTIONS and _is_bare(script, parent):
+                continue
+            case syntax.Attribute(attr=syntax.Name(value=method)) if method in _SIZES and _is_compared(script, parent):
+                continue
+            case syntax.Arg() if script.is_call_to(call := script.source.parents[parent], *_CHECKS) or _reduces(
+                script, call
+            ):
+                continue
+            case syntax.BinaryOperation() | syntax.UnaryOperation() | syntax.Comparison() if depth and _is_reduced(
+                script, parent, depth - 1
+            ):
+                continue
+        return False
+    return True
+
+
+def _is_bare(script: Script, method: syntax.Attribute) -> bool:
+    """Whether a method reduces all that there is: ``x.mean()``, not ``x.mean(1)``."""
+    call = script.source.parents[method]
+    return isinstance(call, syntax.Call) and not call.args
+
+
+def _is_compared(script: Script, size: syntax.Attribute) -> bool:
+    """Whether a size is only compared, as in ``x.numel() == 0``: a sum of the mask says the same."""
+    up = script.source.parents[size]
+    while isinstance(up, syntax.Call | syntax.Subscript):
+        up = script.source.parents[up]
+    return isinstance(up, syntax.Comparison)
+
+
+def _reduces(script: Script, call: syntax.Node) -> bool:
+    """Whether a node is a call of one of torch's losses, or of its mean or sum."""
+    if not isinstance(call, syntax.Call):
+        return False
+    made = script.value(call.func).made
+    names = (script.name(call.func) or "", (made.script.name(made.call.func) or "") if made is not None else "")
+    return any(
+        name.startswith(_LOSSES) and (name in _LOSSES or name.lower().endswith(("loss", "cross_entropy", "kl_div")))
+        for name in names
+    )
+
+
+def _uses(script: Script, selected: syntax.BaseExpression) -> Iterator[syntax.Node]:
+    """Where a value is read: on the spot, or under the one name it is given."""
+    match script.source.parents[selected]:
+        case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Name() as name)]):
+            for use in script.names.uses(name):
+                bindings = script.names.reaching(use)
+                if use is not name and any(binding.node is name and binding.kind is Kind.ASSIGN for binding in bindings):
+                    yield use
+        case _:
+            yield selected

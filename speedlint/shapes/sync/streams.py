@@ -1,0 +1,82 @@
+"""The GPU's queues: when the host waits for all of them, and when it has to."""
+
+from __future__ import annotations
+
+from speedlint.ask.script import Script
+from speedlint.facts import syntax
+from speedlint.torch.words import Place
+
+SYNCHRONIZE = tuple(f"torch.{device}.synchronize" for device in ("cuda", "xpu", "mps", "npu", "mlu", "accelerator"))
+_OTHER_STREAMS = (
+    "torch.cuda.Stream",
+    "torch.cuda.stream",
+    "torch.cuda.StreamContext",
+    "torch.cuda.ExternalStream",
+    "torch.cuda.graph",
+    "torch.cuda.CUDAGraph",
+    "torch.cuda.make_graphed_callables",
+    "torch.cuda.cudart",
+    "torch.Stream",
+)
+_ASKS = (
+    "torch.cuda.is_available",
+    "torch.cuda.device_count",
+    "torch.cuda.is_initialized",
+    "torch.backends.mps.is_available",
+)
+_OTHER_LIBRARIES = ("cupy", "numba", "pycuda", "tensorrt", "ctypes", "pynvml")
+
+
+def needs_to_wait(script: Script, call: syntax.Call) -> bool:
+    """Whether something in the program beside the step's own stream may rely on the wait: other streams, CUDA graphs,
+    libraries that use the GPU by themselves, or a copy to the host that does not block."""
+    if next(script.calls_everywhere(*_OTHER_STREAMS), None) is not None:
+        return True
+    packages = {(binding.dotted or "").partition(".")[0] for all_of in script.names.all_bindings() for binding in all_of}
+    if not packages.isdisjoint(_OTHER_LIBRARIES):
+        return True
+    return any(_copies_without_blocking(place) for place in script.everywhere(b"non_blocking"))
+
+
+def _copies_without_blocking(script: Script) -> bool:
+    """Whether a script copies to the host, or to where it is not known, without blocking."""
+    for copy in script.source.of(syntax.Call):
+        method = copy.func.attr.value if isinstance(copy.func, syntax.Attribute) else ""
+        asked = script.argument(copy, "non_blocking", 1 if method in ("to", "cuda", "copy_") else None)
+        if asked is None or script.text(asked) == "False":
+            continue
+        if method not in ("to", "cuda"):
+            return True
+        target = script.argument(copy, "device", 0)
+        place = script.roles.calls.place_of_move(copy, Place.EITHER)
+        is_device = target is not None and any(
+            word in script.text(target).lower() for word in ("dev", "gpu", "cuda", "rank")
+        )
+        if place is Place.HOST or (place is Place.EITHER and not is_device):
+            return True
+    return False
+
+
+def whole_branch(script: Script, statement: syntax.Node) -> syntax.Node:
+    """The branch that holds nothing but the statement and only asks, as for ``torch.cuda.is_available()``."""
+    source = script.source
+    line = source.parents[statement]
+    block = source.parents[line]
+    body = block if isinstance(block, syntax.IndentedBlock) else line
+    owner = source.parents[body]
+    alone = isinstance(body, (syntax.IndentedBlock, syntax.SimpleStatementSuite)) and len(body.body) == 1
+    if not alone or (isinstance(line, syntax.SimpleStatementLine) and len(line.body) != 1):
+        return statement
+    if not isinstance(owner, syntax.If) or owner.orelse is not None or owner.body is not body:
+        return statement
+    is_elif = isinstance(source.parents[owner], syntax.If)
+    return statement if is_elif or "#" in script.text(owner) or not _only_asks(script, owner.test) else owner
+
+
+def _only_asks(script: Script, test: syntax.BaseExpression) -> bool:
+    """Whether a condition has no effect: names, comparisons, and whether there is a GPU."""
+    asked = (script.name(call.func) for call in script.source.inside(test, syntax.Call))
+    others = (syntax.NamedExpr, syntax.Subscript, syntax.Await)
+    return all(name in _ASKS for name in asked) and not any(
+        True for kind in others for _ in script.source.inside(test, kind)
+    )

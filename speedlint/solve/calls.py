@@ -1,0 +1,881 @@
+"""What a call returns: of torch and its neighbours by table, of first-party code by its returns; and who calls whom."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from speedlint.disk import words
+from speedlint.facts import syntax
+from speedlint.solve.flow import Layer
+from speedlint.solve.names import Binding, Kind, last_name
+from speedlint.solve.terms import (
+    ARRAY,
+    NONE,
+    NUMBER,
+    STRING,
+    TENSOR,
+    UNKNOWN,
+    Definition,
+    Made,
+    Value,
+    at,
+    join,
+    join_places,
+)
+from speedlint.solve.unpacking import written
+from speedlint.solve.values import returned
+from speedlint.torch import library
+from speedlint.torch.words import Place, Role
+
+if TYPE_CHECKING:
+    from speedlint.ask.script import Script
+    from speedlint.solve.roles import Roles
+
+_NUMBERS = frozenset("float int bool len round ord hash id isinstance hasattr issubclass callable any all".split())
+SAME_MODULE = frozenset("train eval half float double bfloat16 type requires_grad_ apply share_memory to_empty".split())
+"""The methods of a module that return it, beside those that move it."""
+_HOLDS_STEPS = (b".backward(", b"no_grad", b"inference_mode")
+CALLED_AS = ("forward", "__call__")
+"""The methods that a call of an object runs."""
+_SPEAKS_OF_DEVICE = re.compile(r"cuda|gpu|device|\.to\(", re.IGNORECASE)
+_SEEN_THROUGH = frozenset({"torch.autograd.Variable", "torch.nn.Parameter", "torch.nn.parameter.Parameter"})
+
+
+class Calls:
+    """Answers for the calls of one script."""
+
+    def __init__(self, script: Script, roles: Roles) -> None:
+        self.script, self.roles = script, roles
+
+    # What a call returns
+
+    def value(self, call: syntax.Call) -> Value | None:
+        """The value of a call; None inside a cycle."""
+        dotted = self.script.name(call.func)
+        if dotted is not None:
+            imported = self.roles._imported(dotted)
+            if imported is not None and imported.definition is not None:
+                return self._of_definition(call, imported)
+            return self._of_library(call, dotted)
+        if isinstance(call.func, syntax.Attribute):
+            if isinstance(call.func.value, syntax.Call) and self.script.name(call.func.value.func) == "super":
+                return UNKNOWN
+            base = self.roles.evaluate(call.func.value)
+            if base is None:
+                return None
+            known = self._of_method(call, base, call.func.attr.value)
+            if known is not None:
+                return known
+        function = self.roles.evaluate(call.func)
+        if function is None:
+            return None
+        return self._of_value(call, function)
+
+    def _of_value(self, call: syntax.Call, function: Value) -> Value | None:
+        if function.role in (Role.FUNCTION, Role.CLASS) and function.definition is not None:
+            return self._of_definition(call, function)
+        if function.role is Role.MODULE:
+            return self._of_module(call, function)
+        if function.role is Role.INSTANCE and function.definition is not None:
+            method = self.method(function.definition, "__call__")
+            return method.script.roles.calls.result(method) if method else UNKNOWN
+        if function.role in (Role.FUNCTION, Role.CLASS) or function.differs or self.tensor_types(call.func):
+            return self._of_choices(call)
+        return UNKNOWN
+
+    def tensor_types(self, function: syntax.BaseExpression) -> list[str]:
+        """The types of torch's tensors that a variable stands for: ``FloatTensor`` of the CPU or the GPU, by a condition."""
+        if not isinstance(function, syntax.Name) or b"Tensor" not in self.script.source.data:
+            return []
+        names = [script.name(each) or "" for script, each in self.choices(function)]
+        return names if all(name in library.FACTORIES | library.CUDA_FACTORIES for name in names) else []
+
+    def _of_choices(self, call: syntax.Call) -> Value | None:
+        choices = self.choices(call.func)
+        found = join(script.roles.calls._of_choice(call, choice) for script, choice in choices) if choices else UNKNOWN
+        return found._replace(made=None) if found is not None else None
+
+    def _of_choice(self, call: syntax.Call, choice: syntax.BaseExpression) -> Value | None:
+        if isinstance(choice, syntax.Lambda):
+            return self.roles.evaluate(choice.body)
+        dotted = self.script.name(choice)
+        if dotted is not None and self.script.imported(dotted) is None:
+            return self._of_library(call, dotted)
+        function = self.roles.evaluate(choice)
+        if function is None or function.definition is None or function.role not in (Role.FUNCTION, Role.CLASS):
+            return function and UNKNOWN
+        return self._of_definition(call, function)
+
+    def choices(self, function: syntax.BaseExpression) -> list[tuple[Script, syntax.BaseExpression]]:
+        """The functions, classes and lambdas that branches, a dict or a function choose what is called from; none where not
+        all of them are in sight."""
+        nothing: list[tuple[Script, syntax.BaseExpression]] = []
+        return self.script.once(("choices", function), lambda: self._find_choices(function), nothing)
+
+    def _find_choices(self, function: syntax.BaseExpression) -> list[tuple[Script, syntax.BaseExpression]]:
+        match function:
+            case syntax.IfExp():
+                return self._all_of((self.script, each) for each in _branches(function))
+            case syntax.Name():
+                bound = [written(binding) for binding in self.script.names.reaching(function)]
+                return self._all_of((self.script, each) for each in bound) if None not in bound else []
+            case syntax.Subscript(value=held):
+                tables = list(self.roles.origins(held))
+                entries = [(script, each) for script, table in tables for each in _entries(table)]
+                return entries if all(_entries(table) for _, table in tables) else []
+            case syntax.Call():
+                callee = self.script.definition(function.func)
+                is_function = callee is not None and isinstance(callee.node, syntax.FunctionDef)
+                return self._all_of((callee.script, each) for each in returned(callee)) if callee and is_function else []
+        return []
+
+    def _all_of(
+        self, chosen: Iterable[tuple[Script, syntax.BaseExpression | None]]
+    ) -> list[tuple[Script, syntax.BaseExpression]]:
+        """What each of some expressions chooses from, itself where it is one function, class or lambda."""
+        found: list[tuple[Script, syntax.BaseExpression]] = []
+        for script, each in chosen:
+            if isinstance(each, (syntax.Subscript, syntax.Call, syntax.IfExp)):
+                inner = script.roles.calls.choices(each)
+                if not inner:
+                    return []
+                found += inner
+            elif each is not None:
+                found.append((script, each))
+        return found
+
+    def _of_definition(self, call: syntax.Call, function: Value) -> Value | None:
+        definition = function.definition
+        assert definition is not None
+        if isinstance(definition.node, syntax.ClassDef):
+            made = self.instance(definition)
+            return made._replace(made=Made(self.script, call))
+        result = definition.script.roles.calls.result(definition)
+        if result is not None and result.role is Role.UNKNOWN and self._is_generator(definition):
+            taken = self._generated(call)
+            return taken if taken.role is not Role.UNKNOWN else Value(Role.SEQUENCE, element=yielded(definition))
+        return self._kept_on_host(call, definition, result) if result is not None else None
+
+    def _kept_on_host(self, call: syntax.Call, function: Definition, result: Value) -> Value | None:
+        """A tensor that a function returns is on the host if it is made of what a call hands it there, and nothing else."""
+        if result.role is not Role.TENSOR or result.place is not Place.EITHER or not call.args:
+            return result
+        passed = [value for arg in call.args if (value := self.roles.evaluate(arg.value)) is not None]
+        if len(passed) < len(call.args):
+            return None
+        given = [value for value in passed if value.role not in (Role.NUMBER, Role.STRING, Role.NONE)]
+        names = function.script.source.inside(function.node, syntax.Name)
+        is_moved = _may_move(function) or any(name.value == "self" for name in names)
+        beside_array = any(value.role is Role.ARRAY for value in given)  # what is computed with it cannot be on a GPU
+        on_host = (value.place is Place.HOST or (beside_array and value.role is Role.UNKNOWN) for value in given)
+        return at(result, Place.HOST) if given and not is_moved and all(on_host) else result
+
+    def _is_generator(self, definition: Definition) -> bool:
+        return next(_yields(definition), None) is not None
+
+    def iterated(self, definition: Definition) -> Value | None:
+        """What iterating over an object of a first-party class yields: by its ``__next__``, or its ``__iter__``."""
+        following = self.method(definition, "__next__")
+        if following is not None:
+            return following.script.roles.calls.result(following)
+        started = self.method(definition, "__iter__")
+        if started is None:
+            return UNKNOWN
+        if self._is_generator(started):
+            return yielded(started)
+        result = started.script.roles.calls.result(started)
+        return started.script.roles._element(result) if result is None or result.definition != definition else UNKNOWN
+
+    def _generated(self, call: syntax.Call) -> Value:
+        """A first-party generator that takes a loader hands on what the loader yields."""
+        for arg in call.args:
+            value = self.roles.evaluate(arg.value)
+            if value is not None and value.role is Role.LOADER:
+                return value
+        return UNKNOWN
+
+    def result(self, function: Definition) -> Value | None:
+        """What a function of this script returns, whoever calls it."""
+        return self.script.program.flow.ask(("result", function.node), lambda: self._result(function), None, unknown=UNKNOWN)
+
+    def _result(self, function: Definition) -> Value | None:
+        found = [self.roles.evaluate(value) for value in returned(function)]
+        return join(found) if found else UNKNOWN
+
+    def _of_module(self, call: syntax.Call, module: Value) -> Value | None:
+        if module.definition is not None:
+            forward = self.method(module.definition, "forward")
+            if forward is not None:
+                result = forward.script.roles.calls.result(forward)
+                if result is None:
+                    return None
+                if result.role is not Role.UNKNOWN:
+                    return self._left_on_host(call, module, forward, _moved_all(result, module.place))
+        inputs = [self.roles.evaluate(arg.value) for arg in call.args]
+        if None in inputs:
+            return None
+        places = [value.place for value in inputs if value and value.role in (Role.TENSOR, Role.BATCH)]
+        place = Place.GPU if Place.GPU in (*places, module.place) else Place.EITHER
+        return Value(Role.TENSOR, place)
+
+    def _left_on_host(self, call: syntax.Call, module: Value, forward: Definition, result: Value) -> Value | None:
+        """What a module returns is on the host where all that it takes is made there, and nothing shows that it is moved:
+        a module on a GPU cannot take it."""
+        if result.role is not Role.TENSOR or result.place is not Place.EITHER or module.place is not Place.EITHER:
+            return result
+        made_by = module.made.call.func if module.made is not None else None
+        if made_by is None or not call.args or not all(_is_made_here(self.script, arg.value) for arg in call.args):
+            return result
+        inputs = [self.roles.evaluate(arg.value) for arg in call.args]
+        if None in inputs:
+            return None
+        on_host = all(value is not None and value.place is Place.HOST for value in inputs)
+        return at(result, Place.HOST) if on_host and not _may_move(forward) else result
+
+    # Library functions
+
+    def _of_library(self, call: syntax.Call, dotted: str) -> Value | None:
+        if "." not in dotted:
+            return self._of_builtin(call, dotted)
+        if dotted in library.LOADERS:
+            return Value(Role.LOADER, Place.HOST, made=Made(self.script, call))
+        if (
+            dotted in library.WRAPPERS_OF_ITERABLES
+            or dotted in _SEEN_THROUGH
+            or dotted == "dataclasses.replace"
+            or dotted in library.COMPILERS
+        ):
+            return self._first(call)
+        if dotted == "collections.OrderedDict":
+            return self._first(call) if call.args else self._of_builtin(call, "dict")
+        if dotted in library.DISTRIBUTED_WRAPPERS:
+            wrapped = self._first(call)
+            return wrapped._replace(role=Role.MODULE) if wrapped else Value(Role.MODULE)
+        if dotted in library.SCALERS:
+            return Value(Role.SCALER, made=Made(self.script, call))
+        if dotted in library.SIMPLE_ROLES:
+            place = self.device_place(call) if dotted == "torch.device" else Place.EITHER
+            return Value(library.SIMPLE_ROLES[dotted], place, made=Made(self.script, call))
+        if dotted.startswith("torch.optim.lr_scheduler."):
+            return Value(Role.SCHEDULER)
+        if library.makes_optimizer(dotted):
+            return Value(Role.OPTIMIZER, made=Made(self.script, call))
+        if dotted.startswith("torch."):
+            return self._of_torch(call, dotted)
+        if dotted.startswith(library.HOST_LIBRARIES):
+            return self._of_host_library(dotted)
+        if dotted.startswith(library.MODULE_FACTORIES) or _is_transformers_model(dotted) or _is_graph_layer(dotted):
+            return Value(Role.MODULE, made=Made(self.script, call))
+        if dotted.startswith(("torchvision.datasets.", "datasets.load_dataset")):
+            return Value(Role.DATASET, made=Made(self.script, call))
+        if dotted.startswith("einops."):
+            return self._first(call)
+        return UNKNOWN
+
+    def _of_host_library(self, dotted: str) -> Value:
+        if dotted.startswith(("math.", "time.", "random.", "os.")):
+            return NUMBER if dotted.startswith(("math.", "time.", "random.")) else STRING
+        if dotted.startswith("copy."):
+            return UNKNOWN
+        return ARRAY if dotted.startswith(("numpy.", "scipy.", "sklearn.", "cv2.", "skimage.")) else UNKNOWN
+
+    def _first(self, call: syntax.Call) -> Value | None:
+        return self.roles.evaluate(call.args[0].value) if call.args else UNKNOWN
+
+    def _of_builtin(self, call: syntax.Call, name: str) -> Value | None:
+        if name in _NUMBERS:
+            return NUMBER
+        if name in ("str", "repr", "format", "input"):
+            return STRING
+        if name in ("list", "tuple", "set", "sorted", "reversed", "iter", "min", "max", "abs"):
+            return self._first(call) if call.args else Value(Role.SEQUENCE)
+        if name == "range":
+            return Value(Role.SEQUENCE, element=NUMBER)
+        if name == "enumerate":
+            element = self.roles._element(self._first(call)) if call.args else UNKNOWN
+            return Value(Role.SEQUENCE, element=Value(Role.SEQUENCE, items=(NUMBER, element)))
+        if name == "zip":
+            items = tuple(self.roles._element(self.roles.evaluate(arg.value)) for arg in call.args)
+            return Value(Role.SEQUENCE, element=Value(Role.SEQUENCE, items=items))
+        if name in ("next", "sum"):
+            return self.roles._element(self._first(call)) if call.args else UNKNOWN
+        if name == "dict":
+            keys = tuple((a.keyword.value, self.roles.evaluate(a.value)) for a in call.args if a.keyword)
+            return Value(Role.MAPPING, keys=keys, element=join(value for _, value in keys))
+        return UNKNOWN
+
+    def _of_torch(self, call: syntax.Call, dotted: str) -> Value | None:
+        name = dotted.rpartition(".")[2]
+        if dotted in library.FACTORIES:
+            return Value(Role.TENSOR, self._device_argument(call, Place.HOST))
+        if dotted in library.CUDA_FACTORIES:
+            return Value(Role.TENSOR, Place.GPU)
+        if dotted in library.LIKE_FACTORIES:
+            base = self._first(call)
+            return Value(Role.TENSOR, self._device_argument(call, base.place if base else Place.EITHER))
+        if dotted in library.TENSOR_UTILITIES:
+            return TENSOR
+        if dotted.startswith("torch.nn.modules.utils."):
+            return Value(Role.SEQUENCE, element=NUMBER)
+        if dotted in library.NOT_TENSORS or dotted.startswith(library.NOT_TENSOR_PACKAGES):
+            return NUMBER if name.startswith(("is_", "get_", "memory", "max_memory")) else UNKNOWN
+        if dotted.startswith("torch.nn.") and not dotted.startswith(library.FUNCTIONS_OF_NN):
+            return Value(Role.MODULE, made=Made(self.script, call)) if name[:1].isupper() else TENSOR
+        is_private = dotted.startswith("torch._")
+        if name[:1].isupper() or is_private or dotted.startswith(library.NO_TENSOR_PACKAGES):
+            return UNKNOWN
+        return torch_method(name, self._argument_tensor(call), self._has_dim(call, 1))
+
+    def _argument_tensor(self, call: syntax.Call) -> Value:
+        tensors = []
+        for arg in call.args:
+            value = self.roles.evaluate(arg.value)
+            if value is not None and value.role is Role.SEQUENCE:
+                value = value.element or (join(value.items) if value.items else None)
+            if value is not None and value.role in (Role.TENSOR, Role.BATCH):
+                tensors.append(value)
+        if not tensors:
+            return at(TENSOR, Place.HOST) if self._is_for_items(call) else TENSOR
+        places = {value.place for value in tensors}
+        return Value(Role.TENSOR, Place.GPU if Place.GPU in places else join_places(places))
+
+    def _is_for_items(self, call: syntax.Call) -> bool:
+        """Whether a call makes something for the items of a dataset whose class says nothing of a device: they are put
+        together on the host."""
+        function = self.script.function(call)
+        owner = self.script.names.owner(function) if function is not None else None
+        return owner is not None and function in self._item_functions(owner)
+
+    def _item_functions(self, owner: syntax.ClassDef) -> list[syntax.FunctionDef]:
+        def answer() -> list[syntax.FunctionDef]:
+            is_dataset = any(library.is_dataset_class(base) for base in self.foreign_bases(Definition(self.script, owner)))
+            is_plain = is_dataset and _SPEAKS_OF_DEVICE.search(self.script.text(owner)) is None
+            return item_functions(self.script, owner) if is_plain else []
+
+        return self.script.once(("makes items on the host", owner), answer, [])
+
+    def _has_dim(self, call: syntax.Call, position: int) -> bool:
+        return self.script.argument(call, "dim", position) is not None
+
+    def _device_argument(self, call: syntax.Call, otherwise: Place) -> Place:
+        device = self.script.argument(call, "device")
+        return self.device_of(device) if device is not None else otherwise
+
+    # Devices
+
+    def device_place(self, call: syntax.Call) -> Place:
+        """The place that ``torch.device(...)`` names."""
+        return self.device_of(call.args[0].value) if call.args else Place.EITHER
+
+    def device_of(self, expression: syntax.BaseExpression) -> Place:
+        """The place that a device, a device string or an index names."""
+        if isinstance(expression, syntax.IfExp):
+            return join_places((self.device_of(expression.body), self.device_of(expression.orelse)))
+        constant = self.script.constant(expression)
+        if constant is not None and isinstance(constant.value, str):
+            kind = constant.value.partition(":")[0]
+            return {"cpu": Place.HOST, "cuda": Place.GPU}.get(kind, Place.EITHER)
+        if constant is not None and isinstance(constant.value, int):
+            return Place.GPU
+        value = self.roles.evaluate(expression)
+        if value is not None and value.role in (Role.DEVICE, Role.TENSOR, Role.BATCH):
+            return value.place
+        return Place.EITHER
+
+    def place_of_move(self, call: syntax.Call, before: Place) -> Place:
+        """Where ``x.to(...)`` or ``x.cuda()`` leaves a tensor that was at ``before``."""
+        assert isinstance(call.func, syntax.Attribute)
+        if call.func.attr.value == "cuda":
+            return Place.GPU
+        target = self.script.argument(call, "device", 0)
+        if target is None:
+            return before
+        if self.is_dtype(target):
+            return before
+        return self.device_of(target)
+
+    def is_dtype(self, expression: syntax.BaseExpression) -> bool:
+        """Whether an expression is a dtype such as ``torch.float32`` or ``x.dtype``."""
+        name = self.script.name(expression)
+        if name in library.DTYPES:
+            return True
+        if isinstance(expression, syntax.Attribute) and expression.attr.value == "dtype":
+            return True
+        value = self.roles.evaluate(expression)
+        return value is not None and value.role is Role.DTYPE
+
+    # Methods
+
+    def _of_method(self, call: syntax.Call, base: Value, name: str) -> Value | None:
+        """What a method of a known kind of value returns; None where the method is first-party or not known."""
+        match base.role:
+            case Role.TENSOR | Role.BATCH:
+                return self._of_tensor_method(call, base, name)
+            case Role.MODULE:
+                return self._of_module_method(call, base, name)
+            case Role.SCALER if name == "scale":
+                return self._first(call)
+            case Role.ARRAY:
+                return NUMBER if name == "item" else ARRAY
+            case Role.STRING | Role.NUMBER:
+                return base
+            case Role.OPTIMIZER | Role.SCHEDULER:
+                return Value(Role.MAPPING, element=UNKNOWN) if name == "state_dict" else UNKNOWN
+            case Role.MAPPING:
+                return self._of_mapping_method(call, base, name)
+            case Role.SEQUENCE:
+                return self.roles._element(base) if name == "pop" else UNKNOWN
+            case Role.LOADER if name in ("__iter__",):
+                return base
+            case Role.UNKNOWN if name == "cpu" or (name == "to" and self.place_of_move(call, Place.EITHER) is Place.HOST):
+                return at(UNKNOWN, Place.HOST)
+            case Role.UNKNOWN if name == "numpy" and base.place is Place.HOST:
+                return ARRAY
+            case Role.UNKNOWN if name in library.NEW_TENSORS:
+                return at(TENSOR, self._device_argument(call, Place.EITHER))
+            case Role.UNKNOWN if name in ("prepare", "setup_dataloaders", "prepare_data_loader"):
+                return self._prepared(call)
+            case Role.UNKNOWN if name in library.GATHERS and self._is_accelerator(call):
+                gathered = self._first(call)
+                return at(gathered if gathered and gathered.role is Role.TENSOR else TENSOR, Place.GPU)
+            case Role.UNKNOWN if name in ("log_every",):
+                return self._generated(call)
+        return None
+
+    def _is_accelerator(self, method: syntax.Call) -> bool:
+        """Whether a method is one of Accelerate's ``Accelerator``."""
+        assert isinstance(method.func, syntax.Attribute)
+        origins = self.roles.origins(method.func.value)
+        return bool(method.args) and any(script.is_call_to(made, *library.ACCELERATORS) for script, made in origins)
+
+    def _prepared(self, call: syntax.Call) -> Value | None:
+        """Accelerate's ``prepare`` hands back its arguments, on the device."""
+        items = tuple(self.roles.evaluate(arg.value) for arg in call.args)
+        moved = tuple(
+            at(item, Place.GPU) if item is not None and item.role in (Role.MODULE, Role.LOADER) else item for item in items
+        )
+        return moved[0] if len(moved) == 1 else Value(Role.SEQUENCE, items=moved)
+
+    def _of_mapping_method(self, call: syntax.Call, base: Value, name: str) -> Value | None:
+        element = base.element
+        if name == "items":
+            return Value(Role.SEQUENCE, element=Value(Role.SEQUENCE, items=(STRING, element)))
+        if name == "values":
+            return Value(Role.SEQUENCE, element=element)
+        if name == "keys":
+            return Value(Role.SEQUENCE, element=STRING)
+        if name in ("get", "pop") and call.args and isinstance(call.args[0].value, syntax.SimpleString):
+            return dict(base.keys).get(str(call.args[0].value.evaluated_value), element)
+        return UNKNOWN
+
+    def _of_tensor_method(self, call: syntax.Call, base: Value, name: str) -> Value:
+        if name == "to" or name == "cuda":
+            place = self.place_of_move(call, base.place)
+            if place is base.place and base.role is Role.BATCH and name == "to" and not call.args:
+                return base
+            return base._replace(role=Role.TENSOR, place=place, assumed=False)
+        if base.role is Role.BATCH and name in ("items", "values", "keys"):
+            return Value(Role.SEQUENCE, element=Value(Role.SEQUENCE, items=(STRING, base)) if name == "items" else base)
+        if name.startswith(("num_", "number_of_")):
+            return NUMBER
+        return torch_method(name, base, bool(call.args))
+
+    def _of_module_method(self, call: syntax.Call, base: Value, name: str) -> Value | None:
+        if name in ("to", "cuda"):
+            return at(base, self.place_of_move(call, base.place))
+        if name == "cpu":
+            return at(base, Place.HOST)
+        if name in SAME_MODULE and (base.definition is None or self.method(base.definition, name) is None):
+            return base
+        if name in ("parameters", "buffers"):
+            return Value(Role.SEQUENCE, element=at(TENSOR, base.place))
+        if name in ("named_parameters", "named_buffers"):
+            return Value(Role.SEQUENCE, element=Value(Role.SEQUENCE, items=(STRING, at(TENSOR, base.place))))
+        if name in ("modules", "children"):
+            return Value(Role.SEQUENCE, element=Value(Role.MODULE))
+        if name == "state_dict":
+            return Value(Role.MAPPING, element=at(TENSOR, base.place))
+        if name in ("forward", "__call__"):
+            return self._of_module(call, base)
+        return None if base.definition is not None else UNKNOWN
+
+    # Classes
+
+    def instance(self, definition: Definition) -> Value:
+        """An object of a first-party class, by its bases."""
+        role, place = Role.INSTANCE, Place.EITHER
+        for base in self.foreign_bases(definition):
+            if _is_module_class(base):
+                role = Role.MODULE
+            elif library.is_dataset_class(base):
+                role = Role.DATASET
+            elif base in library.LOADERS:
+                role = Role.LOADER
+            elif base.startswith("torch.optim.lr_scheduler."):
+                role = Role.SCHEDULER
+            elif base.startswith("torch.optim."):
+                role = Role.OPTIMIZER
+            elif base == "torch.utils.data.Sampler" or base.startswith("torch.utils.data.sampler."):
+                role = Role.SAMPLER
+        return Value(role, place, definition=definition)
+
+    def foreign_bases(self, definition: Definition) -> Iterator[str]:
+        """The library classes that a first-party class derives from, through first-party bases."""
+        for owner in self.lineage(definition):
+            assert isinstance(owner.node, syntax.ClassDef)
+            for base in owner.node.bases:
+                dotted = owner.script.name(base.value)
+                if dotted is not None and owner.script.definition(base.value) is None:
+                    yield dotted
+
+    def made_of(self, names: frozenset[str]) -> Iterator[syntax.Call]:
+        """The calls that make an object of one of a library's classes, or of a first-party class derived from one."""
+        yield from self.script.calls(*names)
+        nothing: tuple[str, ...] = ()
+        for name in self.script.once(("derived from", names), lambda: self._derived(names), nothing):
+            yield from (each for each in self.script.written_calls.get(name, ()) if self.own_class(each, names) is not None)
+
+    def _derived(self, names: frozenset[str]) -> tuple[str, ...]:
+        """What the first-party classes are called that derive from one of a library's."""
+        found: set[str] = set()
+        todo = {name.rpartition(".")[2] for name in names}
+        while todo:
+            said = b"(?:" + b"|".join(name.encode() for name in sorted(todo)) + rb")\b"
+            marks = (re.compile(rb"class\s+\w+\s*\([^)]*" + said), (words(todo), re.compile(rb"\b" + said + rb"\s+as\b")))
+            todo = {
+                owner.name.value
+                for place in self.script.everywhere(*marks)
+                for owner in place.source.of(syntax.ClassDef)
+                if owner.bases and not names.isdisjoint(place.roles.calls.foreign_bases(Definition(place, owner)))
+            } - found
+            found |= todo
+        return tuple(sorted(found))
+
+    def own_class(self, call: syntax.Call, names: frozenset[str]) -> Definition | None:
+        """The first-party class, derived from one of a library's, that a call makes an object of."""
+        definition = self.script.definition(call.func)
+        if definition is None or not isinstance(definition.node, syntax.ClassDef):
+            return None
+        bases = definition.script.roles.calls.foreign_bases(definition)
+        return None if names.isdisjoint(bases) else definition
+
+    def hook(self, definition: Definition, name: str) -> library.Hook | None:
+        """What a method of a first-party class is to the framework that the class derives from, and that calls it."""
+        if name not in library.HOOK_NAMES:
+            return None
+        bases = frozenset(self.foreign_bases(definition))
+        return next((hooks[name] for of, hooks in library.HOOKS if name in hooks and bases & of), None)
+
+    def lineage(self, definition: Definition, depth: int = 0) -> Iterator[Definition]:
+        """A class and its first-party bases, nearest first."""
+        yield definition
+        if not isinstance(definition.node, syntax.ClassDef) or depth > 6:
+            return
+        for base in definition.node.bases:
+            found = definition.script.definition(base.value)
+            if found is not None and isinstance(found.node, syntax.ClassDef) and found.node is not definition.node:
+                yield from found.script.roles.calls.lineage(found, depth + 1)
+
+    def method(self, definition: Definition, name: str) -> Definition | None:
+        """The method that an instance of a first-party class has under a name."""
+        for owner in self.lineage(definition):
+            for binding in owner.script.names.scope(owner.node.body).bindings.get(name, ()):
+                if binding.kind is Kind.FUNCTION and isinstance(binding.node, syntax.FunctionDef):
+                    return Definition(owner.script, binding.node)
+        return None
+
+    # Who calls whom
+
+    def callee(self, call: syntax.Call) -> Definition | None:
+        """The first-party function a call runs."""
+        return self.script.program.flow.ask(("callee", call), lambda: self._find_callee(call), None)
+
+    def _find_callee(self, call: syntax.Call) -> Definition | None:
+        definition = self.script.definition(call.func) or self._inherited(call)
+        if definition is None:
+            value = self.roles.evaluate(call.func)
+            if value is None:
+                return None
+            if value.role is Role.MODULE and value.definition is not None:
+                return self.method(value.definition, "forward")
+            if value.role is Role.INSTANCE and value.definition is not None:
+                return self.method(value.definition, "__call__")
+            definition = value.definition if value.role in (Role.FUNCTION, Role.CLASS) else None
+        if definition is not None and isinstance(definition.node, syntax.ClassDef):
+            return self.method(definition, "__init__")
+        return definition
+
+    def _inherited(self, call: syntax.Call) -> Definition | None:
+        """The method that ``super().method(...)`` runs."""
+        match call.func:
+            case syntax.Attribute(value=syntax.Call(func=syntax.Name("super")), attr=syntax.Name(name)):
+                klass = self.script.source.enclosing(call, syntax.ClassDef)
+                if isinstance(klass, syntax.ClassDef):
+                    bases = list(self.lineage(Definition(self.script, klass)))[1:]
+                    found = (base.script.roles.calls.method(base, name) for base in bases)
+                    return next((method for method in found if method is not None), None)
+        return None
+
+    def behind(self, call: syntax.Call) -> list[Definition]:
+        """The first-party functions that a call runs: its callee, or the ``forward`` of each module that a ``Sequential``
+        holds, or a ``ModuleList`` out of which one is taken."""
+        callee = self.callee(call)
+        if callee is not None:
+            return [callee]
+        holder = self._holder(call.func)
+        held = self.roles.held(holder) if holder is not None else ()
+        classes = dict.fromkeys(each.definition for each in held if each and each.role is Role.MODULE)
+        forwards = (self.method(each, "forward") for each in classes if each is not None)
+        return [each for each in forwards if each is not None]
+
+    def _holder(self, module: syntax.BaseExpression) -> Made | None:
+        """What makes the container of modules that is called, or out of which the called one is taken."""
+        value = self.roles.evaluate(module)
+        if value is None or value.role is not Role.MODULE or value.definition is not None:
+            return None
+        if value.made is not None:
+            return value.made
+        if isinstance(module, syntax.Name):
+            taken = [binding for binding in self.script.names.reaching(module) if binding.kind is Kind.FOR]
+            values = [self.roles.evaluate(binding.value) for binding in taken if binding.value is not None]
+        else:
+            values = [self.roles.evaluate(module.value)] if isinstance(module, syntax.Subscript) else []
+        return next((each.made for each in values if each is not None and each.role is Role.MODULE and each.made), None)
+
+    def call_sites(self, function: syntax.FunctionDef) -> list[tuple[Script, syntax.Call]]:
+        """The known calls of a function of this script, by file and position."""
+        return list(self.sites(function))
+
+    def sites(self, function: syntax.FunctionDef) -> Iterator[tuple[Script, syntax.Call]]:
+        """Like ``call_sites``; each file is read when its turn comes."""
+        program, name, owner = self.script.program, function.name.value, self.script.names.owner(function)
+        marks = [name.encode()] if owner is None else []
+        near, is_in_use = {self.script}, False
+        for script in chain((self.script,), program.importers(self.script, *marks)):
+            near.add(script)
+            for call in script.roles.calls.calls_of(function, owner):
+                is_in_use = is_in_use or not _is_tried_out(script, call)
+                yield script, call
+        if owner is None or name == "__init__" or is_in_use:
+            return
+        # Have: an object that one file makes, and another, which knows nothing of its class, calls in a step.
+        for script in self.beside([name]):
+            if script not in near:
+                yield from ((script, call) for call in script.roles.calls.calls_of(function, owner))
+
+    def beside(self, methods: Iterable[str]) -> Iterator[Script]:
+        """The other scripts of its programs that train, and may call one of some methods of this one's objects."""
+        marks = [b"(" if name in CALLED_AS else f".{name}(".encode() for name in methods if name != "__init__"]
+        trainings = self.script.program.few_others(self.script, *_HOLDS_STEPS) if marks else ()
+        return (script for script in trainings if any(mark in script.source.data for mark in marks))
+
+    def calls_of(self, function: syntax.FunctionDef, owner: syntax.ClassDef | None) -> list[syntax.Call]:
+        """The calls in this script of a function of any, a method if it has an ``owner``."""
+        nothing: list[syntax.Call] = []
+        question = ("calls of", function, self.script.path)
+        answer = self.script.program.flow.ask
+        return answer(question, lambda: self._find_calls_of(function, owner), nothing, layer=Layer.SITES)
+
+    def _find_calls_of(self, function: syntax.FunctionDef, owner: syntax.ClassDef | None) -> list[syntax.Call]:
+        name = function.name.value
+        if owner is not None and name in CALLED_AS:
+            return self.of_instances().get(function, [])
+        names = [name]
+        if owner is not None and name == "__init__":
+            names += self.heirs(owner)
+        candidates = (call for each in names for call in self.named(each))
+        return [call for call in (*candidates, *self.of_entries) if (to := self.callee(call)) and to.node is function]
+
+    def heirs(self, klass: syntax.ClassDef) -> list[str]:
+        """The names under which this script may call a class or one that derives from it."""
+        derived = [
+            node.name.value
+            for node in self.script.source.of(syntax.ClassDef)
+            if any(each.node is klass for each in self.lineage(Definition(self.script, node)))
+        ]
+        return list(dict.fromkeys((klass.name.value, *derived)))
+
+    def named(self, name: str) -> list[syntax.Call]:
+        """The calls whose function is written, or was imported, with this last name."""
+        return self._by_name.get(name, [])
+
+    @cached_property
+    def of_entries(self) -> list[syntax.Call]:
+        """The calls of what a dict or list holds: ``trainers[name](...)``."""
+        return [call for call in self.script.source.of(syntax.Call) if isinstance(call.func, syntax.Subscript)]
+
+    def of_instances(self) -> dict[syntax.Node, list[syntax.Call]]:
+        """The calls of objects in this script, by the ``forward`` or ``__call__`` they run."""
+        nothing: dict[syntax.Node, list[syntax.Call]] = {}
+        question = ("instance calls", self.script.path)
+        return self.script.program.flow.ask(question, self._find_instance_calls, nothing, layer=Layer.CALLS)
+
+    def _find_instance_calls(self) -> dict[syntax.Node, list[syntax.Call]]:
+        found: dict[syntax.Node, list[syntax.Call]] = {}
+        for call in self.script.source.of(syntax.Call):
+            if self.script.name(call.func) is None:
+                for callee in self.behind(call):
+                    found.setdefault(callee.node, []).append(call)
+        return found
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[syntax.Call]]:
+        found = {name: list(calls) for name, calls in self.script.written_calls.items()}
+        for scopes in self.script.names.all_bindings():
+            for binding in scopes:
+                last = (binding.dotted or _alias_of(binding) or binding.name).rpartition(".")[2]
+                if binding.name != last:
+                    found.setdefault(last, []).extend(found.get(binding.name, []))
+        return found
+
+
+def item_functions(script: Script, klass: syntax.Node) -> list[syntax.FunctionDef]:
+    """``__getitem__`` of a class and the methods it calls on ``self``."""
+    methods = {
+        function.name.value: function
+        for function in script.source.inside(klass, syntax.FunctionDef)
+        if script.names.owner(function) is klass
+    }
+    found: list[syntax.FunctionDef] = []
+    names = ["__getitem__", "__getitems__"]
+    while names:
+        function = methods.pop(names.pop(0), None)
+        if function is None:
+            continue
+        found.append(function)
+        for attribute in script.source.inside(function, syntax.Attribute):
+            if isinstance(attribute.value, syntax.Name) and attribute.value.value == "self":
+                names.append(attribute.attr.value)
+    return found
+
+
+def _is_made_here(script: Script, expression: syntax.BaseExpression) -> bool:
+    """Whether an expression, or the one value of a variable, is a call of one of torch's factories."""
+    if isinstance(expression, syntax.Name):
+        bound = [written(binding) for binding in script.names.reaching(expression)]
+        return len(bound) == 1 and bound[0] is not None and _is_made_here(script, bound[0])
+    return isinstance(expression, syntax.Call) and script.name(expression.func) in library.FACTORIES
+
+
+def _may_move(function: Definition) -> bool:
+    """Whether a function moves something, or makes something on a device that it names."""
+    script, source = function.script, function.script.source
+    moves = script.method_calls("to", "cuda", "type", "type_as")
+    named = (arg.keyword for arg in source.inside(function.node, syntax.Arg))
+    return any(source.contains(function.node, call) and not _stays(call) for call in moves) or any(
+        keyword is not None and keyword.value == "device" for keyword in named
+    )
+
+
+def _stays(move: syntax.Call) -> bool:
+    """Whether a tensor stays, or goes to where a variable is: ``a.to(b.device)``, ``a.type(b.type())``, ``a.type_as(b)``."""
+    match move:
+        case syntax.Call(func=syntax.Attribute(attr=syntax.Name("type")), args=[]):
+            return True
+        case syntax.Call(func=syntax.Attribute(attr=syntax.Name("type_as")), args=[syntax.Arg(value=syntax.Name())]):
+            return True
+        case syntax.Call(
+            args=[
+                syntax.Arg(
+                    value=syntax.Attribute(value=syntax.Name(), attr=syntax.Name("device"))
+                    | syntax.Call(func=syntax.Attribute(value=syntax.Name(), attr=syntax.Name("type")), args=[])
+                )
+            ]
+        ):
+            return True
+    return False
+
+
+def _branches(expression: syntax.BaseExpression) -> list[syntax.BaseExpression]:
+    """What an expression may be: both sides of ``a if x else b``."""
+    if isinstance(expression, syntax.IfExp):
+        return [*_branches(expression.body), *_branches(expression.orelse)]
+    return [expression]
+
+
+def _entries(table: syntax.BaseExpression) -> list[syntax.BaseExpression]:
+    """The values of a dict that is written out, or what a list holds."""
+    held = table.elements if isinstance(table, (syntax.Dict, syntax.List, syntax.Tuple)) else ()
+    plain = all(isinstance(each, (syntax.DictElement, syntax.Element)) for each in held)
+    return [each.value for each in held] if plain else []
+
+
+def _is_tried_out(script: Script, call: syntax.Call) -> bool:
+    """Whether a call stands at the top of a module that others import, as where a class is tried out below it."""
+    return script.function(call) is None and script.program.is_imported(script)
+
+
+def yielded(generator: Definition) -> Value | None:
+    """What a first-party generator yields."""
+    given = [node.value for node in _yields(generator) if node.value is not None and not isinstance(node.value, syntax.From)]
+    return join(generator.script.roles.evaluate(value) for value in given) if given else UNKNOWN
+
+
+def _yields(definition: Definition) -> Iterator[syntax.Yield]:
+    source = definition.script.source
+    for node in source.inside(definition.node, syntax.Yield):
+        if source.enclosing(node, syntax.FunctionDef, syntax.Lambda) is definition.node:
+            yield node
+
+
+def torch_method(name: str, base: Value, has_arguments: bool) -> Value:
+    """What ``tensor.name(...)``, or ``torch.name(tensor, ...)``, returns.
+
+    ``has_arguments`` tells ``x.max()`` from ``x.max(1)``, which returns values and indices.
+    """
+    tensor = base._replace(assumed=False)
+    if name == "item":
+        return NUMBER
+    if name == "tolist":
+        return Value(Role.SEQUENCE, Place.HOST, element=NUMBER)
+    if name == "numpy":
+        return ARRAY
+    if name == "cpu":
+        return at(tensor, Place.HOST)
+    if name in ("backward", "retain_grad", "register_hook"):
+        return NONE
+    if name in library.NUMBER_METHODS or name in library.NUMBER_ATTRIBUTES or name.startswith("is_"):
+        return Value(Role.SEQUENCE, element=NUMBER) if name in ("size", "stride") and not has_arguments else NUMBER
+    if name in library.SEVERAL_TENSORS:
+        return Value(Role.SEQUENCE, element=tensor)
+    if name in library.PAIRS_ALWAYS or (name in library.PAIRS_WITH_DIM and has_arguments):
+        return Value(Role.SEQUENCE, items=(tensor, tensor), element=tensor)
+    return tensor
+
+
+def _moved_all(value: Value, place: Place) -> Value:
+    if place is Place.GPU and value.role is Role.TENSOR and value.place is Place.EITHER:
+        return at(value, place)
+    return value
+
+
+def _is_module_class(base: str) -> bool:
+    if base.startswith(("torch.nn.", *library.MODULE_FACTORIES)) or base in library.LIGHTNING_MODULES:
+        return True
+    if _is_graph_layer(base):
+        return True
+    return _is_transformers_model(base) or (base.startswith("transformers.") and base.endswith("PreTrainedModel"))
+
+
+def _is_graph_layer(dotted: str) -> bool:
+    """Whether a name is of a module of PyTorch Geometric's: its functions begin with a small letter."""
+    return dotted.startswith("torch_geometric.nn.") and dotted.rpartition(".")[2][:1].isupper()
+
+
+def _is_transformers_model(dotted: str) -> bool:
+    parts = dotted.split(".")
+    return (
+        parts[0] == "transformers" and len(parts) > 1 and any(mark in parts[1] for mark in library.TRANSFORMERS_MODEL_MARKS)
+    )
+
+
+def _alias_of(binding: Binding) -> str | None:
+    """What a name is another name for: ``Experiment = Forecast``."""
+    is_alias = (
+        binding.kind is Kind.ASSIGN and not binding.path and isinstance(binding.value, (syntax.Name, syntax.Attribute))
+    )
+    return last_name(binding.value) if is_alias and binding.value is not None else None

@@ -1,0 +1,420 @@
+"""What a program changes in place, and whether that may be something which is read while training runs.
+
+Told by names: an attribute stands for all attributes that are called so, a variable for itself; what is given to either
+(``b = a``, an argument, a turn of a loop) may be the same object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from speedlint.facts import syntax
+from speedlint.solve.names import Binding, Kind, last_name
+from speedlint.torch import library, methods
+from speedlint.torch.words import Frequency, Role
+
+if TYPE_CHECKING:
+    from speedlint.ask.script import Script
+
+_CHANGES = frozenset(
+    "append add update setdefault extend insert pop popitem remove discard clear appendleft popleft sort reverse fill put "
+    "shuffle setflags itemset difference_update intersection_update symmetric_difference_update extendleft move_to_end "
+    "__setitem__ __delitem__ __setattr__ __delattr__ __iadd__ __ior__".split()
+)
+_OF_SOME = (("rotate", b"deque"), ("subtract", b"Counter"))
+"""Methods that change their object where it is one of a class that the program names."""
+_OF_TRAINING = (Role.MODULE, Role.OPTIMIZER, Role.SCHEDULER, Role.SCALER)
+_IN_PLACE = (
+    "torch.nn.init.",
+    "torch.distributed.",
+    "random.shuffle",
+    "numpy.random.shuffle",
+    "numpy.put",
+    "numpy.copyto",
+    "numpy.place",
+    "numpy.fill_diagonal",
+    "heapq.heap",
+    "bisect.insort",
+    "cv2.rectangle",
+    "cv2.circle",
+    "cv2.line",
+    "cv2.fill",
+    "cv2.putText",
+    "cv2.polylines",
+    "cv2.ellipse",
+)
+"""Functions of libraries that change their first argument."""
+_PARTS = frozenset({"loc", "iloc", "at", "iat", "values", "flat", "T", "__dict__"})
+"""Attributes that stand for what they are an attribute of."""
+_OF_TENSORS = library.NUMBER_ATTRIBUTES | {"shape", "dtype", "device", "ndim", "size"}
+_HANDS_OUT = frozenset(
+    "enumerate zip items values keys reversed sorted list tuple iter next get getattr chain islice cycle asarray from_numpy "
+    "as_tensor view reshape numpy detach squeeze unsqueeze flatten transpose permute to copy dict".split()
+)
+"""Functions and methods that give their argument, a part of it or what holds its parts."""
+_CALLED_BY_PYTHON = frozenset(
+    "__call__ forward __enter__ __exit__ __iter__ __next__ __getitem__ __len__ __setattr__ __setitem__ __del__".split()
+)
+_DEEPEST = 6
+_DATASETS = ("torch.utils.data.", "torchvision.datasets.", "torchaudio.datasets.")
+_MODULE = ("", 0)
+Held = tuple[str, int, str]
+"""What may hold an object: a variable, by its file, the row of its scope and its name; an attribute, by its name alone."""
+ENVIRONMENT: Held = ("", -1, "environ")
+"""The variables of the process's environment."""
+
+
+def written(script: Script, body: syntax.Node) -> Iterator[tuple[syntax.BaseExpression, syntax.Node]]:
+    """What code changes in place, and the node that does: entries and attributes that are set, methods that change their
+    object, ``out=``. A variable that is only bound anew is not changed."""
+    source = script.source
+    declared = {each.name.value for node in source.inside(body, syntax.Global) for each in node.names}
+    for target in source.inside(body, syntax.AssignTarget):
+        yield from _set(target.target, target)
+        if declared:
+            names = (name for name in source.inside(target, syntax.Name) if name.value in declared)
+            yield from ((name, target) for name in names if _is_global(script, name))
+    for annotated in source.inside(body, syntax.AnnAssign):
+        yield from _set(annotated.target, annotated)
+    for augmented in source.inside(body, syntax.AugAssign):
+        yield augmented.target, augmented
+    for loop in source.inside(body, syntax.For):
+        yield from _set(loop.target, loop)
+    for deleted in source.inside(body, syntax.Del):
+        yield from _set(deleted.target, deleted)
+    for call in source.inside(body, syntax.Call):
+        yield from _by_call(script, call)
+
+
+def _set(target: syntax.Node, node: syntax.Node) -> Iterator[tuple[syntax.BaseExpression, syntax.Node]]:
+    if isinstance(target, (syntax.Tuple, syntax.List)):
+        for element in target.elements:
+            yield from _set(element.value, node)
+    elif isinstance(target, (syntax.Attribute, syntax.Subscript)):
+        yield target, node
+
+
+def _is_global(script: Script, name: syntax.Name) -> bool:
+    scope = script.names.scope(name)
+    return scope.parent is not None and scope.lookup(name.value) is script.names.module
+
+
+def _by_call(script: Script, call: syntax.Call) -> Iterator[tuple[syntax.BaseExpression, syntax.Node]]:
+    func = call.func
+    name = script.name(func)
+    last = last_name(func) or ""
+    changes_first = name is not None and (name.startswith(_IN_PLACE) or name.endswith((".at", "_")))
+    if changes_first or last in ("setattr", "delattr", "setitem", "delitem", "next"):
+        yield from ((arg.value, call) for arg in call.args[:1])
+    elif name is None and isinstance(func, syntax.Attribute):
+        method = func.attr.value
+        is_of_some = any(method == each and script.program.mentions(script, mark) for each, mark in _OF_SOME)
+        if method in _CHANGES or is_of_some or methods.works_in_place(method):
+            yield func.value, call
+        if method == "shuffle":
+            yield from ((arg.value, call) for arg in call.args[:1])
+    yield from ((arg.value, call) for arg in call.args if arg.keyword is not None and arg.keyword.value == "out")
+
+
+def is_on_self(node: syntax.Node) -> bool:
+    """Whether an expression is an attribute of ``self``, or a part of one."""
+    while isinstance(node, (syntax.Attribute, syntax.Subscript)):
+        if isinstance(node, syntax.Attribute) and isinstance(node.value, syntax.Name) and node.value.value == "self":
+            return True
+        node = node.value
+    return False
+
+
+def held(script: Script, node: syntax.Node) -> Held | None:
+    """What a name or attribute is; None for anything else."""
+    if isinstance(node, syntax.Attribute):
+        if node.attr.value in _OF_TENSORS and script.value(node.value).definition is None:
+            return None
+        dotted = script.names.dotted(node)
+        is_of_module = dotted is not None and script.imported_binding(dotted)[0] is not None
+        return ("", 0 if is_of_module else -1, node.attr.value)
+    if not isinstance(node, syntax.Name) or node.value == "_":
+        return None
+    if script.name(node) == "os.environ":
+        return ENVIRONMENT
+    scope = script.names.scope(node).lookup(node.value)
+    if scope is None:
+        return None
+    return ("", 0, node.value) if scope.parent is None else (str(script.key), scope.node.row, node.value)
+
+
+def changed(
+    script: Script,
+    read: set[Held],
+    plain: set[Held],
+    classes: set[syntax.Node],
+    own: set[syntax.Node],
+    made: syntax.Node,
+    *,
+    is_anew: bool,
+) -> str | None:
+    """The code that may change, while training runs, what is ``read``, or an attribute of an object of some classes;
+    ``made`` is where it is complete. ``plain`` is what holds numbers, ``own`` are functions that are looked at for
+    themselves. ``is_anew`` where modules may be imported anew, as spawned workers do: they see nothing that functions have
+    changed in them before."""
+    same, ways = _same(script, read) | plain, list(ways_to(script, made))
+    for other in script.everywhere():
+        for base, node in written(other, other.source.module):
+            found = _changed_by(other, base, node, classes)
+            is_read = found is not None and found in same and not _is_bound_anew(other, base, node)
+            if other.function(node) in own or not (is_read or _is_of_dataset(other, base, node, same, classes)):
+                continue
+            is_lost = is_anew and found is not None and found[:2] == _MODULE and not is_at_the_top(other, node)
+            if is_lost or _is_late(other, node, ways, 0):
+                return " ".join(other.text(base).split())
+        for trained in _trained(other):
+            if held(other, trained) in same:
+                return other.text(trained)
+    return _rewritten(script, read | plain) if is_anew else None
+
+
+def _rewritten(script: Script, read: set[Held]) -> str | None:
+    """The path, one of those that are ``read``, of a file that the training writes between two steps."""
+    found = [
+        (other, path)
+        for other in script.everywhere()
+        for call in other.source.of(syntax.Call)
+        if (path := _written_path(other, call)) is not None
+        and other.frequency(call) in (Frequency.STEP, Frequency.THROTTLED)
+    ]
+    same = _same(script, read) if found else set()
+    for other, path in found:
+        for kind in (syntax.Name, syntax.Attribute):
+            if any(held(other, node) in same for node in (path, *other.source.inside(path, kind)) if isinstance(node, kind)):
+                return f"the file {other.text(path)}"
+    return None
+
+
+def _written_path(script: Script, call: syntax.Call) -> syntax.BaseExpression | None:
+    """The path of the file that a call writes."""
+    name = script.name(call.func)
+    if name in ("torch.save", "numpy.save", "numpy.savez"):
+        return script.argument(call, "f" if name == "torch.save" else "file", int(name == "torch.save"))
+    if name == "open" and len(call.args) > 1:
+        mode = script.constant(call.args[1].value)
+        return call.args[0].value if mode is not None and set(str(mode.value)) & set("wxa+") else None
+    if name is None and isinstance(call.func, syntax.Attribute) and call.func.attr.value in ("write_text", "write_bytes"):
+        return call.func.value
+    return None
+
+
+def _is_of_dataset(
+    script: Script, base: syntax.BaseExpression, node: syntax.Node, same: set[Held], classes: set[syntax.Node]
+) -> bool:
+    """Whether an attribute of a dataset of a library's, ``subset.indices``, is changed, or one whose name is computed, or is
+    a string."""
+    if isinstance(node, syntax.Call) and last_name(node.func) in ("setattr", "delattr"):
+        definition = script.value(base).definition
+        if definition is not None:
+            return any(each.node in classes for each in script.roles.calls.lineage(definition))
+        named = script.constant(node.args[1].value) if len(node.args) > 1 else None
+        return _is_dataset(script, base) or (named is not None and ("", -1, named.value) in same)
+    while isinstance(base, (syntax.Attribute, syntax.Subscript)):
+        if isinstance(base, syntax.Attribute) and _is_dataset(script, base.value):
+            return True
+        base = base.value
+    return False
+
+
+def _is_dataset(script: Script, node: syntax.BaseExpression) -> bool:
+    """Whether an expression is certainly a dataset, and none of a first-party class."""
+    if script.value(node).definition is not None:
+        return False
+    if isinstance(node, syntax.Attribute) and node.attr.value == "dataset":
+        return True
+    made = list(script.roles.origins(node))
+    names = [(other.name(each.func) or "") if isinstance(each, syntax.Call) else "" for other, each in made]
+    return bool(names) and all(name.startswith(_DATASETS) and not name.endswith("Sampler") for name in names)
+
+
+def _trained(script: Script) -> Iterator[syntax.BaseExpression]:
+    """The tensors that optimizers are handed, and so change in place."""
+    for call in script.source.of(syntax.Call):
+        if (script.name(call.func) or "").startswith("torch.optim.") and call.args:
+            given = call.args[0].value
+            for kind in (syntax.Name, syntax.Attribute):
+                for node in script.source.inside(given, kind):
+                    if script.role(node) is Role.TENSOR:
+                        yield node
+
+
+def _changed_by(script: Script, base: syntax.BaseExpression, node: syntax.Node, classes: set[syntax.Node]) -> Held | None:
+    """What holds the object that is changed; None for a part of a network, of what trains it, or of an object of others."""
+    is_entry = isinstance(base, syntax.Subscript)
+    match base:
+        case syntax.Subscript(
+            value=syntax.Call(func=syntax.Name("globals" | "vars")),
+            slice=[syntax.SubscriptElement(slice=syntax.Index(value=key))],
+        ):
+            named = script.constant(key)
+            return ("", 0, named.value) if named is not None and isinstance(named.value, str) else None
+    while isinstance(base, syntax.Subscript) or (isinstance(base, syntax.Attribute) and base.attr.value in _PARTS):
+        base = base.value
+    if isinstance(base, syntax.Attribute):
+        value = script.value(base.value)
+        is_of_tensor = base.attr.value in ("data", "grad") and value.definition is None and not is_entry
+        if value.role in _OF_TRAINING or is_of_tensor:
+            return None
+        is_set = isinstance(node, syntax.AssignTarget) and not is_entry
+        if is_set and value.definition is not None:
+            lineage = script.roles.calls.lineage(value.definition)
+            if not any(each.node in classes for each in lineage):
+                return None
+    elif script.role(base) in _OF_TRAINING:
+        return None
+    return held(script, base)
+
+
+def _is_bound_anew(script: Script, base: syntax.BaseExpression, node: syntax.Node) -> bool:
+    """Whether ``+=`` only binds a variable anew: it is a number or string."""
+    return (
+        isinstance(node, syntax.AugAssign)
+        and isinstance(base, syntax.Name)
+        and script.names.scope(base).lookup(base.value) is not script.names.module
+        and script.role(base) in (Role.NUMBER, Role.STRING)
+    )
+
+
+def is_at_the_top(script: Script, node: syntax.Node) -> bool:
+    """Whether importing the file runs a node: no function stands around it, and no ``__main__`` guard."""
+    return script.function(node) is None and not any(
+        isinstance(up, syntax.If) and "__name__" in script.text(up.test) for up in script.source.ancestors(node)
+    )
+
+
+def ways_to(script: Script, made: syntax.Node, depth: int = 0) -> Iterator[tuple[Script, syntax.Node]]:
+    """Where an object is made: its expression, the calls of the function that this stands in, and so on."""
+    yield script, made
+    function = script.function(made)
+    if function is not None and depth < _DEEPEST:
+        for other, call in script.call_sites(function):
+            yield from ways_to(other, call, depth + 1)
+
+
+def _is_late(script: Script, node: syntax.Node, made: list[tuple[Script, syntax.Node]], depth: int) -> bool:
+    """Whether code may run after an object is complete, which is ``made`` in some places."""
+    function = script.function(node)
+    is_making = function is not None and function.name.value in ("__init__", "__post_init__", "__new__")
+    if is_making and isinstance(node, syntax.AssignTarget) and is_on_self(node.target):
+        return False
+    if script.frequency(node) >= Frequency.EPOCH:
+        return True
+    beside = [each for other, each in made if other is script and script.function(each) is function]
+    if beside:
+        return any(script.order.may_run_before(each, node) for each in beside)
+    if function is None or is_making:
+        return False
+    sites = script.call_sites(function)
+    if not sites:
+        return function.name.value in _CALLED_BY_PYTHON or _is_spoken_of(script, function)
+    return depth > _DEEPEST or any(_is_late(other, call, made, depth + 1) for other, call in sites)
+
+
+def _is_spoken_of(script: Script, function: syntax.FunctionDef) -> bool:
+    """Whether anything in the programs has the name of a function that no call is seen of."""
+    name = function.name.value
+    return any(
+        True
+        for other in script.everywhere(name.encode())
+        for found in other.source.of(syntax.Name)
+        if found.value == name and not isinstance(other.source.parents[found], syntax.FunctionDef)
+    )
+
+
+def _same(script: Script, names: set[Held]) -> set[Held]:
+    """What is ``names``, and what may hold the same objects."""
+    near: dict[Held, set[Held]] = {}
+    parameters: dict[str, list[list[Held]]] = {}
+    for other in script.everywhere():
+        for function in other.source.of(syntax.FunctionDef):
+            owner = other.names.owner(function)
+            called = owner.name.value if owner is not None and function.name.value == "__init__" else function.name.value
+            own = [(str(other.key), function.row, each.name.value) for each in function.params.params]
+            parameters.setdefault(called, []).append(own[1:] if own and own[0][2] in ("self", "cls") else own)
+    results: dict[str, list[Held]] = {}
+    for other in script.everywhere():
+        for statement in other.source.of(syntax.Return):
+            returning = other.function(statement)
+            if statement.value is not None and returning is not None:
+                results.setdefault(returning.name.value, []).extend(_sources(other, statement.value, {}))
+    for other in script.everywhere():
+        for one, two in (*_given(other, results), *_handed(other, parameters)):
+            near.setdefault(one, set()).add(two)
+            near.setdefault(two, set()).add(one)
+    found, todo = set(names), list(names)
+    while todo:
+        for name in near.get(todo.pop(), ()):
+            if name not in found:
+                found.add(name)
+                todo.append(name)
+    return found
+
+
+def _given(script: Script, results: dict[str, list[Held]]) -> Iterator[tuple[Held, Held]]:
+    """The variables and attributes of a file that are given what others hold."""
+    for bindings in list(script.names.all_bindings()):
+        for binding in bindings:
+            if binding.value is not None and isinstance(binding.node, syntax.Name) and not _is_of_batch(script, binding):
+                yield from _pairs(script, binding.node, binding.value, results)
+    for assign in script.source.of(syntax.Assign):
+        for target in assign.targets:
+            if isinstance(target.target, syntax.Attribute):
+                yield from _pairs(script, target.target, assign.value, results)
+
+
+def _is_of_batch(script: Script, binding: Binding) -> bool:
+    """Whether a loop takes a variable out of a loader, whose batches are copies."""
+    loop = script.source.enclosing(binding.node, syntax.For) if binding.kind is Kind.FOR else None
+    return isinstance(loop, syntax.For) and loop.iter is binding.value and script.loops.iterates_loader(loop)
+
+
+def _pairs(
+    script: Script, target: syntax.Node, value: syntax.Node, results: dict[str, list[Held]]
+) -> Iterator[tuple[Held, Held]]:
+    one = held(script, target)
+    if one is not None:
+        yield from ((one, two) for two in _sources(script, value, results))
+
+
+def _sources(script: Script, value: syntax.Node, results: dict[str, list[Held]]) -> Iterator[Held]:
+    """What may hold the object that an expression gives, or one that this is a part of."""
+    match value:
+        case syntax.Name() | syntax.Attribute():
+            found = held(script, value)
+            if found is not None:
+                yield found
+        case syntax.Subscript(value=inner) | syntax.NamedExpr(value=inner) | syntax.StarredElement(value=inner):
+            yield from _sources(script, inner, results)
+        case syntax.IfExp(body=body, orelse=orelse):
+            yield from (*_sources(script, body, results), *_sources(script, orelse, results))
+        case syntax.BooleanOperation(left=left, right=right):
+            yield from (*_sources(script, left, results), *_sources(script, right, results))
+        case syntax.Tuple(elements=elements) | syntax.List(elements=elements):
+            for element in elements:
+                yield from _sources(script, element.value, results)
+        case syntax.Call(func=func, args=args):
+            last = last_name(func) or ""
+            yield from results.get(last, ())
+            if last in _HANDS_OUT:
+                if isinstance(func, syntax.Attribute):
+                    yield from _sources(script, func.value, results)
+                for arg in args:
+                    yield from _sources(script, arg.value, results)
+
+
+def _handed(script: Script, parameters: dict[str, list[list[Held]]]) -> Iterator[tuple[Held, Held]]:
+    """The parameters of functions that have the name which is called, and what is passed for them."""
+    for call in script.source.of(syntax.Call):
+        for params in parameters.get(last_name(call.func) or "", ()):
+            for position, arg in enumerate(call.args):
+                given = held(script, arg.value)
+                if given is not None and arg.keyword is not None:
+                    yield from ((param, given) for param in params if param[2] == arg.keyword.value)
+                elif given is not None and position < len(params):
+                    yield params[position], given

@@ -1,0 +1,200 @@
+"""How often a line runs while its function runs once, or in one turn of the loop over the steps, where that is known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from speedlint.facts import syntax
+from speedlint.solve.folding import Folding, Frame
+from speedlint.solve.pure import UNKNOWN, UnfoldableError
+from speedlint.source import last_statement
+
+if TYPE_CHECKING:
+    from speedlint.ask.script import Script
+
+
+def times(script: Script, node: syntax.Node, block: syntax.Node, frame: Frame | None = None) -> int | None:
+    """How often ``node`` is reached while ``block`` runs once, by the loops between them; None where that is not known.
+
+    ``frame`` holds what is known of the function's parameters. Branches and early exits between count where their conditions
+    are known; where one is not, neither is the number.
+    """
+    path = _path(script, node, block)
+    if path is None:
+        return None
+    try:
+        return _count(Folding(), frame or Frame(script), path, node)
+    except UnfoldableError:
+        return None
+
+
+def turns(script: Script, loop: syntax.For | syntax.While) -> int | None:
+    """How many turns a loop takes at most, where what it goes over is known, and no option says how many."""
+    if not isinstance(loop, syntax.For):
+        return None
+    try:
+        elements = Folding().elements(Frame(script), loop.iter)
+    except UnfoldableError:
+        elements = None
+    if elements is not None:
+        return len(elements)
+    bounds = range_bounds(script, loop.iter)
+    known = [script.loops.guards.fixed(each) for each in bounds or ()]
+    numbers = [each.value for each in known if each is not None and isinstance(each.value, int)]
+    return between(numbers) if numbers and len(numbers) == len(known) else None
+
+
+def taken(script: Script, iterated: syntax.BaseExpression, path: tuple[int | None, ...]) -> list[int]:
+    """The whole numbers that a loop's variable takes, one after another; none where they are not all known."""
+    try:
+        elements = Folding().elements(Frame(script), iterated) or []
+    except UnfoldableError:
+        return []
+    for at in path:
+        elements = [each[at] if at is not None and isinstance(each, tuple) else None for each in elements]
+    return [each for each in elements if isinstance(each, int)] if all(isinstance(each, int) for each in elements) else []
+
+
+def between(bounds: list[int]) -> int:
+    """How many numbers a ``range`` with these bounds has."""
+    return max(0, bounds[-1] - (bounds[0] if len(bounds) > 1 else 0))
+
+
+def range_bounds(script: Script, iterated: syntax.BaseExpression) -> list[syntax.BaseExpression] | None:
+    """Where a ``range`` starts, if it does not at 0, and stops; None for anything else, and for one with strides."""
+    if not isinstance(iterated, syntax.Call) or not script.is_call_to(iterated, "range"):
+        return None
+    given = [arg.value for arg in iterated.args if arg.keyword is None]
+    return given if 0 < len(given) < 3 else None
+
+
+def is_in_loop(script: Script, node: syntax.Node, block: syntax.Node) -> bool:
+    """Whether a loop or comprehension within ``block`` runs ``node`` several times."""
+    for up in script.source.ancestors(node):
+        if up is block:
+            return False
+        if isinstance(up, syntax.For | syntax.While) and not script.source.contains(_head(up), node):
+            return True
+        if isinstance(up, syntax.ListComp | syntax.GeneratorExp | syntax.SetComp | syntax.DictComp):
+            return not script.source.contains(up.for_in.iter, node)
+    return False
+
+
+def _head(loop: syntax.For | syntax.While) -> syntax.Node:
+    return loop.iter if isinstance(loop, syntax.For) else loop.test
+
+
+def _path(script: Script, node: syntax.Node, block: syntax.Node) -> list[syntax.Node] | None:
+    """The loops, branches and blocks around the node within ``block``, the outermost first; None where one is not known."""
+    found: list[syntax.Node] = []
+    child = node
+    for up in script.source.ancestors(node):
+        match up:
+            case syntax.For(body=body):
+                if child is body:
+                    found.append(up)
+            case syntax.ListComp(elt=element) | syntax.GeneratorExp(elt=element) | syntax.SetComp(elt=element):
+                if child is not element:
+                    return None
+                found.append(up.for_in)
+            case (
+                syntax.While()
+                | syntax.DictComp()
+                | syntax.IfExp()
+                | syntax.BooleanOperation()
+                | syntax.Try()
+                | syntax.Lambda()
+            ):
+                return None
+            case syntax.If() | syntax.IndentedBlock():
+                found.append(up)
+        if up is block:
+            break
+        child = up
+    return found[::-1]
+
+
+def _count(folding: Folding, frame: Frame, path: list[syntax.Node], node: syntax.Node) -> int | None:
+    folding.charge(1)
+    if not path:
+        return 1
+    outer, *rest = path
+    following = rest[0] if rest else node
+    match outer:
+        case syntax.For() if _may_leave(frame.script, outer, following):
+            return None
+        case syntax.For(target=target, iter=iterated):
+            return _over(folding, frame, target, iterated, rest, node)
+        case syntax.CompFor(target=target, iter=iterated, ifs=[]):
+            inner = [outer.inner_for_in] if outer.inner_for_in is not None else []
+            return _over(folding, frame, target, iterated, [*inner, *rest], node)
+        case syntax.CompFor():
+            return None
+        case syntax.If(test=test) if not frame.script.source.contains(test, following):
+            known = folding.value(frame, test)
+            if known is UNKNOWN:
+                return None
+            if bool(known) is not frame.script.source.contains(outer.body, following):
+                return 0
+        case syntax.IndentedBlock():
+            leaves = _is_left_before(folding, frame, outer, following)
+            if leaves is not False:
+                return 0 if leaves else None
+    return _count(folding, frame, rest, node)
+
+
+def _over(
+    folding: Folding,
+    frame: Frame,
+    target: syntax.Node,
+    iterated: syntax.BaseExpression,
+    rest: list[syntax.Node],
+    node: syntax.Node,
+) -> int | None:
+    elements = folding.elements(frame, iterated)
+    if elements is None:
+        return None
+    total = 0
+    for each in elements:
+        count = _count(folding, frame.turn(folding.bind(target, each)), rest, node)
+        if count is None:
+            return None
+        total += count
+    return total
+
+
+def _is_left_before(folding: Folding, frame: Frame, block: syntax.IndentedBlock, node: syntax.Node) -> bool | None:
+    """Whether ``if not heads: continue`` leaves the block before it comes to the node; None where that is not known."""
+    for statement in block.body:
+        folding.charge(1)
+        if frame.script.source.contains(statement, node):
+            return False
+        if isinstance(statement, syntax.If) and isinstance(last_statement(statement.body), syntax.Continue):
+            known = folding.value(frame, statement.test)
+            if known is UNKNOWN or statement.orelse is not None:
+                return None
+            if known:
+                return True
+    return False
+
+
+def _may_leave(script: Script, loop: syntax.For, node: syntax.Node) -> bool:
+    """Whether something ends the loop, or a turn of it, in a way that is not followed."""
+    inside = script.source.inside
+    if any(script.source.enclosing(each, syntax.For, syntax.While) is loop for each in inside(loop.body, syntax.Break)):
+        return True
+    if any(script.function(each) is script.function(loop) for each in inside(loop.body, syntax.Return)):
+        return True
+    return any(
+        script.source.enclosing(each, syntax.For, syntax.While) is loop and not _is_plain_exit(script, each)
+        for each in inside(loop.body, syntax.Continue)
+    )
+
+
+def _is_plain_exit(script: Script, leave: syntax.Continue) -> bool:
+    """Whether a ``continue`` ends an ``if`` that stands in a block around which nothing but branches and loops stand."""
+    branch = script.source.enclosing(leave, syntax.If, syntax.With, syntax.Try)
+    holder = script.source.parents[branch] if branch is not None else None
+    is_last = isinstance(branch, syntax.If) and isinstance(last_statement(branch.body), syntax.Continue)
+    is_alone = is_last and isinstance(branch, syntax.If) and branch.orelse is None
+    return is_alone and isinstance(holder, syntax.IndentedBlock) and isinstance(script.source.parents[holder], syntax.For)

@@ -1,0 +1,590 @@
+"""How rarely a branch runs: ``if step % n == 0``, an early ``continue``, the first batch, a branch that ends the loop."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from speedlint.facts import syntax
+from speedlint.solve import truths
+from speedlint.solve.names import Binding, Kind
+from speedlint.solve.terms import Constant, Definition
+from speedlint.solve.truths import Values
+from speedlint.solve.values import option_of
+from speedlint.source import is_none, last_statement, leaves
+from speedlint.torch import library
+from speedlint.torch.words import Frequency, Role
+
+if TYPE_CHECKING:
+    from speedlint.ask.script import Script
+
+_NOT_FINITE = frozenset({"torch.isnan", "math.isnan", "numpy.isnan", "torch.isinf", "math.isinf"})
+_FINITE = frozenset({"torch.isfinite", "math.isfinite", "numpy.isfinite"})
+_EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit"})
+_ASK_FOR_GPU = ("torch.cuda.is_available", "torch.accelerator.is_available")
+CLOCKS = frozenset({"time.time", "time.monotonic", "time.perf_counter"})
+_COUNTED_TO: dict[type[syntax.BaseCompOp], type[syntax.BaseAugOp]] = {
+    syntax.LessThan: syntax.SubtractAssign,
+    syntax.LessThanEqual: syntax.SubtractAssign,
+    syntax.GreaterThan: syntax.AddAssign,
+    syntax.GreaterThanEqual: syntax.AddAssign,
+}
+"""How a number is counted that is compared with where it is to end."""
+
+
+def _asks(script: Script, value: syntax.Node) -> bool | None:
+    """Whether a value is ``torch.cuda.is_available()``, or compares a device's type to ``"cuda"``; False for ``"cpu"``."""
+    match value:
+        case syntax.Call():
+            return True if script.is_call_to(value, *_ASK_FOR_GPU) else None
+        case syntax.Comparison(
+            left=syntax.Attribute(value=device, attr=syntax.Name("type")),
+            comparisons=[syntax.ComparisonTarget(operator=operator, comparator=syntax.SimpleString() as kind)],
+        ) if script.role(device) in (Role.DEVICE, Role.UNKNOWN) and kind.evaluated_value in ("cuda", "cpu"):
+            if isinstance(operator, syntax.Equal | syntax.NotEqual):
+                return (kind.evaluated_value == "cuda") is isinstance(operator, syntax.Equal)
+    return None
+
+
+class Guards:
+    """Answers for one script. STEP means: not guarded; THROTTLED: every so many turns; EPOCH: once or so in a whole loop."""
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+
+    def limit(self, up: syntax.Node, child: syntax.Node) -> Frequency:
+        """How often ``child``, a part of ``up``, runs at most when ``up`` runs in each step."""
+        match up:
+            case syntax.If() if child is up.body:
+                if self._is_capped(up) or self._ends(up.body):
+                    return Frequency.EPOCH
+                return Frequency.THROTTLED if self.counts_anew(up) else self.holds(up.test)
+            case syntax.Else() if isinstance(parent := self.script.source.parents[up], syntax.If):
+                return self.fails(parent.test)
+            case syntax.ExceptHandler():
+                return Frequency.EPOCH
+            case syntax.IfExp() if child is up.body:
+                return self.holds(up.test)
+            case syntax.IfExp() if child is up.orelse:
+                return self.fails(up.test)
+            case syntax.BooleanOperation(operator=syntax.And()) if child is up.right:
+                return self.holds(up.left)
+            case syntax.BooleanOperation() if child is up.right:
+                return Frequency.EPOCH if self._is_latch(up) else self.fails(up.left)
+            case syntax.IndentedBlock():
+                return self._left_by_continue(up, child)
+        return Frequency.STEP
+
+    def holds(self, test: syntax.BaseExpression) -> Frequency:
+        """How often a condition holds at most, asked in each step."""
+        if self._is_never(test):
+            return Frequency.ONCE
+        if self._asks_for_training(test) is False:
+            return Frequency.EVAL_STEP
+        match test:
+            case syntax.BooleanOperation(left=left, operator=syntax.And(), right=right):
+                return min(self.holds(left), self.holds(right))
+            case syntax.BooleanOperation():
+                return self._any_holds(list(_alternatives(test)))
+            case syntax.UnaryOperation(operator=syntax.Not(), expression=inner):
+                return self.fails(inner)
+            case syntax.Comparison(left=left, comparisons=[syntax.ComparisonTarget(operator=operator, comparator=right)]):
+                return self._comparison_holds(test, left, operator, right)
+            case syntax.Call(func=func) if self.script.name(func) in _NOT_FINITE:
+                return Frequency.EPOCH
+            case syntax.Name():
+                return self._name_holds(test)
+        return Frequency.STEP
+
+    def _is_latch(self, either: syntax.BooleanOperation) -> bool:
+        """Whether the right side of ``or`` is asked until it first holds: ``if begun or full(): begun = True``."""
+        branch = self.script.source.parents[either]
+        if not isinstance(branch, syntax.If) or not isinstance(either.left, (syntax.Name, syntax.Attribute)):
+            return False
+        flag, around = self.script.text(either.left), self.script.loops.driving_loop(branch)
+        sets = [
+            assign
+            for assign in self.script.source.inside(around or branch, syntax.Assign)
+            if any(self.script.text(each.target) == flag for each in assign.targets)
+        ]
+        is_set = any(self.script.source.contains(branch.body, each) for each in sets)
+        return is_set and all(isinstance(each.value, syntax.Name) and each.value.value == "True" for each in sets)
+
+    def _any_holds(self, tests: list[syntax.BaseExpression]) -> Frequency:
+        """How often one of several conditions holds. What one of them counts turns with equals a number once or so:
+        ``step == 1 or step % 50 == 0``."""
+        counters = {name for test in tests for name in self._counters(test)}
+        return max(Frequency.EPOCH if _is_equal_to(test, counters) else self.holds(test) for test in tests)
+
+    def _counters(self, test: syntax.BaseExpression) -> Iterator[str]:
+        """The variables of which a condition that seldom holds takes a remainder."""
+        divided = [each for each in self.script.source.inside(test, syntax.BinaryOperation) if self._is_modulo(each)]
+        if divided and self.holds(test) is Frequency.THROTTLED:
+            yield from (name.value for each in divided for name in self.script.source.inside(each.left, syntax.Name))
+
+    def _comparison_holds(
+        self, test: syntax.Comparison, left: syntax.BaseExpression, operator: syntax.BaseCompOp, right: syntax.BaseExpression
+    ) -> Frequency:
+        match operator:
+            case syntax.Equal() | syntax.Is() if self._is_modulo(left) or self._is_modulo(right):
+                return Frequency.THROTTLED
+            case syntax.Equal() if self._is_counter(left) or self._is_counter(right):
+                return Frequency.EPOCH
+            case syntax.Equal() if self._is_last(left, right) or self._is_last(right, left):
+                return Frequency.EPOCH
+            case syntax.Is() if is_none(right) and self._is_lazily_made(left):
+                return Frequency.EPOCH
+            case syntax.LessThan() | syntax.LessThanEqual() if self._is_among_first(left, right):
+                return Frequency.EPOCH
+        return Frequency.THROTTLED if self._asks_the_clock(test) else Frequency.STEP
+
+    def fails(self, test: syntax.BaseExpression) -> Frequency:
+        """How often a condition fails at most, asked in each step."""
+        if self._asks_for_training(test):
+            return Frequency.EVAL_STEP
+        match test:
+            case syntax.BinaryOperation(operator=syntax.Modulo()) if self._is_modulo(test):
+                return Frequency.THROTTLED
+            case syntax.Comparison(left=left, comparisons=[syntax.ComparisonTarget(operator=operator, comparator=right)]):
+                if isinstance(operator, (syntax.NotEqual, syntax.GreaterThan)) and self._is_modulo(left):
+                    return Frequency.THROTTLED
+                is_counter = self._is_counter(left) or self._is_counter(right)
+                return Frequency.EPOCH if isinstance(operator, syntax.NotEqual) and is_counter else Frequency.STEP
+            case syntax.UnaryOperation(operator=syntax.Not(), expression=inner):
+                return self.holds(inner)
+            case syntax.BooleanOperation(left=left, operator=syntax.Or(), right=right):
+                return min(self.fails(left), self.fails(right))
+            case syntax.Call(func=func) if self.script.name(func) in _FINITE:
+                return Frequency.EPOCH
+        return Frequency.STEP
+
+    def _is_never(self, test: syntax.BaseExpression) -> bool:
+        """Whether a condition is a constant that is false, or compares two texts that differ, and hangs on no option."""
+        match test:
+            case syntax.Comparison(
+                left=syntax.Name() as left, comparisons=[syntax.ComparisonTarget(operator=syntax.Equal(), comparator=right)]
+            ) if self._is_of_function(left):
+                texts = [each for side in (left, right) if (each := self.fixed(side)) is not None]
+                return (
+                    len(texts) == 2 and all(isinstance(each.value, str) for each in texts) and not texts[0].equals(texts[1])
+                )
+            case syntax.Name() | syntax.Attribute():
+                known = self.fixed(test)
+                return known is not None and not known.value
+        return False
+
+    def never_runs(self, node: syntax.Node) -> bool:
+        """Whether a node stands behind a jump that is always taken, or in a branch that a constant rules out."""
+        if not self.script.order.is_run(node):
+            return True
+        child = node
+        for up in self.script.source.ancestors(node):
+            asked = decided_by(up, child)
+            if asked is not None and truths.truth(asked[0], self._set_here) is (not asked[1]):
+                return True
+            if isinstance(up, (syntax.IndentedBlock, syntax.Module)) and self._is_left_before(up, child):
+                return True
+            child = up
+        return False
+
+    def _is_left_before(self, block: syntax.IndentedBlock | syntax.Module, child: syntax.Node) -> bool:
+        """Whether a statement above another one in its block always leaves: it exits, or jumps where a constant says so."""
+        above = itertools.takewhile(lambda each: each is not child, block.body)
+        return any(self._exits(each) or self._always_jumps(each) for each in above)
+
+    def _exits(self, statement: syntax.Node) -> bool:
+        match statement:
+            case syntax.SimpleStatementLine(body=[*_, syntax.Expr(value=syntax.Call(func=func))]):
+                return self.script.name(func) in _EXITS
+        return False
+
+    def _always_jumps(self, statement: syntax.Node) -> bool:
+        if not isinstance(statement, syntax.If):
+            return False
+        other = statement.orelse.body if isinstance(statement.orelse, syntax.Else) else None
+        jumps, others = leaves(statement.body), other is not None and leaves(other)
+        held = truths.truth(statement.test, self._set_here) if jumps or others else None
+        return held is not None and (jumps if held else others)
+
+    def _set_here(self, side: syntax.BaseExpression) -> Values | None:
+        """The value, in every run, of a number, or of a variable that only assignments of fixed values set, and no code out
+        of sight; None where it hangs on an option, an argument or anything not known."""
+        if isinstance(side, syntax.Name):
+            bindings = self.script.names.reaching(side)
+            if not all(binding.kind is Kind.ASSIGN and not binding.path for binding in bindings):
+                return None
+            if next(self.script.calls("exec", "globals"), None) is not None:
+                return None
+        elif not isinstance(side, (syntax.Integer, syntax.Float)):
+            return None
+        known = self.fixed(side)
+        return (known.value,) if known is not None else None
+
+    def _is_of_function(self, name: syntax.Name) -> bool:
+        """Whether a function binds a name, so that nothing elsewhere can."""
+        scope = self.script.names.scope(name).lookup(name.value)
+        return scope is not None and isinstance(scope.node, syntax.FunctionDef)
+
+    def fixed(self, expression: syntax.BaseExpression) -> Constant | None:
+        """The value of an expression where it is known, and no option that the user may set."""
+        known = self.script.constant(expression)
+        if known is None or known.entry is not None:
+            return None
+        return None if option_of(known.script, known.node) is not None else known
+
+    def _asks_for_training(self, test: syntax.BaseExpression) -> bool | None:
+        """Whether a condition is ``self.training`` of a module, True, or its negation, False; None for any other."""
+        match test:
+            case syntax.UnaryOperation(operator=syntax.Not(), expression=inner):
+                asked = self._asks_for_training(inner)
+                return None if asked is None else not asked
+            case syntax.Attribute(value=module, attr=syntax.Name("training")):
+                return True if self.script.role(module) is Role.MODULE else None
+        return None
+
+    def is_trained_only(self, node: syntax.Node) -> bool | None:
+        """Whether a node of a module's method runs in training mode only (True), in evaluation only (False), or in both."""
+        child = node
+        for up in self.script.source.ancestors(node):
+            asked: bool | None = None
+            if isinstance(up, syntax.If) and child is up.body:
+                asked = self._asks_for_training(up.test)
+            elif isinstance(up, syntax.Else) and isinstance(branch := self.script.source.parents[up], syntax.If):
+                asked = self._asks_for_training(branch.test)
+                asked = None if asked is None else not asked
+            elif isinstance(up, syntax.IndentedBlock):
+                asked = self._left_by_mode(up, child)
+            if asked is not None:
+                return asked
+            if isinstance(up, syntax.FunctionDef):
+                return None
+            child = up
+        return None
+
+    def _left_by_mode(self, block: syntax.IndentedBlock, child: syntax.Node) -> bool | None:
+        """What ``if self.training: return ...`` above a statement leaves of its runs."""
+        for statement in block.body:
+            if statement is child:
+                break
+            if isinstance(statement, syntax.If) and isinstance(last_statement(statement.body), syntax.Return):
+                asked = self._asks_for_training(statement.test)
+                if asked is not None:
+                    return not asked
+        return None
+
+    def is_without_gpu(self, node: syntax.Node) -> bool:
+        """Whether a line runs only where there is no GPU: where ``torch.cuda.is_available()`` does not hold."""
+        branch = next(self.script.order.under(node), None) or self.script.function(node)
+        if branch is None:
+            return False
+        return self.script.once(("without a GPU", branch), lambda: self._is_branch_without_gpu(branch), False)
+
+    def _is_branch_without_gpu(self, branch: syntax.Node) -> bool:
+        condition = self.script.source.parents[branch]
+        if isinstance(branch, syntax.FunctionDef):
+            return self.is_without_gpu(branch)
+        if isinstance(condition, (syntax.If, syntax.IfExp)):
+            is_met = branch is condition.body
+            if self.asks_for_gpu(condition.test) is (not is_met):
+                return True
+        return self.is_without_gpu(condition)
+
+    def asks_for_gpu(self, test: syntax.BaseExpression) -> bool | None:
+        """Whether a condition holds just where there is a GPU, True, or just where there is none, False; None for others."""
+        if isinstance(test, syntax.UnaryOperation) and isinstance(test.operator, syntax.Not):
+            asked = self.asks_for_gpu(test.expression)
+            return None if asked is None else not asked
+        asked_of = list(self.script.roles.origins(test))
+        said = {_asks(script, value) for script, value in asked_of}
+        return said.pop() if len(said) == 1 else None
+
+    def runs_on_gpu(self, node: syntax.Node) -> bool:
+        """Whether a line surely runs once its function does, where there is a GPU: no other condition and no loop is around
+        it."""
+        child: syntax.Node = node
+        for up in self.script.source.ancestors(node):
+            if isinstance(up, syntax.FunctionDef):
+                return True
+            if isinstance(up, (syntax.For, syntax.While, syntax.Try, syntax.Else)):
+                return False
+            if isinstance(up, syntax.If) and (child is not up.body or not self.is_true_on_gpu(up.test)):
+                return False
+            child = up
+        return True
+
+    def is_true_on_gpu(self, test: syntax.BaseExpression) -> bool:
+        """Whether a test asks for a GPU, and for nothing else but that no option forbids it."""
+        return any(self._finds_gpu(script, value) for script, value in self.script.roles.origins(test))
+
+    def _finds_gpu(self, script: Script, test: syntax.BaseExpression) -> bool:
+        match test:
+            case syntax.BooleanOperation(left=left, operator=syntax.And(), right=right):
+                return self._finds_gpu(script, left) or self._finds_gpu(script, right)
+        return script.is_call_to(test, *_ASK_FOR_GPU)
+
+    def _is_last(self, turn: syntax.BaseExpression, length: syntax.BaseExpression) -> bool:
+        """Whether a loop's variable is compared with ``len(loader)`` or ``len(loader) - 1``."""
+        turn, length = _without_offset(turn), _without_offset(length)
+        if not isinstance(turn, syntax.Name) or not self.script.is_call_to(length, "len"):
+            return False
+        return any(binding.kind is Kind.FOR for binding in self.script.names.reaching(turn))
+
+    def counts_steps(self, test: syntax.BaseExpression) -> bool:
+        """Whether a condition is ``step % n == 0``, even where ``n`` is 1."""
+        match test:
+            case syntax.BooleanOperation(left=left, operator=syntax.And(), right=right):
+                return self.counts_steps(left) or self.counts_steps(right)
+            case syntax.Comparison(left=syntax.BinaryOperation(operator=syntax.Modulo()), comparisons=[target]):
+                return isinstance(target.operator, syntax.Equal)
+        return False
+
+    def _left_by_continue(self, block: syntax.IndentedBlock, child: syntax.Node) -> Frequency:
+        """What earlier statements such as ``if step % n: continue`` leave of the block's turns."""
+        limit = Frequency.STEP
+        for statement in block.body:
+            if statement is child:
+                break
+            if isinstance(statement, syntax.If) and isinstance(
+                last_statement(statement.body), (syntax.Continue, syntax.Return)
+            ):
+                limit = min(limit, self.fails(statement.test))
+        return limit
+
+    def _ends(self, body: syntax.BaseSuite) -> bool:
+        """Whether a branch ends the loop or the program: it raises, breaks, exits, or returns from a loop."""
+        match last_statement(body):
+            case syntax.Raise() | syntax.Break():
+                return True
+            case syntax.Return():
+                around = self.script.source.enclosing(body, syntax.For, syntax.While, syntax.FunctionDef)
+                return isinstance(around, (syntax.For, syntax.While))
+            case syntax.Expr(value=syntax.Call(func=func)):
+                return self.script.name(func) in _EXITS
+        return False
+
+    def _name_holds(self, name: syntax.Name) -> Frequency:
+        """How often a variable is true: one that holds a condition, ``last_step = step == steps - 1``, a flag that each turn
+        resets and few set, or a parameter that is handed such a one."""
+        return self.script.once(("holds", name), lambda: self._flag_holds(name), Frequency.STEP)
+
+    def _flag_holds(self, name: syntax.Name) -> Frequency:
+        bindings = self.script.names.reaching(name)
+        turn = self.script.loops.driving_loop(name) or self.script.function(name)
+        is_reset = turn is not None and all(self.script.source.contains(turn.body, each.node) for each in bindings)
+        return max((self._binding_holds(each, turn if is_reset else None) for each in bindings), default=Frequency.STEP)
+
+    def _binding_holds(self, binding: Binding, turn: syntax.Node | None) -> Frequency:
+        """How often a variable is true by one of its bindings; ``turn`` is the loop or function that binds it anew."""
+        if binding.kind is Kind.PARAMETER and isinstance(binding.node, syntax.Param):
+            return self._passed_holds(binding.node)
+        if binding.kind is not Kind.ASSIGN or binding.path:
+            return Frequency.STEP
+        match binding.value:
+            case syntax.Comparison() | syntax.BooleanOperation() | syntax.UnaryOperation() as condition:
+                return self.holds(condition)
+            case syntax.Name(value="False" | "None") if turn is not None:
+                return Frequency.ONCE
+            case syntax.Name(value="True") if turn is not None:
+                return self._limit_within(binding.node, turn)
+        return Frequency.STEP
+
+    def _passed_holds(self, parameter: syntax.Param) -> Frequency:
+        """How often a parameter is true: as often as the argument of the call that most often passes a true one."""
+        function = self.script.source.enclosing(parameter, syntax.FunctionDef, syntax.Lambda)
+        if not isinstance(function, syntax.FunctionDef):
+            return Frequency.STEP
+        passed = list(self.script.values.passed(function, parameter))
+        flags = (other.loops.guards._name_holds(each) if isinstance(each, syntax.Name) else None for other, each in passed)
+        return max((Frequency.STEP if each is None else each for each in flags), default=Frequency.STEP)
+
+    def _limit_within(self, node: syntax.Node, turn: syntax.Node) -> Frequency:
+        """How often a node of a loop or function runs at most, by the conditions between the two."""
+        limit, child = Frequency.STEP, node
+        for up in self.script.source.ancestors(node):
+            if up is turn:
+                break
+            limit, child = min(limit, self.limit(up, child)), up
+        return limit
+
+    def _is_counter(self, side: syntax.BaseExpression) -> bool:
+        """Whether one side of a comparison counts the turns of a loop: the other is the first batch, or the last."""
+        side = _without_offset(side)
+        return self._counts(side) if isinstance(side, syntax.Name) else self._is_counted_up(side)
+
+    def _is_counted_up(self, place: syntax.BaseExpression) -> bool:
+        """Whether the function adds to an entry or attribute: ``seen["samples"] += 8``."""
+        function = self.script.function(place)
+        if function is None or not isinstance(place, (syntax.Subscript, syntax.Attribute)):
+            return False
+        if isinstance(place, syntax.Attribute) and self._is_global_step(place, function):
+            return True
+        text = self.script.text(place)
+        return any(
+            isinstance(added.operator, syntax.AddAssign) and self.script.text(added.target) == text
+            for added in self.script.source.inside(function.body, syntax.AugAssign)
+        )
+
+    def _is_global_step(self, place: syntax.Attribute, function: syntax.FunctionDef) -> bool:
+        """Whether a method that a framework calls asks an object that it was handed how many steps were taken."""
+        if place.attr.value != "global_step" or not isinstance(place.value, syntax.Name) or self._hook(function) is None:
+            return False
+        return any(isinstance(each.node, syntax.Param) for each in self.script.names.reaching(place.value))
+
+    def _hook(self, function: syntax.FunctionDef) -> library.Hook | None:
+        """What a function is to a framework that calls it by its name."""
+        owner = self.script.names.owner(function)
+        return (
+            self.script.roles.calls.hook(Definition(self.script, owner), function.name.value) if owner is not None else None
+        )
+
+    def _is_turn(self, parameter: syntax.Param) -> bool:
+        """Whether a parameter takes the number of the batch from the framework that calls its function."""
+        function = self.script.source.enclosing(parameter, syntax.FunctionDef)
+        hook = self._hook(function) if isinstance(function, syntax.FunctionDef) else None
+        if hook is None or hook.turn is None or not isinstance(function, syntax.FunctionDef):
+            return False
+        return parameter in function.params.params and function.params.params.index(parameter) == hook.turn
+
+    def _counts(self, name: syntax.Name) -> bool:
+        for binding in self.script.names.reaching(name):
+            if isinstance(binding.node, syntax.Param) and self._is_turn(binding.node):
+                return True
+            if isinstance(binding.node, syntax.Name) and binding.value is not None:
+                loop = self.script.source.parents.get(binding.node)
+                is_target = isinstance(loop, (syntax.For, syntax.Element, syntax.Tuple))
+                if is_target and self.script.role(name) is Role.NUMBER:
+                    return True
+            if (
+                isinstance(self.script.source.parents.get(binding.node), syntax.AugAssign)
+                and self.script.role(name) is Role.NUMBER
+            ):
+                return True
+        return False
+
+    def _is_lazily_made(self, name: syntax.BaseExpression) -> bool:
+        """Whether a variable that is None may hold a number or array from then on: not one that each call passes anew."""
+        if isinstance(name, syntax.Name):
+            bindings = self.script.names.reaching(name)
+            if bindings and all(binding.kind is Kind.PARAMETER for binding in bindings):
+                return False
+        return isinstance(name, (syntax.Name, syntax.Attribute)) and self.script.role(name) in (Role.NUMBER, Role.ARRAY)
+
+    def _is_among_first(self, left: syntax.BaseExpression, right: syntax.BaseExpression) -> bool:
+        """Whether a loop of steps is at one of its first turns: ``batch_idx < 8``."""
+        if not isinstance(left, syntax.Name) or self.script.constant(right) is None or not self._counts(left):
+            return False
+        frequent = (Frequency.STEP, Frequency.EVAL_STEP)
+        bindings = self.script.names.reaching(left)
+        if any(isinstance(binding.node, syntax.Param) and self._is_turn(binding.node) for binding in bindings):
+            return True
+        loops = [self.script.source.enclosing(binding.node, syntax.For) for binding in bindings]
+        return any(isinstance(loop, syntax.For) and self.script.loops.kind(loop) in frequent for loop in loops)
+
+    def _is_capped(self, branch: syntax.If) -> bool:
+        """Whether a branch counts how often it ran, up to a limit: ``if shown < 5: shown += 1; ...``."""
+        source = self.script.source
+        counted = {
+            added.target.value
+            for added in source.inside(branch.body, syntax.AugAssign)
+            if isinstance(added.target, syntax.Name) and isinstance(added.value, syntax.Integer)
+        }
+        return any(
+            isinstance(compared.left, syntax.Name)
+            and compared.left.value in counted
+            and isinstance(compared.comparisons[0].operator, (syntax.LessThan, syntax.LessThanEqual))
+            for compared in source.inside(branch.test, syntax.Comparison)
+        )
+
+    def counts_anew(self, branch: syntax.If) -> bool:
+        """Whether a branch sets back a number that each turn counts down or up, once that is reached: ``left -= 8`` and
+        ``if left <= 0: left = 8000``."""
+        return self.script.once(("counts anew", branch), lambda: self._counts_anew(branch), False)
+
+    def _counts_anew(self, branch: syntax.If) -> bool:
+        match branch:
+            case syntax.If(
+                test=syntax.Comparison(
+                    left=syntax.Name() | syntax.Attribute() as number,
+                    comparisons=[syntax.ComparisonTarget(operator=asked, comparator=bound)],
+                ),
+                body=syntax.IndentedBlock(body=lines),
+            ) if (counts := _COUNTED_TO.get(type(asked))) is not None:
+                pass
+            case _:
+                return False
+        source, text = self.script.source, self.script.text
+        turn = source.enclosing(branch, syntax.For, syntax.While, syntax.FunctionDef)
+        if turn is None or (isinstance(turn, syntax.FunctionDef) and isinstance(number, syntax.Name)):
+            return False
+        changes = [each for each in source.inside(turn, syntax.AugAssign) if text(each.target) == text(number)]
+        if not any(isinstance(each.operator, counts) and not source.contains(branch, each) for each in changes):
+            return False
+        set_back = [
+            each.value
+            for line in lines
+            if isinstance(line, syntax.SimpleStatementLine)
+            for each in line.body
+            if isinstance(each, syntax.Assign) and any(text(target.target) == text(number) for target in each.targets)
+        ]
+        period = bound if counts is syntax.AddAssign else next(iter(set_back), None)
+        known = self.script.constant(period) if period is not None else None
+        return bool(set_back) and (known is None or known.value != 1)
+
+    def _asks_the_clock(self, test: syntax.Comparison) -> bool:
+        calls = self.script.source.inside(test, syntax.Call)
+        return any(self.script.name(call.func) in CLOCKS for call in calls)
+
+    def _is_modulo(self, expression: syntax.BaseExpression) -> bool:
+        if not isinstance(expression, syntax.BinaryOperation) or not isinstance(expression.operator, syntax.Modulo):
+            return False
+        period = self.script.constant(expression.right)
+        return period is None or period.value != 1
+
+
+def decided_by(up: syntax.Node, child: syntax.Node) -> tuple[syntax.BaseExpression, bool] | None:
+    """The condition that decides whether ``child``, a part of ``up``, runs, and whether it must hold."""
+    match up:
+        case syntax.If() | syntax.IfExp() if child is not up.test:
+            return up.test, child is up.body
+        case syntax.BooleanOperation() if child is up.right:
+            return up.left, isinstance(up.operator, syntax.And)
+    return None
+
+
+def deciding_tests(up: syntax.Node, child: syntax.Node) -> Iterator[tuple[syntax.BaseExpression, bool]]:
+    """The tests that decide whether ``child``, a part of ``up``, runs, and how they must come out."""
+    asked = decided_by(up, child)
+    if asked is not None:
+        yield asked
+    elif isinstance(up, syntax.IndentedBlock):
+        for above in itertools.takewhile(lambda each: each is not child, up.body):
+            if isinstance(above, syntax.If) and leaves(above.body):
+                yield above.test, False
+
+
+def _alternatives(test: syntax.BaseExpression) -> Iterator[syntax.BaseExpression]:
+    """The conditions that ``or`` joins."""
+    match test:
+        case syntax.BooleanOperation(left=left, operator=syntax.Or(), right=right):
+            yield from _alternatives(left)
+            yield from _alternatives(right)
+        case _:
+            yield test
+
+
+def _is_equal_to(test: syntax.BaseExpression, names: set[str]) -> bool:
+    """Whether a condition asks that one of some variables, or the next number, equals something."""
+    match test:
+        case syntax.Comparison(left=left, comparisons=[syntax.ComparisonTarget(operator=syntax.Equal(), comparator=right)]):
+            sides = (_without_offset(left), _without_offset(right))
+            return any(isinstance(side, syntax.Name) and side.value in names for side in sides)
+    return False
+
+
+def _without_offset(number: syntax.BaseExpression) -> syntax.BaseExpression:
+    """``step`` of ``step + 1``."""
+    match number:
+        case syntax.BinaryOperation(left=left, operator=syntax.Add() | syntax.Subtract(), right=syntax.Integer()):
+            return left
+    return number

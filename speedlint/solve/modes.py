@@ -1,0 +1,111 @@
+"""Which calls of a function run one of its lines: constants that are passed choose its branches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from speedlint.facts import syntax
+from speedlint.solve import truths
+from speedlint.solve.guards import deciding_tests
+from speedlint.solve.names import Kind
+from speedlint.solve.truths import Values
+
+if TYPE_CHECKING:
+    from speedlint.ask.script import Script
+
+_EQUALITIES = (syntax.Equal, syntax.NotEqual, syntax.Is, syntax.IsNot, syntax.In, syntax.NotIn)
+Sites = list[tuple["Script", syntax.Call]]
+
+
+class Condition(NamedTuple):
+    """A test of the function's parameters, and whether it must hold for a line to run."""
+
+    test: syntax.BaseExpression
+    is_met: bool
+
+
+def conditions(script: Script, node: syntax.Node) -> tuple[Condition, ...]:
+    """The tests of a function's parameters that decide whether a node of its body runs."""
+    nothing: tuple[Condition, ...] = ()
+    if isinstance(node, syntax.IndentedBlock):
+        return script.once(("conditions", node), lambda: tuple(_conditions(script, node)), nothing)
+    return tuple(_conditions(script, node))
+
+
+def _conditions(script: Script, node: syntax.Node) -> Iterator[Condition]:
+    child = node
+    for up in script.source.ancestors(node):
+        if isinstance(up, (syntax.FunctionDef, syntax.Lambda)):
+            return
+        for test, is_met in deciding_tests(up, child):
+            if _asks_parameter(script, test):
+                yield Condition(test, is_met)
+        if isinstance(up, syntax.IndentedBlock):
+            yield from conditions(script, up)
+            return
+        child = up
+
+
+def _asks_parameter(script: Script, test: syntax.BaseExpression) -> bool:
+    """Whether a test asks for a parameter that is never bound anew; what else it asks for stays not known."""
+    match test:
+        case syntax.Name():
+            bindings = script.names.reaching(test)
+            return bool(bindings) and all(
+                each.kind is Kind.PARAMETER and isinstance(each.node, syntax.Param) for each in bindings
+            )
+        case syntax.UnaryOperation(operator=syntax.Not(), expression=inner):
+            return _asks_parameter(script, inner)
+        case syntax.BooleanOperation(left=left, right=right):
+            return _asks_parameter(script, left) or _asks_parameter(script, right)
+        case syntax.Comparison(left=left, comparisons=[syntax.ComparisonTarget(operator=compared)]):
+            return isinstance(compared, _EQUALITIES) and _asks_parameter(script, left)
+    return False
+
+
+def reaching(
+    script: Script, function: syntax.FunctionDef, asked: tuple[Condition, ...], sites: Iterable[tuple[Script, syntax.Call]]
+) -> Sites:
+    """Those of a function's calls that pass no constant by which one of ``asked`` is known to fail."""
+    return [
+        (other, call)
+        for other, call in sites
+        if not any(
+            truths.truth(each.test, _Passed(script, function, other, call).value) is (not each.is_met) for each in asked
+        )
+    ]
+
+
+def is_common(script: Script, node: syntax.Node) -> bool:
+    """Whether no known call of a node's function passes a constant that rules the node out."""
+    function, asked = script.function(node), conditions(script, node)
+    if function is None or not asked:
+        return True
+    sites = script.call_sites(function)
+    return len(reaching(script, function, asked, sites)) == len(sites)
+
+
+class _Passed(NamedTuple):
+    """One call of a function, in ``caller``."""
+
+    script: Script
+    function: syntax.FunctionDef
+    caller: Script
+    call: syntax.Call
+
+    def value(self, side: syntax.BaseExpression) -> Values | None:
+        """The value of a constant, or of the constant that is passed for a parameter; None where it is not known."""
+        script, given = self.script, side
+        if isinstance(side, syntax.Name) and (bound := script.names.reaching(side)):
+            parameter = bound[0].node
+            if len(bound) > 1 or not isinstance(parameter, syntax.Param) or self.caller.hides_arguments(self.call):
+                return None
+            if script.source.enclosing(parameter, syntax.FunctionDef, syntax.Lambda) is not self.function:
+                return None
+            passed = script.values.given(self.function, parameter, self.caller, self.call)
+            if passed is None and (passed := parameter.default) is None:
+                return None
+            script, given = (script if passed is parameter.default else self.caller), passed
+        known = script.loops.guards.fixed(given)
+        return (known.value,) if known is not None else None

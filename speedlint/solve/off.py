@@ -1,0 +1,297 @@
+"""Whether a line runs in the runs that are made: by the defaults of a script's options, or as a shipped command starts it.
+
+A branch that only an option turns on, or another model, metric or task than the one by default, is no part of the training
+that its author runs, unless a README or a shell script of the project chooses it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from speedlint.facts import syntax
+from speedlint.solve import shipped, truths
+from speedlint.solve.guards import deciding_tests
+from speedlint.solve.names import Binding, Kind
+from speedlint.solve.terms import Constant, Definition
+from speedlint.solve.truths import Values
+from speedlint.solve.unpacking import written
+from speedlint.solve.values import option_of
+from speedlint.torch.words import Frequency
+
+if TYPE_CHECKING:
+    from speedlint.ask.script import Script
+
+_MACHINE = re.compile(
+    r"(?:use_?|no_?|on_?|enable_?|with_?)?(?:cuda|gpu|accel\w*|mps|device)s?(?:_?ids?)?|(?:\w*_)?rank(?:_\w*)?"
+    r"|n_?gpus?|num_?gpus?|gpu_?(?:num|count)|world_?size",
+    re.IGNORECASE,
+)
+"""Options by which a run is told of its machine, or by a launcher: who has several GPUs, or any, sets them."""
+_TRUE = frozenset({"true", "t", "yes", "y", "on", "1", ""})
+_NUMBERS: dict[str, Callable[[str], object]] = {"int": int, "float": float}
+_BACKWARD = b".backward("
+_MOST_CALLERS = 8
+"""Calls of one function that are looked at for whether all of them are off."""
+
+
+def is_off(script: Script, node: syntax.Node) -> bool:
+    """Whether a node runs only under a condition that does not hold in the runs that are made, while these train without it:
+    ``if args.debug:``, ``if args.model == "other":``, also around each call of its function."""
+    return script.once(
+        ("off", node), lambda: _is_shut(script, node) or _is_left_out(script, node, is_within_loop=False), False
+    )
+
+
+def _is_shut(script: Script, node: syntax.Node) -> bool:
+    """Whether a node logs to a run of wandb that is disabled, or is a tensor that it is handed: nothing looks at it."""
+    call = _logs(script, node)
+    if call is None or (call is not node and not script.is_device_tensor(node)):
+        return False
+    begun = [(place, place.argument(made, "mode", None)) for place, made in script.calls_everywhere("wandb.init")]
+    return bool(begun) and all(mode is not None and values(place, mode) == ("disabled",) for place, mode in begun)
+
+
+def _logs(script: Script, node: syntax.Node) -> syntax.Node | None:
+    """The call of ``wandb.log`` that a node is, or that it is handed to as it is or in a dict."""
+    for each in (node, *script.source.ancestors(node)):
+        if script.is_call_to(each, "wandb.log"):
+            return each
+        is_dict = isinstance(each, (syntax.Arg, syntax.DictElement, syntax.Dict)) or script.is_call_to(each, "dict")
+        if each is not node and not is_dict:
+            return None
+    return None
+
+
+def _is_left_out(script: Script, node: syntax.Node, *, is_within_loop: bool) -> bool:
+    """``is_within_loop`` tells whether a whole loop of training steps lies below: then that is the training, and only left
+    out where a loop around it trains by something else."""
+    child: syntax.Node = node
+    for up in script.source.ancestors(node):
+        if _is_unmet(script, up, child):
+            if is_within_loop and _is_beside_training(script, child):
+                return True
+            if not is_within_loop and _trains(script):
+                return True
+        if isinstance(up, (syntax.For, syntax.While)) and child is up.body:
+            is_within_loop = is_within_loop or script.loops.kind(up) in (Frequency.STEP, Frequency.EPOCH)
+        if isinstance(up, syntax.FunctionDef) and child is up.body:
+            sites = script.call_sites(up)
+            return 0 < len(sites) <= _MOST_CALLERS and all(_is_call_left_out(*site, is_within_loop) for site in sites)
+        child = up
+    return False
+
+
+def _is_call_left_out(script: Script, call: syntax.Call, is_within_loop: bool) -> bool:
+    question = ("left out", call, is_within_loop)
+    return script.once(question, lambda: _is_left_out(script, call, is_within_loop=is_within_loop), True)
+
+
+def _is_unmet(script: Script, up: syntax.Node, child: syntax.Node) -> bool:
+    """Whether a part of ``up`` does not run in the runs that are made."""
+    return any(_truths(script, test) == (not is_met,) for test, is_met in deciding_tests(up, child))
+
+
+def runs_by_default(script: Script, node: syntax.Node) -> bool:
+    """Whether no condition around a node within its function, or its loop of steps, fails by the defaults of the options."""
+    around, child = script.loops.driving_loop(node) or script.function(node), node
+    for up in script.source.ancestors(node):
+        if up is around:
+            break
+        if any((_truths(script, test) or (is_met,))[0] is not is_met for test, is_met in deciding_tests(up, child)):
+            return False
+        child = up
+    return True
+
+
+def _is_beside_training(script: Script, branch: syntax.Node) -> bool:
+    """Whether a loop around a branch takes training steps without it."""
+    for up in script.source.ancestors(branch):
+        if isinstance(up, syntax.FunctionDef):
+            return False
+        if isinstance(up, (syntax.For, syntax.While)) and script.loops.trains_beside(up, branch):
+            return True
+    return False
+
+
+def _trains(script: Script) -> bool:
+    """Whether the runs that are made train: a backward pass of the program is under no condition that fails in them, or none
+    is seen, as where a framework trains."""
+    return script.once("trains by default", lambda: _finds_training(script), True)
+
+
+def _finds_training(script: Script) -> bool:
+    steps = [(place, call) for place in script.everywhere(_BACKWARD) for call in place.loops.steps]
+    return not steps or any(_is_reached(place, call) for place, call in steps)
+
+
+def _is_reached(script: Script, node: syntax.Node) -> bool:
+    return script.once(("reached", node), lambda: _finds_way(script, node), False)
+
+
+def _finds_way(script: Script, node: syntax.Node) -> bool:
+    child: syntax.Node = node
+    for up in script.source.ancestors(node):
+        if _is_unmet(script, up, child):
+            return False
+        if isinstance(up, syntax.FunctionDef) and child is up.body:
+            sites = script.call_sites(up)
+            return not sites or any(_is_reached(other, call) for other, call in sites)
+        child = up
+    return True
+
+
+# What conditions come to
+
+
+def values(script: Script, expression: syntax.BaseExpression) -> Values | None:
+    """The values, of a condition truth values, that an expression has in the runs that are made, first what it is by the
+    defaults alone; None where one may be unknown."""
+    return truths.values(expression, lambda part: script.once(("values", part), lambda: _of_part(script, part), None))
+
+
+def _truths(script: Script, test: syntax.BaseExpression) -> tuple[bool, ...] | None:
+    found = values(script, test)
+    return None if found is None else truths.each(map(bool, found))
+
+
+def _of_part(script: Script, expression: syntax.BaseExpression) -> Values | None:
+    match expression:
+        case syntax.Name(value=name) if name not in ("True", "False", "None"):
+            return None if _MACHINE.fullmatch(name) else _of_name(script, expression)
+        case syntax.Attribute(attr=syntax.Name(value=name)) if _MACHINE.fullmatch(name):
+            return None
+    known = script.constant(expression)
+    if known is not None:
+        return _of_constant(known)
+    if not isinstance(expression, syntax.Attribute):
+        return None
+    several = _of_several(script, expression)
+    return several if several is not None else _of_object(script, expression)
+
+
+def _of_object(script: Script, attribute: syntax.Attribute) -> Values | None:
+    """What an object of the project keeps: what its class sets on itself, as what it is made with, and what others set."""
+    owner, name = script.value(attribute.value).definition, attribute.attr.value
+    if owner is None or not isinstance(owner.node, syntax.ClassDef):
+        return None
+    own = [each for klass in (owner, *_derived(owner)) for each in script.roles.assigned_on_self(klass, name)]
+    if not own or any(path for _, _, path in own):
+        return None
+    kept = truths.union(values(place, value) for place, value, _ in own)
+    if kept is None:
+        return None
+    others = _set_elsewhere(script, name, owner)
+    return truths.union((kept, *(values(place, value) if value is not None else None for place, value in others)))
+
+
+def _derived(owner: Definition) -> Iterator[Definition]:
+    """The classes of the program that derive from a class: they may set what it sets otherwise."""
+    for place in owner.script.everywhere(owner.name.encode()):
+        for node in place.source.of(syntax.ClassDef):
+            klass = Definition(place, node)
+            if node is not owner.node and any(each.node is owner.node for each in place.roles.calls.lineage(klass)):
+                yield klass
+
+
+def _set_elsewhere(script: Script, name: str, owner: Definition) -> Iterator[tuple[Script, syntax.BaseExpression | None]]:
+    """What is assigned to an attribute of objects other than ``self`` that may be of a class; None where it is computed in
+    place."""
+    for place in script.everywhere(name.encode()):
+        for kind in (syntax.Assign, syntax.AugAssign, syntax.AnnAssign):
+            for statement in place.source.of(kind):
+                targets = (
+                    [each.target for each in statement.targets]
+                    if isinstance(statement, syntax.Assign)
+                    else [statement.target]
+                )
+                for target in targets:
+                    if not isinstance(target, syntax.Attribute) or target.attr.value != name:
+                        continue
+                    is_own = isinstance(target.value, syntax.Name) and target.value.value == "self"
+                    if isinstance(statement, syntax.AugAssign):
+                        yield place, None
+                    elif not is_own and place.value(target.value).definition in (None, owner):
+                        yield place, statement.value
+
+
+def _of_name(script: Script, name: syntax.Name) -> Values | None:
+    bindings = script.names.reaching(name)
+    if not bindings:
+        known = script.constant(name)
+        return _of_constant(known) if known is not None else None
+    return truths.union(_of_binding(script, each) for each in bindings)
+
+
+def _of_binding(script: Script, binding: Binding) -> Values | None:
+    if binding.kind is Kind.PARAMETER and isinstance(binding.node, syntax.Param):
+        return _of_parameter(script, binding.node)
+    value = written(binding)
+    return values(script, value) if value is not None else None
+
+
+def _of_parameter(script: Script, parameter: syntax.Param) -> Values | None:
+    function = script.source.enclosing(parameter, syntax.FunctionDef, syntax.Lambda)
+    if not isinstance(function, syntax.FunctionDef):
+        return None
+    sites = script.call_sites(function)
+    if not sites or any(other.hides_arguments(call) for other, call in sites):
+        return None
+    passed = ((other, script.values.given(function, parameter, other, call)) for other, call in sites)
+    default = parameter.default
+    return truths.union(
+        values(other, given) if given is not None else values(script, default) if default is not None else None
+        for other, given in passed
+    )
+
+
+def _of_constant(known: Constant) -> Values | None:
+    option = option_of(known.script, known.node)
+    if option is None or known.entry is not None:
+        return (known.value,)
+    return _of_option(known.script, option, known.value)
+
+
+def _of_several(script: Script, attribute: syntax.Attribute) -> Values | None:
+    """What an option comes to that each of several programs declares."""
+    name = attribute.attr.value
+    settings = script.values.settings(attribute.value)
+    if not settings or not all(isinstance(setting, syntax.Call) for _, setting in settings):
+        return None
+    declared = {
+        call: place
+        for origin, setting in settings
+        for place, call in origin.values.declared(name, setting if isinstance(setting, syntax.Call) else None)
+    }
+    defaults = [(place, call, place.values.default_of(call)) for call, place in declared.items()]
+    return truths.union(
+        _of_option(place, call, default.value) if default is not None else None for place, call, default in defaults
+    )
+
+
+def _of_option(script: Script, option: syntax.Call, default: object) -> Values | None:
+    """The default of an option, and what shipped commands pass for it."""
+    name = script.values.destination(option)
+    if name is not None and _MACHINE.fullmatch(name):
+        return None
+    action, kind = script.argument(option, "action", None), script.argument(option, "type", None)
+    acts = script.constant(action) if action is not None else None
+    found = [default]
+    for given in shipped.given(script, option):
+        if given is None:
+            return None
+        if acts is not None and acts.value in ("store_true", "store_false"):
+            found.append(acts.value == "store_true")
+        elif isinstance(default, bool):
+            found.append(given.lower() in _TRUE)
+        else:
+            found.append(_converted(given, script.text(kind) if kind is not None else type(default).__name__))
+    return truths.each(found)
+
+
+def _converted(given: str, kind: str) -> object:
+    try:
+        return _NUMBERS.get(kind, str)(given)
+    except ValueError:
+        return given

@@ -1,0 +1,1021 @@
+"""What an expression's value is: module, optimizer, loader, batch, device tensor, plain number; by flow, not by name.
+
+Values flow through assignments, unpacking, attributes on ``self``, parameters bound at call sites, and returns. Where the
+flow is out of sight (a parameter nobody visible passes), how the name is used decides: ``x.backward()`` makes ``x`` a
+tensor, ``x.zero_grad()`` with ``x.step()`` an optimizer. A name alone is never evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from speedlint.facts import syntax
+from speedlint.solve.calls import Calls
+from speedlint.solve.names import Binding, Kind
+from speedlint.solve.terms import (
+    ARRAY,
+    NONE,
+    NUMBER,
+    STRING,
+    TENSOR,
+    UNKNOWN,
+    Definition,
+    Made,
+    Value,
+    at,
+    join,
+    join_places,
+)
+from speedlint.solve.unpacking import all_written, key_of, written
+from speedlint.solve.values import returned
+from speedlint.torch import library
+from speedlint.torch.words import Place, Role
+
+if TYPE_CHECKING:
+    from speedlint.ask.script import Script
+
+_ANNOTATED = {
+    "torch.Tensor": TENSOR,
+    "torch.nn.Module": Value(Role.MODULE),
+    "torch.optim.Optimizer": Value(Role.OPTIMIZER),
+    "torch.optim.optimizer.Optimizer": Value(Role.OPTIMIZER),
+    "torch.utils.data.DataLoader": Value(Role.LOADER),
+    "torch.device": Value(Role.DEVICE),
+    "int": NUMBER,
+    "float": NUMBER,
+    "bool": NUMBER,
+    "str": STRING,
+    "numpy.ndarray": ARRAY,
+}
+_LITERALS = (syntax.BaseNumber, syntax.SimpleString, syntax.FormattedString)
+_WRITTEN_NUMBER = NUMBER._replace(literal=True)
+_MODULE_USES = frozenset({"parameters", "named_parameters", "modules", "named_modules", "children"})
+_HOLDERS = ("torch.nn.ModuleList", "torch.nn.Sequential")
+_MODULE_HINTS = frozenset({"train", "eval"})
+_MOST_ORIGINS = 100
+
+
+class Roles:
+    """Answers for one script; values of other scripts are asked from theirs."""
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.calls = Calls(script, self)
+
+    # Evaluation
+
+    def value(self, expression: syntax.Node) -> Value:
+        """What is known of an expression's value."""
+        return self.evaluate(expression) or UNKNOWN
+
+    def given(self, target: syntax.Name | syntax.Param) -> Value | None:
+        """What a name or parameter holds from where it is bound on; None for a name that is not bound here."""
+        if isinstance(target, syntax.Param):
+            return self._parameter(target) or UNKNOWN
+        owner = self.script.names.scope(target).lookup(target.value)
+        bindings = owner.bindings[target.value] if owner is not None else []
+        return next((self._binding(binding) for binding in bindings if binding.node is target), None)
+
+    def evaluate(self, expression: syntax.Node) -> Value | None:
+        """Like ``value``; None inside a cycle, where nothing is known yet."""
+        if isinstance(expression, _LITERALS):
+            return self._evaluate(expression)
+        return self.script.program.flow.ask(expression, lambda: self._evaluate(expression), None, unknown=UNKNOWN)
+
+    def _evaluate(self, node: syntax.Node) -> Value | None:
+        match node:
+            case syntax.Integer() | syntax.Float() | syntax.Imaginary():
+                return _WRITTEN_NUMBER
+            case syntax.SimpleString() | syntax.FormattedString() | syntax.ConcatenatedString():
+                return STRING
+            case syntax.Name(value="None"):
+                return NONE
+            case syntax.Name(value="True" | "False"):
+                return _WRITTEN_NUMBER
+            case syntax.Name():
+                return self._name(node)
+            case syntax.Attribute():
+                return self._attribute(node)
+            case syntax.Call():
+                return self.calls.value(node)
+            case syntax.Subscript():
+                return self._subscript(node)
+            case syntax.BinaryOperation(left=left, right=right):
+                return self._operation((left, right))
+            case syntax.Comparison():
+                return self._comparison(node)
+            case syntax.UnaryOperation(operator=syntax.Not()):
+                return NUMBER
+            case syntax.UnaryOperation(expression=inner):
+                found = self.evaluate(inner)
+                return found._replace(literal=False) if found else None
+            case syntax.BooleanOperation(left=left, right=right):
+                return join((self.evaluate(left), self.evaluate(right)))
+            case syntax.IfExp(body=body, orelse=orelse):
+                return join((self.evaluate(body), self.evaluate(orelse)))
+            case syntax.NamedExpr(value=inner) | syntax.Await(expression=inner):
+                return self.evaluate(inner)
+            case syntax.Tuple() | syntax.List() | syntax.Set():
+                return self._sequence(node)
+            case syntax.ListComp(elt=element) | syntax.GeneratorExp(elt=element) | syntax.SetComp(elt=element):
+                return Value(Role.SEQUENCE, element=self.evaluate(element))
+            case syntax.Dict():
+                return self._mapping(node)
+            case syntax.DictComp(value=element):
+                return Value(Role.MAPPING, element=self.evaluate(element))
+            case syntax.Lambda():
+                return Value(Role.FUNCTION)
+        return UNKNOWN
+
+    def _sequence(self, node: syntax.Tuple | syntax.List | syntax.Set) -> Value:
+        if any(isinstance(element, syntax.StarredElement) for element in node.elements):
+            return Value(Role.SEQUENCE)
+        items = tuple(self.evaluate(element.value) for element in node.elements)
+        return Value(Role.SEQUENCE, items=items, element=join(items))
+
+    def _mapping(self, node: syntax.Dict) -> Value:
+        keys: dict[str, Value | None] = {}
+        parts = []
+        for element in node.elements:
+            value = self.evaluate(element.value)
+            if isinstance(element, syntax.StarredDictElement):
+                keys = dict(value.keys) if value is not None else {}
+                parts.append(value.element if value is not None and value.role is Role.MAPPING else value)
+            else:
+                parts.append(value)
+                if isinstance(element, syntax.DictElement) and isinstance(element.key, syntax.SimpleString):
+                    keys[str(element.key.evaluated_value)] = value
+        return Value(Role.MAPPING, keys=tuple(keys.items()), element=join(parts))
+
+    def _operation(self, operands: tuple[syntax.Node, ...]) -> Value | None:
+        known = [value for operand in operands if (value := self.evaluate(operand)) is not None]
+        if len(known) < len(operands):
+            return None
+        tensors = [value for value in known if value.role in (Role.TENSOR, Role.BATCH)]
+        if tensors:
+            made = tensors[0].made if len(tensors) == 1 else None
+            assumed = all(value.assumed for value in tensors)
+            return Value(tensors[0].role, combined_place(tensors), made=made, assumed=assumed)
+        if any(value.role is Role.ARRAY for value in known):
+            return ARRAY
+        if all(value.role is Role.NUMBER for value in known):
+            return NUMBER
+        return STRING if known[0].role is Role.STRING else UNKNOWN
+
+    def _comparison(self, node: syntax.Comparison) -> Value | None:
+        identity = (syntax.Is, syntax.IsNot, syntax.In, syntax.NotIn)
+        if any(isinstance(target.operator, identity) for target in node.comparisons):
+            return NUMBER
+        compared = self._operation((node.left, *(target.comparator for target in node.comparisons)))
+        return compared if compared is None or compared.role in (Role.TENSOR, Role.BATCH, Role.ARRAY) else NUMBER
+
+    # Names
+
+    def _name(self, name: syntax.Name) -> Value | None:
+        bindings = self.script.names.reaching(name)
+        if not bindings:
+            return self._star_imported(name)
+        before = [binding for binding in bindings if not self._is_of_itself(binding, name)] or bindings
+        made = [each for each in before if not self._is_loaded(each)] if len(before) > 1 else before
+        return join([self._binding(binding) for binding in made or before])
+
+    def _is_loaded(self, binding: Binding) -> bool:
+        """Whether a binding reads from a file what others make: then it is what these make."""
+        value = written(binding)
+        return value is not None and is_loaded(self.script, value)
+
+    def _is_of_itself(self, binding: Binding, name: syntax.Name) -> bool:
+        """Whether a binding is ``name += ...`` itself, in the turn before: what is there before all turns decides."""
+        return binding.kind is Kind.AUGMENT and binding.node is name
+
+    def _star_imported(self, name: syntax.Name) -> Value | None:
+        dotted = self.script.dotted(name)
+        found = self._imported(dotted) if dotted is not None else None
+        return found or UNKNOWN
+
+    def _binding(self, binding: Binding) -> Value | None:
+        """The value a binding gives its name."""
+        script = self.script
+        match binding.kind:
+            case Kind.FUNCTION | Kind.CLASS:
+                assert isinstance(binding.node, (syntax.FunctionDef, syntax.ClassDef))
+                role = Role.FUNCTION if binding.kind is Kind.FUNCTION else Role.CLASS
+                return Value(role, definition=Definition(script, binding.node))
+            case Kind.IMPORT:
+                return (self._imported(binding.dotted) if binding.dotted else None) or UNKNOWN
+            case Kind.PARAMETER:
+                assert isinstance(binding.node, syntax.Param)
+                return self._parameter(binding.node)
+            case Kind.AUGMENT:
+                return self._augmented(binding)
+            case Kind.FOR:
+                assert binding.value is not None
+                return self._turn(binding.value, binding.path)
+            case Kind.ASSIGN | Kind.WITH if binding.value is not None:
+                value = self._filled(binding, self._unpacked(binding.value, binding.path))
+                if value is not None and value.role is Role.UNKNOWN and isinstance(binding.node, syntax.Name):
+                    shown = (self._by_use(binding.node), self._from_tensors(binding, binding.node))
+                    return next((each for each in shown if each.role is not Role.UNKNOWN), value)
+                return self._moved(binding, value)
+        return UNKNOWN
+
+    def _moved(self, binding: Binding, value: Value | None) -> Value | None:
+        """A module moved in place, by a statement ``model.cuda()``, is on a GPU from then on."""
+        if value is None or value.role is not Role.MODULE or value.place is Place.GPU:
+            return value
+        if not isinstance(binding.node, syntax.Name):
+            return value
+        for use in self.script.names.uses(binding.node):
+            method = self._method_called(use)
+            if method is not None and (method[0] == "cuda" or method[0] == "to"):
+                return at(value, self.calls.place_of_move(method[1], value.place))
+        return value
+
+    def _filled(self, binding: Binding, value: Value | None) -> Value | None:
+        """An empty list takes the element of what is appended to it, a dict the entries that are set in it."""
+        if value is None or not isinstance(binding.node, syntax.Name):
+            return value
+        if value.role is Role.MAPPING:
+            return self._with_entries(value, self.script.names.uses(binding.node))
+        is_of_modules = value.element is not None and value.element.role is Role.MODULE
+        if value.role is not Role.SEQUENCE or ((value.items or value.element) and not is_of_modules):
+            return value
+        methods = map(self._method_called, self.script.names.uses(binding.node))
+        added = [self._added(each) for each in methods if each is not None and _adds(each)]
+        return value._replace(items=(), element=join([value.element, *added])) if added else value
+
+    def _with_entries(self, mapping: Value, uses: Iterable[syntax.Node]) -> Value:
+        """A dict with the entries that ``uses`` of it set: ``d["x"] = y``, ``d[key] = y``."""
+        known, others = dict(mapping.keys), []
+        for key, value in self._set_entries(uses):
+            if isinstance(key, str):
+                known[key] = join((known.get(key), value))
+            else:
+                others.append(value)
+        keys = tuple((key, join((value, *others))) for key, value in known.items())
+        return mapping._replace(keys=keys, element=join((mapping.element, *known.values(), *others)))
+
+    def _set_entries(self, uses: Iterable[syntax.Node]) -> Iterator[tuple[object, Value | None]]:
+        """The entries of a dict that are set through its ``uses``: the key where it is written out, and the value."""
+        parents = self.script.source.parents
+        for use in uses:
+            entry = parents[use]
+            if not isinstance(entry, syntax.Subscript) or entry.value is not use:
+                continue
+            writer = parents[entry]
+            if isinstance(writer, syntax.AssignTarget):
+                writer = parents[writer]
+            elif not isinstance(writer, syntax.AugAssign) or writer.target is not entry:
+                continue
+            if isinstance(writer, (syntax.Assign, syntax.AugAssign)):
+                yield key_of(entry), self.evaluate(writer.value)
+
+    def _added(self, method: tuple[str, syntax.Call]) -> Value | None:
+        """What ``append`` or ``extend`` adds to a list."""
+        given = self.evaluate(method[1].args[0].value)
+        return self._element(given) if method[0] == "extend" else given
+
+    def _method_called(self, use: syntax.Node) -> tuple[str, syntax.Call] | None:
+        """The method that ``use.method(...)`` calls."""
+        parents = self.script.source.parents
+        attribute = parents[use]
+        if not isinstance(attribute, syntax.Attribute) or attribute.value is not use:
+            return None
+        call = parents[attribute]
+        if isinstance(call, syntax.Call) and call.func is attribute:
+            return attribute.attr.value, call
+        return None
+
+    def _augmented(self, binding: Binding) -> Value | None:
+        statement = self.script.source.enclosing(binding.node, syntax.AugAssign)
+        assert isinstance(statement, syntax.AugAssign)
+        before = self.evaluate(statement.target)
+        added = self.evaluate(statement.value)
+        if before is not None and before.role is Role.SEQUENCE:
+            return before
+        tensors = [value for value in (before, added) if value is not None and value.role in (Role.TENSOR, Role.BATCH)]
+        if tensors:
+            return Value(Role.TENSOR, combined_place(tensors))
+        if before is None or added is None:
+            return None
+        return before._replace(literal=False) if before.role is added.role else UNKNOWN
+
+    def _turn(self, iterated: syntax.Node, path: tuple[int | None, ...]) -> Value | None:
+        """What each turn of a loop takes out of what it iterates over."""
+
+        def answer() -> Value | None:
+            return self._taken_apart(self._element(self.evaluate(iterated)), path)
+
+        return self.script.program.flow.ask(("turn", iterated, path), answer, None, unknown=UNKNOWN)
+
+    def _unpacked(self, expression: syntax.Node, path: tuple[int | None, ...]) -> Value | None:
+        """The part of an expression's value that a path leads to."""
+        if not path:
+            return self.evaluate(expression)
+
+        def answer() -> Value | None:
+            return self._taken_apart(self.evaluate(expression), path)
+
+        return self.script.program.flow.ask(("part", expression, path), answer, None, unknown=UNKNOWN)
+
+    def _taken_apart(self, value: Value | None, path: tuple[int | None, ...]) -> Value | None:
+        for step in path:
+            if value is None:
+                return None
+            value = self._part(value, step)
+        return value
+
+    def _part(self, value: Value, step: int | None) -> Value | None:
+        if value.items and step is not None and step < len(value.items):
+            return value.items[step]
+        if value.role in (Role.TENSOR, Role.BATCH):
+            return value
+        return value.element if value.role is Role.SEQUENCE else UNKNOWN
+
+    def _element(self, value: Value | None) -> Value | None:
+        """What iterating over a value yields."""
+        if value is None:
+            return None
+        match value.role:
+            case Role.LOADER:
+                return Value(Role.BATCH, Place.GPU if value.place is Place.GPU else Place.HOST, made=value.made)
+            case Role.TENSOR | Role.BATCH | Role.ARRAY:
+                return value
+            case Role.SEQUENCE | Role.DATASET:
+                return value.element or join(value.items)
+            case Role.MODULE if value.made is not None and value.made.script.name(value.made.call.func) in _HOLDERS:
+                return self._held(value.made, value.place)
+            case Role.INSTANCE if value.definition is not None:
+                return self.calls.iterated(value.definition)
+            case Role.STRING | Role.MAPPING:
+                return STRING
+        return UNKNOWN
+
+    def _held(self, holder: Made, place: Place) -> Value:
+        """A module that a ``ModuleList`` or ``Sequential`` holds: one of their class, where all are of one."""
+        held = join(self.held(holder))
+        is_one = held is not None and held.role is Role.MODULE
+        return Value(Role.MODULE, place, definition=held.definition if held is not None and is_one else None)
+
+    def held(self, holder: Made) -> tuple[Value | None, ...]:
+        """What a ``ModuleList`` or ``Sequential`` is made with or gets later; nothing of any other module."""
+        if holder.script.name(holder.call.func) not in _HOLDERS:
+            return ()
+        question, nothing = ("held", holder.call), ()
+        return self.script.program.flow.ask(question, lambda: holder.script.roles._find_held(holder.call), nothing)
+
+    def _find_held(self, holder: syntax.Call) -> tuple[Value | None, ...]:
+        found: list[Value | None] = []
+        is_list = self.script.name(holder.func) == "torch.nn.ModuleList"
+        for arg in holder.args:
+            found += self._listed(arg.value) if is_list or arg.star else [self.evaluate(arg.value)]
+        found += [self._added(method) for method in self._methods_of(holder) if _adds(method)]
+        return tuple(dict.fromkeys(found))
+
+    def _listed(self, modules: syntax.BaseExpression) -> list[Value | None]:
+        """The elements of a list of modules, which may be of several classes."""
+        bindings = self.script.names.reaching(modules) if isinstance(modules, syntax.Name) else []
+        given = all_written(bindings) or [modules]
+        found: list[Value | None] = []
+        for each in given:
+            if isinstance(each, syntax.List | syntax.Tuple):
+                found += [self.evaluate(element.value) for element in each.elements]
+            else:
+                found.append(self._element(self.evaluate(each)))
+        uses = [
+            use
+            for binding in bindings
+            if isinstance(binding.node, syntax.Name)
+            for use in self.script.names.uses(binding.node)
+        ]
+        methods = [method for use in uses if (method := self._method_called(use)) is not None and _adds(method)]
+        return found + [self._added(method) for method in methods]
+
+    def _methods_of(self, made: syntax.Call) -> Iterator[tuple[str, syntax.Call]]:
+        """The methods that are called, in its class or function, on what a call makes."""
+        parents = self.script.source.parents
+        assign = parents[made]
+        target = assign.targets[0].target if isinstance(assign, syntax.Assign) and len(assign.targets) == 1 else None
+        uses: Iterable[syntax.Node] = self.script.names.uses(target) if isinstance(target, syntax.Name) else ()
+        if isinstance(target, syntax.Attribute):
+            klass = self.script.source.enclosing(made, syntax.ClassDef)
+            if isinstance(klass, syntax.ClassDef):
+                name, definition = target.attr.value, Definition(self.script, klass)
+                uses = [use for script, use in self._self_uses(definition, name) if script is self.script]
+        yield from (method for use in uses if (method := self._method_called(use)) is not None)
+
+    def element(self, value: Value) -> Value:
+        """What iterating over ``value`` yields."""
+        return self._element(value) or UNKNOWN
+
+    def _imported(self, dotted: str) -> Value | None:
+        definition = self.script.imported(dotted)
+        if definition is not None:
+            role = Role.FUNCTION if isinstance(definition.node, syntax.FunctionDef) else Role.CLASS
+            return Value(role, definition=definition)
+        binding, script = self.script.imported_binding(dotted)
+        if binding is not None and script is not None:
+            return script.roles._binding(binding)
+        if dotted in library.DTYPES:
+            return Value(Role.DTYPE)
+        return None
+
+    # Parameters
+
+    def _parameter(self, parameter: syntax.Param) -> Value | None:
+        script = self.script
+        function = script.source.enclosing(parameter, syntax.FunctionDef, syntax.Lambda)
+        if not isinstance(function, syntax.FunctionDef):
+            return UNKNOWN
+        owner = script.names.owner(function)
+        if owner is not None and self._is_self(function, parameter):
+            return self.instance(Definition(script, owner))
+        if parameter is function.params.star_arg:
+            beyond = script.values.passed_beyond(function)
+            unnamed = (place.roles.evaluate(each) for place, given in beyond for each in given)
+            return Value(Role.SEQUENCE, element=_any_of(unnamed))
+        if parameter is function.params.star_kwarg:
+            calls = script.call_sites(function)
+            handed = [place.roles.by_name(function, call) for place, call in calls]
+            names = dict.fromkeys(name for each in handed for name, _ in each.keys)
+            keys = tuple((name, join(dict(each.keys).get(name) for each in handed)) for name in names)
+            return Value(Role.MAPPING, keys=keys, element=_any_of(each.element for each in handed))
+        if parameter.default is None and owner is not None and self._is_forward(function, owner):
+            return self._input(function, parameter)
+        if owner is not None and (batch := self._handed(function, parameter, owner)) is not None:
+            return batch
+        annotated = self._annotation(parameter)
+        if annotated is not None and annotated.role is not Role.MODULE and annotated.role is not Role.LOADER:
+            return annotated
+        given = (
+            other.roles.evaluate(value) if value is not None else self._default(parameter)
+            for other, value in script.values.passed(function, parameter)
+        )
+        found: Value | None = None
+        is_passed = False
+        for value in given:
+            found, is_passed = join((found, value)), True
+            if found == UNKNOWN:
+                break  # whatever the others pass
+        if found is not None and found.role not in (Role.UNKNOWN, Role.NONE):
+            return found
+        if is_passed and found is None:
+            return None
+        return annotated or self._by_use(parameter)
+
+    def _input(self, function: syntax.FunctionDef, parameter: syntax.Param) -> Value | None:
+        """What a module's ``forward`` takes: a tensor, certainly so where a known call passes one."""
+        passed = [other.roles.evaluate(value) for other, value in self.script.values.passed(function, parameter) if value]
+        if passed and all(value is None for value in passed):
+            return None
+        if passed and all(value is not None and _is_number(value) for value in passed):
+            return join(passed)
+        tensors = [value for value in passed if value is not None and value.role in (Role.TENSOR, Role.BATCH)]
+        place = Place.GPU if tensors and all(value.place is Place.GPU for value in tensors) else Place.EITHER
+        return TENSOR._replace(place=place, assumed=not tensors or all(value.assumed for value in tensors))
+
+    def by_name(self, function: syntax.FunctionDef, call: syntax.Call) -> Value:
+        """The ``**kwargs`` of a function as a call in this script makes them, also out of a dict that is handed on."""
+        params = function.params
+        own = {each.name.value for each in (*params.params, *params.kwonly_params)}
+        keys, parts = [], []
+        for arg in call.args:
+            if arg.keyword is not None and arg.keyword.value not in own:
+                value = self.evaluate(arg.value)
+                keys.append((arg.keyword.value, value))
+                parts.append(value)
+            elif arg.star == "**" and (held := self.evaluate(arg.value)) is not None:
+                keys += [(name, value) for name, value in held.keys if name not in own]
+                if _holds_one_kind(held):
+                    parts.append(held.element if held.role is Role.MAPPING else held)
+        return Value(Role.MAPPING, keys=tuple(dict(keys).items()), element=_any_of(parts))
+
+    def _handed(self, function: syntax.FunctionDef, parameter: syntax.Param, owner: syntax.ClassDef) -> Value | None:
+        """The batch, its number or the step's loss, as a framework hands it to a method that it calls."""
+        hook = self.calls.hook(Definition(self.script, owner), function.name.value)
+        if hook is None or parameter not in function.params.params:
+            return None
+        place = function.params.params.index(parameter)
+        if place == hook.turn:
+            return NUMBER
+        if place == hook.result:
+            return Value(Role.MAPPING, keys=(("loss", TENSOR),))
+        return TENSOR if place in (hook.batch, hook.loss) else None
+
+    def _is_self(self, function: syntax.FunctionDef, parameter: syntax.Param) -> bool:
+        first = next(iter((*function.params.posonly_params, *function.params.params)), None)
+        return first is parameter and not any(
+            isinstance(d.decorator, syntax.Name) and d.decorator.value in ("staticmethod", "classmethod")
+            for d in function.decorators
+        )
+
+    def _default(self, parameter: syntax.Param) -> Value | None:
+        return self.evaluate(parameter.default) if parameter.default is not None else None
+
+    def _annotation(self, parameter: syntax.Param) -> Value | None:
+        if parameter.annotation is None:
+            return None
+        annotation = parameter.annotation.annotation
+        if isinstance(annotation, syntax.SimpleString):
+            return None
+        dotted = self.script.name(annotation)
+        if dotted is None:
+            definition = self.script.definition(annotation)
+            if definition is not None and isinstance(definition.node, syntax.ClassDef):
+                return self.instance(definition)
+            return None
+        return _ANNOTATED.get(dotted)
+
+    def _is_forward(self, function: syntax.FunctionDef, owner: syntax.ClassDef) -> bool:
+        """Whether the function is a module's ``forward``: what it takes is tensors."""
+        return function.name.value == "forward" and self.instance(Definition(self.script, owner)).role is Role.MODULE
+
+    # Evidence by use
+
+    def _by_use(self, name: syntax.Name | syntax.Param) -> Value:
+        """What the uses of a variable show it to be, where its value is out of sight."""
+        variable = self.script.names.variable(name)
+        if variable not in self._shown:
+            self._shown[variable] = self._find_shown(name)
+        return self._shown[variable]
+
+    @cached_property
+    def _shown(self) -> dict[tuple[int, str] | None, Value]:
+        return {}
+
+    def _find_shown(self, name: syntax.Name | syntax.Param) -> Value:
+        methods: dict[str, syntax.Call] = {}
+        looped = False
+        for use in self.script.names.uses(name):
+            method = self._method_called(use)
+            if method is not None:
+                methods.setdefault(*method)
+            elif isinstance(call := self.script.source.parents[use], syntax.Call) and call.func is use:
+                methods.setdefault("__call__", call)
+            elif self._is_handed_backward(use):
+                return TENSOR
+            looped = looped or self._is_batched_loop(use)
+        return self._shown_by(methods, looped)
+
+    def _is_handed_backward(self, use: syntax.Name) -> bool:
+        """Whether it is ``loss`` in ``scaler.scale(loss).backward()``, or in ``accelerator.backward(loss)`` and the like."""
+        parents = self.script.source.parents
+        call = parents[parents[use]]
+        match call:
+            case syntax.Call(func=syntax.Attribute(attr=syntax.Name(method)), args=[syntax.Arg(value=given)]) if (
+                given is use
+            ):
+                then = self._method_called(call)
+                return method in ("backward", "manual_backward") or (
+                    method == "scale" and then is not None and then[0] == "backward"
+                )
+        return False
+
+    def _from_tensors(self, binding: Binding, name: syntax.Name) -> Value:
+        """What a library out of sight returns for tensors is a tensor where ``.item()`` is called on it."""
+        call = binding.value
+        if not isinstance(call, syntax.Call) or self.script.name(call.func) is None:
+            return UNKNOWN
+        if not any((method := self._method_called(use)) and method[0] == "item" for use in self.script.names.uses(name)):
+            return UNKNOWN
+        given = [value for arg in call.args if (value := self.evaluate(arg.value)) and value.role is Role.TENSOR]
+        return Value(Role.TENSOR, combined_place(given)) if given else UNKNOWN
+
+    def _shown_by(self, methods: dict[str, syntax.Call], looped: bool) -> Value:
+        called = methods.keys()
+        if (
+            "backward" in called
+            and not called & {"step", "save_checkpoint"}
+            and all(arg.keyword is not None for arg in methods["backward"].args)
+        ):
+            return TENSOR
+        if "zero_grad" in called and "step" in called:
+            return Value(Role.OPTIMIZER)
+        if "unscale_" in called or ("scale" in called and "update" in called):
+            return Value(Role.SCALER)
+        if "__call__" in called and called & {"to", "cuda"}:
+            return Value(Role.MODULE)
+        if called & _MODULE_USES or called >= _MODULE_HINTS or (called & _MODULE_HINTS and "zero_grad" in called):
+            return Value(Role.MODULE)
+        if ("train" in called and _sets_mode(methods["train"])) or ("eval" in called and not methods["eval"].args):
+            return Value(Role.MODULE)
+        if "zero_grad" in called or "param_groups" in called:
+            return Value(Role.OPTIMIZER)
+        if looped:
+            return Value(Role.LOADER)
+        if "item" in called and called & {"detach", "cpu", "mean", "sum"}:
+            return TENSOR
+        return UNKNOWN
+
+    def _is_batched_loop(self, use: syntax.Name) -> bool:
+        """Whether the variable is iterated over, alone or in a wrapper, by a loop whose elements are moved to a device."""
+        source = self.script.source
+        node: syntax.Node = use
+        while (
+            isinstance(parent := source.parents[node], (syntax.Arg, syntax.Call))
+            and getattr(parent, "func", None) is not node
+        ):
+            node = parent
+        loop = source.parents[node]
+        if not isinstance(loop, syntax.For) or loop.iter is not node:
+            return False
+        targets = (
+            {target.value for target in source.inside(loop.target, syntax.Name)}
+            if not isinstance(loop.target, syntax.Name)
+            else {loop.target.value}
+        )
+        for call in source.inside(loop.body, syntax.Call):
+            if isinstance(call.func, syntax.Attribute) and call.func.attr.value in ("to", "cuda"):
+                base: syntax.BaseExpression = call.func.value
+                while isinstance(base, (syntax.Subscript, syntax.Attribute)):
+                    base = base.value
+                if isinstance(base, syntax.Name) and (base.value in targets or self._unpacks(loop, base, targets)):
+                    return True
+        return False
+
+    def _unpacks(self, loop: syntax.For, name: syntax.Name, targets: set[str]) -> bool:
+        return any(
+            isinstance(b.value, syntax.Name) and b.value.value in targets
+            for b in self.script.names.reaching(name)
+            if b.kind is Kind.ASSIGN
+        )
+
+    # Attributes
+
+    def _attribute(self, node: syntax.Attribute) -> Value | None:
+        dotted = self.script.name(node)
+        if dotted is not None:
+            return self._imported(dotted) or UNKNOWN
+        base = self.evaluate(node.value)
+        if base is None:
+            return None
+        return self._attribute_of(base, node)
+
+    def _attribute_of(self, base: Value, node: syntax.Attribute) -> Value | None:
+        name = node.attr.value
+        if base.definition is not None and base.role in (Role.INSTANCE, Role.MODULE, Role.DATASET, Role.LOADER, Role.CLASS):
+            found = self._member(base.definition, name)
+            if found is not None or self._is_pending(base.definition, name):
+                return found
+        match base.role:
+            case Role.TENSOR | Role.BATCH:
+                if name in library.NUMBER_ATTRIBUTES or name.startswith("is_"):
+                    return Value(Role.SEQUENCE, element=NUMBER) if name == "shape" else NUMBER
+                if name == "device":
+                    return Value(Role.DEVICE, base.place)
+                if name == "dtype":
+                    return Value(Role.DTYPE)
+                return base
+            case Role.MODULE:
+                if name in ("module", "_orig_mod"):
+                    return base
+                if name == "device":
+                    return Value(Role.DEVICE, base.place)
+                return UNKNOWN
+            case Role.SEQUENCE if name in ("values", "indices") and base.element and base.element.role is Role.TENSOR:
+                return base.element  # of what ``max(1)``, ``sort()`` and ``topk(k)`` return
+            case Role.LOADER if name == "dataset":
+                return Value(Role.DATASET)
+        return UNKNOWN
+
+    def _is_pending(self, definition: Definition, name: str) -> bool:
+        return any(True for _ in self.self_assignments(definition, name))
+
+    def _member(self, definition: Definition, name: str) -> Value | None:
+        """What an attribute of an instance is: a method, a class attribute, or what the class's methods assign."""
+        question = ("member", definition.node, name)
+        return self.script.program.flow.ask(question, lambda: self._find_member(definition, name), None)
+
+    def _find_member(self, definition: Definition, name: str) -> Value | None:
+        method = self.calls.method(definition, name)
+        if method is not None:
+            if any(_is_property(decorator) for decorator in method.node.decorators):
+                return method.script.roles.calls.result(method)
+            return Value(Role.FUNCTION, definition=method)
+        found: list[Value | None] = []
+        for script, value, path in self.assigned_on_self(definition, name):
+            found.append(script.roles._unpacked(value, path))
+        known = join(found)
+        if known is not None and known.role is Role.UNKNOWN:
+            return self._self_by_use(definition, name)
+        if known is not None and known.role is Role.MODULE:
+            return self._self_moved(definition, name, known)
+        if known is not None and known.role is Role.SEQUENCE and not known.items and known.element is None:
+            return known._replace(element=self._added_on_self(definition, name))
+        if known is not None and known.role is Role.MAPPING:
+            for script, attribute in self._self_uses(definition, name):
+                known = script.roles._with_entries(known, [attribute])
+        return known
+
+    def _added_on_self(self, definition: Definition, name: str) -> Value | None:
+        """The element of what the methods of a class append to ``self.name``."""
+        uses = ((script.roles, script.roles._method_called(use)) for script, use in self._self_uses(definition, name))
+        return join([roles._added(method) for roles, method in uses if method is not None and _adds(method)])
+
+    def _self_uses(self, definition: Definition, name: str) -> Iterator[tuple[Script, syntax.Attribute]]:
+        for owner in self.calls.lineage(definition):
+            for attribute in owner.script.source.inside(owner.node, syntax.Attribute):
+                base = attribute.value
+                if attribute.attr.value == name and isinstance(base, syntax.Name) and base.value == "self":
+                    yield owner.script, attribute
+
+    def _self_by_use(self, definition: Definition, name: str) -> Value:
+        methods: dict[str, syntax.Call] = {}
+        for script, attribute in self._self_uses(definition, name):
+            method = script.roles._method_called(attribute)
+            if method is not None:
+                methods.setdefault(*method)
+        return self._shown_by(methods, looped=False)
+
+    def _self_moved(self, definition: Definition, name: str, value: Value) -> Value:
+        for script, attribute in self._self_uses(definition, name):
+            method = script.roles._method_called(attribute)
+            if method is not None and method[0] in ("cuda", "to"):
+                return at(value, script.roles.calls.place_of_move(method[1], value.place))
+        return value
+
+    def self_assignments(self, definition: Definition, name: str) -> Iterator[tuple[Script, syntax.BaseExpression]]:
+        """The expressions that the methods of a class, or of its first-party bases, assign to ``self.name``."""
+        return ((script, value) for script, value, path in self.assigned_on_self(definition, name) if not path)
+
+    def assigned_on_self(
+        self, definition: Definition, name: str
+    ) -> Iterator[tuple[Script, syntax.BaseExpression, tuple[int | None, ...]]]:
+        """Like ``self_assignments``, with the path by which the value is taken apart."""
+        for owner in self.calls.lineage(definition):
+            yield from owner.script.roles._assignments.get((owner.node, name), ())
+
+    @cached_property
+    def _assignments(
+        self,
+    ) -> dict[tuple[syntax.Node, str], list[tuple[Script, syntax.BaseExpression, tuple[int | None, ...]]]]:
+        found: dict[tuple[syntax.Node, str], list[tuple[Script, syntax.BaseExpression, tuple[int | None, ...]]]] = {}
+        source = self.script.source
+
+        def add(target: syntax.Node, value: syntax.BaseExpression, path: tuple[int | None, ...]) -> None:
+            if isinstance(target, (syntax.Tuple, syntax.List)):
+                parts = value.elements if isinstance(value, (syntax.Tuple, syntax.List)) and not path else ()
+                written = len(parts) == len(target.elements) and all(isinstance(part, syntax.Element) for part in parts)
+                for index, element in enumerate(target.elements):
+                    if written:
+                        add(element.value, parts[index].value, ())
+                    else:
+                        add(element.value, value, (*path, index))
+            elif (
+                isinstance(target, syntax.Attribute)
+                and isinstance(target.value, syntax.Name)
+                and target.value.value == "self"
+            ):
+                owner = source.enclosing(target, syntax.ClassDef)
+                if owner is not None:
+                    found.setdefault((owner, target.attr.value), []).append((self.script, value, path))
+
+        for assign in source.of(syntax.Assign):
+            for target in assign.targets:
+                add(target.target, assign.value, ())
+        for annotated in source.of(syntax.AnnAssign):
+            if annotated.value is not None:
+                add(annotated.target, annotated.value, ())
+        for klass in source.of(syntax.ClassDef):
+            for name, bindings in self.script.names.scope(klass.body).bindings.items():
+                for binding in bindings:
+                    if binding.kind is Kind.ASSIGN and binding.value is not None:
+                        found.setdefault((klass, name), []).append((self.script, binding.value, binding.path))
+        return found
+
+    def instance(self, definition: Definition) -> Value:
+        """An object of a first-party class."""
+        return self.calls.instance(definition)
+
+    # Subscripts
+
+    def _subscript(self, node: syntax.Subscript) -> Value | None:
+        base = self.evaluate(node.value)
+        if base is None:
+            return None
+        index = node.slice[0].slice if len(node.slice) == 1 else None
+        if base.role is Role.BATCH and isinstance(node.value, syntax.Name):
+            moved = self.moved_entry(node.value, node)
+            return (self.evaluate(moved) if moved is not None else None) or base
+        if base.role in (Role.TENSOR, Role.BATCH, Role.ARRAY):
+            return base
+        if base.role is Role.SEQUENCE:
+            if isinstance(index, syntax.Slice):
+                return base._replace(items=())
+            if base.items and isinstance(index, syntax.Index) and isinstance(index.value, syntax.Integer):
+                return self._part(base, int(index.value.value, 0))
+            return self._element(base)
+        if base.role is Role.MODULE and (
+            base.definition is None or self.calls.method(base.definition, "__getitem__") is None
+        ):
+            is_held = base.made is not None and base.made.script.name(base.made.call.func) in _HOLDERS
+            held = self._held(base.made, base.place) if is_held and base.made is not None else None
+            return held if held is not None and not isinstance(index, syntax.Slice) else Value(Role.MODULE, base.place)
+        if base.role is Role.MAPPING:
+            if isinstance(index, syntax.Index) and isinstance(index.value, syntax.SimpleString):
+                key = str(index.value.evaluated_value)
+                if key in (entries := dict(base.keys)):
+                    return entries[key] if self._keeps_entry(node.value, key) else UNKNOWN
+            return base.element
+        return UNKNOWN
+
+    def moved_entry(self, batch: syntax.Name, node: syntax.Subscript) -> syntax.BaseExpression | None:
+        """The expression of the tensor that was put in the place of a batch's entry: ``batch["x"] =
+        batch["x"].to(device)``, also in a loop over all of them."""
+        source, order = self.script.source, self.script.order
+        for change in self.script.values.changes(batch):
+            target = source.parents[change]
+            assign = source.parents[target]
+            if not isinstance(change, syntax.Subscript) or not isinstance(assign, syntax.Assign):
+                continue
+            loop = source.enclosing(assign, syntax.For, syntax.FunctionDef)
+            if isinstance(loop, syntax.For) and self._goes_over_entries(loop, batch, change):
+                is_done = order.surely([loop], node)
+            else:
+                is_done = self.script.text(change) == self.script.text(node) and order.surely([assign], node)
+            if is_done and not source.contains(assign, node):
+                value = self.evaluate(assign.value)
+                if value is not None and value.role is Role.TENSOR and value.place is not Place.HOST:
+                    return assign.value
+        return None
+
+    def _goes_over_entries(self, loop: syntax.For, batch: syntax.Name, change: syntax.Subscript) -> bool:
+        """Whether a loop goes over all entries of a batch, and ``change`` is the one of the turn."""
+        match loop.iter:
+            case syntax.Call(func=syntax.Attribute(value=over, attr=syntax.Name("items" | "keys")), args=[]):
+                pass
+            case over:
+                pass
+        target = loop.target.elements[0].value if isinstance(loop.target, syntax.Tuple) else loop.target
+        key = change.slice[0].slice
+        is_key = isinstance(key, syntax.Index) and self.script.text(key.value) == self.script.text(target)
+        return is_key and self.script.text(over) == batch.value
+
+    def _keeps_entry(self, mapping: syntax.BaseExpression, key: str) -> bool:
+        """Whether the entry of a dict is what it was made with, as far as this variable shows."""
+        if not isinstance(mapping, syntax.Name):
+            return True
+        if not any(isinstance(binding.node, syntax.Param) for binding in self.script.names.reaching(mapping)):
+            return not any(isinstance(change, syntax.Attribute) for change in self.script.values.changes(mapping))
+        for change in self.script.values.changes(mapping):
+            if not isinstance(change, syntax.Subscript) or key_of(change) in (None, key):
+                return False
+        return True
+
+    # Questions across scripts
+
+    def origins(
+        self, expression: syntax.BaseExpression, seen: set[syntax.Node] | None = None
+    ) -> Iterator[tuple[Script, syntax.BaseExpression]]:
+        """The expressions, not names, that give a name or ``self`` attribute its value, through parameters and imports.
+
+        Each is given once; after ``_MOST_ORIGINS`` expressions on the way the search ends.
+        """
+        seen = set() if seen is None else seen
+        if expression in seen or len(seen) > _MOST_ORIGINS:
+            return
+        seen.add(expression)
+        if not isinstance(expression, (syntax.Name, syntax.Attribute)):
+            yield self.script, expression
+            return
+        if isinstance(expression, syntax.Attribute):
+            base = self.value(expression.value)
+            if base.definition is not None and isinstance(base.definition.node, syntax.ClassDef):
+                for script, value in self.self_assignments(base.definition, expression.attr.value):
+                    yield from script.roles.origins(value, seen)
+                return
+        dotted = self.script.dotted(expression)
+        if dotted is not None:
+            binding, reached = self.script.imported_binding(dotted)
+            if binding is not None and reached is not None and binding.value is not None and not binding.path:
+                yield from reached.roles.origins(binding.value, seen)
+            return
+        if isinstance(expression, syntax.Name):
+            for binding in self.script.names.reaching(expression):
+                yield from self._binding_origins(binding, seen)
+
+    def _binding_origins(self, binding: Binding, seen: set[syntax.Node]) -> Iterator[tuple[Script, syntax.BaseExpression]]:
+        if isinstance(binding.node, syntax.Param):
+            function = self.script.source.enclosing(binding.node, syntax.FunctionDef, syntax.Lambda)
+            if isinstance(function, syntax.FunctionDef):
+                for script, value in self.script.values.passed(function, binding.node):
+                    if value is not None:
+                        yield from script.roles.origins(value, seen)
+                    elif binding.node.default is not None:
+                        yield from self.origins(binding.node.default, seen)
+        elif binding.kind is Kind.ASSIGN and (given := self._given(binding)) is not None:
+            yield from self.origins(given, seen)
+
+    def _given(self, binding: Binding) -> syntax.BaseExpression | None:
+        """The expression that gives a name its value, also out of a tuple that is written out beside the names."""
+        value = binding.value
+        if value is not None and binding.path == (0,) and "parse_known_args" in self._called_method(value):
+            return value
+        return written(binding)
+
+    @staticmethod
+    def _called_method(value: syntax.BaseExpression) -> str:
+        if isinstance(value, syntax.Call) and isinstance(value.func, syntax.Attribute):
+            return value.func.attr.value
+        return ""
+
+    def callee(self, call: syntax.Call) -> Definition | None:
+        """See ``Script.callee``."""
+        return self.calls.callee(call)
+
+    def call_sites(self, function: syntax.FunctionDef) -> list[tuple[Script, syntax.Call]]:
+        """See ``Script.call_sites``."""
+        return self.calls.call_sites(function)
+
+    def shows_gpu(self) -> bool:
+        """Whether this file alone shows that something is put on a GPU."""
+        return self.script.once("shows a GPU", self._finds_gpu, False)
+
+    def _finds_gpu(self) -> bool:
+        return self.shows_gpu_in(self.script.source.module)
+
+    def shows_gpu_in(self, block: syntax.Node) -> bool:
+        """Whether a part of this file alone shows that something is put on a GPU."""
+        script, source = self.script, self.script.source
+        if any(source.contains(block, call) for call in script.method_calls("cuda") if not script.name(call.func)):
+            return True
+        for string in source.inside(block, syntax.SimpleString):
+            if str(string.evaluated_value).startswith("cuda") and b"torch" in source.data:
+                return True
+        defaults = (call for call in self.calls.made_of(library.ON_GPU_BY_DEFAULT) if source.contains(block, call))
+        if any(not self._asks_for_cpu(call) for call in defaults):
+            return True
+        moves = (call for call in script.method_calls("to") if source.contains(block, call))
+        return any(self.calls.place_of_move(call, Place.HOST) is not Place.HOST for call in moves)
+
+    def _asks_for_cpu(self, call: syntax.Call) -> bool:
+        """Whether ``Trainer(accelerator="cpu")`` and the like keep a library from taking CUDA's GPU, or a file may."""
+        defaults, parser = (self.script.argument(call, name) for name in ("trainer_defaults", "parser_kwargs"))
+        entries = self.script.values.entries(defaults) if defaults is not None else None
+        position = library.FABRIC_PARAMETERS.index("accelerator") if self.script.is_call_to(call, *library.FABRICS) else None
+        asked = self.script.argument(call, "accelerator", position) or (entries or {}).get("accelerator")
+        known = self.script.constant(asked) if asked is not None else None
+        on_cpu = self.script.argument(call, "cpu")
+        if on_cpu is None and (arguments := self.script.argument(call, "args", 1)) is not None:
+            made = ((place, node) for place, node in self.origins(arguments) if isinstance(node, syntax.Call))
+            told = (place.argument(node, name) for place, node in made for name in ("use_cpu", "no_cuda"))
+            on_cpu = next((each for each in told if each is not None), None)
+        is_on_cpu = on_cpu is not None and self.script.text(on_cpu) == "True"
+        return is_on_cpu or parser is not None or (known is not None and known.value in library.NOT_CUDA)
+
+
+def combined_place(values: list[Value]) -> Place:
+    """Where the result of an operation on these tensors is: torch allows a host scalar beside device tensors."""
+    places = {value.place for value in values}
+    return Place.GPU if Place.GPU in places else join_places(places)
+
+
+def _any_of(given: Iterable[Value | None]) -> Value | None:
+    """What one element of ``*args`` or ``**kwargs`` may be: a tensor where a call passes one, on the GPU if any is."""
+    given = list(given)
+    tensors = [value for value in given if value is not None and value.role is Role.TENSOR]
+    return next((value for value in tensors if value.place is Place.GPU), next(iter(tensors), None)) or join(given)
+
+
+def _holds_one_kind(value: Value) -> bool:
+    """Whether all entries of a dict that are written out are tensors, or none is: which one a name takes is not followed."""
+    return len({entry.role in (Role.TENSOR, Role.BATCH) for _, entry in value.keys if entry is not None}) < 2
+
+
+def is_loaded(script: Script, value: syntax.Node, depth: int = 2) -> bool:
+    """Whether a value is an object that is read from a file, here or by a first-party function that does nothing else."""
+    if not isinstance(value, syntax.Call):
+        return False
+    if script.name(value.func) in library.LOADS:
+        return True
+    made_by = script.definition(value.func) if depth else None
+    if made_by is None or not isinstance(made_by.node, syntax.FunctionDef):
+        return False
+    given = list(returned(made_by))
+    return bool(given) and all(is_loaded(made_by.script, each, depth - 1) for each in given)
+
+
+def _is_number(value: Value) -> bool:
+    """Whether a value is a number of Python's, or a sequence of such."""
+    of = value.element if value.role is Role.SEQUENCE and value.element is not None else value
+    return of.role is Role.NUMBER
+
+
+def _adds(method: tuple[str, syntax.Call]) -> bool:
+    """Whether a method that is called adds to a list."""
+    return method[0] in ("append", "extend") and len(method[1].args) == 1
+
+
+def _sets_mode(train: syntax.Call) -> bool:
+    """Whether it is ``train()``, ``train(True)`` or ``train(False)``."""
+    match train.args:
+        case [] | [syntax.Arg(value=syntax.Name("True" | "False"))]:
+            return True
+    return False
+
+
+def _is_property(decorator: syntax.Decorator) -> bool:
+    name = decorator.decorator
+    return isinstance(name, syntax.Name) and name.value in ("property", "cached_property")

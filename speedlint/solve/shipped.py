@@ -1,0 +1,152 @@
+"""What the commands that a project ships give its options: in its READMEs, shell scripts, Makefiles and the like, and in the
+text of its scripts.
+
+An option that is off by default is on for who runs the script as its authors say: ``python train.py --amp``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from speedlint.disk import COMMANDS, TEXTS
+from speedlint.facts import syntax
+
+if TYPE_CHECKING:
+    from speedlint.ask.script import Script
+
+_JOBS = (".yaml", ".yml")
+"""Ends of the names of files that hold commands, which trainings write too: looked into beside the script and above."""
+_MOST_FILES = 200
+"""Files of a project that are looked into, nearest first."""
+_CONTINUED = re.compile(rb"\\\r?\n")
+_COMMENT = re.compile(rb"^\s*(?:#|::|REM\b).*$", re.MULTILINE)
+_VARIABLE = re.compile(rb"\$\{?([A-Za-z_]\w*)\}?")
+_SENTENCE = re.compile(rb"[a-z][.,;:!?]\s")
+"""What ends a sentence, or a part of one."""
+_UNKNOWN = b"$%{<`"
+"""What a value holds that is set elsewhere."""
+
+
+def _texts(script: Script) -> Iterator[Path]:
+    disk, root, folder = script.program.disk, script.program.root(script.path), script.key.parent
+    found = set(disk.texts(str(root)))
+    for above in (each for each in (folder, *folder.parents) if each == folder or root in (each, *each.parents)):
+        found.update(str(above / name) for name in disk.names(str(above), *(f"*{end}" for end in (*TEXTS, *_JOBS))))
+    nearest = sorted(found, key=lambda each: (_distance(str(folder), os.path.dirname(each)), each))  # noqa: PTH120
+    return itertools.islice((Path(each) for each in nearest if disk.is_readable(each)), _MOST_FILES)
+
+
+def _distance(folder: str, other: str) -> int:
+    """How many folders lie between two."""
+    common = os.path.commonpath((folder, other))
+    return folder.count(os.sep) + other.count(os.sep) - 2 * common.count(os.sep)
+
+
+def texts(script: Script) -> tuple[Path, ...]:
+    """The files of a script's project that may hold commands, nearest first."""
+    nothing: tuple[Path, ...] = ()
+    return script.once("shipped texts", lambda: tuple(_texts(script)), nothing)
+
+
+def is_started(script: Script) -> bool:
+    """Whether a README, a shell script or the like of the project starts a program that the script is part of."""
+    return script.once("is started", lambda: _is_started(script), False)
+
+
+def _is_started(script: Script) -> bool:
+    starts = {each.key for each in (script, *script.program.possible_starts(script))}
+    names = b"|".join(re.escape(each.name.encode()) for each in sorted(starts))
+    command = re.compile(rb"python[\w.]*[ \t][^\n]*?((?:[\w./-]*/)?(?:" + names + rb"))\b")
+    disk = script.program.disk
+    return any(
+        _is_of(script, path, found.group(1), starts)
+        for path in texts(script)
+        if disk.mentions(str(path), command)
+        for found in command.finditer(disk.read(path))
+    )
+
+
+def given(script: Script, option: syntax.Call) -> tuple[str | None, ...]:
+    """What shipped commands pass for an option that ``script`` declares: texts, an empty one for a flag alone, and None
+    for a value that is set elsewhere, as ``$MODE`` is."""
+    return script.once(("given", option), lambda: tuple(dict.fromkeys(_given(script, option))), ())
+
+
+def _given(script: Script, option: syntax.Call) -> Iterator[str | None]:
+    flags = [
+        str(arg.value.evaluated_value).encode()
+        for arg in option.args
+        if arg.keyword is None and isinstance(arg.value, syntax.SimpleString)
+    ]
+    flags = [flag for flag in flags if flag.startswith(b"-")]
+    if not flags:
+        return
+    written = b"|".join(map(re.escape, flags))
+    passed = re.compile(rb"(?<![\w\[./-])(?:" + written + rb")(?![\w-])(?:\s*=\s*|[ \t]+)?([^\s-]\S*|-[\d.]\S*)?")
+    starts = {each.key for each in (script, *script.program.possible_starts(script))}
+    runs = re.compile(rb"(?:[\w./-]*/)?(?:" + b"|".join(re.escape(each.name.encode()) for each in sorted(starts)) + rb")\b")
+    modules = re.compile(rb"-m\s+[\w.]*\b(?:" + b"|".join(re.escape(_module(each)) for each in sorted(starts)) + rb")\b")
+    disk = script.program.disk
+    for path in (*texts(script), *sorted(starts)):
+        if not disk.mentions(str(path), passed):
+            continue
+        data = disk.read(path)
+        for command in _commands(path, data):
+            named = list(runs.finditer(command))
+            if any(_is_of(script, path, each.group(), starts) for each in named) or modules.search(command):
+                for found in passed.finditer(command):
+                    if not _is_prose(path, command, named, found.start()):
+                        yield from _values(found.group(1), data)
+
+
+def _is_prose(path: Path, line: bytes, named: list[re.Match[bytes]], at: int) -> bool:
+    """Whether an option stands in a sentence about a script, not in a command: ``train.py logs, if you add --wandb``."""
+    ends = [each.end() for each in named if each.end() <= at]
+    return bool(ends) and not path.name.endswith((*COMMANDS, *_JOBS)) and bool(_SENTENCE.search(line[ends[-1] : at]))
+
+
+def _module(path: Path) -> bytes:
+    """The last name by which ``python -m`` starts a file."""
+    return (path.parent.name if path.stem == "__main__" else path.stem).encode()
+
+
+def _commands(path: Path, data: bytes) -> list[bytes]:
+    """The pieces of a text in which one command may stand with its arguments."""
+    data = _CONTINUED.sub(b" ", data)
+    if path.name.endswith((*COMMANDS, *_JOBS)):
+        return [_COMMENT.sub(b"", data)]
+    return data.splitlines()
+
+
+def _is_of(script: Script, text: Path, named: bytes, starts: set[Path]) -> bool:
+    """Whether the file that a command names, as seen from where it is written, may be one of ``starts``."""
+    name, root = named.decode("utf-8", "replace"), script.program.root(script.path)
+    for folder in (text.parent, *text.parent.parents):
+        path = Path(os.path.normpath(folder / name))
+        if script.program.disk.is_file(str(path)):
+            return path in starts
+        if folder == root:
+            break
+    return True
+
+
+def _values(written: bytes | None, data: bytes) -> Iterator[str | None]:
+    """The text that a command passes; of a variable each that the same file sets it to."""
+    value = (written or b"").strip(b"\"'`,;)")
+    variable = _VARIABLE.fullmatch(value)
+    if variable is not None:
+        set_to = re.findall(rb"(?m)^\s*(?:export\s+)?" + variable.group(1) + rb"=(\S*)", data)
+        for each in set_to or [_UNKNOWN]:
+            yield _literal(each)
+    else:
+        yield _literal(value)
+
+
+def _literal(value: bytes) -> str | None:
+    value = value.strip(b"\"'`,;)")
+    return None if any(each in _UNKNOWN for each in value) else value.decode("utf-8", "replace")

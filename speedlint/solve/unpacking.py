@@ -1,0 +1,46 @@
+"""Values that are taken apart: what ``a, (b, c) = value`` gives each name, where the value is written out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from speedlint.facts import syntax
+from speedlint.solve.names import Binding, Kind
+
+Path = tuple[int | None, ...]
+"""See ``Binding.path``."""
+
+
+def part(value: syntax.BaseExpression, path: Path) -> tuple[syntax.BaseExpression, Path]:
+    """The part that a path leads to, as far as tuples and lists are written out, and the rest of the path."""
+    while path and path[0] is not None and isinstance(value, (syntax.Tuple, syntax.List)):
+        before = value.elements[: path[0] + 1]
+        if len(before) <= path[0] or any(isinstance(each, syntax.StarredElement) for each in before):
+            break
+        value, path = before[-1].value, path[1:]
+    return value, path
+
+
+def written(binding: Binding) -> syntax.BaseExpression | None:
+    """What an assignment gives its name, seen through ``a, b = x, y``; None where that is not written out."""
+    if binding.kind is not Kind.ASSIGN or binding.value is None:
+        return None
+    value, rest = part(binding.value, binding.path)
+    return None if rest else value
+
+
+def all_written(bindings: Iterable[Binding]) -> list[syntax.BaseExpression]:
+    """What assignments give their name, one of which it has; nothing where one of them is none or is not written out."""
+    values = [written(binding) for binding in bindings]
+    found = [value for value in values if value is not None]
+    return found if len(found) == len(values) else []
+
+
+def key_of(subscript: syntax.Subscript) -> object:
+    """The string or whole number by which an entry is taken, where it is written out; None where it is not."""
+    match subscript.slice:
+        case [syntax.SubscriptElement(slice=syntax.Index(value=syntax.SimpleString() as key))]:
+            return str(key.evaluated_value)
+        case [syntax.SubscriptElement(slice=syntax.Index(value=syntax.Integer() as index))]:
+            return int(index.value, 0)
+    return None

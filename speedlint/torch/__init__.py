@@ -1,0 +1,1 @@
+"""What the functions and classes of torch and its neighbours are and do, as data: it knows no script."""
