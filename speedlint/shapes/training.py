@@ -145,7 +145,7 @@ def _find_optimized(script: Script) -> Iterator[Root]:
     for call in script.source.of(syntax.Call):
         if not _makes_optimizer(script, call):
             continue
-        given = [module for arg in call.args for module in _modules_within(script, arg.value)]
+        given = [module for arg in call.args for module in _modules_within(script, arg.value, set())]
         whole = [module.value for module in given if isinstance(module, syntax.Attribute)]
         if isinstance(call.func, syntax.Attribute):
             whole.append(call.func.value)
@@ -171,19 +171,20 @@ def _may_make_optimizer(script: Script, call: syntax.Call) -> bool:
     return any(_NAMES_OPTIMIZER.search(script.text(each)) for each in written)
 
 
-def _modules_within(script: Script, expression: syntax.BaseExpression, depth: int = 0) -> Iterator[syntax.BaseExpression]:
+def _modules_within(
+    script: Script, expression: syntax.BaseExpression, seen: set[syntax.Node]
+) -> Iterator[syntax.BaseExpression]:
     """The modules whose parameters an optimizer's argument names, through the variables that hold them."""
     if isinstance(expression, (syntax.Name, syntax.Attribute)) and script.role(expression) is Role.MODULE:
         yield expression
         return
     yield from parameters_within(script, expression)
-    if depth > 4:
-        return
     for name in script.source.inside(expression, syntax.Name):
         for binding in _values_of(script, name):
-            if binding.value is not None:
-                yield from _modules_within(script, binding.value, depth + 1)
-        yield from _modules_added(script, name, depth)
+            if binding.value is not None and binding.node not in seen:
+                seen.add(binding.node)
+                yield from _modules_within(script, binding.value, seen)
+        yield from _modules_added(script, name)
 
 
 def parameters_within(script: Script, node: syntax.Node) -> Iterator[syntax.BaseExpression]:
@@ -228,10 +229,10 @@ def _values_of(script: Script, name: syntax.Name) -> list[Binding]:
     parent = script.source.parents[name]
     if isinstance(parent, syntax.Attribute) or (isinstance(parent, syntax.Arg) and parent.keyword is name):
         return []
-    return [b for b in script.names.reaching(name) if b.kind in (Kind.ASSIGN, Kind.FOR, Kind.AUGMENT)]
+    return [b for b in script.names.adding_up(name) if b.kind in (Kind.ASSIGN, Kind.FOR, Kind.AUGMENT)]
 
 
-def _modules_added(script: Script, name: syntax.Name, depth: int) -> Iterator[syntax.BaseExpression]:
+def _modules_added(script: Script, name: syntax.Name) -> Iterator[syntax.BaseExpression]:
     """The modules whose parameters are appended to the list ``name`` stands for."""
     parent = script.source.parents[name]
     if isinstance(parent, syntax.Attribute) or (isinstance(parent, syntax.Arg) and parent.keyword is name):

@@ -269,6 +269,20 @@ class Names:
             found = self._reached[name] = self._find_reaching(name)
         return found
 
+    def adding_up(self, name: syntax.Name) -> list[Binding]:
+        """The bindings whose values are in what ``name`` stands for: those that reach it, and where one of them is a ``+=``,
+        those that it adds to."""
+        found: dict[syntax.Node, Binding] = {}
+        names = [name]
+        while names:
+            for binding in self.reaching(names.pop()):
+                if binding.node in found:
+                    continue
+                found[binding.node] = binding
+                if binding.kind is Kind.AUGMENT and isinstance(binding.node, syntax.Name):
+                    names.append(binding.node)
+        return list(found.values())
+
     def _find_reaching(self, name: syntax.Name) -> list[Binding]:
         scope = self.scope(name)
         owner = scope.lookup(name.value)

@@ -188,34 +188,35 @@ def parameters(script: Script, call: syntax.Call) -> list[Parameters]:
 def held_by(script: Script, expression: syntax.BaseExpression) -> list[Parameters]:
     """The modules whose parameters are in what an expression stands for, through variables and parameters."""
     found: dict[syntax.Node, Parameters] = {}
-    for one in _named(script, expression, 0):
+    for one in _named(script, expression, set()):
         found.setdefault(one.module, one)
     return list(found.values())
 
 
-def _named(script: Script, expression: syntax.BaseExpression, depth: int) -> Iterator[Parameters]:
+def _named(script: Script, expression: syntax.BaseExpression, seen: set[syntax.Node]) -> Iterator[Parameters]:
     yield from (Parameters(script, module) for module in parameters_within(script, expression))
-    if depth > 4:
-        return
     for name in script.source.inside(expression, syntax.Name):
         parent = script.source.parents[name]
         if isinstance(parent, (syntax.Attribute, syntax.Param)) or (
             isinstance(parent, syntax.Arg) and parent.keyword is name
         ):
             continue
-        yield from _of_variable(script, name, depth)
+        yield from _of_variable(script, name, seen)
 
 
-def _of_variable(script: Script, name: syntax.Name, depth: int) -> Iterator[Parameters]:
-    for binding in script.names.reaching(name):
+def _of_variable(script: Script, name: syntax.Name, seen: set[syntax.Node]) -> Iterator[Parameters]:
+    for binding in script.names.adding_up(name):
+        if binding.node in seen:
+            continue
+        seen.add(binding.node)
         if binding.kind is Kind.PARAMETER and isinstance(binding.node, syntax.Param):
             function = script.source.enclosing(binding.node, syntax.FunctionDef)
             if isinstance(function, syntax.FunctionDef):
                 for other, value in script.values.passed(function, binding.node):
                     if value is not None:
-                        yield from _named(other, value, depth + 1)
+                        yield from _named(other, value, seen)
         elif binding.kind in (Kind.ASSIGN, Kind.FOR, Kind.AUGMENT) and binding.value is not None:
-            yield from _named(script, binding.value, depth + 1)
+            yield from _named(script, binding.value, seen)
     for use in script.names.uses(name):
         attribute = script.source.parents[use]
         if isinstance(attribute, syntax.IfExp):
@@ -227,15 +228,16 @@ def _of_variable(script: Script, name: syntax.Name, depth: int) -> Iterator[Para
             and isinstance(added, syntax.Call)
         ):
             for arg in added.args:
-                yield from _into(script, arg.value, depth)
+                yield from _into(script, arg.value, seen)
 
 
-def _into(script: Script, expression: syntax.BaseExpression, depth: int) -> Iterator[Parameters]:
+def _into(script: Script, expression: syntax.BaseExpression, seen: set[syntax.Node]) -> Iterator[Parameters]:
     """The parameters in what is appended to a list, not looked for in the list itself."""
     for name in script.source.inside(expression, syntax.Name):
         for binding in script.names.reaching(name):
-            if binding.kind is Kind.FOR and binding.value is not None:
-                yield from _named(script, binding.value, depth + 1)
+            if binding.kind is Kind.FOR and binding.value is not None and binding.node not in seen:
+                seen.add(binding.node)
+                yield from _named(script, binding.value, seen)
     yield from (Parameters(script, module) for module in parameters_within(script, expression))
 
 
