@@ -37,6 +37,7 @@ _ITERABLE = ("torch.utils.data.IterableDataset", "torch.utils.data.dataset.Itera
 _CHEAP = frozenset(
     "len torch.tensor torch.as_tensor torch.from_numpy torch.FloatTensor torch.LongTensor torch.Tensor int float "
     "numpy.array numpy.asarray torch.is_tensor isinstance dict tuple list max min slice range str torch.ones torch.zeros "
+    "torch.cat torch.concat torch.stack numpy.concatenate numpy.stack "
     "torch.full torch.arange torch.ones_like torch.zeros_like torch.IntTensor torch.BoolTensor".split()
 )
 _CHEAP_METHODS = frozenset(
