@@ -500,6 +500,63 @@ def test_a_convolution_that_cuts_patches_is_little_beside_attention(project: Pro
     assert found["level"] == level
 
 
+VARIANTS = (
+    PATCHES.format(cut="nn.Conv2d(3, width, 16, 16)")
+    + """
+class Plain(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Conv2d(3, 64, 3), nn.ReLU(), nn.Conv2d(64, 256, 3))
+
+    def forward(self, x):
+        return self.layers(x)
+
+
+def made(name):
+    if name == "{first}":
+        body = {first_body}
+    elif name == "{second}":
+        body = {second_body}
+    else:
+        raise ValueError(name)
+    return body
+
+
+class Detector(nn.Module):
+    def __init__(self, chosen):
+        super().__init__()
+        self.body = made(chosen)
+        self.mixed = {beside}
+
+    def forward(self, x):
+        return self.mixed(self.body(x))
+
+
+tables = torch.load("bodies.pt")
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("first_body", "beside", "chosen", "level"),
+    [
+        ("Plain()", "nn.Conv2d(256, 10, 1)", "tables", "note"),
+        ("Plain()", "nn.Conv2d(256, 10, 1)", "args.body", "warning"),
+        ("Plain()", "nn.MultiheadAttention(256, 8)", "tables", "warning"),
+        ("Patches(8)", "nn.Conv2d(256, 10, 1)", "tables", "warning"),
+    ],
+)
+def test_products_of_one_variant_among_convolutional_ones_are_a_note(
+    project: Project, first_body: str, beside: str, chosen: str, level: str
+) -> None:
+    project.configure("select = ['SPD105']\ntorch = '2.4'")
+    bodies = {"first": "plain", "first_body": first_body, "second": "patches", "second_body": "Patches(16)"}
+    text = STEPS.format(network=VARIANTS.format(beside=beside, **bodies), model=f"Detector({chosen})", data=OWN, loss=LOSS)
+    text = text.replace("args = parser", 'parser.add_argument("--body", default="patches")\nargs = parser')
+    (found,) = project.findings(project.write("train.py", text), "--notes")
+    assert found["level"] == level
+
+
 @pytest.mark.parametrize(
     ("apex", "level"),
     [

@@ -8,7 +8,8 @@ files. The call is written into the script that starts the program.
 Ampere and newer GPUs multiply float32 matrices on tensor cores when they may round the factors to TF32: up to 3
 times faster.
 torch allows that to convolutions and recurrent layers of cuDNN by default, not to matrix products. Models that only convolve
-gain nothing and are left alone, like recurrent ones with narrow Linear layers. Where autocast or apex covers the step only
+gain nothing and are left alone, like recurrent ones with narrow Linear layers; those that attend only where a name chooses
+one of several parts are a note. Where autocast or apex covers the step only
 what it leaves in float32 gains, which is a note. So is a model that Accelerate or Fabric prepares without being told a
 precision: what launches it may say one.
 
@@ -48,7 +49,7 @@ from speedlint.shapes import eras
 from speedlint.shapes.entry import starts
 from speedlint.shapes.frameworks import accelerated
 from speedlint.shapes.model import launches
-from speedlint.shapes.model.networks import is_matmul_heavy
+from speedlint.shapes.model.networks import attends_by_choice, is_matmul_heavy
 from speedlint.shapes.precision.autocast import names_autocast, sets_matmul_precision
 from speedlint.shapes.precision.doubles import computes_in_double
 from speedlint.shapes.training import Placement, model_placements
@@ -76,6 +77,8 @@ def check(module: syntax.Module, script: Script) -> Iterator[Finding]:
         message = f"TF32 is not enabled for what autocast leaves in float32 of `{moved}`"
     elif any(True for _ in script.calls_everywhere("apex.amp.initialize")):
         message = f"TF32 is not enabled for what apex leaves in float32 of `{moved}`"
+    elif attends_by_choice(script, heavy.module):
+        message = f"TF32 is not enabled for the variants of what `{moved}` trains that attend; convolutions have it already"
     else:
         message = f"`{moved}` trains a model whose matrix products run in full float32: TF32 is not enabled in the program"
         level = Level.WARNING
@@ -89,7 +92,9 @@ def check(module: syntax.Module, script: Script) -> Iterator[Finding]:
 
 def _first_heavy(script: Script) -> Placement | None:
     placed = (*model_placements(script), *accelerated.placements(script))
-    heavy = next((found for found in placed if _multiplies(script, found.module)), None)
+    multiplying = [found for found in placed if _multiplies(script, found.module)]
+    surely = (found for found in multiplying if not attends_by_choice(script, found.module))
+    heavy = next(surely, next(iter(multiplying), None))
     return None if heavy is None or accelerated.is_told_precision(script) else heavy
 
 

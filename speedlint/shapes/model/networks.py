@@ -14,6 +14,7 @@ from typing import NamedTuple
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.shapes.training import roots
+from speedlint.solve import off
 from speedlint.solve.terms import Definition
 from speedlint.torch import library
 from speedlint.torch.words import Role
@@ -161,6 +162,71 @@ def is_matmul_heavy(script: Script, module: syntax.Node) -> bool:
     if made_of.recurrent or made_of.narrow_recurrent:
         return made_of.linears > _HEAD
     return made_of.widest_known > WIDE
+
+
+def attends_by_choice(script: Script, module: syntax.Node) -> bool:
+    """Whether a network attends only where a name chooses the part that does among others that convolve, and no option is
+    known to choose that one: ``if backbone == "resnet": ... elif backbone == "vit": ...``."""
+    made_of = network(script, module)
+    definitions = [root_definition(*root) for root in roots(script, module)]
+    known = [each for each in definitions if each is not None]
+    if not made_of.attention or not made_of.convolutions or len(known) < len(definitions):
+        return False
+    always = {part: place for each in known for place, part in _always_named(each)}
+    return bool(known) and not any(_own(place, part).attention for part, place in always.items())
+
+
+def _always_named(definition: Definition) -> Iterator[tuple[Script, syntax.Node]]:
+    """What ``with_named`` gives of a class or function, but for what only a choice by a name leads to."""
+    todo, seen = [definition], {definition.node}
+    while todo:
+        script, top = (each := todo.pop()).script, each.node
+        yield script, top
+        for other in _named_definitions(script, top):
+            if other.node not in seen and not all(_is_chosen(script, name) for name in _names_of(script, top, other)):
+                seen.add(other.node)
+                todo.append(other)
+
+
+def _names_of(script: Script, top: syntax.Node, definition: Definition) -> Iterator[syntax.Name]:
+    for name in script.source.inside(top, syntax.Name):
+        found = script.definition(name)
+        if found is not None and found.node is definition.node:
+            yield name
+
+
+def _is_chosen(script: Script, name: syntax.Name) -> bool:
+    """Whether a name stands in a branch of a choice by a string, beside one whose parts convolve and do not attend."""
+    child: syntax.Node = name
+    for up in script.source.ancestors(name):
+        if isinstance(up, syntax.If) and child is not up.test and _compares_to_string(script, up.test):
+            is_met = off.values(script, up.test) == (child is up.body,)
+            branches = [each for each in _branches(script, up) if not script.source.contains(each, name)]
+            return not is_met and any(_only_convolves(script, each) for each in branches)
+        child = up
+    return False
+
+
+def _compares_to_string(script: Script, test: syntax.BaseExpression) -> bool:
+    return isinstance(test, syntax.Comparison) and any(True for _ in script.source.inside(test, syntax.SimpleString))
+
+
+def _branches(script: Script, branch: syntax.If) -> list[syntax.Node]:
+    """The bodies of a whole chain of ``if`` and ``elif``, from any of them."""
+    top = branch
+    while isinstance(up := script.source.parents[top], syntax.If) and up.orelse is top:
+        top = up
+    found: list[syntax.Node] = [top.body]
+    rest = top.orelse
+    while isinstance(rest, syntax.If):
+        found.append(rest.body)
+        rest = rest.orelse
+    return [*found, rest.body] if isinstance(rest, syntax.Else) else found
+
+
+def _only_convolves(script: Script, branch: syntax.Node) -> bool:
+    made_of = reduce(Network.__or__, map(_of_definition, _named_definitions(script, branch)), Network())
+    return made_of.convolutions > 0 and not made_of.attention
 
 
 def network(script: Script, module: syntax.Node) -> Network:
