@@ -324,6 +324,7 @@ def test_findings_do_not_depend_on_the_hash_seed(seeds: int, paths: list[str]) -
 
 OFTEN = """
 import torch
+from toys import frequently
 
 model = torch.nn.Linear(4, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

@@ -177,13 +177,19 @@ def _of_object(script: Script, attribute: syntax.Attribute) -> Values | None:
     if owner is None or not isinstance(owner.node, syntax.ClassDef):
         return None
     own = [each for klass in (owner, *_derived(owner)) for each in script.roles.assigned_on_self(klass, name)]
-    if not own or any(path for _, _, path in own):
+    if not own or any(path or _is_field(place, value) for place, value, path in own):
         return None
     kept = truths.union(values(place, value) for place, value, _ in own)
     if kept is None:
         return None
     others = _set_elsewhere(script, name, owner)
     return truths.union((kept, *(values(place, value) if value is not None else None for place, value in others)))
+
+
+def _is_field(script: Script, value: syntax.BaseExpression) -> bool:
+    """Whether a value is the default of a class's field, as of a dataclass: objects are made with others."""
+    statement = script.source.parents[value]
+    return isinstance(statement, syntax.AnnAssign) and not isinstance(statement.target, syntax.Attribute)
 
 
 def _derived(owner: Definition) -> Iterator[Definition]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.facts import syntax
+from speedlint.solve import off
 from speedlint.solve.names import Kind, last_name
 from speedlint.solve.unpacking import all_written
 from speedlint.torch.library import FORWARD_HOOKS
@@ -134,8 +135,8 @@ def is_of_triangle(script: Script, softmax: syntax.Call) -> bool:
 
 
 def manual(script: Script, softmax: syntax.Call) -> Manual | None:
-    """The attention that a softmax over the last dimension is the middle of; the first softmax of several, in branches, that
-    lead to one product. None where scores or weights are read elsewhere."""
+    """The attention that a softmax over the last dimension is the middle of; of several, in branches, that lead to
+    one product, the first softmax that runs. None where scores or weights are read elsewhere."""
     known: dict[syntax.Call, Manual] = {}
     return script.once("written out attention", lambda: _all_manual(script), known).get(softmax)
 
@@ -156,7 +157,8 @@ def _all_manual(script: Script) -> dict[syntax.Call, Manual]:
         seen = {node for _, before, _ in branches for node in before.seen}
         if not any(before.is_read_beside(seen) for _, before, _ in branches) and isinstance(output, syntax.BaseExpression):
             masked, dropped = any(one.masked for _, one, _ in branches), any(one.dropped for _, _, one in branches)
-            found[branches[0][0]] = Manual(branches[0][1].products[0], output, masked, dropped)
+            softmax, before, _ = min(branches, key=lambda branch: off.is_off(script, branch[0]))
+            found[softmax] = Manual(before.products[0], output, masked, dropped)
     return found
 
 

@@ -202,7 +202,7 @@ def _small_for_all_that_is_seen(step: Step) -> str:
     has_layers = made_of.convolutions or made_of.recurrent or made_of.linears or made_of.narrow_attention
     if made_of.is_known and made_of.attention and not has_layers and not any(True for _ in near(step.script)):
         return "it attends to a whole graph by weights of its own, and no layer of it is known to be wide"
-    is_hidden = bool(made) and not made_of.is_known and not any(isinstance(node, syntax.Param) for _, node in made)
+    is_hidden = bool(made) and not made_of.is_known and all(isinstance(node, syntax.Call) for _, node in made)
     if is_hidden and not has_layers and not made_of.attention and not _decodes(step.script):
         return "its network is not in sight, and nothing that is says that it is large"
     return ""
