@@ -264,6 +264,34 @@ def _found(folder: Path, text: str, code: str) -> tuple[bool, str]:
     )
 
 
+ALIKE = """
+def alike(rows, wanted):
+    {check}
+    return rows.shape == wanted.shape
+
+
+def main"""
+
+
+@pytest.mark.parametrize(
+    ("check", "given", "is_written"),
+    [
+        ("if not rows.type() == wanted.type():\n        raise ValueError('dtypes differ')", "rows", False),
+        ("if rows.dtype != wanted.dtype or not len(rows):\n        raise ValueError('dtypes differ')", "rows[0]", False),
+        ("assert rows.dtype == wanted.dtype", "rows.detach()", False),
+        ("assert rows.dtype == wanted.dtype", "rows.float()", True),
+        ("if rows.dtype != wanted.dtype:\n        wanted = wanted.to(rows.dtype)", "rows", True),
+        ("assert rows.dtype == torch.get_default_dtype() or wanted.ndim == 2", "rows", True),
+    ],
+)
+def test_what_raises_where_dtypes_differ_forbids_autocast(check: str, given: str, is_written: bool, tmp_path: Path) -> None:
+    step = f"rows = model(x)\n        loss = criterion(rows, y)\n        alike({given}, y)"
+    text = TRAIN.replace("loss = criterion(model(x), y)", step).replace("def main", ALIKE.format(check=check))
+    written, advice = _found(tmp_path / "alike", text, "SPD101")
+    assert written is is_written
+    assert ("is in half precision; hand it `.float()` outputs" in advice) is not is_written
+
+
 def test_a_scaler_is_called_what_nothing_else_is(tmp_path: Path) -> None:
     for other, name in (("", "scaler"), ("saved = {'scaler': 1}\n", "grad_scaler")):
         folder = tmp_path / name

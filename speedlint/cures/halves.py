@@ -48,6 +48,7 @@ _LEAVES = (
 def refuse_hazards(step: Step, *, half: bool) -> None:
     """Raises where the step does what autocast (``half``: in float16) breaks, or runs code that is out of sight."""
     _refuse(step.script, step_network(step), hazards.of_step(step), half=half)
+    _refuse_first(step.script, hazards.of_uses(step), half=half)
     for call in (call for statement in step.statements for call in step.script.source.inside(statement, syntax.Call)):
         if _is_out_of_sight(step.script, call):
             raise CannotEdit(f"what `{step.script.text(call.func)}` computes is out of sight")

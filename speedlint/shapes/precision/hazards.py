@@ -9,7 +9,7 @@ from typing import NamedTuple
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.shapes.model.networks import PRODUCT_METHODS, root_definition, with_named
-from speedlint.shapes.steps import Step, modules_of
+from speedlint.shapes.steps import Step, modules_of, runs_network
 from speedlint.shapes.training import Root, roots
 from speedlint.torch.words import Role
 
@@ -59,6 +59,49 @@ def of_step(step: Step) -> list[Hazard]:
     """What half precision breaks in the statements of a step, in its modules, and in all that these name and call."""
     own = (each for statement in step.statements for each in of_code(step.script, statement))
     return list(dict.fromkeys((*own, *_of_roots(modules_of(step)), *_of_amount(step))))
+
+
+def of_uses(step: Step) -> list[Hazard]:
+    """The comparisons of dtypes that raise, in what a step hands its network's outputs to beside the loss."""
+    script, outputs = step.script, _outputs(step)
+    found = (
+        each
+        for call in step.calls()
+        if not runs_network(script, call) and any(_taken_from(arg.value) in outputs for arg in call.args)
+        for place, node in with_named(script, call, called=True)
+        for each in _compared_dtypes(place, node)
+    )
+    return list(dict.fromkeys(found))
+
+
+def _outputs(step: Step) -> set[str]:
+    """The variables that a step keeps its network's outputs in, and what a call makes of one of them alone."""
+    script, source = step.script, step.script.source
+    found: set[str] = set()
+    for assign in source.inside(step.turn, syntax.Assign):
+        value = assign.value
+        made_of = value.args[0].value if isinstance(value, syntax.Call) and len(value.args) == 1 else value
+        is_output = any(
+            runs_network(script, call)
+            for statement in step.statements
+            if source.contains(statement, assign)
+            for call in source.inside(value, syntax.Call)
+        )
+        if is_output or _taken_from(made_of) in found:
+            found.update(name.value for each in assign.targets for name in source.inside(each.target, syntax.Name))
+    return found
+
+
+def _taken_from(expression: syntax.BaseExpression) -> str | None:
+    """The variable that an argument is, or a part of, in the same dtype."""
+    match expression:
+        case syntax.Name(value=name):
+            return name
+        case (
+            syntax.Subscript(value=held) | syntax.Call(func=syntax.Attribute(value=held, attr=syntax.Name("detach" | "cpu")))
+        ):
+            return _taken_from(held)
+    return None
 
 
 def _of_amount(step: Step) -> Iterator[Hazard]:
@@ -210,6 +253,40 @@ def _index_writes(script: Script, top: syntax.Node) -> list[Hazard]:
             why = f"`{script.text(target.target)} = ...` raises where autocast makes the dtypes differ"
             found.append(Hazard(script, target.target, why))
     return found
+
+
+def _compared_dtypes(script: Script, top: syntax.Node) -> Iterator[Hazard]:
+    """Where code raises if two tensors differ in their dtypes, as an output of autocast and a float32 target do."""
+    for comparison in script.source.inside(top, syntax.Comparison):
+        sides = (comparison.left, *(target.comparator for target in comparison.comparisons))
+        if len(sides) == 2 and all(_is_dtype(script, side) for side in sides) and _decides_raise(script, comparison):
+            asked = f"what rests on `{script.text(comparison)}` raises where one of the two is in half precision"
+            why = f"{asked}; hand it `.float()` outputs"
+            yield Hazard(script, comparison, why)
+
+
+def _is_dtype(script: Script, side: syntax.BaseExpression) -> bool:
+    """Whether it is ``x.dtype`` or ``x.type()`` of some tensor."""
+    match side:
+        case syntax.Attribute(attr=syntax.Name("dtype")):
+            return script.name(side) is None
+        case syntax.Call(func=syntax.Attribute(attr=syntax.Name("type")), args=[]):
+            return script.name(side.func) is None
+    return False
+
+
+def _decides_raise(script: Script, comparison: syntax.Comparison) -> bool:
+    """Whether an assertion, or an ``if`` that raises, rests on a comparison."""
+    child: syntax.Node = comparison
+    for up in script.source.ancestors(comparison):
+        if isinstance(up, syntax.Assert):
+            return child is up.test
+        if isinstance(up, syntax.If):
+            return child is up.test and any(True for _ in script.source.inside(up.body, syntax.Raise))
+        if not isinstance(up, syntax.UnaryOperation | syntax.BooleanOperation):
+            return False
+        child = up
+    return False
 
 
 def is_written_by_index(script: Script, target: syntax.BaseExpression) -> bool:
