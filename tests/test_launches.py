@@ -573,6 +573,45 @@ def test_products_that_apex_halves_gain_next_to_nothing_by_tf32(project: Project
     assert found["level"] == level
 
 
+FEW = """
+class Branches(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Sequential(nn.Conv2d(3, 64, 7, {stride}, 3), nn.ReLU(), nn.MaxPool2d(3, 2))
+        self.left, self.right = nn.Conv2d(64, 256, 1), nn.Conv2d(64, 256, 3, padding=1)
+        self.last = {last}
+
+    def forward(self, x):
+        x = self.first(x)
+        return self.last(torch.cat([self.left(x), self.right(x)], 1)).mean((2, 3))
+"""
+
+
+@pytest.mark.parametrize(
+    ("stride", "last", "side", "batch", "level"),
+    [
+        ("2", "nn.Conv2d(512, 10, 3)", 224, 4, "note"),
+        ("2", "nn.Conv2d(512, 10, 3)", 224, 32, "warning"),
+        ("2", "nn.Conv2d(512, 10, 3)", 640, 4, "warning"),
+        ("1", "nn.Conv2d(512, 10, 3)", 224, 4, "warning"),
+        ("2", "nn.ConvTranspose2d(512, 10, 8, 8)", 224, 4, "warning"),
+    ],
+)
+def test_few_images_that_first_layers_shrink_are_launches(
+    project: Project, stride: str, last: str, side: int, batch: int, level: str
+) -> None:
+    project.configure("select = ['SPD101']\ntorch = '2.4'")
+    project.write(
+        "networks.py",
+        "import torch\nfrom torch import nn\n" + FEW.format(stride=stride, last=last) + "\n\nnet = Branches()\n",
+    )
+    data = f"torchvision.datasets.ImageFolder('data', torchvision.transforms.Resize({side}))"
+    text = STEPS.format(network="from networks import net\nnet = net.to('cuda')", model="net", data=data, loss=LOSS)
+    text = text.replace("batch_size=64", f"batch_size={batch}")
+    (found,) = project.findings(project.write("train.py", text), "--notes")
+    assert found["level"] == level
+
+
 STYLE = """
 def correlation(maps):
     batch, channels, height, width = maps.shape

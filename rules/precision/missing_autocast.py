@@ -41,10 +41,11 @@ that a float32 layer or buffer takes in afterwards, comparisons of dtypes that r
 optimizers made elsewhere. Where a matrix is multiplied by its own transpose, which float16 may not hold the sums of,
 bfloat16 is advised. Reinforcement learning, where the environment takes the time, is a note; so are networks whose
 kernels take less time than their launch: recurrent cells, mixtures of small operations, narrow attention, narrow
-convolutions of small inputs, torchvision's networks for large images on small batches of small ones, and what options
-choose by default where that is images of digits or narrow Linear layers; and networks made out of sight, where neither
-the packages that are imported nor the data say that they are large. Models of narrow Linear and recurrent layers are
-left alone, and those that a sharding wrapper already computes in half precision.
+convolutions of small inputs, torchvision's networks for large images on small batches of small ones, networks that
+shrink the images of a batch of a few, and what options choose by default where that is images of digits or narrow
+Linear layers; and networks made out of sight, where neither the packages that are imported nor the data say that they
+are large. Models of narrow Linear and recurrent layers are left alone, and those that a sharding wrapper already
+computes in half precision.
 
 ## Sources
 PyTorch Performance Tuning Guide and PyTorch AMP recipe (1.5 to 3 times); Hugging Face performance documentation (1.3 to 3).

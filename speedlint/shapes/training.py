@@ -311,8 +311,8 @@ def _wrapped(script: Script, node: syntax.Node) -> syntax.Node | None:
     name = script.name(node.func)
     if name in library.DISTRIBUTED_WRAPPERS or name in library.COMPILERS:
         return node.args[0].value if node.args else None
-    if name is None and isinstance(node.func, syntax.Attribute) and node.func.attr.value in _SAME:
-        return node.func.value
+    if isinstance(node.func, syntax.Attribute) and node.func.attr.value in _SAME:
+        return node.func.value if name is None or script.role(node.func.value) is Role.MODULE else None
     return None
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.shapes.data import pace, scale
-from speedlint.shapes.data.loaders import near, reads_digits, reads_digits_by_default, reads_thumbnails
+from speedlint.shapes.data.loaders import near, reads_digits, reads_digits_by_default, reads_thumbnails, sides
 from speedlint.shapes.model import widths
 from speedlint.shapes.model.networks import (
     RECURRENT_CELLS,
@@ -51,6 +51,14 @@ _SHRINKING = ("resnet", "resnext", "regnet", "densenet", "mobilenet", "efficient
 _PLAIN_BATCH = 128
 """Items of 32 by 32 pixels, up to which the hundred layers and more of such a network take no longer than their launch: 37
 to 84 million products an item are 30 to 65 GFLOP a step, 2 to 4 ms at 15 TFLOPS, as are 600 launches."""
+_FEW_IMAGES, _USUAL_SIDE = 4, 256
+"""Images of a batch, and pixels of their sides, up to which a network that shrinks them before its first layers is bound by
+its launches: a ResNet-50 computes some 100 GFLOP a step of these, 3 ms at the 30 TFLOPS that TF32 gives, and launches some
+600 kernels, 3 to 6 ms."""
+_COLOURS = 4
+"""Channels up to which what a convolution reads is an image."""
+_AT_FULL_SIZE = ("torch.nn.ConvTranspose", "torch.nn.Upsample", "torch.nn.functional.interpolate", "torch.nn.PixelShuffle")
+"""What makes an image's sides larger again, as a network does that gives an image."""
 _OF_LARGE = frozenset(
     "torchvision timm transformers diffusers peft torchaudio monai detectron2 mmcv mmengine segmentation_models_pytorch "
     "efficientnet_pytorch pretrainedmodels open_clip clip sentence_transformers fairseq espnet speechbrain ultralytics "
@@ -155,6 +163,8 @@ def _small_kernels(step: Step) -> str:
         return "its images have 32 by 32 pixels, which its first layers leave 8 by 8 of"
     if any(name.startswith((*library.MODULE_FACTORIES, *_FUNCTIONS)) for name in names):
         return ""
+    if _shrinks_few_images(step, code, names):
+        return f"its batches have {_FEW_IMAGES} images at most, which its first layers shrink"
     if not RECURRENT_CELLS.isdisjoint(names) and not any(name in _LAYERS and name not in _LINES for name in names):
         return "its recurrent cells run as small kernels, position by position"
     layers, made_of = list(_layers(step, code)), step_network(step)
@@ -257,6 +267,36 @@ def _shrinks_thumbnails(step: Step, names: set[str]) -> bool:
         return False
     most = pace.largest_batch(step.script)
     return reads_thumbnails(step.script) and most is not None and most <= _PLAIN_BATCH
+
+
+def _shrinks_few_images(step: Step, code: list[tuple[Script, syntax.Node]], names: set[str]) -> bool:
+    """Whether all networks of a step halve an image's sides twice before the first of their layers, and are given batches of
+    a few images of the usual size."""
+    made_of, most = step_network(step), pace.largest_batch(step.script)
+    if not made_of.is_known or made_of.attention or made_of.recurrent or most is None or most > _FEW_IMAGES:
+        return False
+    if any(name.startswith((*_LINES, "torch.nn.Conv3d", *_AT_FULL_SIZE)) for name in names):
+        return False
+    known = list(sides(step.script, "Resize", "CenterCrop", "RandomCrop", "RandomResizedCrop"))
+    if not known or any(side is None or side > _USUAL_SIDE for side in known):
+        return False
+    strides = [
+        (place, place.argument(call, "stride", 3))
+        for place, node in code
+        for call in place.source.inside(node, syntax.Call)
+        if place.name(call.func) == "torch.nn.Conv2d" and _reads_image(place, call)
+    ]
+    least = 2 if "torch.nn.MaxPool2d" in names else 4
+    constants = [place.constant(stride) if stride is not None else None for place, stride in strides]
+    return bool(strides) and all(
+        each is not None and isinstance(each.value, int) and each.value >= least for each in constants
+    )
+
+
+def _reads_image(script: Script, convolution: syntax.Call) -> bool:
+    channels = script.argument(convolution, "in_channels", 0)
+    known = script.constant(channels) if channels is not None else None
+    return known is not None and isinstance(known.value, int) and known.value <= _COLOURS
 
 
 def _runs_all_that_is_trained(step: Step, code: list[tuple[Script, syntax.Node]]) -> bool:
