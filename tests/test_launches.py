@@ -190,6 +190,18 @@ class Pooling(nn.Module):
         return self.head(torch.matmul(pooled, pooled.T))
 """
 OF_GRAPHS = "from dgl.function import copy_u as sent, mean as added"
+PRETRAINED = """
+import transformers
+
+
+class Labels(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = transformers.GPT2Model.from_pretrained("gpt2"), nn.Linear(768, 2)
+
+    def forward(self, x):
+        return self.head(self.body(x).last_hidden_state[:, -1])
+"""
 CIFAR, OWN = 'torchvision.datasets.CIFAR10("data")', 'torchvision.datasets.ImageFolder("data")'
 LOSS = "F.cross_entropy(model(inputs.cuda()), labels.cuda())"
 
@@ -219,6 +231,7 @@ LOSS = "F.cross_entropy(model(inputs.cuda()), labels.cuda())"
         (POOLING.format(imports=OF_GRAPHS, head="nn.Linear(32, 2)"), "Pooling(args.hidden * 8, 32)", OWN, False),
         (POOLING.format(imports=OF_GRAPHS, head="nn.TransformerEncoderLayer(512, 8)"), "Pooling(512, 512)", OWN, True),
         (POOLING.format(imports="from sums import sent, added", head="nn.Linear(32, 2)"), "Pooling(512, 32)", OWN, True),
+        (PRETRAINED, "Labels()", OWN, True),
         (GRAPH.format(layer="GCNConv"), "Graph()", OWN, False),
         (GRAPH.format(layer="GCNConv").replace("nn.Linear(300, 10)", "nn.Conv2d(1, 512, 3)"), "Graph()", OWN, True),
     ],

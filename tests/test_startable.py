@@ -33,41 +33,16 @@ FACES = "def faces(folder):\n    return torch.load(folder)\n"
 STARTS = "for epoch in range(9):\n    print(train(torch.load('batches.pt')))"
 
 
-def _told(project: Project, *, imports: str = "", before: str = "", starts: str = STARTS) -> tuple[str, str]:
+def _told(project: Project, *, imports: str = "", before: str = "", starts: str = STARTS) -> str:
     project.configure("select = ['SPD301']\ntorch = '2.4'")
     path = project.write("train.py", TRAINS.format(imports=imports, before=before, starts=starts))
     (found,) = project.findings(path, "--notes")
-    return found["level"], found["because"]
+    return str(found["level"])
 
 
-def test_a_module_that_was_renamed_keeps_a_script_from_starting(project: Project) -> None:
+def test_a_module_that_is_not_in_the_project_may_be_installed(project: Project) -> None:
     project.write("pictures.py", f"import torch\n\n\n{FACES}")
-    level, because = _told(project, imports="from celebrities import faces")
-    assert level == "note"
-    assert because == (
-        "the script cannot start: no file of its project is the module `celebrities`, and `faces` is in another"
-    )
-
-
-@pytest.mark.parametrize(
-    ("imports", "files"),
-    [
-        ("from pictures import faces", {}),
-        ("from celebrities import faces, portraits", {}),
-        ("from celebrities import faces\nimport celebrities.training", {}),
-        ("try:\n    from celebrities import faces\nexcept ImportError:\n    faces = None", {}),
-        ("import sys\nsys.path.append('..')\nfrom celebrities import faces", {}),
-        ("from celebrities import faces", {"requirements.txt": "celebrities\n"}),
-        ("from celebrities import faces", {"setup.py": "from setuptools import setup\n\nsetup(name='celebrities')\n"}),
-        ("from celebrities.tables import faces", {}),
-        ("from celebrities import faces", {"celebrities/tables.py": "ROWS = 9\n"}),
-    ],
-)
-def test_a_module_that_may_be_elsewhere_does_not(project: Project, imports: str, files: dict[str, str]) -> None:
-    project.write("pictures.py", f"import torch\n\n\n{FACES}")
-    for name, text in files.items():
-        project.write(name, text)
-    assert _told(project, imports=imports)[0] == "warning"
+    assert _told(project, imports="from celebrities import faces") == "warning"
 
 
 @pytest.mark.parametrize(
@@ -86,4 +61,4 @@ def test_a_module_that_may_be_elsewhere_does_not(project: Project, imports: str,
 def test_a_name_that_nothing_has_bound_ends_what_comes_after_it(
     project: Project, before: str, starts: str, level: str
 ) -> None:
-    assert _told(project, before=before, starts=starts)[0] == level
+    assert _told(project, before=before, starts=starts) == level

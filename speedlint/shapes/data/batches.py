@@ -231,11 +231,13 @@ def _copies(script: Script, found: Loader) -> bool:
 
 def _laid_out(batch: syntax.BaseExpression, found: Loader) -> syntax.BaseExpression:
     """A tensor without what gives back the tensor itself: ``.contiguous()`` where its entries lie one behind another,
-    ``.float()`` where it may hold such numbers already."""
+    ``.float()`` or ``.double()`` where it may hold such numbers already."""
     match batch:
         case syntax.Call(func=syntax.Attribute(value=value, attr=syntax.Name("contiguous"))):
             return value
         case syntax.Call(func=syntax.Attribute(value=value, attr=syntax.Name("float"))) if _may_make_floats(found):
+            return value
+        case syntax.Call(func=syntax.Attribute(value=value, attr=syntax.Name("double"))) if not _may_make_floats(found):
             return value
     return batch
 

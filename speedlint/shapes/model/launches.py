@@ -240,7 +240,7 @@ def _decodes(script: Script) -> bool:
 
 
 def _attends_narrowly(step: Step, code: list[tuple[Script, syntax.Node]]) -> bool:
-    """Whether the widths of all layers of an attending network are known, and narrow."""
+    """Whether the widths of all layers of an attending network are known, and narrow; not where it is a package's."""
     made = [widths.Given(script, node) for script, node in modules_of(step)]
     limits = {"torch.nn.Linear": ("out_features", 1, 2 * _NARROW_ATTENTION)}
     limits |= dict.fromkeys(_LAYERS, ("out_channels", 1, _NARROW_ATTENTION))
@@ -251,7 +251,9 @@ def _attends_narrowly(step: Step, code: list[tuple[Script, syntax.Node]]) -> boo
     known: list[bool] = []
     for place, node in code:
         for call in place.source.inside(node, syntax.Call):
-            if (name := place.name(call.func) or "") not in limits:
+            if (name := place.name(call.func) or "").partition(".")[0] in _OF_LARGE:
+                return False
+            if name not in limits:
                 continue
             keyword, at, most = limits[name]
             given = widths.most(found[keyword, at].get(call) or [widths.given(place, call, keyword, at)])
