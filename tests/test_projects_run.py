@@ -17,18 +17,13 @@ OTHER_SEEDS = ("101", "102", "103", "104")
 LOSS = re.compile(r"loss (\S+)")
 
 FEW = "10"
-SAMPLED = ("clothes_bisenet", "toxic_gpt2")
-
 each_project = pytest.mark.parametrize("original", PROJECTS, ids=lambda path: path.name)
-some_projects, other_projects = (
-    pytest.mark.parametrize(
-        "original",
-        [pytest.param(path, marks=() if (path.name in SAMPLED) is sampled else pytest.mark.slow) for path in PROJECTS],
-        ids=[path.name for path in PROJECTS],
-    )
-    for sampled in (True, False)
-)
-"""All of them with `-m slow`."""
+
+
+def sampled(name: str) -> pytest.MarkDecorator:
+    """One of the projects; all of them with `-m slow`."""
+    paths = [pytest.param(path, marks=() if path.name == name else pytest.mark.slow) for path in PROJECTS]
+    return pytest.mark.parametrize("original", paths, ids=[path.name for path in PROJECTS])
 
 
 def copied(original: Path, folder: Path) -> Path:
@@ -58,7 +53,7 @@ def losses(lines: list[str]) -> list[float]:
     return [float(number) for line in lines for number in LOSS.findall(line)]
 
 
-@some_projects
+@sampled("toxic_gpt2")
 def test_exact_fixes_print_the_same_losses(original: Path, tmp_path: Path) -> None:
     before = train(copied(original, tmp_path / "before"))
     exact = copied(original, tmp_path / "exact")
@@ -66,7 +61,7 @@ def test_exact_fixes_print_the_same_losses(original: Path, tmp_path: Path) -> No
     assert train(exact) == before
 
 
-@other_projects
+@sampled("air_quality_lstm")
 def test_numeric_fixes_settle_near_the_first_loss(original: Path, tmp_path: Path) -> None:
     before = losses(train(copied(original, tmp_path / "before"), "--steps", FEW))
     numeric = copied(original, tmp_path / "numeric")

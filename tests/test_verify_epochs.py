@@ -45,7 +45,11 @@ __all__ = ["run"]
 
 @pytest.mark.parametrize(
     "loader",
-    ["loader", "DataLoader(data, batch_size=4)", "DataLoader(data, batch_size=4, num_workers=1)"],
+    [
+        "loader",
+        pytest.param("DataLoader(data, batch_size=4)", marks=pytest.mark.slow),
+        "DataLoader(data, batch_size=4, num_workers=1)",
+    ],
 )
 def test_an_epoch_goes_from_its_first_batch_to_that_of_the_next(run: Run, loader: str) -> None:
     sample = run(EVALUATION.replace("EPOCHS", "50").replace("LOADER", loader), limits=EPOCHS)

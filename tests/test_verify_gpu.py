@@ -298,7 +298,7 @@ def test_operations_and_tokens_of_a_step_are_counted(tmp_path: Path) -> None:
     assert sample.flops == 3 * 2 * 4 * 7 * 5 * 3, "the product and both of its gradients"
 
 
-@pytest.mark.parametrize("begins", [0, 1, 2])
+@pytest.mark.parametrize("begins", [0, 1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_gpu_that_is_first_used_in_a_warm_up_step_times_each_measured_one(plan: Plan, begins: int) -> None:
     limits = replace(LIMITS, warmup=3, longest_warmup=3)
     late = plan.entry.read_text().replace("fake_cuda.install()\n", "done = 0\n", 1)

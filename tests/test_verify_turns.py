@@ -60,7 +60,7 @@ def plan_of(root: Path, before: str = "", workers: int = 0) -> Plan:
     return Plan(versions[0], versions[1], root, (root,), (), Settings(root), entry, (entry,))
 
 
-@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("workers", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_only_one_runs_at_a_time_and_the_others_turns_are_not_measured(tmp_path: Path, workers: int) -> None:
     root = tmp_path / "project"
     root.mkdir()
@@ -120,7 +120,13 @@ def test_a_script_that_prints_without_end_fills_no_disk(tmp_path: Path, monkeypa
         assert Path(sample.log).stat().st_size < 64 << 20
 
 
-@pytest.mark.parametrize(("failing", "tier", "code"), [("fixed", Tier.DIFFERENT, WORSE), ("both", Tier.UNKNOWN, FAILED)])
+@pytest.mark.parametrize(
+    ("failing", "tier", "code"),
+    [
+        pytest.param("fixed", Tier.DIFFERENT, WORSE, marks=pytest.mark.slow),
+        ("both", Tier.UNKNOWN, FAILED),
+    ],
+)
 def test_a_version_that_fails_after_the_compared_losses_is_not_timed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str, tier: Tier, code: int
 ) -> None:

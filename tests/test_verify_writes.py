@@ -238,7 +238,7 @@ def test_how_far_up_a_script_reaches(tmp_path: Path, text: str, above: int) -> N
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel refuses writes on Linux only")
-@pytest.mark.parametrize("names", [("HF_HOME", "datasets"), ("HF_DATASETS_CACHE", "")])
+@pytest.mark.parametrize("names", [pytest.param(("HF_HOME", "datasets"), marks=pytest.mark.slow), ("HF_DATASETS_CACHE", "")])
 def test_a_cache_of_datasets_is_read_and_locked_but_not_written_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, str]
 ) -> None:
