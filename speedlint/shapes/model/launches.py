@@ -205,17 +205,23 @@ def _goes_over_graphs(code: list[tuple[Script, syntax.Node]]) -> bool:
 
 def _small_for_all_that_is_seen(step: Step) -> str:
     """Why nothing says that a network is large which is made where that is not in sight, or whose weights are no layers'."""
-    made = modules_of(step)
-    made_of = reduce(Network.__or__, (code_network(*each) for root in made for each in _makers(*root)), step_network(step))
+    if _has_layers(step_network(step)):
+        return ""
     if any(_imports(place, _OF_LARGE) for place in step.script.everywhere(*(name.encode() for name in _OF_LARGE))):
         return ""
-    has_layers = made_of.convolutions or made_of.recurrent or made_of.linears or made_of.narrow_attention
+    made = modules_of(step)
+    made_of = reduce(Network.__or__, (code_network(*each) for root in made for each in _makers(*root)), step_network(step))
+    has_layers = _has_layers(made_of)
     if made_of.is_known and made_of.attention and not has_layers and not any(True for _ in near(step.script)):
         return "it attends to a whole graph by weights of its own, and no layer of it is known to be wide"
     is_hidden = bool(made) and not made_of.is_known and all(isinstance(node, syntax.Call) for _, node in made)
     if is_hidden and not has_layers and not made_of.attention and not _decodes(step.script):
         return "its network is not in sight, and nothing that is says that it is large"
     return ""
+
+
+def _has_layers(made_of: Network) -> bool:
+    return bool(made_of.convolutions or made_of.recurrent or made_of.linears or made_of.narrow_attention)
 
 
 def _imports(script: Script, packages: frozenset[str]) -> bool:
