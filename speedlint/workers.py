@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import multiprocessing
@@ -99,6 +100,7 @@ def _prepare(settings: Settings, files: Sequence[Path], kept_in: Path | None, to
     global _engine, _store, _told
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.disable()
+    atexit.register(gc.freeze)
     _told = told
     _store = Store(kept_in)
     _engine = Engine(settings, Registry.load(settings.rule_paths, _store), asked=files, store=_store)
