@@ -116,6 +116,7 @@ class Disk:
         self._words: dict[str, Words] = {}
         self._size = 0
         self._listings: dict[str, Listing] = {}
+        self._before = Notes()
         self.notes = Notes()
 
     def read(self, path: Path) -> bytes:
@@ -157,10 +158,16 @@ class Disk:
         self._words.clear()
         self._size = 0
 
+    def begin(self, before: Notes) -> None:
+        """Notes from now on what is asked anew, of files as they were read so far. ``before`` are answers that their bytes
+        gave another time: they are no notes until they are asked for."""
+        self._before = before
+        self.notes = Notes({note: answer for note, answer in self.notes.answers.items() if note[0] == CONTENTS})
+
     def _note(self, note: Note, answer: Callable[[], Answer]) -> Answer:
         answers = self.notes.answers
         if note not in answers:
-            answers[note] = answer()
+            answers[note] = self._before.answers[note] if note in self._before.answers else answer()
         return cast(Answer, answers[note])
 
     # Questions
@@ -171,13 +178,16 @@ class Disk:
 
     def holding(self, paths: Iterable[str], marks: Iterable[Mark]) -> list[str]:
         """Those of some files whose text holds one of some marks, in their order."""
-        known = [(mark, self.notes.marks.setdefault(mark, {})) for mark in marks]
+        nothing: dict[str, bool] = {}
+        notes, before = self.notes.marks, self._before.marks
+        known = [(mark, notes.setdefault(mark, {}), before.get(mark, nothing)) for mark in marks]
         found = []
         for path in paths:
-            for mark, holds in known:
+            for mark, holds, held in known:
                 is_held = holds.get(path)
                 if is_held is None:
-                    is_held = holds[path] = self._is_in(path, mark)
+                    is_held = held.get(path)
+                    is_held = holds[path] = self._is_in(path, mark) if is_held is None else is_held
                 if is_held:
                     found.append(path)
                     break

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
-from speedlint import notebook, reading, target
+from speedlint import notebook, target
 from speedlint.ask.program import Cache, Program
 from speedlint.ask.script import Options, Script
 from speedlint.config import Nearest, Settings
@@ -18,7 +18,6 @@ from speedlint.facts import syntax
 from speedlint.facts.store import Store
 from speedlint.files import Problem
 from speedlint.notebook import Cells, NotebookError, OtherLanguageError
-from speedlint.reading import Read
 from speedlint.registry import Registry, covers
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Rule, Worth
 from speedlint.shapes import durations, entry, eras, evaluation, hosted, probes, startable, worth
@@ -46,7 +45,7 @@ _OFTEN = {Frequency.STEP: "in every training step", Frequency.EVAL_STEP: "in eve
 class Engine:
     """The chosen rules over the programs of one run.
 
-    ``read`` gives a file's bytes; pass another one to look at files as edited. ``options`` hold for every file; without
+    ``disk`` gives files as they are, or as edited. ``options`` hold for every file; without
     them each file has the target release of its own project. ``asked`` are the files that will be checked: what is slow in
     one of them is reported there, and not where another one reaches it.
     """
@@ -55,7 +54,7 @@ class Engine:
         self,
         settings: Settings,
         registry: Registry,
-        read: Read = reading.read,
+        disk: Disk | None = None,
         options: Options | None = None,
         cache: Cache | None = None,
         asked: Iterable[Path] = (),
@@ -66,7 +65,7 @@ class Engine:
         self._registry = registry
         self._nearest = Nearest(settings)
         self._chosen: dict[Path | None, tuple[tuple[Rule, ...], frozenset[str]]] = {}
-        self.disk = Disk(read)
+        self.disk = disk or Disk()
         self._options = options
         self._cache = cache or Cache(store)
         self._programs: dict[Options, Program] = {}

@@ -44,16 +44,20 @@ def _code(settings: Settings) -> Iterable[str]:
         yield from map(stamp, sorted(file for file in found if file.endswith(".py")))
 
 
-def find(store: Store, name: str) -> list[Report] | None:
-    """The reports of a run under its name, if all that they rest on is as it was."""
+def find(store: Store, name: str, disk: Disk) -> list[Report] | None:
+    """The reports of a run under its name, if all that they rest on is as it was; if not, the disk takes over what still
+    holds of it."""
     held = store.value(_KIND, name)
     if held is None:
         return None
     try:
         notes, reports = held
-        return [_report(each) for each in reports] if hold(notes, Disk()) else None
+        if hold(notes, disk):
+            return [_report(each) for each in reports]
+        disk.begin(of_same_bytes(notes, disk))
     except (ValueError, TypeError, KeyError, IndexError, re.error):
-        return None
+        disk.begin(Notes())
+    return None
 
 
 def keep(store: Store, name: str, reports: Iterable[Report], notes: Notes) -> None:
@@ -109,6 +113,26 @@ def hold(notes: PlainNotes, disk: Disk) -> bool:
             if not disk.holds(Notes(dict(asked), looked_for)):
                 return False
     return True
+
+
+def files(notes: PlainNotes) -> Iterable[str]:
+    """The files whose bytes some notes rest on."""
+    return notes[2].keys()
+
+
+def of_same_bytes(notes: PlainNotes, disk: Disk) -> Notes:
+    """The notes that speak of the texts of files whose bytes are as they were."""
+    marks, _, held = notes
+    known: list[dict[str, bool]] = [{} for _ in marks]
+    found = Notes(marks={_mark(*mark): answers for mark, answers in zip(marks, known, strict=True)})
+    for path, (name, asked, holds, lacks) in held.items():
+        if disk.digest(path) == name:
+            found.answers.update(asked)
+            for place in holds:
+                known[place][path] = True
+            for place in lacks:
+                known[place][path] = False
+    return found
 
 
 def _plain_mark(mark: Mark) -> _PlainMark:

@@ -28,14 +28,14 @@ def check(
     What the ``store`` holds of the same run is taken where nothing has changed; without a store nothing is kept.
     """
     if store is None:
-        yield from _checked(files, settings, registry, Store(), Notes(), jobs)
+        yield from _checked(files, settings, registry, Store(), Disk(), Notes(), jobs)
         return
-    name = kept.key(files, settings)
-    found = kept.find(store, name)
+    name, disk = kept.key(files, settings), Disk()
+    found = kept.find(store, name, disk)
     if found is None:
         notes = Notes()
         found = []
-        for report in _checked(files, settings, registry, store, notes, jobs):
+        for report in _checked(files, settings, registry, store, disk, notes, jobs):
             found.append(report)
             yield report
         kept.keep(store, name, found, notes)
@@ -51,7 +51,7 @@ def check_as(
     from speedlint.engine import Engine
 
     store = store or Store()
-    report = Engine(settings, registry, reading.over(texts), asked=[path], store=store).check(path)
+    report = Engine(settings, registry, Disk(reading.over(texts)), asked=[path], store=store).check(path)
     store.flush()
     return report
 
@@ -61,6 +61,7 @@ def _checked(
     settings: Settings,
     registry: Registry,
     store: Store,
+    disk: Disk,
     notes: Notes,
     jobs: int | None,
 ) -> Iterator[Report]:
@@ -72,7 +73,7 @@ def _checked(
     if len(projects) == 1:
         from speedlint.engine import Engine
 
-        engine = Engine(settings, registry, asked=files, store=store)
+        engine = Engine(settings, registry, disk, asked=files, store=store)
         yield from map(engine.check, files)
         notes.update(engine.disk.notes)
         return

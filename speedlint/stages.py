@@ -12,6 +12,7 @@ from speedlint.ask.script import Options
 from speedlint.choice import Choice
 from speedlint.config import Settings
 from speedlint.diagnostic import Diagnostic, Unused
+from speedlint.disk import Disk
 from speedlint.engine import Engine
 from speedlint.facts.store import Store
 from speedlint.files import Problem
@@ -67,7 +68,7 @@ class Proposer:
         """The fixes that may be applied to ``path``, of one rule or of all."""
         self.watch(path)
         if self._seen is None or self._seen[0] is not read:
-            self._seen = (read, Engine(self.settings, self.registry, read, self.options, self.cache, self.paths))
+            self._seen = (read, Engine(self.settings, self.registry, Disk(read), self.options, self.cache, self.paths))
         report = self._seen[1].check(path, None if code == COMMENT else code)
         line = lines_before(read, self.original, path, self.trail)
         found = self.choice.of(report.diagnostics, line)

@@ -21,6 +21,7 @@ from speedlint.cli import main
 from speedlint.disk import Disk, Mark, words
 from speedlint.facts import store
 from speedlint.facts.store import Store
+from speedlint.server.analysis import Analyst
 from speedlint.source import Source
 from tests.conftest import Project
 
@@ -105,6 +106,30 @@ def test_after_any_edit_the_findings_are_those_of_a_first_run(
     for name, text in changes:
         write(folder, name, text)
         assert found(folder) == found(folder, "--no-cache")
+
+
+@settings(deadline=None, max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(edits)
+def test_a_server_that_stays_up_finds_what_a_new_one_does(
+    tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[str, str | None]]
+) -> None:
+    folder, stays = tmp_path_factory.mktemp("project"), Analyst()
+    train = folder / "train.py"
+    for change in (*((name, TEXTS[name][0]) for name in ("train.py", "options.py", "helper.py", "config.yml")), *changes):
+        write(folder, *change)
+        texts = {train: train.read_bytes()} if train.is_file() else {}
+        assert stays.check(train, texts).report == Analyst().check(train, texts).report
+
+
+def test_what_the_texts_of_other_files_hold_is_not_looked_for_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(folder, "other.py", TEXTS["other.py"][0])
+    found(folder)
+    write(folder, "helper.py", QUIET.replace("None", "1"))
+    searched: list[str] = []
+    search = Disk._is_in
+    monkeypatch.setattr(Disk, "_is_in", lambda disk, path, mark: searched.append(path) or search(disk, path, mark))
+    found(folder)
+    assert {Path(path).name for path in searched if path.endswith(".py")} == {"helper.py"}
 
 
 def test_nothing_is_read_again_where_nothing_has_changed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,7 +279,7 @@ def test_a_kept_report_holds_as_long_as_each_kind_of_mark_is_held(folder: Path, 
         if text == "train(1)":
             assert disk.mentions(str(file), mark)
             kept.keep(own, "name", [], disk.notes)
-        assert (kept.find(own, "name") is not None) is holds
+        assert (kept.find(own, "name", Disk()) is not None) is holds
 
 
 def test_threads_that_take_turns_share_the_store(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from speedlint.cli import main
 from speedlint.config import Settings
+from speedlint.disk import Disk
 from speedlint.engine import Engine
 from speedlint.registry import Registry
 from tests.conftest import ROOT, TOY_RULES, Project
@@ -263,7 +264,7 @@ def test_unreadable_file_is_one_line(tmp_path: Path) -> None:
     def refuse(path: Path) -> bytes:
         raise PermissionError(13, "Permission denied", str(path))
 
-    engine = Engine(Settings(tmp_path), Registry.load(), refuse)
+    engine = Engine(Settings(tmp_path), Registry.load(), Disk(refuse))
     report = engine.check(Path("secret.py"))
     assert [str(problem) for problem in report.problems] == ["secret.py: cannot be read (Permission denied)"]
 

@@ -14,6 +14,7 @@ from speedlint.ask.program import Cache
 from speedlint.choice import Choice
 from speedlint.config import Settings
 from speedlint.diagnostic import Diagnostic
+from speedlint.disk import Disk
 from speedlint.engine import Engine
 from speedlint.facts.store import Store
 from speedlint.fixer import Applied, Outcome
@@ -90,7 +91,7 @@ class Asking:
 
     def _open(self, cache: Cache) -> Iterator[tuple[_Key, Diagnostic]]:
         """The findings that were not asked about, in the files as they are now."""
-        engine = Engine(self.settings, self.registry, self._read, cache=cache, asked=self.paths)
+        engine = Engine(self.settings, self.registry, Disk(self._read), cache=cache, asked=self.paths)
         for path in self.paths:
             for each in self.choice.of(engine.check(path).diagnostics, self._line(path)):
                 key = _key(each, self._line(path))

@@ -83,18 +83,15 @@ class Analyst:
     def check(self, path: Path, texts: Texts, is_cancelled: IsCancelled = lambda: False) -> Checked:
         """What slows down the document at ``path``. Raises UserError for its configuration, and CancelledError."""
         settings, registry = self._prepared(path)
-        name, over, seen = kept.key([path], settings), reading.over(texts), set[str]()
+        name, disk = kept.key([path], settings), Disk(reading.over(texts))
         known = self._known.get(path)
-        if known is not None and known.name == name and kept.hold(known.notes, Disk(over)):
-            return known.checked
+        if known is not None:
+            if known.name == name and kept.hold(known.notes, disk):
+                return known.checked
+            disk.begin(kept.of_same_bytes(known.notes, disk))
         if self._cache.held() > _MOST_HELD:
             self._cache.drop()
-
-        def read(asked: Path) -> bytes:
-            seen.add(os.path.realpath(asked))
-            return over(asked)
-
-        engine = Engine(settings, registry, read, cache=self._cache, asked=[path], store=self._store)
+        engine = Engine(settings, registry, disk, cache=self._cache, asked=[path], store=self._store)
         reports = []
         for rule in registry.chosen(settings):
             if is_cancelled():
@@ -104,9 +101,11 @@ class Analyst:
         report = run.merge(reports)
         loops = _loops(engine, path, report) if report.diagnostics and not report.problems else ()
         edited = {edit.path for each in report.diagnostics if each.fix is not None for edit in each.fix.edits}
-        checked = Checked(report, loops, registry, held(edited, texts), frozenset(seen))
+        notes = kept.plain(disk.notes)
+        read = frozenset(map(os.path.realpath, kept.files(notes)))
+        checked = Checked(report, loops, registry, held(edited, texts), read)
         self._known.pop(path, None)
-        self._known[path] = _Known(name, checked, kept.plain(engine.disk.notes))
+        self._known[path] = _Known(name, checked, notes)
         if len(self._known) > _MOST_KNOWN:
             del self._known[next(iter(self._known))]
         return checked
