@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -57,19 +58,23 @@ def _room(module: str) -> str:
     return parts[1] if parts[0] == "speedlint" and len(parts) > 1 else parts[0]
 
 
-def _imports(path: Path) -> Iterator[tuple[str, str, bool]]:
+@functools.cache
+def _imports(path: Path) -> tuple[tuple[str, str, bool], ...]:
     """Each module that is imported, the name that is taken from it, if any, and whether that is for annotations alone."""
     tree = ast.parse(path.read_text("utf-8"))
-    checks = (each for each in ast.walk(tree) if isinstance(each, ast.If) and ast.unparse(each.test) == "TYPE_CHECKING")
+    nodes = list(ast.walk(tree))
+    checks = (each for each in nodes if isinstance(each, ast.If) and ast.unparse(each.test) == "TYPE_CHECKING")
     for_types = {id(inner) for check in checks for inner in ast.walk(check)}
-    for node in ast.walk(tree):
+    found = []
+    for node in nodes:
         if isinstance(node, ast.Import):
-            yield from ((each.name, "", id(node) in for_types) for each in node.names)
+            found += [(each.name, "", id(node) in for_types) for each in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
             for each in node.names:
                 is_module = _is_module(f"{node.module}.{each.name}")
                 module, name = (f"{node.module}.{each.name}", "") if is_module else (node.module, each.name)
-                yield module, name, id(node) in for_types
+                found.append((module, name, id(node) in for_types))
+    return tuple(found)
 
 
 def _is_module(dotted: str) -> bool:
