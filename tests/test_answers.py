@@ -772,3 +772,46 @@ def test_what_is_computed_with_an_array_is_on_the_host(project: Write) -> None:
     on_host = script.value(expression(script, "likeness(read(), draw(model).cpu().numpy())"))
     assert (on_host.role, on_host.place) == (Role.TENSOR, Place.HOST)
     assert script.value(expression(script, "likeness(read(), draw(model))")).place is Place.EITHER
+
+
+BACKBONES = """
+    from torch import nn
+
+
+    class Net(nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.run = nn.Linear(width, 4096)
+
+        def forward(self, x):
+            return self.run(x)
+
+
+    class Backbones:
+        @staticmethod
+        def chosen(name, width):
+            if name == "net":
+                return Net(width)
+
+        @classmethod
+        def built(cls, width):
+            return Net(width)
+
+        def made(self, width):
+            return Net(width)
+"""
+
+
+@pytest.mark.parametrize(
+    ("train", "is_found"),
+    [
+        ("from backbones import Backbones\nmodel = Backbones.chosen('net', 8)", True),
+        ("import backbones\nmodel = backbones.Backbones.built(8)", True),
+        ("from backbones import Backbones\nmodel = Backbones.made(8)", False),
+    ],
+)
+def test_a_method_is_called_on_a_class_of_another_file(project: Write, train: str, is_found: bool) -> None:
+    script = project(train=train, backbones=BACKBONES)
+    (call,) = (call for name in ("chosen", "built", "made") for call in script.written_calls.get(name, ()))
+    assert (script.callee(call) is not None) is is_found
+    assert (script.role(call) is Role.MODULE) is is_found

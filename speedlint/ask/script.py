@@ -15,7 +15,7 @@ from speedlint.solve.loops import Loops
 from speedlint.solve.names import Binding, Kind, Names, last_name
 from speedlint.solve.roles import Roles
 from speedlint.solve.terms import Constant, Definition, Value
-from speedlint.solve.values import Values
+from speedlint.solve.values import Values, needs_no_object
 from speedlint.source import Source
 from speedlint.torch import library
 from speedlint.torch.words import Frequency, Place, Role
@@ -231,10 +231,20 @@ class Script:
         """The definition that a dotted name imported here leads to, through re-exports."""
         binding, script = self.imported_binding(dotted, depth)
         if binding is None or script is None:
-            return None
+            return self._without_object(dotted, depth)
         if isinstance(binding.node, (syntax.FunctionDef, syntax.ClassDef)):
             return Definition(script, binding.node)
         return None
+
+    def _without_object(self, dotted: str, depth: int) -> Definition | None:
+        """The method that is called on an imported class itself: ``Backbones.build(...)``."""
+        holder, _, name = dotted.rpartition(".")
+        binding, script = self.imported_binding(holder, depth) if holder else (None, None)
+        if binding is None or script is None or not isinstance(binding.node, syntax.ClassDef):
+            return None
+        method = script.roles.calls.method(Definition(script, binding.node), name)
+        is_bound = method is not None and isinstance(method.node, syntax.FunctionDef) and needs_no_object(method.node)
+        return method if is_bound else None
 
     def imported_binding(self, dotted: str, depth: int = 0) -> tuple[Binding | None, Script | None]:
         """The binding, and the script it stands in, that a dotted name imported here leads to."""

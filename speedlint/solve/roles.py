@@ -29,7 +29,7 @@ from speedlint.solve.terms import (
     join_places,
 )
 from speedlint.solve.unpacking import all_written, key_of, written
-from speedlint.solve.values import returned
+from speedlint.solve.values import needs_no_object, returned
 from speedlint.torch import library
 from speedlint.torch.words import Place, Role
 
@@ -506,10 +506,7 @@ class Roles:
 
     def _is_self(self, function: syntax.FunctionDef, parameter: syntax.Param) -> bool:
         first = next(iter((*function.params.posonly_params, *function.params.params)), None)
-        return first is parameter and not any(
-            isinstance(d.decorator, syntax.Name) and d.decorator.value in ("staticmethod", "classmethod")
-            for d in function.decorators
-        )
+        return first is parameter and not needs_no_object(function)
 
     def _default(self, parameter: syntax.Param) -> Value | None:
         return self.evaluate(parameter.default) if parameter.default is not None else None

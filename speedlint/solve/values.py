@@ -538,7 +538,16 @@ def agreed(found: Iterable[Constant | None]) -> Constant | None:
 
 def is_static(function: syntax.FunctionDef) -> bool:
     """Whether a method takes no ``self``."""
-    return any(isinstance(d.decorator, syntax.Name) and d.decorator.value == "staticmethod" for d in function.decorators)
+    return _is_decorated(function, "staticmethod")
+
+
+def needs_no_object(function: syntax.FunctionDef) -> bool:
+    """Whether a method is made to be called on its class: a static method or a class method."""
+    return _is_decorated(function, "staticmethod", "classmethod")
+
+
+def _is_decorated(function: syntax.FunctionDef, *names: str) -> bool:
+    return any(isinstance(d.decorator, syntax.Name) and d.decorator.value in names for d in function.decorators)
 
 
 def returned(definition: Definition) -> Iterator[syntax.BaseExpression]:

@@ -315,8 +315,31 @@ def _handed(script: Script, made: syntax.Node) -> Iterator[Network]:
         holder = arg.value.value if isinstance(arg.value, syntax.Subscript) else arg.value
         if (name := script.name(holder) or "").startswith(_CONVOLUTIONAL_LIBRARIES):
             yield _by_name(name)
-        elif isinstance(arg.value, (syntax.Name, syntax.Attribute)) and script.role(arg.value) is Role.MODULE:
+        elif isinstance(arg.value, (syntax.Name, syntax.Attribute)) and (
+            script.role(arg.value) is Role.MODULE or _runs_handed(script, made, arg.value)
+        ):
             yield network(script, arg.value)
+
+
+def _runs_handed(script: Script, made: syntax.Node, handed: syntax.BaseExpression) -> bool:
+    """Whether the class of an object calls a value of an unknown kind that it is made with: ``self.encoder = encoder`` and
+    ``self.encoder(x)``, where a library that nothing is known of makes it."""
+    if not isinstance(made, syntax.Call) or script.role(handed) is not Role.UNKNOWN or script.name(handed) is not None:
+        return False
+    begun = script.callee(made)
+    if begun is None or not isinstance(begun.node, syntax.FunctionDef):
+        return False
+    place, start = begun.script, begun.node
+    klass = place.names.owner(start)
+    taken = {each.name.value for each in start.params.params if place.values.given(start, each, script, made) is handed}
+    if klass is None or not taken:
+        return False
+    kept = {
+        place.text(assign.targets[0].target)
+        for assign in place.source.inside(start.body, syntax.Assign)
+        if isinstance(assign.value, syntax.Name) and assign.value.value in taken
+    }
+    return any(place.text(call.func) in kept for call in place.source.inside(klass, syntax.Call))
 
 
 def root_definition(script: Script, node: syntax.Node) -> Definition | None:
