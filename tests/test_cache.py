@@ -127,7 +127,12 @@ def test_what_the_texts_of_other_files_hold_is_not_looked_for_again(folder: Path
     write(folder, "helper.py", QUIET.replace("None", "1"))
     searched: list[str] = []
     search = Disk._is_in
-    monkeypatch.setattr(Disk, "_is_in", lambda disk, path, mark: searched.append(path) or search(disk, path, mark))
+
+    def noted(disk: Disk, path: str, mark: bytes) -> bool:
+        searched.append(path)
+        return search(disk, path, mark)
+
+    monkeypatch.setattr(Disk, "_is_in", noted)
     found(folder)
     assert {Path(path).name for path in searched if path.endswith(".py")} == {"helper.py"}
 
