@@ -3,14 +3,16 @@
 ## What it does
 Finds loops over the rows of a tensor or array, `for i in range(x.shape[0])` with `x[i]`, or `for row in x`, that run a
 network once for each row, in training or evaluation and in the functions they call; such a loop in a file that is not
-checked is reported at the call. Rows that are gathered one by one, `torch.stack([x[i] for i in rows])`, are found too. Loops
+checked is reported at the call. Rows that are gathered one by one, `torch.stack([x[i] for i in rows])`, are found too, and
+loops that only read the rows of a tensor on the GPU, each by itself: `for row in x` with `row.tolist()`. Other loops
 over the rows of a tensor on the GPU that run no network are notes: boxes and ragged data need them. Loops over time whose
 turns hang on the one before are left alone.
 
 ## Why it is slow
 Each turn launches its own kernels on a batch of one, which leaves most of the GPU idle; the launches cost more than the
 work. One call on all rows does the same in one go. An index that is a single number on the GPU is read by the host besides:
-`x[i]` waits for it.
+`x[i]` waits for it. Rows that are read one by one are one copy and one wait each, some 15 microseconds, where all of them
+take no longer.
 
 ## Example
 ```python
@@ -40,7 +42,8 @@ Numeric: products of 32 rows add up in another order than those of one. It is wr
 append what the network gives for a row to a list that is joined along the rows, and where the network is in sight and made
 of layers that map each row by itself: no batch normalisation and no dropout, unless the module is in evaluation mode by a
 call in the same function, nothing that looks across rows. 32 rows take 32 times the memory of one, which a batch of training
-takes as well. Anything else is shown: whether the code around takes rows together is for the author to say.
+takes as well. Exact where the rows are only read: the same numbers are copied, all at once. Anything else is shown: whether
+the code around takes rows together is for the author to say.
 
 ## Sources
 PyTorch's performance tuning guide; measured with torch 2.13 on a CPU: 181 times faster for a toy loop of 512 rows. On one
@@ -54,16 +57,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from speedlint import edits
 from speedlint.ask.script import Script
 from speedlint.cures import whole_batches
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
+from speedlint.shapes import worth
 from speedlint.shapes.sync import batchwise, hidden, reads
 from speedlint.torch.words import Frequency
 
 _WHY = "not rewritten, since memory and the code around decide how many rows may go together"
 
+_WAITS = Estimate(Worth.MEDIUM, "one copy and one wait for each row, where one copy brings all of them")
 _ON_CPU = Estimate(Worth.HIGH, "many small operations run in place of few large ones")
 
 
@@ -73,6 +79,9 @@ def check(node: syntax.For | syntax.Call, script: Script) -> Iterator[Finding]:
         yield from _hidden(node, script)
         return
     found = batchwise.row_loop(script, node)
+    if (apart := batchwise.read_apart(script, node)) is not None:
+        yield _read_apart(node, script, apart)
+        return
     if found is None:
         return
     rows = reads.shown(script, found.rows)
@@ -90,6 +99,21 @@ def check(node: syntax.For | syntax.Call, script: Script) -> Iterator[Finding]:
         message = f"the loop goes over the rows of `{rows}` one by one in every training step"
         advice = f"use operations on all rows, with a mask where they differ; {_WHY}"
         yield Finding(node.iter, message, advice=advice, level=Level.NOTE)
+
+
+def _read_apart(loop: syntax.For, script: Script, apart: batchwise.ReadApart) -> Finding:
+    rows, read = reads.shown(script, apart.rows[0]), reads.shown(script, apart.first)
+    message = f"`{read}` waits for each row of `{rows}` by itself, {reads.often(script, loop)}"
+    advice = f"copy all rows once, before the loop: `{rows}.cpu()`"
+    share = worth.at(_WAITS, script.frequency(loop))
+    if not all(isinstance(each, syntax.Name | syntax.Attribute | syntax.Subscript) for each in apart.rows):
+        return Finding(apart.rows[0], message, advice=advice, worth=share)
+    names = {name.value for each in apart.rows for name in script.source.inside(each, syntax.Name)}
+    if any(name.value in names for name in script.source.inside(loop.body, syntax.Name)):
+        advice = f"{advice}; not rewritten, since the loop may change it"
+        return Finding(apart.rows[0], message, advice=advice, worth=share)
+    copies = (edits.replace(script.source, each, f"{script.text(each)}.cpu()") for each in apart.rows)
+    return Finding(apart.rows[0], message, Fix(tuple(copies), Risk.EXACT), advice, worth=share)
 
 
 def _gathered(call: syntax.Call, script: Script) -> Iterator[Finding]:

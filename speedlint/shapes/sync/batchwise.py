@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.shapes.evaluation import is_network
+from speedlint.shapes.sync import conditions, reads
 from speedlint.solve import passes
 from speedlint.solve.dtypes import is_mask
 from speedlint.solve.names import Kind
@@ -55,6 +57,68 @@ def within(script: Script, function: syntax.FunctionDef) -> list[RowLoop]:
         if script.function(loop) is function
     )
     return [each for each in found if each is not None and each.network is not None]
+
+
+class ReadApart(NamedTuple):
+    """A loop that only reads the rows of a tensor on the device, each by itself.
+
+    Attributes:
+        rows: the tensor, as the loop goes over it; those beside it, of ``zip``, that are only read as well.
+        first: the first read of a row.
+    """
+
+    rows: tuple[syntax.BaseExpression, ...]
+    first: syntax.Call
+
+
+def read_apart(script: Script, loop: syntax.For) -> ReadApart | None:
+    """The loop as one that reads each row of a tensor on the device where it needs it at once, and does nothing else with
+    the rows: the whole tensor could be copied before."""
+    if script.frequency(loop) not in FREQUENT or script.loops.iterates_loader(loop):
+        return None
+    read: dict[syntax.BaseExpression, syntax.Call] = {}
+    for target, rows in _gone_over(script, loop):
+        if isinstance(target, syntax.Name) and script.is_device_tensor(rows) and not script.value(rows).assumed:
+            found = [_read_of(script, use) for use in _uses(script, target, loop)]
+            if found and (first := found[0]) is not None and None not in found:
+                read[rows] = first
+    return ReadApart(tuple(read), next(iter(read.values()))) if read else None
+
+
+def _gone_over(script: Script, loop: syntax.For) -> Iterator[tuple[syntax.BaseExpression, syntax.BaseExpression]]:
+    """What a loop goes over, and what it is bound to, through ``enumerate`` and ``zip``."""
+    todo = [(loop.target, loop.iter)]
+    while todo:
+        target, iterated = todo.pop(0)
+        if not isinstance(iterated, syntax.Call):
+            yield target, iterated
+            continue
+        given = [arg.value for arg in iterated.args]
+        parts = [each.value for each in target.elements] if isinstance(target, syntax.Tuple) else []
+        if script.name(iterated.func) == "enumerate" and len(parts) == 2 and given:
+            todo.append((parts[1], given[0]))
+        elif script.name(iterated.func) == "zip" and len(parts) == len(given):
+            todo += zip(parts, given, strict=True)
+
+
+def _uses(script: Script, target: syntax.Name, loop: syntax.For) -> list[syntax.Name]:
+    """Where the body of a loop takes what its turn is bound to."""
+    named = (name for name in script.source.inside(loop.body, syntax.Name) if name.value == target.value)
+    read = (name for name in named if not isinstance(script.source.parents[name], syntax.AssignTarget))
+    return [name for name in read if any(each.node is target for each in script.names.reaching(name))]
+
+
+def _read_of(script: Script, row: syntax.Name) -> syntax.Call | None:
+    """The call by which the host reads a row as it is, and needs at once: ``row.tolist()``, ``int(row)``."""
+    for up in script.source.ancestors(row):
+        if isinstance(up, syntax.Call):
+            read = reads.scalar(script, up) or reads.copied(script, up)
+            if read is not None and not any(inner.args for inner in script.source.inside(read, syntax.Call)):
+                is_told = reads.avoidable_scalar(script, up) or reads.avoidable_copy(script, up)
+                return None if is_told or conditions.depends_on_data(script, up) else up
+        elif not isinstance(up, syntax.Attribute | syntax.Arg):
+            return None
+    return None
 
 
 def row_gather(script: Script, call: syntax.Call) -> tuple[syntax.BaseExpression, syntax.BaseExpression] | None:
