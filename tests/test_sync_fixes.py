@@ -72,6 +72,8 @@ def _fixed(script: Script) -> str:
         ("", "lam += loss.item()", "return lam", "not a variable of this function alone"),
         ("t = 0", "v = loss.item()\nloss /= 2\nt += v", "return t", "changes the tensor in place"),
         ("t = 0", "v = loss.item()\nloss.mul_(2)\nt += v", "return t", "changes the tensor in place"),
+        ("t = []", "whole = loss\nt.append(loss.item())\nif lam: whole += lam", "return t", "changes the tensor in place"),
+        ("t = []", "t.append(loss.item())\nwhole = loss.view(-1)\nwhole += lam", "return t", "changes the tensor in place"),
         ("t = 0", "v = loss.item()\nv /= 2\nt += v", "return t", "`v` is also set"),
         ("t = []", "t.append(loss.item())\nif step % 9 == 0: print(sum(t))", "return t", "used within the loop"),
         ("t = [0.0]", "t.append(loss.item())", "return t", "not only a list that starts empty"),
@@ -89,6 +91,12 @@ def test_what_is_not_deferred(tmp_path: Path, before: str, inside: str, after: s
     ("before", "inside", "after", "wanted"),
     [
         ("t = 0", "t += loss.item()", "return t", ("t += loss.detach()", "return float(t)")),
+        (
+            "t = []",
+            "part = loss * 2\nwhole = part\nwhole += loss\nt.append(part.item())",
+            "return t",
+            ("t.append(part.detach())",),
+        ),
         ("t, n = 0., 0", "t = t + loss.item() / 2", "return t", ("t = t + loss.detach() / 2", "return float(t)")),
         ("t = 0", "t += out.max().item()", "return t / 3", ("t += out.max().detach()", "return float(t) / 3")),
         ("t = 0", "t += (out - 1).abs().mean().item()", "t /= 2\nreturn t", ("t = float(t) / 2", "return t\n")),

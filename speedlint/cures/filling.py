@@ -102,22 +102,44 @@ def check_alias(script: Script, read: syntax.Node, tensor: syntax.BaseExpression
     if _is_trained(script, made):
         raise CannotEdit(f"the optimizer may change `{script.text(made)}` in place")
     source = script.source
-    names = {name.value for name in source.inside(tensor, syntax.Name)}
-    scopes = ((name, script.names.scope(read).lookup(name)) for name in names)
-    bindings = (binding for name, scope in scopes if scope is not None for binding in scope.bindings[name])
-    rebound = [binding.node for binding in bindings if binding.kind is not Kind.AUGMENT]
     function = source.enclosing(read, *_SCOPES)
     block = function.body if isinstance(function, syntax.FunctionDef) else source.module
+    own = {name.value for name in source.inside(tensor, syntax.Name)}
+    names = _sharing(script, block, own)
     for statement in source.inside(block, syntax.AugAssign):
         changed = names & {name.value for name in source.inside(statement.target, syntax.Name)}
-        if changed and script.order.runs_again(read, statement, rebound) and script.role(statement.target) is Role.TENSOR:
-            raise CannotEdit(f"`{script.text(statement)}` changes the tensor in place")
+        if changed and script.role(statement.target) is Role.TENSOR:
+            ways = (_rebound(script, read, each) for each in (own, changed))
+            if any(script.order.runs_again(read, statement, rebound) for rebound in ways):
+                raise CannotEdit(f"`{script.text(statement)}` changes the tensor in place")
     for call in source.inside(block, syntax.Call):
         match call.func:
             case syntax.Attribute(value=syntax.Name(value=name), attr=syntax.Name(value=method)):
                 if name in names and works_in_place(method):
                     raise CannotEdit(f"`{script.text(call)}` changes the tensor in place")
     _check_own(script, made, read)
+
+
+def _sharing(script: Script, block: syntax.Node, names: set[str]) -> set[str]:
+    """Some variables and those that stand for the same tensor in a block, or a view of it: ``loss = part``."""
+    same = [
+        {viewed_name.value, target.target.value}
+        for statement in script.source.inside(block, syntax.Assign)
+        if isinstance(viewed_name := viewed(statement.value), syntax.Name)
+        for target in statement.targets
+        if isinstance(target.target, syntax.Name)
+    ]
+    found = set(names)
+    while more := {name for pair in same if pair & found for name in pair - found}:
+        found |= more
+    return found
+
+
+def _rebound(script: Script, read: syntax.Node, names: set[str]) -> list[syntax.Node]:
+    """Where some variables, as they are called where something is read, are bound anew."""
+    scopes = ((name, script.names.scope(read).lookup(name)) for name in names)
+    bindings = (binding for name, scope in scopes if scope is not None for binding in scope.bindings[name])
+    return [binding.node for binding in bindings if binding.kind is not Kind.AUGMENT]
 
 
 def _check_own(script: Script, tensor: syntax.BaseExpression, read: syntax.Node) -> None:
