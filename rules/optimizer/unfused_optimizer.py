@@ -132,7 +132,8 @@ def _finding(call: syntax.Call, name: str, script: Script) -> Finding:
     does = "updates the parameters in several kernels a step; its fused form takes one or two"
     estimate = worth.UPDATE
     is_shipped_for_host = script.on_gpu and hosted.runs_on_host(script)
-    if not script.on_gpu or (is_shipped_for_host and name in _ADAPTIVE and _runs_everywhere(script, name)):
+    is_on_host = not script.on_gpu and not devices.may_be_mps(script)
+    if is_on_host or (is_shipped_for_host and name in _ADAPTIVE and _runs_everywhere(script, name)):
         does = "updates one parameter after another, each by several operations; its fused form takes one pass"
         estimate = _ON_HOST
     message = f"`{script.text(call.func)}` {does}"

@@ -54,6 +54,7 @@ _WRITTEN_NUMBER = NUMBER._replace(literal=True)
 _MODULE_USES = frozenset({"parameters", "named_parameters", "modules", "named_modules", "children"})
 _HOLDERS = ("torch.nn.ModuleList", "torch.nn.Sequential")
 _MODULE_HINTS = frozenset({"train", "eval"})
+_DEEPEST_DEVICE = 4
 _MOST_ORIGINS = 100
 
 
@@ -945,7 +946,28 @@ class Roles:
         if any(not self._asks_for_cpu(call) for call in defaults):
             return True
         moves = (call for call in script.method_calls("to") if source.contains(block, call))
-        return any(self.calls.place_of_move(call, Place.HOST) is not Place.HOST for call in moves)
+        away = (call for call in moves if self.calls.place_of_move(call, Place.HOST) is not Place.HOST)
+        return any((target := script.argument(call, "device", 0)) is None or not self._is_not_cuda(target) for call in away)
+
+    def _is_not_cuda(self, device: syntax.BaseExpression, depth: int = 0) -> bool:
+        """Whether an expression names devices that are none of CUDA's, and no other: ``"mps"`` or ``"cpu"``."""
+        known = self.script.constant(device)
+        if known is not None:
+            return isinstance(known.value, str) and known.value.partition(":")[0] in library.NOT_CUDA
+        found: list[bool] = []
+        for script, node in self.origins(device) if depth <= _DEEPEST_DEVICE else ():
+            parts = [node]
+            match node:
+                case syntax.IfExp(body=body, orelse=orelse):
+                    parts = [body, orelse]
+                case syntax.Call(args=[syntax.Arg(value=named), *_]) if script.is_call_to(node, "torch.device"):
+                    parts = [named]
+                case syntax.Call() if (callee := script.callee(node)) is not None:
+                    script, parts = callee.script, list(returned(callee)) or parts
+                case _ if script.constant(node) is None:
+                    return False
+            found += (script.roles._is_not_cuda(part, depth + 1) for part in parts)
+        return bool(found) and all(found)
 
     def _asks_for_cpu(self, call: syntax.Call) -> bool:
         """Whether ``Trainer(accelerator="cpu")`` and the like keep a library from taking CUDA's GPU, or a file may."""
