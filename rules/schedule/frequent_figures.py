@@ -2,7 +2,7 @@
 
 ## What it does
 Finds calls in the training loop that save a figure or image, or make a histogram of every parameter, in each step or several
-times an epoch; and calls in the epoch loop that draw one point or pixel for every sample. A curve of a few numbers in each
+times an epoch; and calls in the epoch loop that draw one point for every sample. A curve of a few numbers in each
 epoch is a note. What a condition draws every few epochs, and what an evaluation writes as its result, is left alone.
 
 ## Why it is slow

@@ -48,7 +48,7 @@ _FIGURES = (
     "tensorflow.summary.image",
     *(f"{module}.Summary.Image" for module in _TENSORFLOW),
 )
-_CLOUD_METHODS = frozenset({"scatter", "imshow", "add_embedding", "hexbin"})
+_CLOUD_METHODS = frozenset({"scatter", "add_embedding", "hexbin"})
 _HISTOGRAM_METHODS = frozenset({"add_histogram"})
 _HISTOGRAMS = ("wandb.Histogram",)
 _HISTOGRAM_RECORDS = ("tensorflow.summary.histogram", *(f"{module}.HistogramProto" for module in _TENSORFLOW))
