@@ -135,3 +135,47 @@ def test_what_the_script_runs_may_move_it(project: Project, file: str, before: s
 def test_a_training_that_another_script_starts(project: Project) -> None:
     main = "import train_heat\nfrom shared.nets import Seer\n\ntrain_heat.Forecast = Seer\ntrain_heat.main()\n"
     assert _found(project, main=main)
+
+
+WRAPPED = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Conv2d(3, 64, 3)
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+net = Net().to(torch.double)
+if torch.cuda.is_available():
+    net = nn.DataParallel(net)
+optimizer = torch.optim.Adam(net.parameters())
+for x, y in torch.utils.data.DataLoader(torch.load("images.pt")):
+    loss = nn.functional.mse_loss(net(x.to("cuda")), y.to("cuda"))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_told"),
+    [
+        ("", "", False),
+        ("Net().to(torch.double)", "Net().cuda()", True),
+        ("nn.DataParallel(net)", 'nn.DataParallel(net).to("cuda")', True),
+        ("Net().to(torch.double)", 'torch.load("net.pt")', True),
+        ("net = Net()", 'torch.set_default_device("cuda")\nnet = Net()', True),
+    ],
+)
+def test_a_network_that_nothing_moves_is_not_copied_to_gpus(
+    project: Project, before: str, after: str, is_told: bool
+) -> None:
+    project.configure("select = ['SPD603']")
+    text = WRAPPED.replace(before, after) if before else WRAPPED
+    assert bool(project.findings(project.write("train.py", text))) is is_told

@@ -3,8 +3,8 @@
 ## What it does
 Finds modules wrapped in `torch.nn.DataParallel`, under any name, in programs that train. It is a note where the same
 function wraps in `DistributedDataParallel` in another branch, or only evaluates, and where the program itself makes one GPU
-visible by default. Nothing is said where the training asks the wrapper for what only the module within has, which raises:
-that branch never ran.
+visible by default. Nothing is said where the training asks the wrapper for what only the module within has, or where nothing
+moves the module to a GPU, which raises: that branch never ran.
 
 ## Why it is slow
 Each forward pass copies all parameters from the first GPU to the others, scatters the batch, runs one Python thread for
@@ -60,7 +60,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         return
     if script.loops.guards.is_without_gpu(call) or script.is_test or not evaluation.trains(script):
         return
-    if wrapping.is_asked_in_vain(script, call):
+    if wrapping.is_asked_in_vain(script, call) or wrapping.is_left_on_host(script, call):
         return
     level, estimate = Level.WARNING, _COPIED
     if (trifle := _why_trifle(call, script)) is not None:

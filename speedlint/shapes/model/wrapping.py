@@ -8,13 +8,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
+from speedlint.shapes.model import networks
 from speedlint.shapes.steps import training_steps
+from speedlint.shapes.sync.creation import is_made_elsewhere
 from speedlint.shapes.training import passed_through, roots, same_module, trained_modules
 from speedlint.solve import reach
 from speedlint.solve.loops import Does
 from speedlint.solve.terms import Definition
 from speedlint.torch import library
-from speedlint.torch.words import Frequency, Role
+from speedlint.torch.words import Frequency, Place, Role
 
 if TYPE_CHECKING:
     from speedlint.ask.script import Script
@@ -114,6 +116,21 @@ def is_asked_in_vain(script: Script, wrapper: syntax.Call) -> bool:
         if start is not None and _is_of_inner(use.script, asked):
             found.setdefault((use.script, start), []).append(asked)
     return any(place.order.is_followed(start, asked) for (place, start), asked in found.items())
+
+
+def is_left_on_host(script: Script, wrapper: syntax.Call) -> bool:
+    """Whether a wrapped module, made by a class of the project, is on the CPU, since nothing in the program moves a module.
+    Several GPUs refuse it then, and one is only handed the call."""
+    made = roots(script, wrapper.args[0].value)
+    if not made or any(networks.root_definition(place, node) is None for place, node in made):
+        return False
+    moved = (
+        place.roles.calls.place_of_move(call, Place.HOST) is not Place.HOST
+        for place in script.everywhere(b".to(", b".cuda(")
+        for call in place.method_calls("to", "cuda")
+        if isinstance(call.func, syntax.Attribute) and place.role(call.func.value) not in (Role.TENSOR, Role.BATCH)
+    )
+    return not any(moved) and not is_made_elsewhere(script)
 
 
 def _start(script: Script, use: reach.Use, wrapper: syntax.Call) -> syntax.Node | None:
