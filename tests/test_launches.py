@@ -159,6 +159,12 @@ class Sequence(nn.Module):
     def forward(self, rows):
         return self.layers(self.items(rows)) @ self.items.weight.T
 """
+UNSET = SEQUENCE.replace("width, heads):", "width, heads, inner=None):").replace(
+    "self.forth, self.back = nn.Conv1d(width, 2 * width, 1), nn.Conv1d(2 * width, width, 1)",
+    "inner = 2 * width if inner is None else inner\n"
+    "        self.forth, self.back = nn.Conv1d(width, inner, 1), nn.Conv1d(inner, width, 1)",
+)
+"""The width within a layer is an option that is unset by default."""
 NODES = """
 class Nodes(nn.Module):
     def __init__(self, features, hidden):
@@ -228,6 +234,9 @@ LOSS = "F.cross_entropy(model(inputs.cuda()), labels.cuda())"
         (SEQUENCE, "Sequence(args)", OWN, False),
         (SEQUENCE.replace("options.hidden", "8 * options.hidden"), "Sequence(args)", OWN, True),
         (SEQUENCE.replace("2 * width", "widths"), "Sequence(args)", OWN, True),
+        (UNSET, "Sequence(args)", OWN, False),
+        (UNSET.replace("Layer(options.hidden, 1)", "Layer(options.hidden, 1, 2048)"), "Sequence(args)", OWN, True),
+        (UNSET.replace("2 * width if", "widths if"), "Sequence(args)", OWN, True),
         (POOLING.format(imports=OF_GRAPHS, head="nn.Linear(32, 2)"), "Pooling(args.hidden * 8, 32)", OWN, False),
         (POOLING.format(imports=OF_GRAPHS, head="nn.TransformerEncoderLayer(512, 8)"), "Pooling(512, 512)", OWN, True),
         (POOLING.format(imports="from sums import sent, added", head="nn.Linear(32, 2)"), "Pooling(512, 32)", OWN, True),

@@ -12,7 +12,7 @@ from speedlint.solve.terms import Definition
 from speedlint.solve.unpacking import written
 
 _MOST_VISITS = 400
-"""Constructors that are followed, each for every call of it."""
+"""Constructors and functions that are followed, each for every call of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,8 @@ def given(script: Script, call: syntax.Call, keyword: str, position: int) -> Giv
 def arguments(made: Iterable[Given], keyword: str, position: int) -> dict[syntax.Call, list[Given | None]]:
     """What each call of a library that some constructions lead to passes for a parameter, in each way that leads there."""
     found: dict[syntax.Call, list[Given | None]] = {}
-    todo = list(made)
-    for _ in range(_MOST_VISITS):
-        if not todo:
-            return found
+    todo, left = list(made), _MOST_VISITS
+    while todo and left:
         now = todo.pop()
         if not isinstance(now.node, syntax.Call):
             continue
@@ -49,10 +47,11 @@ def arguments(made: Iterable[Given], keyword: str, position: int) -> dict[syntax
             passed = now.script.argument(now.node, keyword, position)
             found.setdefault(now.node, []).append(now.of(passed) if passed is not None else None)
             continue
+        left -= 1
         frame = dict(_frame(definition, now))
         place = definition.script
         todo += [Given(place, call, frame) for call in place.source.inside(definition.node, syntax.Call)]
-    return {}
+    return {} if todo else found
 
 
 def _constructed(script: Script, call: syntax.Call) -> Definition | None:
@@ -80,8 +79,8 @@ def _frame(definition: Definition, call: Given) -> Iterator[tuple[syntax.Param, 
 
 
 def most(numbers: Iterable[Given | None]) -> int | None:
-    """The most that one of some numbers is; None where that is not known of all."""
-    return _greatest(_most(each, frozenset()) for each in numbers)
+    """The most that one of some numbers is; None where that is not known of all, or where none is a number."""
+    return _greatest(_most(each, frozenset()) for each in numbers) or None
 
 
 def _greatest(found: Iterable[int | None]) -> int | None:
@@ -90,14 +89,15 @@ def _greatest(found: Iterable[int | None]) -> int | None:
 
 
 def _most(number: Given | None, seen: frozenset[syntax.Node]) -> int | None:
-    """The most that a number is, an option being what it is by default."""
+    """The most that a number is, an option being what it is by default; 0 of a None, in whose place another one is taken."""
     if number is None or number.node in seen:
         return None
     node = number.node
     seen |= {node}
     match node:
         case syntax.Name() | syntax.Attribute():
-            plain = _greatest(_most(each, seen) for each in _sources(number)) or _known(number)
+            plain = _greatest(_most(each, seen) for each in _sources(number))
+            plain = _known(number) if plain is None else plain
             return _greatest((plain, *(_most(each, seen) for each in _constructed_with(number))))
         case syntax.BinaryOperation(left=left, operator=operator, right=right):
             return _computed(_most(number.of(left), seen), operator, _most(number.of(right), seen))
@@ -128,6 +128,8 @@ def _constructed_with(number: Given) -> Iterator[Given]:
 
 def _known(number: Given) -> int | None:
     known = number.script.constant(number.node) if isinstance(number.node, syntax.BaseExpression) else None
+    if known is not None and known.value is None:
+        return 0
     return int(known.value) if known is not None and isinstance(known.value, (int, float)) else None
 
 
