@@ -62,3 +62,35 @@ def test_a_name_that_nothing_has_bound_ends_what_comes_after_it(
     project: Project, before: str, starts: str, level: str
 ) -> None:
     assert _told(project, before=before, starts=starts) == level
+
+
+@pytest.mark.parametrize(
+    ("read", "starts", "level"),
+    [
+        ("total = 0.0", "", "warning"),
+        ("total = 0.0 * config.scale", "", "note"),
+        ("total = 0.0 * config.scale", f"config = torch.load('config.pt')\n{STARTS}", "warning"),
+        ("total = 0.0 * config.scale", f"from settings import *\n{STARTS}", "warning"),
+        ("total: config.Number = 0.0", STARTS, "warning"),
+        ("total = 0.0\n    if len(loader) > 9000:\n        total *= config.scale", STARTS, "warning"),
+        ("total = sum(0.0 for _ in xrange(3))", STARTS, "warning"),
+    ],
+)
+def test_a_function_that_reads_what_nothing_binds_does_not_train(
+    project: Project, read: str, starts: str, level: str
+) -> None:
+    project.configure("select = ['SPD301']\ntorch = '2.4'")
+    text = TRAINS.format(imports="", before="", starts=starts).replace("total = 0.0", read)
+    (found,) = project.findings(project.write("train.py", text), "--notes")
+    assert found["level"] == level
+
+
+def test_a_name_that_another_file_binds_in_a_module(project: Project) -> None:
+    project.write(
+        "main.py",
+        "import train\n\ntrain.config = train.torch.load('config.pt')\nprint(train.train(train.torch.load('batches.pt')))",
+    )
+    project.configure("select = ['SPD301']\ntorch = '2.4'")
+    text = TRAINS.format(imports="", before="", starts="").replace("total = 0.0", "total = 0.0 * config.scale")
+    (found,) = project.findings(project.write("train.py", text), "--notes")
+    assert found["level"] == "warning"

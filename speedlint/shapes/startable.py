@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 _FINDS_BY_ITSELF = (b"sys.path", b"__path__", b"exec(", b"globals()", b"locals()", b"get_ipython", b"builtins")
 _BUILTINS = frozenset(dir(builtins)) | {"__file__", "__path__", "__annotations__", "__builtins__"}
+_OF_PYTHON_2 = frozenset("basestring cmp execfile file long raw_input reduce reload unichr unicode xrange".split())
+_ELSEWHERE = (syntax.Lambda, syntax.Try, syntax.Import, syntax.ImportFrom, syntax.Annotation)
+"""In what a name is read at another time, or not at all, or where the error is caught."""
 _DEEPEST = 4
 
 
@@ -27,22 +30,34 @@ def why_not(script: Script, node: syntax.Node) -> str | None:
 
 
 def _unbound(script: Script) -> Iterator[syntax.Name]:
-    """The names that the module's own code reads before anything can have bound them; none of an excerpt, which imports
-    nothing."""
+    """The names that the module's own code reads before anything can have bound them, and those that a function reads which
+    nothing binds at all; none of an excerpt, which imports nothing."""
     imported = list(script.source.of(syntax.ImportFrom))
     is_excerpt = not imported and not any(True for _ in script.source.of(syntax.Import))
     if is_excerpt or any(each.star is not None for each in imported):
         return
-    scope = script.names.scope(script.source.module)
+    module = script.names.scope(script.source.module)
     for name in script.source.of(syntax.Name):
-        if name.value in _BUILTINS or script.function(name) is not None or not _is_read(script, name):
+        if name.value in _BUILTINS or not _is_read(script, name) or script.source.enclosing(name, *_ELSEWHERE) is not None:
             continue
-        elsewhere = script.source.enclosing(name, syntax.Lambda, syntax.Try, syntax.Import, syntax.ImportFrom)
-        if script.names.scope(name) is not scope or elsewhere is not None:
-            continue
-        bound = scope.bindings.get(name.value, [])
-        if not any(script.order.may_run_before(each.node, name) for each in bound):
-            yield name
+        scope = script.names.scope(name)
+        if script.function(name) is not None:
+            if scope.lookup(name.value) is None and not _is_given(script, name.value):
+                yield name
+        elif scope is module:
+            bound = scope.bindings.get(name.value, [])
+            if not any(script.order.may_run_before(each.node, name) for each in bound):
+                yield name
+
+
+def _is_given(script: Script, name: str) -> bool:
+    """Whether a name of a module may be bound from outside: as ``module.name = x``, or by Python 2."""
+    if name in _OF_PYTHON_2:
+        return True
+    targets = (
+        target.target for place in script.everywhere(name.encode()) for target in place.source.of(syntax.AssignTarget)
+    )
+    return any(isinstance(each, syntax.Attribute) and each.attr.value == name for each in targets)
 
 
 def _is_read(script: Script, name: syntax.Name) -> bool:
