@@ -132,13 +132,15 @@ def test_the_update_of_a_training_that_never_asks_for_a_gpu_is_told_as_on_the_cp
     [
         ('device = torch.device("mps" if torch.backends.mps.is_available() else "cpu")', False),
         ('def found():\n    kind = "mps"\n    return kind\n\n\ndevice = found()', False),
+        ('device = torch.device("xpu" if torch.xpu.is_available() else "cpu")', False),
+        ("import torch_directml\ndevice = torch_directml.device()", False),
         ('device = torch.device("mps" if torch.backends.mps.is_available() else args.device)', True),
         ('device = torch.accelerator.current_accelerator() or "mps"', True),
         (ALWAYS, True),
     ],
 )
 @pytest.mark.parametrize("code", ["SPD101", "SPD205"])
-def test_apples_gpu_is_none_of_cudas(project: Project, code: str, chosen: str, is_told: bool) -> None:
+def test_other_devices_are_none_of_cudas(project: Project, code: str, chosen: str, is_told: bool) -> None:
     project.configure(f"select = ['{code}']")
     moved = "x, y = x.to(device), y.to(device)"
     text = _text('"--device"', chosen, PLANES, moved)

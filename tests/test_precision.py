@@ -206,6 +206,7 @@ MOVED_LATER = 'device = torch.device("cuda" if torch.cuda.is_available() else "c
         (ADAM, "", "x", None, False, False),
         (ADAM, "from torch_xla.core import xla_model", "x", (2, 13), False, False),
         (ADAM, 'device = "mps" if torch.backends.mps.is_available() else "cpu"', "x", (2, 4), False, False),
+        (ADAM, 'device = "xpu" if torch.xpu.is_available() else "cpu"', "x", (2, 13), False, False),
         (ADAGRAD, "", "x", (2, 8), False, False),
         (ADAGRAD, "", "x", (2, 9), True, True),
         (MOMENTUM_SGD, "", "x", (2, 13), False, False),

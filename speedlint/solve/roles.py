@@ -962,6 +962,9 @@ class Roles:
                     parts = [body, orelse]
                 case syntax.Call(args=[syntax.Arg(value=named), *_]) if script.is_call_to(node, "torch.device"):
                     parts = [named]
+                case syntax.Call(func=func) if (script.name(func) or "").startswith(library.DEVICES_OF_OTHERS):
+                    found.append(True)
+                    continue
                 case syntax.Call() if (callee := script.callee(node)) is not None:
                     script, parts = callee.script, list(returned(callee)) or parts
                 case _ if script.constant(node) is None:

@@ -313,8 +313,10 @@ HOOK_NAMES = frozenset(name for _, hooks in HOOKS for name in hooks)
 TRAINERS = LIGHTNING_TRAINERS | LIGHTNING_CLIS | HUGGING_FACE_TRAINERS
 """What trains when it is told to, in a loop of its own."""
 ON_GPU_BY_DEFAULT = TRAINERS | FABRICS | ACCELERATORS | {"torch.accelerator.current_accelerator"}
-NOT_CUDA = frozenset({"cpu", "mps", "tpu", "hpu"})
-"""Accelerators of Lightning's that are no GPU of CUDA's."""
+NOT_CUDA = frozenset("cpu mps tpu hpu xpu npu xla mlu ipu".split())
+"""Devices of torch's and accelerators of Lightning's that are no GPU of CUDA's."""
+DEVICES_OF_OTHERS = ("torch_xla.", "torch_directml.")
+"""Libraries whose devices are none of CUDA's."""
 GPU_MARKS = (b"cuda", b".to(", b"Accelerator", b"Fabric", b"Trainer", b"LightningCLI", b"current_accelerator")
 """What a file holds in which something shows a GPU."""
 DTYPES = frozenset(
