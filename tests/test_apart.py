@@ -14,11 +14,18 @@ from speedlint.shapes.data import apart
 from speedlint.shapes.data.loaders import loader
 
 BEGIN = """
+import contextlib
+import functools
+import logging
+import operator
 import os
 import random
+import re
 import shelve
 import struct
+import sys
 import threading
+import warnings
 from collections import namedtuple
 from pathlib import Path
 
@@ -30,7 +37,28 @@ from torchvision import transforms
 SEEN = {"items": 0}
 LIMITS = [1, 2, 3]
 MARK = object()
+CHANNEL = logging.getLogger("rows")
 Record = namedtuple("Sample", "x y")
+
+
+def short(x):
+    return x[:1]
+
+
+SHORT = short
+
+
+def short(x):
+    return x
+
+
+@functools.lru_cache
+def windows(n):
+    return torch.ones(n)
+
+
+def hits():
+    return windows.cache_info().hits
 """
 END = """
 
@@ -211,6 +239,21 @@ REFUSED = {
         _items("self.net = torch.nn.Linear(4, 4)", "return self.net(torch.zeros(4))"),
         "a network, runs in what reads the items",
     ),
+    "a count as a block is entered": (
+        _items(
+            "pass",
+            "with Count():\n    return torch.zeros(4)",
+            "class Count:\n    n = 0\n\n    def __enter__(self):\n        Count.n += 1\n\n"
+            "    def __exit__(self, *_):\n        pass",
+        ),
+        "`Count.n += 1`",
+    ),
+    "a method that is overridden": (
+        READS.replace("class Items", "class Base").replace("image[image > 1] = 1", "self.note(index)")
+        + "\n    def note(self, index):\n        pass\n\n\nclass Items(Base):\n    seen = []\n\n"
+        "    def note(self, index):\n        self.seen.append(index)\n",
+        "`self.seen.append(index)`",
+    ),
     "what is not seen": (
         _items("pass", "return helper(self.rows[index])").replace(
             "class Items", "from elsewhere import helper\n\n\nclass Items"
@@ -240,6 +283,13 @@ NOT_SENT = {
     "a tensor's attribute": ("pass", "x = torch.zeros(4)\nx.row = index\nreturn x", "an attribute of a tensor"),
     "a mark of its own": ("pass", "return MARK, torch.zeros(4)", "belongs to one process"),
     "a record under another name": ("pass", "return Record(1, 2)", "under the name `Sample`"),
+    "a module": ("self.lib = np", "return torch.zeros(4)", "`np` cannot be sent"),
+    "a part of a library": ("self.f = torch.nn.functional", "return torch.zeros(4)", "cannot be sent"),
+    "a match": ("self.head = re.match('a', 'a')", "return torch.zeros(4)", "cannot be sent to workers, or belongs to one"),
+    "standard output": ("self.out = sys.stdout", "return torch.zeros(4)", "`sys.stdout` cannot be sent"),
+    "a log under another name": ("pass", "CHANNEL.warning('row')\nreturn torch.zeros(4)", "tells it elsewhere"),
+    "a function whose name is given away": ("self.f = SHORT", "return self.f(torch.zeros(4))", "another meaning later"),
+    "a cache that the training asks for its hits": ("pass", "return windows(4)", "may ask what `windows` keeps"),
     "an iterator": ("self.turns = zip(rows, rows)", "return torch.zeros(4)", "belongs to one process"),
 }
 
@@ -250,6 +300,11 @@ def test_what_cannot_be_sent_matters_to_new_workers_only(init: str, item: str, w
     assert _reason(tmp_path, _items(init, item), sent=False) is None
 
 
+SCALED = _items(
+    "self.gain = GAIN",
+    "return torch.zeros(4) + self.gain.by",
+    "class Gain:\n    def __init__(self):\n        self.by = 1.0\n\n\nGAIN = Gain()",
+)
 CHANGED = {
     "an attribute": (READS, "made.dataset.rows = rows[epoch:]"),
     "an entry under another name": (READS, "rows[0] = rows[epoch]"),
@@ -266,6 +321,23 @@ CHANGED = {
     "a tensor that is trained": (
         _items("self.table = TABLE", "return self.table.detach()[index]", "TABLE = torch.zeros(9, 4)"),
         "torch.optim.SGD([TABLE], lr=1.0)",
+    ),
+    "an attribute in a dict of them": (SCALED, "vars(GAIN)['by'] = epoch"),
+    "attributes in a dict of them": (SCALED, "vars(GAIN).update(by=epoch)"),
+    "an attribute, by the class of all": (SCALED, "object.__setattr__(GAIN, 'by', epoch)"),
+    "an argument that is bound": (
+        _items("self.f = PART", "return self.f(self.rows[index])", "PART = functools.partial(np.full, 4, fill_value=0.0)"),
+        "PART.keywords['fill_value'] = epoch",
+    ),
+    "an entry, by the class": (_items("pass", "return torch.tensor(LIMITS[index])"), "list.append(LIMITS, epoch)"),
+    "an operator's function": (_items("pass", "return torch.tensor(LIMITS[index])"), "operator.iadd(LIMITS, [epoch])"),
+    "an array that a function rewrites": (
+        _items("self.x = np.zeros(9)", "return torch.tensor(self.x[index])"),
+        "np.nan_to_num(made.dataset.x, copy=False)",
+    ),
+    "an array called values": (
+        _items("self.values = np.zeros(9)", "return torch.tensor(self.values[index])"),
+        "made.dataset.values[0] = epoch",
     ),
     "a list that is shuffled": (READS, "random.shuffle(rows)"),
     "an entry of the module's": (_items("pass", "return torch.tensor(LIMITS[index])"), "LIMITS[0] = epoch"),
@@ -366,6 +438,34 @@ def test_a_file_that_is_written_between_steps(tmp_path: Path) -> None:
     script = Program(Options()).script(tmp_path / "train.py")
     found = next(each for call in script.source.of(syntax.Call) if (each := loader(script, call)) is not None)
     assert "the file Path(made.dataset.state)" in (apart.unproven(found.reading, are_sent=True) or "")
+
+
+def test_a_file_whose_name_is_written_out_in_both_places(tmp_path: Path) -> None:
+    end = END
+    items = _items("pass", "return torch.zeros(4) + float(np.load('mean.npy'))")
+    step = "            optimizer.step()\n"
+    for path, is_read in (("mean.npy", True), ("other.npy", False)):
+        changed = end.replace(step, f"{step}            np.save('{path}', epoch)\n").replace("ITEMS", "Items", 1)
+        (tmp_path / "train.py").write_text(BEGIN + items + changed.replace("MORE", "").replace("AFTER", "pass"))
+        script = Program(Options()).script(tmp_path / "train.py")
+        found = next(each for call in script.source.of(syntax.Call) if (each := loader(script, call)) is not None)
+        assert (apart.unproven(found.reading, are_sent=True) is not None) is is_read
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "warnings.simplefilter('error')",
+        "np.seterr(all='raise')",
+        "np.sinc = np.cos",
+        "Items.gain = max",
+    ],
+)
+def test_what_main_sets_for_its_process(line: str, tmp_path: Path) -> None:
+    items = _items("pass", "return torch.zeros(4) + np.sinc(self.gain(index, 1))")
+    items += "\n    def gain(self, index, other):\n        return index\n\n\ndef prepare():\n    LINE\n"
+    assert "workers that are spawned do not have it" in (_reason(tmp_path, items.replace("LINE", line)) or "")
+    assert _reason(tmp_path, items.replace("LINE", "warnings.simplefilter('ignore')")) is None
 
 
 AT_THE_TOP = {
@@ -476,6 +576,40 @@ def test_a_helper_that_begins_the_loader_anew_within_its_loop(tmp_path: Path) ->
         script = Program(Options()).script(tmp_path / "train.py")
         found = next(each for call in script.source.of(syntax.Call) if (each := loader(script, call)) is not None)
         assert found.is_read_within_itself is is_within
+
+
+WITHIN = {
+    "two iterators in one call": ("    for _ in zip(made, made):\n        pass\n", True),
+    "an iterator that goes on": ("    held = iter(made)\n    for x in made:\n        print(next(held))\n", True),
+    "an endless one": (
+        "    held = endless(made)\n    for x in made:\n        print(next(held))\n",
+        True,
+    ),
+    "an iterator that has ended": (
+        "    held = iter(made)\n    print(next(held))\n    for x in made:\n        pass\n",
+        False,
+    ),
+    "one that is begun anew": (
+        "    held = iter(made)\n    for step in range(99):\n        try:\n            x = next(held)\n"
+        "        except StopIteration:\n            held = iter(made)\n            x = next(held)\n",
+        False,
+    ),
+    "a generator that a loop goes over": (
+        "    for x in endless(made):\n        pass\n    for x in made:\n        pass\n",
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize(("lines", "is_within"), WITHIN.values(), ids=WITHIN.keys())
+def test_iterators_over_one_loader_that_are_read_in_turns(lines: str, is_within: bool, tmp_path: Path) -> None:
+    """Where workers persist there is one iterator, which begins anew."""
+    begin = "def endless(batches):\n    while True:\n        yield from batches\n\n\ndef main(rows):\n"
+    made = "    made = DataLoader(Items(rows), batch_size=8, num_workers=2)\n"
+    (tmp_path / "train.py").write_text(f"{BEGIN}{READS}\n\n{begin}{made}{lines}\n\nmain([])\n")
+    script = Program(Options()).script(tmp_path / "train.py")
+    found = next(each for call in script.source.of(syntax.Call) if (each := loader(script, call)) is not None)
+    assert found.is_read_within_itself is is_within
 
 
 KEPT = {

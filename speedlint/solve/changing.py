@@ -6,6 +6,7 @@ Told by names: an attribute stands for all attributes that are called so, a vari
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,7 @@ _IN_PLACE = (
     "numpy.fill_diagonal",
     "heapq.heap",
     "bisect.insort",
+    *(f"operator.i{each}" for each in "add and concat floordiv matmul mod mul or pow sub truediv xor".split()),
     "cv2.rectangle",
     "cv2.circle",
     "cv2.line",
@@ -45,14 +47,18 @@ _IN_PLACE = (
     "cv2.ellipse",
 )
 """Functions of libraries that change their first argument."""
-_PARTS = frozenset({"loc", "iloc", "at", "iat", "values", "flat", "T", "__dict__"})
-"""Attributes that stand for what they are an attribute of."""
+_PARTS = frozenset({"loc", "iloc", "at", "iat", "values", "flat", "T", "__dict__", "keywords"})
+"""Attributes that stand for what they are an attribute of, where it is no object of the program's own."""
+_CLASSES = re.compile(r"(?:object|dict|list|set|\w+\.ndarray)\.")
+"""Classes whose methods may be called with the object as first argument: ``dict.update(state, by=1)``."""
 _OF_TENSORS = library.NUMBER_ATTRIBUTES | {"shape", "dtype", "device", "ndim", "size"}
 _HANDS_OUT = frozenset(
     "enumerate zip items values keys reversed sorted list tuple iter next get getattr chain islice cycle asarray from_numpy "
     "as_tensor view reshape numpy detach squeeze unsqueeze flatten transpose permute to copy dict".split()
 )
 """Functions and methods that give their argument, a part of it or what holds its parts."""
+_WRITES = frozenset("tofile to_csv to_json to_parquet to_pickle save".split())
+"""Methods that write a file whose path is their first argument."""
 _CALLED_BY_PYTHON = frozenset(
     "__call__ forward __enter__ __exit__ __iter__ __next__ __getitem__ __len__ __setattr__ __setitem__ __del__".split()
 )
@@ -105,6 +111,7 @@ def _by_call(script: Script, call: syntax.Call) -> Iterator[tuple[syntax.BaseExp
     name = script.name(func)
     last = last_name(func) or ""
     changes_first = name is not None and (name.startswith(_IN_PLACE) or name.endswith((".at", "_")))
+    changes_first = changes_first or (last in _CHANGES and _CLASSES.match(script.text(func)) is not None)
     if changes_first or last in ("setattr", "delattr", "setitem", "delitem", "next"):
         yield from ((arg.value, call) for arg in call.args[:1])
     elif name is None and isinstance(func, syntax.Attribute):
@@ -114,7 +121,18 @@ def _by_call(script: Script, call: syntax.Call) -> Iterator[tuple[syntax.BaseExp
             yield func.value, call
         if method == "shuffle":
             yield from ((arg.value, call) for arg in call.args[:1])
-    yield from ((arg.value, call) for arg in call.args if arg.keyword is not None and arg.keyword.value == "out")
+    for arg in call.args:
+        if arg.keyword is None:
+            continue
+        if arg.keyword.value == "out":
+            yield arg.value, call
+        elif (arg.keyword.value == "inplace" and script.text(arg.value) == "True") or (
+            arg.keyword.value == "copy" and name == "numpy.nan_to_num"
+        ):
+            if name is None and isinstance(func, syntax.Attribute):
+                yield func.value, call
+            else:
+                yield from ((each.value, call) for each in call.args[:1] if each is not arg)
 
 
 def is_on_self(node: syntax.Node) -> bool:
@@ -161,21 +179,21 @@ def changed(
     same, ways = _same(script, read) | plain, list(ways_to(script, made))
     for other in script.everywhere():
         for base, node in written(other, other.source.module):
-            found = _changed_by(other, base, node, classes)
-            is_read = found is not None and found in same and not _is_bound_anew(other, base, node)
+            found = {each for each in _changed_by(other, base, node, classes) if each is not None and each in same}
+            is_read = bool(found) and not _is_bound_anew(other, base, node)
             if other.function(node) in own or not (is_read or _is_of_dataset(other, base, node, same, classes)):
                 continue
-            is_lost = is_anew and found is not None and found[:2] == _MODULE and not is_at_the_top(other, node)
+            is_lost = is_anew and any(each[:2] == _MODULE for each in found) and not is_at_the_top(other, node)
             if is_lost or _is_late(other, node, ways, 0):
                 return " ".join(other.text(base).split())
         for trained in _trained(other):
             if held(other, trained) in same:
                 return other.text(trained)
-    return _rewritten(script, read | plain) if is_anew else None
+    return _rewritten(script, read | plain, own) if is_anew else None
 
 
-def _rewritten(script: Script, read: set[Held]) -> str | None:
-    """The path, one of those that are ``read``, of a file that the training writes between two steps."""
+def _rewritten(script: Script, read: set[Held], own: set[syntax.Node]) -> str | None:
+    """The path, one of those that are ``read`` or that ``own`` code spells, of a file that the training writes in a step."""
     found = [
         (other, path)
         for other in script.everywhere()
@@ -184,7 +202,16 @@ def _rewritten(script: Script, read: set[Held]) -> str | None:
         and other.frequency(call) in (Frequency.STEP, Frequency.THROTTLED)
     ]
     same = _same(script, read) if found else set()
+    spelled = {
+        each.evaluated_value
+        for other in (script.everywhere() if found else ())
+        for each in other.source.of(syntax.SimpleString)
+        if other.function(each) in own
+    }
     for other, path in found:
+        known = other.constant(path)
+        if known is not None and known.value in spelled:
+            return f"the file {other.text(path)}"
         for kind in (syntax.Name, syntax.Attribute):
             if any(held(other, node) in same for node in (path, *other.source.inside(path, kind)) if isinstance(node, kind)):
                 return f"the file {other.text(path)}"
@@ -196,6 +223,10 @@ def _written_path(script: Script, call: syntax.Call) -> syntax.BaseExpression | 
     name = script.name(call.func)
     if name in ("torch.save", "numpy.save", "numpy.savez"):
         return script.argument(call, "f" if name == "torch.save" else "file", int(name == "torch.save"))
+    if name in ("numpy.savetxt", "cv2.imwrite", "soundfile.write") or (name is None and last_name(call.func) in _WRITES):
+        return call.args[0].value if call.args else None
+    if name in ("os.replace", "os.rename", "shutil.copy", "shutil.copyfile", "shutil.move") and len(call.args) > 1:
+        return call.args[1].value
     if name == "open" and len(call.args) > 1:
         mode = script.constant(call.args[1].value)
         return call.args[0].value if mode is not None and set(str(mode.value)) & set("wxa+") else None
@@ -244,31 +275,44 @@ def _trained(script: Script) -> Iterator[syntax.BaseExpression]:
                         yield node
 
 
-def _changed_by(script: Script, base: syntax.BaseExpression, node: syntax.Node, classes: set[syntax.Node]) -> Held | None:
-    """What holds the object that is changed; None for a part of a network, of what trains it, or of an object of others."""
+def _changed_by(
+    script: Script, base: syntax.BaseExpression, node: syntax.Node, classes: set[syntax.Node]
+) -> Iterator[Held | None]:
+    """What may hold the object that is changed; nothing for a part of a network, of what trains it, or of an object of
+    others."""
     is_entry = isinstance(base, syntax.Subscript)
     match base:
         case syntax.Subscript(
-            value=syntax.Call(func=syntax.Name("globals" | "vars")),
+            value=syntax.Call(func=syntax.Name("globals" | "vars"), args=args),
             slice=[syntax.SubscriptElement(slice=syntax.Index(value=key))],
         ):
             named = script.constant(key)
-            return ("", 0, named.value) if named is not None and isinstance(named.value, str) else None
-    while isinstance(base, syntax.Subscript) or (isinstance(base, syntax.Attribute) and base.attr.value in _PARTS):
-        base = base.value
+            if named is not None and isinstance(named.value, str):
+                yield ("", -1 if args else 0, named.value)
+    while True:
+        match base:
+            case syntax.Subscript(value=value):
+                base = value
+            case syntax.Call(func=syntax.Name("vars"), args=[given]):
+                base = given.value
+            case syntax.Attribute(value=value, attr=syntax.Name(part)) if part in _PARTS:
+                yield held(script, base)
+                base = value
+            case _:
+                break
     if isinstance(base, syntax.Attribute):
-        value = script.value(base.value)
-        is_of_tensor = base.attr.value in ("data", "grad") and value.definition is None and not is_entry
-        if value.role in _OF_TRAINING or is_of_tensor:
-            return None
+        of = script.value(base.value)
+        is_of_tensor = base.attr.value in ("data", "grad") and of.definition is None and not is_entry
+        if of.role in _OF_TRAINING or is_of_tensor:
+            return
         is_set = isinstance(node, syntax.AssignTarget) and not is_entry
-        if is_set and value.definition is not None:
-            lineage = script.roles.calls.lineage(value.definition)
+        if is_set and of.definition is not None:
+            lineage = script.roles.calls.lineage(of.definition)
             if not any(each.node in classes for each in lineage):
-                return None
+                return
     elif script.role(base) in _OF_TRAINING:
-        return None
-    return held(script, base)
+        return
+    yield held(script, base)
 
 
 def _is_bound_anew(script: Script, base: syntax.BaseExpression, node: syntax.Node) -> bool:

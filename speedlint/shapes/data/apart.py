@@ -36,86 +36,25 @@ _BUILTINS = frozenset(
     "StopIteration AssertionError FileNotFoundError Exception NotImplemented Ellipsis None True False __name__ "
     "__file__ OSError".split()
 )
-_NOT_SENT = (
-    "open",
-    "io.",
-    "h5py.",
-    "sqlite3.",
-    "lmdb.",
-    "zipfile.",
-    "tarfile.",
-    "threading.",
-    "_thread.",
-    "multiprocessing.",
-    "concurrent.",
-    "queue.",
-    "asyncio.",
-    "socket.",
-    "subprocess.",
-    "mmap.",
-    "tempfile.",
-    "gzip.open",
-    "bz2.open",
-    "lzma.open",
-    "weakref.",
-    "types.",
-    "torch.multiprocessing.",
-    "iter",
-    "zip",
-    "map",
-    "filter",
-    "enumerate",
-    "reversed",
-    "itertools.",
-    "numpy.memmap",
-    "cv2.VideoCapture",
-    "functools.lru_cache",
-    "PIL.Image.open",
-    "torch.cuda.",
-    "csv.",
-    "glob.iglob",
-    "os.scandir",
-    "os.open",
-    "os.fdopen",
-    "os.pipe",
-    "struct.Struct",
-    "shelve.",
-    "dbm.",
-    "codecs.open",
-    "wave.open",
-    "hashlib.",
-    "ctypes.",
-    "select.",
-    "selectors.",
-    "ssl.",
-    "http.",
-    "urllib.request.",
-    "contextlib.",
-    "logging.FileHandler",
-    "logging.StreamHandler",
-    "gzip.GzipFile",
-    "bz2.BZ2File",
-    "lzma.LZMAFile",
-    "numpy.lib.format.open_memmap",
-    "numpy.nditer",
-    "numpy.ndenumerate",
-    "pandas.HDFStore",
-    "pandas.ExcelFile",
-    "soundfile.SoundFile",
-    "av.",
-    "decord.",
-    "imageio.get_reader",
-    "imageio.v3.imopen",
-    "torch.jit.",
-    "torch.compile",
-    "torch.vmap",
-    "torch.func.",
-    "torch.utils.tensorboard.",
-    "compile",
-    "memoryview",
-    "object",
+_NOT_SENT = tuple(
+    "open iter zip map filter enumerate reversed compile memoryview object h5py. lmdb. av. decord. numpy.memmap "
+    "numpy.nditer numpy.ndenumerate numpy.lib.format.open_memmap numpy.frompyfunc cv2.VideoCapture PIL.Image.open "
+    "pandas.HDFStore pandas.ExcelFile soundfile.SoundFile imageio.get_reader imageio.v3.imopen "
+    "torch.multiprocessing. torch.cuda. torch.jit. torch.compile torch.vmap torch.func. torch.utils.tensorboard.".split()
 )
-"""What is an open file, a lock, a generator or an iterator, a function that a library makes, or belongs to one process."""
+"""What of other packages, or built in, is an open file, an iterator or a function that is made, or of one process."""
+_SENT = tuple(
+    "argparse. array.array ast.literal_eval base64. bisect. collections. copy. dataclasses. datetime. decimal.Decimal enum. "
+    "fnmatch. fractions. functools.partial functools.reduce glob.glob heapq. html. importlib.import_module json. "
+    "logging.getLogger math. operator. os.cpu_count os.environ.get os.fspath os.getcwd os.getenv os.getpid os.listdir "
+    "os.path. os.sched_getaffinity os.stat pathlib. pickle.load platform. random. re.compile re.escape re.findall re.split "
+    "re.sub shlex. shutil. statistics. string. sys.getsizeof sys.intern textwrap. time. types.SimpleNamespace typing. "
+    "unicodedata. urllib.parse. uuid. zlib.".split()
+)
+"""Functions of the standard library whose results are data that can be sent; what others give is not known."""
+_OF_PROCESS = ("sys.std", "sys.__std", "sys.modules", "os.environ")
+_MODULES = frozenset("functional transforms nn optim fft linalg special random path models io ops v2 ma testing".split())
+"""Modules that are imported as parts of others; what pickle does not take."""
 _NOT_SENT_PACKAGES = tuple(name for name in _NOT_SENT if name.endswith("."))
 _GENERATORS = frozenset(
     "torch.Generator numpy.random.RandomState numpy.random.default_rng numpy.random.Generator random.Random "
@@ -129,7 +68,7 @@ _TOLD = ("warnings.warn", "logging.", "sys.stdout.", "sys.stderr.", "tqdm.")
 """Functions of libraries that tell somebody, or count who was told."""
 _LEVELS = frozenset("debug info warning warn error critical exception log".split())
 _ITERATORS = frozenset(
-    {"zip", "enumerate", "reversed", "iter", "map", "filter", "tqdm", "tqdm.tqdm", "items", "values", "keys"}
+    {"zip", "enumerate", "reversed", "iter", "map", "filter", "tqdm", "tqdm.tqdm", "items", "values", "keys", "os.walk"}
 )
 _TAKES_ALL = frozenset({"dict", "list", "tuple", "set", "sorted", "frozenset", "sum", "max", "min", "any", "all", "len"})
 _RUN = frozenset(
@@ -172,6 +111,8 @@ _OUT_OF_SIGHT = frozenset("getattr eval exec globals locals vars __import__ requ
 _PLAIN = (Role.NUMBER, Role.STRING, Role.NONE, Role.DTYPE)
 _ITEM_METHODS = ("__getitem__", "__getitems__", "__len__")
 _CALLED = ("__call__", "forward")
+_BY_PYTHON = re.compile(r"__(?!init__|new__|init_subclass__|repr__|str__|format__|del__)\w+__$")
+"""Methods that run where an object is used, without being called by their names; not those that only tell of it."""
 _SAMPLED = ("__iter__", "__len__")
 _PICKLES = frozenset({"__getstate__", "__reduce__", "__reduce_ex__", "__setstate__", "__getattr__", "__getattribute__"})
 _UNBOUND = frozenset({"staticmethod", "classmethod", "property", "cached_property"})
@@ -235,6 +176,8 @@ class _Proof:
         """The functions that run for each item."""
         self._seen: set[tuple[syntax.Node, str]] = set()
         self._items: list[Definition] = []
+        self._instances: list[Definition] = []
+        """The classes of the objects that workers hold or make, not their bases."""
         """The methods that give an item."""
         self._draws = False
         """Whether the code of the items may draw random numbers."""
@@ -271,8 +214,13 @@ class _Proof:
                 attribute, assign = target.target, other.source.parents[target]
                 if not isinstance(attribute, syntax.Attribute) or _is_name(attribute.value, "self"):
                     continue
-                owner = other.value(attribute.value).definition
+                named = other.definition(attribute.value)
+                owner = named or other.value(attribute.value).definition
                 is_held = owner is not None and any(each.node in self.classes for each in other.roles.calls.lineage(owner))
+                if is_held and self.are_sent and named is not None and not changing.is_at_the_top(other, target):
+                    raise Unproven(
+                        f"`{shown(other, attribute)}` is set for this process: workers that are spawned do not have it"
+                    )
                 if is_held and isinstance(assign, syntax.Assign):
                     self._value(other, assign.value, 1, runs=True)
 
@@ -300,6 +248,8 @@ class _Proof:
             raise Unproven("it may run in a process that must not start others")
         if self.are_sent and script.program.mentions(script, _DEFAULTS):
             raise Unproven("workers do not share torch's default device or dtype")
+        if self.are_sent and (setting := started.sets_process(script)) is not None:
+            raise Unproven(setting)
         for other, call in script.calls_everywhere("os.chdir", "contextlib.chdir"):
             if other.frequency(call) >= Frequency.EPOCH:
                 raise Unproven(f"`{shown(other, call)}` gives paths another meaning, but not in workers")
@@ -370,6 +320,8 @@ class _Proof:
         if dotted is not None and script.imported_binding(dotted)[0] is None:
             if self.are_sent and dotted.startswith(("random.", "numpy.random.")):
                 raise Unproven(f"`{shown(script, node)}` is sent with the generator that it draws from")
+            if self.are_sent and (_is_module(script, node) or dotted.startswith(_OF_PROCESS)):
+                raise Unproven(f"`{shown(script, node)}` cannot be sent to workers")
             self._library(script, node, dotted)
             return
         self._reads(script, node)
@@ -501,7 +453,9 @@ class _Proof:
                 self._value(script, arg.value, depth + 1, runs=runs)
 
     def _made_by_library(self, script: Script, call: syntax.Call, name: str, depth: int) -> None:
-        if self.are_sent and (name in _NOT_SENT or name.startswith(_NOT_SENT_PACKAGES)):
+        is_standard = "." in name and name.partition(".")[0] in sys.stdlib_module_names
+        is_not_sent = name in _NOT_SENT or name.startswith(_NOT_SENT_PACKAGES)
+        if self.are_sent and (is_not_sent or (is_standard and not name.startswith(_SENT))):
             raise Unproven(f"`{shown(script, call)}` cannot be sent to workers, or belongs to one process")
         if name in _GENERATORS:
             raise Unproven(f"each worker would draw from a copy of `{shown(script, call)}`")
@@ -549,6 +503,11 @@ class _Proof:
             isinstance(up, (syntax.FunctionDef, syntax.If)) for up in source.ancestors(definition.node)
         ):
             raise Unproven(f"`{definition.name}` is not defined at the top of its file, where workers would find it")
+        if self.are_sent and len(definition.script.names.module.bindings.get(definition.name, ())) > 1:
+            raise Unproven(f"`{definition.name}` has another meaning later, by which workers would find it")
+        deleted = (each for each in source.of(syntax.Del) if changing.is_at_the_top(definition.script, each))
+        if self.are_sent and any(source.text(each.target) == definition.name for each in deleted):
+            raise Unproven(f"`{definition.name}` is deleted, and workers would not find it")
 
     methods: tuple[str, ...] = (*_ITEM_METHODS, *_CALLED)
     is_in_training = False
@@ -558,6 +517,7 @@ class _Proof:
         if (definition.node, "instance") in self._seen:
             return
         self._seen.add((definition.node, "instance"))
+        self._instances.append(definition)
         self.classes |= {owner.node for owner in definition.script.roles.calls.lineage(definition)}
         self._place(definition)
         calls = definition.script.roles.calls
@@ -580,6 +540,13 @@ class _Proof:
                 self._function(method)
                 if name in _ITEM_METHODS[:2]:
                     self._items.append(method)
+        for owner in calls.lineage(definition):
+            for function in owner.script.source.inside(owner.node, syntax.FunctionDef):
+                is_seen = owner.node is not definition.node and (function, "code") in self._seen
+                is_asked = not self.is_in_training and _BY_PYTHON.match(function.name.value) is not None
+                method = calls.method(definition, function.name.value) if is_seen or is_asked else None
+                if method is not None and isinstance(method.node, syntax.FunctionDef):
+                    self._function(method)
 
     def _decorated(self, owner: Definition) -> None:
         """Raises Unproven where a decorator may put another class in the place of a class."""
@@ -619,15 +586,29 @@ class _Proof:
             return
         self._seen.add((definition.node, "code"))
         assert isinstance(definition.node, syntax.FunctionDef)
+        self._overridden(definition)
         for decorator in definition.node.decorators:
             expression = decorator.decorator
             func = expression.func if isinstance(expression, syntax.Call) else expression
             name = definition.script.name(func)
             if name in _CACHES and not self._is_repeatable(definition, 0):
                 raise Unproven(f"`{definition.name}` keeps what it has given, and may draw random numbers")
+            if self.are_sent and name in _CACHES and definition.script.program.mentions(definition.script, b"cache_info"):
+                raise Unproven(f"the training may ask what `{definition.name}` keeps (`cache_info`)")
             if last_name(func) not in _PLAIN_DECORATORS and (name is None or name.partition(".")[0] not in _PACKAGES):
                 raise Unproven(f"what `{shown(definition.script, func)}` does with `{definition.name}` is not known")
         self._code(definition.script, definition.node)
+
+    def _overridden(self, definition: Definition) -> None:
+        """Looks at what objects that workers hold have in the place of a method of a base."""
+        assert isinstance(definition.node, syntax.FunctionDef)
+        owner = definition.script.names.owner(definition.node)
+        for each in self._instances if owner is not None else ():
+            calls = each.script.roles.calls
+            if each.node is not owner and any(base.node is owner for base in calls.lineage(each)):
+                method = calls.method(each, definition.name)
+                if method is not None and isinstance(method.node, syntax.FunctionDef):
+                    self._function(method)
 
     def _is_repeatable(self, definition: Definition, depth: int) -> bool:
         """Whether the calls of a function are known not to draw random numbers."""
@@ -755,7 +736,7 @@ class _Proof:
         """Raises Unproven where the code of the items tells something as it goes, other than of an error."""
         method = call.func.attr.value if isinstance(call.func, syntax.Attribute) else ""
         holder = call.func.value if isinstance(call.func, syntax.Attribute) else None
-        is_logger = not name and method in _LEVELS and holder is not None and "log" in script.text(holder).lower()
+        is_logger = not name and method in _LEVELS and holder is not None and _is_logger(script, holder)
         is_told = name == "print" or name.startswith(_TOLD) or is_logger
         if self.are_sent and is_told and script.source.enclosing(call, syntax.ExceptHandler) is None:
             raise Unproven(f"`{shown(script, call)}` in what reads the items tells it elsewhere, and ahead of the training")
@@ -833,6 +814,24 @@ class _Sampled(_Proof):
     def look_at(self, script: Script, sampler: syntax.BaseExpression) -> None:
         """Raises Unproven."""
         self._value(script, sampler, 0, runs=True)
+
+
+def _is_module(script: Script, node: syntax.Name | syntax.Attribute) -> bool:
+    """Whether it is a library's module itself, as in ``self.lib = np``, and not something of it."""
+    if isinstance(node, syntax.Attribute):
+        return node.attr.value in _MODULES
+    imports = [each for each in script.names.reaching(node) if each.kind is Kind.IMPORT]
+    return any(
+        script.source.enclosing(each.node, syntax.Import) is not None or (each.dotted or "").rpartition(".")[2] in _MODULES
+        for each in imports
+    )
+
+
+def _is_logger(script: Script, holder: syntax.BaseExpression) -> bool:
+    return "log" in script.text(holder).lower() or any(
+        isinstance(made, syntax.Call) and (other.name(made.func) or "").startswith("logging.")
+        for other, made in script.roles.origins(holder)
+    )
 
 
 def _is_folder(script: Script, binding: Binding) -> bool:

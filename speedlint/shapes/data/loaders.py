@@ -344,7 +344,8 @@ class Loader:
                     continue
                 if _runs_within(start.script, start.node, loop, 0):
                     return True
-        return False
+        others = [(one, two) for one in self.starts for two in self.starts if one is not two]
+        return any(_goes_on_after(one, two) for one, two in others) or _is_read_in_step(self.uses)
 
     @property
     def _is_never_made(self) -> bool:
@@ -396,6 +397,69 @@ def _runs_within(script: Script, node: syntax.Node, loop: Start, depth: int) -> 
     if function is None or depth > _DEEPEST:
         return False
     return any(_runs_within(other, call, loop, depth + 1) for other, call in script.call_sites(function))
+
+
+def _goes_on_after(start: Start, other: Start) -> bool:
+    """Whether an iterator over the loader may still be read after another place has read the loader from its beginning."""
+    script, function = start.script, start.script.function(start.node)
+    parent = script.source.parents[start.node]
+    if isinstance(function, syntax.FunctionDef) and any(True for _ in script.source.inside(function.body, syntax.Yield)):
+        sites = script.call_sites(function)
+        return other.script.function(other.node) is not function and not all(_is_looped_over(*site) for site in sites)
+    if _reads_one_batch(start) or not isinstance(start.node, syntax.Call) or not script.is_call_to(start.node, "iter"):
+        return False
+    if isinstance(other.node, syntax.Call) and (_restarts(other) or _is_same_variable(parent, other)):
+        return False
+    if not isinstance(parent, syntax.Assign) or not isinstance(parent.targets[0].target, syntax.Name):
+        return True
+    name = parent.targets[0].target
+    scope = script.names.scope(name)
+    reads = [
+        each
+        for each in script.source.of(syntax.Name)
+        if each.value == name.value and each is not name and script.names.scope(each).lookup(name.value) is scope
+    ]
+    begun = [
+        each
+        for place, each in changing.ways_to(other.script, other.node)
+        if place is script and script.function(each) is function
+    ]
+    return any(
+        script.function(read) is not function
+        or any(script.source.contains(node, read) or script.order.may_run_before(node, read) for node in begun)
+        for read in reads
+    )
+
+
+def _restarts(start: Start) -> bool:
+    """Whether a start stands where another iterator has ended: ``except StopIteration: batches = iter(loader)``."""
+    return start.script.source.enclosing(start.node, syntax.ExceptHandler) is not None or _begins_within_steps(start)
+
+
+def _is_same_variable(assign: syntax.Node, other: Start) -> bool:
+    """Whether a second iterator takes the place of a first one."""
+    second = other.script.source.parents[other.node]
+    if not isinstance(assign, syntax.Assign) or not isinstance(second, syntax.Assign):
+        return False
+    one, two = assign.targets[0].target, second.targets[0].target
+    return isinstance(one, syntax.Name) and isinstance(two, syntax.Name) and one.value == two.value
+
+
+def _is_looped_over(script: Script, call: syntax.Call) -> bool:
+    parent = script.source.parents[call]
+    return isinstance(parent, (syntax.For, syntax.CompFor)) and parent.iter is call
+
+
+def _is_read_in_step(uses: list[reach.Use]) -> bool:
+    """Whether one call reads it under two iterators: ``zip(loader, loader)``."""
+    calls = [
+        call
+        for use in uses
+        if isinstance(parent := use.script.source.parents[use.node], syntax.Arg)
+        and isinstance(call := use.script.source.parents[parent], syntax.Call)
+        and use.script.name(call.func) in ("zip", "map", "itertools.zip_longest")
+    ]
+    return len(calls) != len(set(calls))
 
 
 def _is_shown_only(script: Script) -> bool:

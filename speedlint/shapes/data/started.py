@@ -54,6 +54,29 @@ _DRAWS = (
 """Functions that give something else each time."""
 _SEEDED = ("seed", "Random", "RandomState", "default_rng", "SeedSequence", "PCG64")
 """Those that give the same where they are handed a seed."""
+_PROCESS_WIDE = (
+    "numpy.seterr",
+    "numpy.seterrcall",
+    "warnings.simplefilter",
+    "warnings.filterwarnings",
+    "decimal.getcontext",
+    "decimal.setcontext",
+    "locale.setlocale",
+    "csv.field_size_limit",
+    "torchvision.set_image_backend",
+    "pandas.set_option",
+)
+_HARMLESS = (
+    "torch.backends.",
+    "torch.cuda.",
+    "os.environ",
+    "sys.path",
+    "matplotlib.",
+    "tqdm.",
+    "torch._dynamo.",
+    "torch._inductor.",
+)
+"""Settings of libraries that do not touch what items are."""
 _DEEPEST = 3
 
 
@@ -98,6 +121,25 @@ def _may_exist(script: Script, call: syntax.Call) -> bool:
     given = script.argument(call, "exist_ok")
     known = script.constant(given) if given is not None else None
     return known is not None and known.value is True
+
+
+def sets_process(script: Script) -> str | None:
+    """What functions set for the whole process, where workers that are spawned do not: how errors are handled, or parts of a
+    library that are replaced; in a clause."""
+    clause = "is set for this process: workers that are spawned do not have it"
+    for other, call in script.calls_everywhere(*_PROCESS_WIDE):
+        if changing.is_at_the_top(other, call):
+            continue
+        if not (other.name(call.func) or "").startswith("warnings.") or "error" in other.text(call):
+            return f"`{shown(other, call)}` {clause}"
+    for other in script.everywhere():
+        for target in other.source.of(syntax.AssignTarget):
+            dotted = other.name(target.target) if isinstance(target.target, syntax.Attribute) else None
+            if dotted is None or dotted.startswith(_HARMLESS) or changing.is_at_the_top(other, target):
+                continue
+            if "." in dotted and other.imported_binding(dotted)[0] is None and other.program.module(other, dotted) is None:
+                return f"`{shown(other, target.target)}` {clause}"
+    return None
 
 
 def set_elsewhere(script: Script, bindings: list[Binding], name: str) -> str | None:
