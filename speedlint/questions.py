@@ -16,6 +16,7 @@ from speedlint import cures, docs, shapes, solve
 from speedlint.ask.program import Program
 from speedlint.ask.script import Options, Script
 from speedlint.disk import Disk
+from speedlint.solve.flow import listed_once
 
 _PACKAGE = __package__
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -119,6 +120,8 @@ def _asked(prefix: str, function: _Function) -> str:
     arguments = ast.unparse(function.args).removeprefix("self").removeprefix(", ")
     given = "" if decorators & {property.__name__, cached_property.__name__} else f"({arguments})"
     returned = f" -> {ast.unparse(function.returns)}" if function.returns is not None else ""
+    if listed_once.__name__ in decorators:
+        returned = returned.replace(Iterator.__name__, list.__name__)
     return f"{prefix}{function.name}{given}{returned}"
 
 

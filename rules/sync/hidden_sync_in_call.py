@@ -85,6 +85,7 @@ from speedlint.shapes.sync.companions import awaited_anyway
 from speedlint.shapes.sync.hidden import Hidden
 from speedlint.shapes.sync.waits import Wait
 from speedlint.solve import counts
+from speedlint.solve.flow import once
 from speedlint.solve.names import last_name
 from speedlint.torch.words import FREQUENT, Frequency
 
@@ -93,14 +94,14 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if script.frequency(call) is Frequency.EPOCH:
         yield from _of_pass(call, script)
         return
-    told = _told(call, script)
+    told = _told(script, call)
     if not told:
         return
     loop = script.loops.driving_loop(call)
     if loop is None:
         yield _finding(call, script, told, [], 1)
         return
-    others = [other for other in _alike(call, script, loop) if _told(other, script)]
+    others = [other for other in _alike(call, script, loop) if _told(script, other)]
     if all(script.source.order[call] < script.source.order[other] for other in others):
         times = [counts.times(script, each, loop.body) for each in (call, *others)]
         yield _finding(call, script, told, others, None if None in times else sum(filter(None, times)))
@@ -134,12 +135,9 @@ def _of_pass(call: syntax.Call, script: Script) -> Iterator[Finding]:
     yield Finding(call, message, advice=advice, level=Level.WARNING, related=tuple(related), worth=share)
 
 
-def _told(call: syntax.Call, script: Script) -> list[Hidden[Wait]]:
+@once([])
+def _told(script: Script, call: syntax.Call) -> list[Hidden[Wait]]:
     """The waits behind a call that are told of at the call."""
-    return script.once(("hidden waits", call), lambda: _find(call, script), [])
-
-
-def _find(call: syntax.Call, script: Script) -> list[Hidden[Wait]]:
     if reads.frequency(script, call) not in FREQUENT or reads.often(script, call) is None:
         return []
     loop = script.loops.driving_loop(call)

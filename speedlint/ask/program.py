@@ -325,6 +325,6 @@ def _source_order(question: Hashable) -> tuple[str, int, int]:
     for part in parts:
         if isinstance(part, syntax.Node):
             return part.tree.path, part.tree.rows.last[part.row], -part.row
-        if type(part) is tuple:
+        if isinstance(part, tuple):
             return _source_order(part)
     return "", 0, 0

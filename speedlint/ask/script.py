@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from speedlint.facts import syntax
 from speedlint.facts.order import Order
 from speedlint.program.imports import absolute
-from speedlint.solve.flow import Answer
+from speedlint.solve.flow import once
 from speedlint.solve.loops import Loops
 from speedlint.solve.names import Binding, Kind, Names, last_name
 from speedlint.solve.roles import Roles
@@ -53,10 +53,6 @@ class Script:
         self.values = Values(self)
         self.roles = Roles(self)
         self.loops = Loops(self)
-
-    def once(self, question: Hashable, answer: Callable[[], Answer], bottom: Answer) -> Answer:
-        """The answer to a question about this script, computed when first asked; ``bottom`` where it depends on itself."""
-        return self.program.flow.ask((self, question), answer, bottom)
 
     # Text
 
@@ -123,11 +119,9 @@ class Script:
         handed = self.star_imported(node.value)
         return ".".join((handed, *parts)) if handed is not None else None
 
+    @once(None)
     def star_imported(self, name: str) -> str | None:
         """The dotted name of what the last ``from module import *`` of a first-party module that hands on a name binds."""
-        return self.once(("by a star", name), lambda: self._find_star(name), None)
-
-    def _find_star(self, name: str) -> str | None:
         for star in reversed(self.names.module.stars):
             found = self.program.module(self, star)
             script = self.program.reached(found[0]) if found is not None and not found[1] else None
@@ -318,12 +312,10 @@ class Script:
         return value.role is Role.TENSOR and value.place is not Place.HOST and self.on_gpu
 
     @property
+    @once(False)
     def on_gpu(self) -> bool:
         """Whether a script of the program shows that it trains on a GPU. Others do not show it of one that certainly
         moves nothing there."""
-        return self.once("on a GPU", self._finds_gpu, False)
-
-    def _finds_gpu(self) -> bool:
         from speedlint.solve import unmoved
 
         shown = any(script.roles.shows_gpu() for script in self.everywhere(*library.GPU_MARKS))

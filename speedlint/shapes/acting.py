@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.shapes import evaluation
+from speedlint.solve.flow import listed_once
 from speedlint.solve.loops import Does, Loop
 
 ENVIRONMENTS = (
@@ -20,8 +21,7 @@ _DEPTH = 3
 def is_asked(script: Script, call: syntax.Call) -> bool:
     """Whether a call runs a network in a loop that takes a step of an environment with each turn."""
     loop = script.source.enclosing(call, syntax.For, syntax.While, syntax.FunctionDef, syntax.Lambda)
-    nothing: list[Loop] = []
-    if loop not in script.once("loops of environments", lambda: list(_loops(script)), nothing):
+    if loop not in _loops(script):
         return False
     if evaluation.is_network(script, call):
         return True
@@ -32,6 +32,7 @@ def is_asked(script: Script, call: syntax.Call) -> bool:
     return does is Does.FORWARD
 
 
+@listed_once
 def _loops(script: Script) -> Iterator[Loop]:
     for call in script.method_calls("step"):
         loop = script.source.enclosing(call, syntax.For, syntax.While, syntax.FunctionDef, syntax.Lambda)

@@ -18,6 +18,7 @@ from speedlint.shapes.model.networks import (
     with_named,
 )
 from speedlint.shapes.training import Root
+from speedlint.solve.flow import once
 from speedlint.solve.loops import Does
 from speedlint.torch.words import Frequency
 
@@ -27,12 +28,9 @@ _SEVERAL = 3
 """Convolutions of volumes from which on a step takes a tenth of a second or more."""
 
 
+@once(None)
 def why_long(script: Script) -> str | None:
     """Why each training step of the program takes a tenth of a second or more; None where it may not."""
-    return script.once("long steps", lambda: _why_long(script), None)
-
-
-def _why_long(script: Script) -> str | None:
     if _pauses(script):
         return "each step pauses, for a plot or in its sleep"
     if not script.on_gpu:
@@ -45,13 +43,10 @@ def _why_long(script: Script) -> str | None:
     return reasons[0] if reasons and None not in reasons else None
 
 
+@once(None)
 def why_tenths_are_nothing(script: Script) -> str | None:
     """Why some tenths of a millisecond, which the GPU idles behind one wait or a fused update saves, are nothing in a step;
     None where they may not be."""
-    return script.once("tenths are nothing", lambda: _why_tenths_are_nothing(script), None)
-
-
-def _why_tenths_are_nothing(script: Script) -> str | None:
     if not script.on_gpu:
         return None
     made = [list(steps.modules_of(step)) for step in _steps(script)]
@@ -68,13 +63,10 @@ def _why_tenths_are_nothing(script: Script) -> str | None:
     return None
 
 
+@once(None)
 def why_one_wait_is_nothing(script: Script) -> str | None:
     """Why one wait more in a training step is nothing: what else waits there, or how long it takes. Where launches bind
     it, a wait costs some 20 microseconds; where the GPU does, some tenths of a millisecond. None where it may not be."""
-    return script.once("one wait is nothing", lambda: _why_one_wait_is_nothing(script), None)
-
-
-def _why_one_wait_is_nothing(script: Script) -> str | None:
     if (tenths := why_tenths_are_nothing(script)) is not None or not script.on_gpu:
         return tenths
     if debugging.searches_for_nan(script):
@@ -84,12 +76,9 @@ def _why_one_wait_is_nothing(script: Script) -> str | None:
     return None
 
 
+@once(False)
 def trains_library_transformer(script: Script) -> bool:
     """Whether each training step of the program runs a library's transformer of a usual size."""
-    return script.once("trains a library's transformer", lambda: _trains_library_transformer(script), False)
-
-
-def _trains_library_transformer(script: Script) -> bool:
     made = [list(steps.modules_of(step)) for step in _steps(script)]
     return bool(made) and all(any(is_library_transformer(*root) for root in each) for each in made)
 
@@ -99,12 +88,9 @@ def _detects(script: Script, made: syntax.Node) -> bool:
     return isinstance(made, syntax.Call) and (script.name(made.func) or "").startswith(_DETECTORS)
 
 
+@once(None)
 def why_slow_on_host(script: Script) -> str | None:
     """Why an epoch of the runs that are made takes minutes: they convolve images on the CPU; None where they may not."""
-    return script.once("slow on the host", lambda: _why_slow_on_host(script), None)
-
-
-def _why_slow_on_host(script: Script) -> str | None:
     if not hosted.runs_on_host(script) or not cudnn.is_planar(script):
         return None
     found = (root for each in _steps(script) for root in steps.modules_of(each))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
+from speedlint.solve.flow import once
 
 
 def main_guard(script: Script) -> syntax.If | None:
@@ -68,9 +69,10 @@ def is_never_called(script: Script, node: syntax.Node) -> bool:
     return not any(_names(other, function) for other in importers)
 
 
+@once(False)
 def is_left_out(script: Script) -> bool:
     """Whether no program reaches a module that does not start itself, though its package is in use: a copy kept aside."""
-    return script.once("left out", lambda: not is_entry(script) and script.program.is_left_out(script), False)
+    return not is_entry(script) and script.program.is_left_out(script)
 
 
 def _names(script: Script, function: syntax.FunctionDef) -> bool:

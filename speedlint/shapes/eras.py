@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
+from speedlint.solve.flow import once
 from speedlint.torch.words import Role
 
 if TYPE_CHECKING:
@@ -38,12 +39,9 @@ _BROUGHT: dict[Release, re.Pattern[bytes]] = {
 _MARKS = (b"torchtext", b"torch.utils.ffi", b"torch._six", b".data[0]", b"pack_padded_sequence")
 
 
+@once(None)
 def newest_release(script: Script) -> Release | None:
     """The newest release that the program of the script's code runs on; None where nothing bounds it."""
-    return script.once("newest release", lambda: _of_program(script), None)
-
-
-def _of_program(script: Script) -> Release | None:
     bounded = ((each, _of_script(each)) for each in script.everywhere(*_MARKS))
     bounds = [bound for each, bound in bounded if bound is not None and script.program.is_always_with(script, each)]
     return min(bounds, default=None)
@@ -63,9 +61,10 @@ def is_for(script: Script, release: Release) -> bool:
 def is_told_older(script: Script, release: Release) -> bool:
     """Whether the project's README asks for an older release than one, and its code names nothing that came after that."""
     told = script.options.told
-    return told is not None and told < release and not script.once("outgrew README", lambda: _outgrew(script, told), False)
+    return told is not None and told < release and not _outgrew(script, told)
 
 
+@once(False)
 def _outgrew(script: Script, told: Release) -> bool:
     newer = [named for since, named in _BROUGHT.items() if since > told]
     if any(named.search(script.source.data) for named in newer):
@@ -73,11 +72,8 @@ def _outgrew(script: Script, told: Release) -> bool:
     return bool(newer) and any(True for each in script.everywhere(*newer) if each is not script)
 
 
+@once(None)
 def _of_script(script: Script) -> Release | None:
-    return script.once("newest release of its own", lambda: _find(script), None)
-
-
-def _find(script: Script) -> Release | None:
     bounds = [
         release
         for gone, release in _GONE.items()
@@ -90,12 +86,9 @@ def _find(script: Script) -> Release | None:
     return min(bounds, default=None)
 
 
+@once(False)
 def indexes_losses(script: Script) -> bool:
     """Whether a script reads the number of a loss as ``loss.data[0]``, as before torch 0.4 brought ``.item()``."""
-    return script.once("indexes losses", lambda: _finds_indexed_loss(script), False)
-
-
-def _finds_indexed_loss(script: Script) -> bool:
     if b".data[0]" not in script.source.data:
         return False
     return any(_indexes_loss(script, each) for each in script.source.of(syntax.Subscript))

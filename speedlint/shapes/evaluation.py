@@ -9,6 +9,7 @@ from speedlint.facts import syntax
 from speedlint.shapes.entry import is_entry, is_never_called
 from speedlint.shapes.model.networks import is_loss
 from speedlint.solve import passes
+from speedlint.solve.flow import once
 from speedlint.solve.gradients import told
 from speedlint.solve.loops import Does
 from speedlint.solve.terms import Definition
@@ -48,10 +49,11 @@ def trains(script: Script) -> bool:
     return not is_entry(script) and any(trains_itself(other) for other in script.program.upward(script))
 
 
+@once(False)
 def trains_itself(script: Script) -> bool:
     """Whether the file's own code, or a function that it calls, takes training steps."""
     uses_trainer = any(True for _ in script.roles.calls.made_of(_TRAINERS))
-    return uses_trainer or script.once("trains itself", script.loops.takes_steps, False)
+    return uses_trainer or script.loops.takes_steps()
 
 
 def runs_once(script: Script, node: syntax.Node) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.solve import shipped
+from speedlint.solve.flow import once
 from speedlint.solve.values import option_of
 from speedlint.torch.words import Place
 
@@ -24,12 +25,9 @@ _OFF_AT = {_DEVICE: "cpu"}
 _NAMES_GPU = re.compile(rb"CUDA_VISIBLE_DEVICES=[\"']?\d")
 
 
+@once(False)
 def runs_on_host(script: Script) -> bool:
     """Whether the commands that the project ships for a program, and the defaults of its options, train on the CPU."""
-    return script.once("runs on the host", lambda: _runs_on_host(script), False)
-
-
-def _runs_on_host(script: Script) -> bool:
     return any(
         _is_left_off(place, option, name) and _decides(script, name)
         for place in script.everywhere(b"add_argument")

@@ -10,6 +10,7 @@ from speedlint.shapes.backend import debugging
 from speedlint.shapes.entry import main_guard
 from speedlint.shapes.steps import Step, training_steps
 from speedlint.solve import counts
+from speedlint.solve.flow import once
 from speedlint.solve.guards import CLOCKS
 from speedlint.solve.loops import Loop
 from speedlint.solve.names import Kind
@@ -66,7 +67,7 @@ def is_tried_out(script: Script, node: syntax.Node) -> bool:
     if debugging.is_profiled(script, node) or _is_timed(script, node):
         return True
     if script.is_test or script.path.stem.startswith("test_"):
-        return script.once("only tried out", lambda: _are_few(script, _training_loops(script)), False)
+        return _trains_little(script)
     guard = main_guard(script)
     if guard is None or not script.source.contains(guard, node) or not script.program.is_imported(script):
         return False
@@ -109,6 +110,11 @@ def _follows(script: Script, first: syntax.Node, then: syntax.Node) -> bool:
 
 def _training_loops(script: Script) -> list[Loop]:
     return [loop for loop in script.loops.all if script.loops.kind(loop) in (Frequency.STEP, Frequency.EPOCH)]
+
+
+@once(False)
+def _trains_little(script: Script) -> bool:
+    return _are_few(script, _training_loops(script))
 
 
 def _are_few(script: Script, loops: list[Loop]) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
+from speedlint.solve.flow import listed_once
 
 if TYPE_CHECKING:
     from speedlint.ask.script import Script
@@ -23,12 +24,11 @@ def why_not(script: Script, node: syntax.Node) -> str | None:
     """Why a program surely ends before it reaches a node; None where it may not."""
     if script.source.cells is not None or any(mark in script.source.data for mark in _FINDS_BY_ITSELF):
         return None
-    nothing: list[syntax.Name] = []
-    unbound = script.once("reads unbound names", lambda: list(_unbound(script)), nothing)
-    name = next((each for each in unbound if _precedes(script, each, node, 0)), None)
+    name = next((each for each in _unbound(script) if _precedes(script, each, node, 0)), None)
     return f"the script ends before it: nothing has bound `{name.value}`, which it reads" if name is not None else None
 
 
+@listed_once
 def _unbound(script: Script) -> Iterator[syntax.Name]:
     """The names that the module's own code reads before anything can have bound them, and those that a function reads which
     nothing binds at all; none of an excerpt, which imports nothing."""

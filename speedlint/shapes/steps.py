@@ -12,6 +12,7 @@ from speedlint.shapes.acting import ENVIRONMENTS
 from speedlint.shapes.model.networks import Network, code_network, is_loss, root_network
 from speedlint.shapes.training import Root, roots, trained_modules
 from speedlint.solve import off
+from speedlint.solve.flow import once
 from speedlint.solve.gradients import told
 from speedlint.solve.loops import Does
 from speedlint.solve.names import Binding, Kind
@@ -88,12 +89,9 @@ class Step(NamedTuple):
         ]
 
 
+@once([])
 def training_steps(script: Script) -> list[Step]:
     """The steps of the script's own training loops, in source order; none that a closure or a framework drives."""
-    return script.once("training steps", lambda: _find_steps(script), [])
-
-
-def _find_steps(script: Script) -> list[Step]:
     found = (_step(script, call) for call in script.method_calls("backward"))
     return [step for step in found if step is not None]
 
@@ -307,12 +305,11 @@ def _is_forward(script: Script, call: syntax.Call) -> bool:
     return script.role(call.func) is Role.MODULE or _calls_runner(script, call)
 
 
+@once(False)
 def runs_module(function: Definition) -> bool:
     """Whether a first-party function calls a module that is not a loss, itself or through the functions it calls."""
     script, node = function.script, function.node
-    return script.once(
-        ("runs module", node), lambda: any(runs_network(script, c) for c in script.source.inside(node, syntax.Call)), False
-    )
+    return any(runs_network(script, call) for call in script.source.inside(node, syntax.Call))
 
 
 def runs_network(script: Script, call: syntax.Call) -> bool:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.solve.calls import CALLED_AS
+from speedlint.solve.flow import listed_once, once
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Definition
 from speedlint.solve.unpacking import part
@@ -81,15 +82,12 @@ class Placement(NamedTuple):
 # Which modules
 
 
+@once([])
 def model_placements(script: Script) -> list[Placement]:
     """Where this script puts the modules it trains on their device, one placement for each module, in source order.
 
     Losses, frozen helpers (a teacher, a feature extractor), and moves to the CPU or to a dtype alone are no placements.
     """
-    return script.once("model placements", lambda: _find_placements(script), [])
-
-
-def _find_placements(script: Script) -> list[Placement]:
     found: list[tuple[set[int], list[syntax.Call]]] = []
     for call in script.method_calls("to", "cuda"):
         if not _moves_module(script, call):
@@ -123,25 +121,19 @@ def _moves_module(script: Script, call: syntax.Call) -> bool:
     return script.roles.calls.place_of_move(call, Place.EITHER) is not Place.HOST
 
 
+@once([])
 def trained_modules(script: Script) -> list[Root]:
     """The roots (see ``roots``) of the modules whose parameters, all or those of a part, an optimizer of the program is
     given, or that make one by a method of their own.
 
     Where no optimizer is seen to take a module, those on which ``train()`` is called.
     """
-    return script.once("trained modules", lambda: _find_trained_modules(script), [])
-
-
-def _find_trained_modules(script: Script) -> list[Root]:
     optimized = [root for place in script.everywhere(_MAKES_OPTIMIZER) for root in _optimized(place)]
     return optimized or [root for place in script.everywhere(b".train(") for root in _set_to_train(place)]
 
 
-def _optimized(script: Script) -> list[Root]:
-    return script.once("optimized", lambda: list(_find_optimized(script)), [])
-
-
-def _find_optimized(script: Script) -> Iterator[Root]:
+@listed_once
+def _optimized(script: Script) -> Iterator[Root]:
     for call in script.source.of(syntax.Call):
         if not _makes_optimizer(script, call):
             continue
@@ -251,11 +243,8 @@ def _modules_added(script: Script, name: syntax.Name) -> Iterator[syntax.BaseExp
                 yield from parameters_within(script, arg)
 
 
-def _set_to_train(script: Script) -> list[Root]:
-    return script.once("set to train", lambda: list(_find_set_to_train(script)), [])
-
-
-def _find_set_to_train(script: Script) -> Iterator[Root]:
+@listed_once
+def _set_to_train(script: Script) -> Iterator[Root]:
     for call in script.method_calls("train"):
         assert isinstance(call.func, syntax.Attribute)
         if not call.args and script.role(call.func.value) is Role.MODULE:

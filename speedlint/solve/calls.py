@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.disk import words
 from speedlint.facts import syntax
-from speedlint.solve.flow import Layer
+from speedlint.solve.flow import Layer, once
 from speedlint.solve.names import Binding, Kind, last_name
 from speedlint.solve.terms import (
     ARRAY,
@@ -110,13 +110,10 @@ class Calls:
             return function and UNKNOWN
         return self._of_definition(call, function)
 
+    @once([])
     def choices(self, function: syntax.BaseExpression) -> list[tuple[Script, syntax.BaseExpression]]:
         """The functions, classes and lambdas that branches, a dict or a function choose what is called from; none where not
         all of them are in sight."""
-        nothing: list[tuple[Script, syntax.BaseExpression]] = []
-        return self.script.once(("choices", function), lambda: self._find_choices(function), nothing)
-
-    def _find_choices(self, function: syntax.BaseExpression) -> list[tuple[Script, syntax.BaseExpression]]:
         match function:
             case syntax.IfExp():
                 return self._all_of((self.script, each) for each in _branches(function))
@@ -350,13 +347,11 @@ class Calls:
         owner = self.script.names.owner(function) if function is not None else None
         return owner is not None and function in self._item_functions(owner)
 
+    @once([])
     def _item_functions(self, owner: syntax.ClassDef) -> list[syntax.FunctionDef]:
-        def answer() -> list[syntax.FunctionDef]:
-            is_dataset = any(library.is_dataset_class(base) for base in self.foreign_bases(Definition(self.script, owner)))
-            is_plain = is_dataset and _SPEAKS_OF_DEVICE.search(self.script.text(owner)) is None
-            return item_functions(self.script, owner) if is_plain else []
-
-        return self.script.once(("makes items on the host", owner), answer, [])
+        is_dataset = any(library.is_dataset_class(base) for base in self.foreign_bases(Definition(self.script, owner)))
+        is_plain = is_dataset and _SPEAKS_OF_DEVICE.search(self.script.text(owner)) is None
+        return item_functions(self.script, owner) if is_plain else []
 
     def _has_dim(self, call: syntax.Call, position: int) -> bool:
         return self.script.argument(call, "dim", position) is not None
@@ -535,10 +530,10 @@ class Calls:
     def made_of(self, names: frozenset[str]) -> Iterator[syntax.Call]:
         """The calls that make an object of one of a library's classes, or of a first-party class derived from one."""
         yield from self.script.calls(*names)
-        nothing: tuple[str, ...] = ()
-        for name in self.script.once(("derived from", names), lambda: self._derived(names), nothing):
+        for name in self._derived(names):
             yield from (each for each in self.script.written_calls.get(name, ()) if self.own_class(each, names) is not None)
 
+    @once(())
     def _derived(self, names: frozenset[str]) -> tuple[str, ...]:
         """What the first-party classes are called that derive from one of a library's."""
         found: set[str] = set()
@@ -590,11 +585,9 @@ class Calls:
 
     # Who calls whom
 
+    @once(None)
     def callee(self, call: syntax.Call) -> Definition | None:
         """The first-party function a call runs."""
-        return self.script.program.flow.ask(("callee", call), lambda: self._find_callee(call), None)
-
-    def _find_callee(self, call: syntax.Call) -> Definition | None:
         definition = self.script.definition(call.func) or self._inherited(call)
         if definition is None:
             value = self.roles.evaluate(call.func)

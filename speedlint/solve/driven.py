@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
+from speedlint.solve.flow import listed_once, once
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,11 +91,8 @@ class _Drivers:
     around: frozenset[Path] = frozenset()
 
 
+@once(_Drivers())
 def _drivers(script: Script) -> _Drivers:
-    return script.once("drivers", lambda: _find_drivers(script), _Drivers())
-
-
-def _find_drivers(script: Script) -> _Drivers:
     program = script.program
     upward = program.upward_files(script)
     paths = _may_drive(script, upward)
@@ -136,13 +134,9 @@ def _readable(script: Script, drivers: _Drivers, among: Among) -> Iterator[Scrip
                 yield found
 
 
-def _run_in(script: Script, region: syntax.Node) -> list[_Called]:
+@listed_once
+def _run_in(script: Script, region: syntax.Node) -> Iterator[_Called]:
     """The calls of first-party functions that run whenever a region does, or may, and these functions."""
-    nothing: list[_Called] = []
-    return script.once(("run in", region), lambda: list(_find_run_in(script, region)), nothing)
-
-
-def _find_run_in(script: Script, region: syntax.Node) -> Iterator[_Called]:
     function = script.function(region)
     for call in script.source.inside(region, syntax.Call):
         if script.function(call) is function and script.order.is_run(call):

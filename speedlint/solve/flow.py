@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, TypeVar, cast
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar, cast
 
 Answer = TypeVar("Answer")
+Arguments = ParamSpec("Arguments")
+Question = TypeVar("Question", bound=Callable[..., Any])
 _NOT_ANSWERED = object()
 
 
@@ -240,6 +243,36 @@ class Flow:
             del self._open[one.question]
             one.readers.clear()
         del self._members[first:]
+
+
+def once(bottom: Any) -> Callable[[Question], Question]:
+    """Makes a function a question to the flow: answered when first asked, ``bottom`` where it depends on itself.
+
+    The question is the function and all that it is handed, by position: a script or something that has one, and more.
+    """
+
+    def question(answer: Any) -> Any:
+        @wraps(answer)
+        def asked(about: Any, *more: Any) -> Any:
+            flow: Flow = getattr(about, "script", about).program.flow
+            asked_for = (answer, about, *more)
+            found = flow._answers.get(asked_for, _NOT_ANSWERED)
+            return flow.ask(asked_for, lambda: answer(about, *more), bottom) if found is _NOT_ANSWERED else found
+
+        return asked
+
+    return question
+
+
+def listed_once(answer: Callable[Arguments, Iterator[Answer]]) -> Callable[Arguments, list[Answer]]:
+    """The same for all that a function yields, as a list."""
+
+    @once([])
+    @wraps(answer)
+    def listed(*about: Arguments.args, **named: Arguments.kwargs) -> list[Answer]:
+        return list(answer(*about, **named))
+
+    return listed
 
 
 def _on_a_new_stack(answer: Callable[[], Answer]) -> Answer:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.solve import truths
+from speedlint.solve.flow import once
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Constant, Definition
 from speedlint.solve.truths import Values
@@ -278,8 +279,9 @@ class Guards:
         branch = next(self.script.order.under(node), None) or self.script.function(node)
         if branch is None:
             return False
-        return self.script.once(("without a GPU", branch), lambda: self._is_branch_without_gpu(branch), False)
+        return self._is_branch_without_gpu(branch)
 
+    @once(False)
     def _is_branch_without_gpu(self, branch: syntax.Node) -> bool:
         condition = self.script.source.parents[branch]
         if isinstance(branch, syntax.FunctionDef):
@@ -363,12 +365,10 @@ class Guards:
                 return self.script.name(func) in _EXITS
         return False
 
+    @once(Frequency.STEP)
     def _name_holds(self, name: syntax.Name) -> Frequency:
         """How often a variable is true: one that holds a condition, ``last_step = step == steps - 1``, a flag that each turn
         resets and few set, or a parameter that is handed such a one."""
-        return self.script.once(("holds", name), lambda: self._flag_holds(name), Frequency.STEP)
-
-    def _flag_holds(self, name: syntax.Name) -> Frequency:
         bindings = self.script.names.reaching(name)
         turn = self.script.loops.driving_loop(name) or self.script.function(name)
         is_reset = turn is not None and all(self.script.source.contains(turn.body, each.node) for each in bindings)
@@ -496,12 +496,10 @@ class Guards:
             for compared in source.inside(branch.test, syntax.Comparison)
         )
 
+    @once(False)
     def counts_anew(self, branch: syntax.If) -> bool:
         """Whether a branch sets back a number that each turn counts down or up, once that is reached: ``left -= 8`` and
         ``if left <= 0: left = 8000``."""
-        return self.script.once(("counts anew", branch), lambda: self._counts_anew(branch), False)
-
-    def _counts_anew(self, branch: syntax.If) -> bool:
         match branch:
             case syntax.If(
                 test=syntax.Comparison(

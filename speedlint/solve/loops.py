@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from speedlint.facts import syntax
 from speedlint.solve import driven, leads, modes, passes
+from speedlint.solve.flow import once
 from speedlint.solve.gradients import switches, told
 from speedlint.solve.guards import Guards
 from speedlint.solve.terms import Definition
@@ -84,11 +85,9 @@ class Loops:
 
     # Frequency
 
+    @once(Frequency.ONCE)
     def frequency(self, node: syntax.Node) -> Frequency:
         """How often the node runs, at most."""
-        return self.script.program.flow.ask(("runs", node), lambda: self._frequency(node), Frequency.ONCE)
-
-    def _frequency(self, node: syntax.Node) -> Frequency:
         limit, counted = Frequency.STEP, False
         child = node
         for up in self.script.source.ancestors(node):
@@ -141,10 +140,8 @@ class Loops:
         function = self.script.function(node)
         return (function is None or bool(self.script.call_sites(function))) and self._is_outside(node)
 
+    @once(False)
     def _is_outside(self, node: syntax.Node) -> bool:
-        return self.script.program.flow.ask(("once a training", node), lambda: self._is_outside_trainings(node), False)
-
-    def _is_outside_trainings(self, node: syntax.Node) -> bool:
         child = node
         for up in self.script.source.ancestors(node):
             if isinstance(up, (syntax.For, syntax.While)) and child is up.body:
@@ -178,11 +175,9 @@ class Loops:
         return min(made, default=0) <= max(trained, default=0)
 
     @property
+    @once(False)
     def trains(self) -> bool:
         """Whether the script holds a loop of training steps."""
-        return self.script.once("trains", self._holds_steps, False)
-
-    def _holds_steps(self) -> bool:
         return any(self.kind(loop) is Frequency.STEP for loop in self.all)
 
     @property
@@ -191,12 +186,9 @@ class Loops:
         return [*self.script.source.of(syntax.For), *self.script.source.of(syntax.While)]
 
     @property
+    @once([])
     def driving(self) -> list[syntax.Node]:
         """The bodies of the script's loops that drive training, and of its methods that a framework calls in steps."""
-        nothing: list[syntax.Node] = []
-        return self.script.once("driving", self._find_driving, nothing)
-
-    def _find_driving(self) -> list[syntax.Node]:
         named = (each for each in self.script.source.of(syntax.FunctionDef) if each.name.value in _CALLED_IN_STEPS)
         methods = [each.body for each in named if self._of_step_method(each) is not Frequency.ONCE]
         return [*(loop.body for loop in self.all if self.kind(loop) is not None), *methods]
@@ -218,15 +210,14 @@ class Loops:
 
     def is_driven(self, node: syntax.Node) -> bool:
         """Whether the node may run in steps: its function holds a loop that drives them, or is called from one."""
-        function = self.script.function(node)
-        return self.script.once(("driven", function), lambda: self._is_driven(function), False)
+        return self._is_driven(self.script.function(node))
 
+    @once([])
     def driven_nodes(self, kind: type[Node]) -> list[Node]:
         """The script's nodes of a type that are driven, in source order."""
-        nothing: list[Node] = []
-        nodes = self.script.source.of(kind)
-        return self.script.once(("driven nodes", kind), lambda: [node for node in nodes if self.is_driven(node)], nothing)
+        return [node for node in self.script.source.of(kind) if self.is_driven(node)]
 
+    @once(False)
     def _is_driven(self, function: syntax.FunctionDef | None) -> bool:
         if function is not None and self.of_function(function) is not Frequency.ONCE:
             return True
@@ -267,11 +258,9 @@ class Loops:
             up = source.enclosing(up, *_RUN_BODIES)
         return None
 
+    @once(False)
     def accumulates(self, loop: Loop) -> bool:
         """Whether a training step of the loop is many micro-steps, so that what it does once it does rarely."""
-        return self.script.once(("accumulates", loop), lambda: self._accumulates(loop), False)
-
-    def _accumulates(self, loop: Loop) -> bool:
         source = self.script.source
         inner: list[Loop] = [*source.inside(loop.body, syntax.For), *source.inside(loop.body, syntax.While)]
         return any(
@@ -283,11 +272,9 @@ class Loops:
 
     # What code does
 
+    @once(None)
     def kind(self, loop: Loop) -> Frequency | None:
         """STEP, EVAL_STEP or EPOCH for a loop that drives training; None for any other."""
-        return self.script.program.flow.ask(("kind", loop), lambda: self._kind(loop), None)
-
-    def _kind(self, loop: Loop) -> Frequency | None:
         if self._is_over_optimizers(loop) or self.ends_in_first_turn(loop) or not self.script.order.is_run(loop):
             return None
         if self._steps_itself(loop):
@@ -374,10 +361,8 @@ class Loops:
             found |= self._does_of(block, part)
         return found & wanted
 
+    @once(Does.NOTHING)
     def _does_of(self, block: syntax.Node, part: Does) -> Does:
-        return self.script.program.flow.ask(("block", part, block), lambda: self._find_does(block, part), Does.NOTHING)
-
-    def _find_does(self, block: syntax.Node, part: Does) -> Does:
         source, found = self.script.source, Does.NOTHING
         for call in source.inside(block, syntax.Call):
             if found == part or not self._runs_here(call, block):
@@ -436,15 +421,13 @@ class Loops:
                 found.append(up)
         return found
 
+    @once(False)
     def _is_over_optimizers(self, loop: Loop) -> bool:
         """Whether a loop only steps each of several optimizers, as in ``for each in (first, second): each.step()``."""
         steps = [call for call in self.script.method_calls("step") if self.script.source.contains(loop.body, call)]
         if not steps or not isinstance(loop, syntax.For):
             return False
         targets = {name.value for name in self.script.source.inside(loop.target, syntax.Name)}
-        return self.script.once(("over optimizers", loop), lambda: self._only_steps(loop, steps, targets), False)
-
-    def _only_steps(self, loop: syntax.For, steps: list[syntax.Call], targets: set[str]) -> bool:
         source = self.script.source
         if any(source.contains(loop.body, call) for call in self.script.method_calls("backward", "manual_backward")):
             return False
@@ -480,8 +463,9 @@ class Loops:
         """The calls that are themselves a backward pass or an optimizer's step."""
         return list(self._own(Does.STEPS))
 
+    @once(_NO_CALLS)
     def _own(self, part: Does) -> dict[syntax.Call, Does]:
-        return self.script.once(("own", part), lambda: dict(self._find_own(part)), _NO_CALLS)
+        return dict(self._find_own(part))
 
     def _find_own(self, part: Does) -> Iterator[tuple[syntax.Call, Does]]:
         script = self.script

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.solve import truths
+from speedlint.solve.flow import once
 from speedlint.solve.guards import deciding_tests
 from speedlint.solve.names import Kind
 from speedlint.solve.truths import Values
@@ -27,10 +28,12 @@ class Condition(NamedTuple):
 
 def conditions(script: Script, node: syntax.Node) -> tuple[Condition, ...]:
     """The tests of a function's parameters that decide whether a node of its body runs."""
-    nothing: tuple[Condition, ...] = ()
-    if isinstance(node, syntax.IndentedBlock):
-        return script.once(("conditions", node), lambda: tuple(_conditions(script, node)), nothing)
-    return tuple(_conditions(script, node))
+    return _of_block(script, node) if isinstance(node, syntax.IndentedBlock) else tuple(_conditions(script, node))
+
+
+@once(())
+def _of_block(script: Script, block: syntax.IndentedBlock) -> tuple[Condition, ...]:
+    return tuple(_conditions(script, block))
 
 
 def _conditions(script: Script, node: syntax.Node) -> Iterator[Condition]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.solve import shipped, truths
+from speedlint.solve.flow import once
 from speedlint.solve.guards import deciding_tests
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Constant, Definition
@@ -36,12 +37,11 @@ _MOST_CALLERS = 8
 """Calls of one function that are looked at for whether all of them are off."""
 
 
+@once(False)
 def is_off(script: Script, node: syntax.Node) -> bool:
     """Whether a node runs only under a condition that does not hold in the runs that are made, while these train without it:
     ``if args.debug:``, ``if args.model == "other":``, also around each call of its function."""
-    return script.once(
-        ("off", node), lambda: _is_shut(script, node) or _is_left_out(script, node, is_within_loop=False), False
-    )
+    return _is_shut(script, node) or _is_left_out(script, node, is_within_loop=False)
 
 
 def _is_shut(script: Script, node: syntax.Node) -> bool:
@@ -83,9 +83,9 @@ def _is_left_out(script: Script, node: syntax.Node, *, is_within_loop: bool) -> 
     return False
 
 
+@once(True)
 def _is_call_left_out(script: Script, call: syntax.Call, is_within_loop: bool) -> bool:
-    question = ("left out", call, is_within_loop)
-    return script.once(question, lambda: _is_left_out(script, call, is_within_loop=is_within_loop), True)
+    return _is_left_out(script, call, is_within_loop=is_within_loop)
 
 
 def _is_unmet(script: Script, up: syntax.Node, child: syntax.Node) -> bool:
@@ -115,22 +115,16 @@ def _is_beside_training(script: Script, branch: syntax.Node) -> bool:
     return False
 
 
+@once(True)
 def _trains(script: Script) -> bool:
     """Whether the runs that are made train: a backward pass of the program is under no condition that fails in them, or none
     is seen, as where a framework trains."""
-    return script.once("trains by default", lambda: _finds_training(script), True)
-
-
-def _finds_training(script: Script) -> bool:
     steps = [(place, call) for place in script.everywhere(_BACKWARD) for call in place.loops.steps]
     return not steps or any(_is_reached(place, call) for place, call in steps)
 
 
+@once(False)
 def _is_reached(script: Script, node: syntax.Node) -> bool:
-    return script.once(("reached", node), lambda: _finds_way(script, node), False)
-
-
-def _finds_way(script: Script, node: syntax.Node) -> bool:
     child: syntax.Node = node
     for up in script.source.ancestors(node):
         if _is_unmet(script, up, child):
@@ -148,7 +142,7 @@ def _finds_way(script: Script, node: syntax.Node) -> bool:
 def values(script: Script, expression: syntax.BaseExpression) -> Values | None:
     """The values, of a condition truth values, that an expression has in the runs that are made, first what it is by the
     defaults alone; None where one may be unknown."""
-    return truths.values(expression, lambda part: script.once(("values", part), lambda: _of_part(script, part), None))
+    return truths.values(expression, lambda part: _of_part(script, part))
 
 
 def _truths(script: Script, test: syntax.BaseExpression) -> tuple[bool, ...] | None:
@@ -156,6 +150,7 @@ def _truths(script: Script, test: syntax.BaseExpression) -> tuple[bool, ...] | N
     return None if found is None else truths.each(map(bool, found))
 
 
+@once(None)
 def _of_part(script: Script, expression: syntax.BaseExpression) -> Values | None:
     match expression:
         case syntax.Name(value=name) if name not in ("True", "False", "None"):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.solve.calls import Calls
+from speedlint.solve.flow import once
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import (
     ARRAY,
@@ -681,12 +682,9 @@ class Roles:
     def _is_pending(self, definition: Definition, name: str) -> bool:
         return any(True for _ in self.self_assignments(definition, name))
 
+    @once(None)
     def _member(self, definition: Definition, name: str) -> Value | None:
         """What an attribute of an instance is: a method, a class attribute, or what the class's methods assign."""
-        question = ("member", definition.node, name)
-        return self.script.program.flow.ask(question, lambda: self._find_member(definition, name), None)
-
-    def _find_member(self, definition: Definition, name: str) -> Value | None:
         method = self.calls.method(definition, name)
         if method is not None:
             if any(_is_property(decorator) for decorator in method.node.decorators):
@@ -927,11 +925,9 @@ class Roles:
         """See ``Script.call_sites``."""
         return self.calls.call_sites(function)
 
+    @once(False)
     def shows_gpu(self) -> bool:
         """Whether this file alone shows that something is put on a GPU."""
-        return self.script.once("shows a GPU", self._finds_gpu, False)
-
-    def _finds_gpu(self) -> bool:
         return self.shows_gpu_in(self.script.source.module)
 
     def shows_gpu_in(self, block: syntax.Node) -> bool:

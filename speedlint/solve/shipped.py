@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.disk import COMMANDS, TEXTS
 from speedlint.facts import syntax
+from speedlint.solve.flow import once
 
 if TYPE_CHECKING:
     from speedlint.ask.script import Script
@@ -47,18 +48,15 @@ def _distance(folder: str, other: str) -> int:
     return folder.count(os.sep) + other.count(os.sep) - 2 * common.count(os.sep)
 
 
+@once(())
 def texts(script: Script) -> tuple[Path, ...]:
     """The files of a script's project that may hold commands, nearest first."""
-    nothing: tuple[Path, ...] = ()
-    return script.once("shipped texts", lambda: tuple(_texts(script)), nothing)
+    return tuple(_texts(script))
 
 
+@once(False)
 def is_started(script: Script) -> bool:
     """Whether a README, a shell script or the like of the project starts a program that the script is part of."""
-    return script.once("is started", lambda: _is_started(script), False)
-
-
-def _is_started(script: Script) -> bool:
     starts = {each.key for each in (script, *script.program.possible_starts(script))}
     names = b"|".join(re.escape(each.name.encode()) for each in sorted(starts))
     command = re.compile(rb"python[\w.]*[ \t][^\n]*?((?:[\w./-]*/)?(?:" + names + rb"))\b")
@@ -71,10 +69,11 @@ def _is_started(script: Script) -> bool:
     )
 
 
+@once(())
 def given(script: Script, option: syntax.Call) -> tuple[str | None, ...]:
     """What shipped commands pass for an option that ``script`` declares: texts, an empty one for a flag alone, and None
     for a value that is set elsewhere, as ``$MODE`` is."""
-    return script.once(("given", option), lambda: tuple(dict.fromkeys(_given(script, option))), ())
+    return tuple(dict.fromkeys(_given(script, option)))
 
 
 def _given(script: Script, option: syntax.Call) -> Iterator[str | None]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.solve.changing import is_at_the_top
+from speedlint.solve.flow import once
 from speedlint.solve.names import Kind
 
 if TYPE_CHECKING:
@@ -23,13 +24,10 @@ _MOST_PIECES = 400
 """Definitions and statements that are followed; where a script runs more it is not said to stay on the CPU."""
 
 
+@once(False)
 def never_moves(script: Script) -> bool:
     """Whether a script that starts a program and trains by itself certainly puts nothing on a GPU: neither it nor anything
     that it runs does."""
-    return script.once("never moves", lambda: _never_moves(script), False)
-
-
-def _never_moves(script: Script) -> bool:
     if not script.loops.steps or script.program.is_imported(script) or _SPEAKS_OF_DEVICES.search(script.source.data):
         return False
     return _Run(script).is_on_host()

@@ -12,6 +12,7 @@ from speedlint.disk import words
 from speedlint.facts import syntax
 from speedlint.solve import configs
 from speedlint.solve.configs import Entry
+from speedlint.solve.flow import once
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Constant, Definition
 from speedlint.solve.unpacking import written
@@ -35,11 +36,9 @@ class Values:
 
     # Constants
 
+    @once(None)
     def constant(self, expression: syntax.Node) -> Constant | None:
         """The expression's value where it is known before the script runs."""
-        return self.script.program.flow.ask(("constant", expression), lambda: self._evaluate(expression), None)
-
-    def _evaluate(self, expression: syntax.Node) -> Constant | None:
         match expression:
             case syntax.Integer() | syntax.Float() | syntax.SimpleString() | syntax.ConcatenatedString():
                 return self._literal(expression)
@@ -377,11 +376,9 @@ class Values:
         first = next(iter((*function.params.posonly_params, *function.params.params)), None)
         return self.script.names.owner(function) if first is bindings[0].node else None
 
+    @once(False)
     def _is_set_by_heirs(self, owner: syntax.ClassDef, name: str) -> bool:
         """Whether a class of the program that derives from one of this script's sets an attribute by itself."""
-        return self.script.once(("set by heirs", owner, name), lambda: self._finds_heir(owner, name), False)
-
-    def _finds_heir(self, owner: syntax.ClassDef, name: str) -> bool:
         base = owner.name.value
         derived = re.compile(rb"class\s+\w+\s*\([^)]*\b" + re.escape(base.encode()) + rb"\b")
         return any(

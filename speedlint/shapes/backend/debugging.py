@@ -5,6 +5,7 @@ from __future__ import annotations
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.shapes.backend import intent
+from speedlint.solve.flow import once
 from speedlint.solve.loops import Does
 from speedlint.source import last_statement
 from speedlint.torch.words import FREQUENT, Frequency
@@ -21,13 +22,10 @@ _FEW = 200
 _CAUGHT = ("RuntimeError", "Exception", "BaseException")
 
 
+@once(False)
 def searches_for_nan(script: Script) -> bool:
     """Whether anomaly detection is on in all of a program's training, in the runs that are made: each operation of a
     backward pass then waits for its gradients."""
-    return script.once("searches for NaN", lambda: _searches_for_nan(script), False)
-
-
-def _searches_for_nan(script: Script) -> bool:
     return any(
         is_on(place, call) and intent.of(place, call) is intent.Intent.ALWAYS and not is_undone(place, call)
         for place in script.everywhere(b"detect_anomaly")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from speedlint.facts import syntax
 from speedlint.shapes.data import loaders
+from speedlint.solve.flow import listed_once
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Definition
 from speedlint.solve.values import returned
@@ -18,27 +19,10 @@ Place: TypeAlias = "tuple[Script, syntax.BaseExpression]"
 Key: TypeAlias = "int | str"
 
 
-def entries(script: Script, node: syntax.BaseExpression) -> list[Place]:
+@listed_once
+def entries(script: Script, node: syntax.BaseExpression) -> Iterator[Place]:
     """What an entry of an item of a batch is in the datasets that its loaders read: ``b[0]``, or ``x`` of ``for x, y in
     batch``. None where it is no such entry, or where one of the datasets is out of sight."""
-    return script.once(("entry of a batch's items", node), lambda: list(_entries(script, node)), [])
-
-
-def zipped(script: Script, name: syntax.Name) -> list[Place]:
-    """The same for one of ``xs, ys = zip(*batch)``, which holds that entry of all items."""
-    match _only(script, name):
-        case Binding(kind=Kind.ASSIGN, path=(int(key),), value=syntax.Call(func=func, args=[arg])) if arg.star == "*":
-            function = _collate(script, arg.value) if script.name(func) == "zip" else None
-            return list(_of_items(script, function, key)) if function is not None else []
-    return []
-
-
-def is_batch(script: Script, node: syntax.BaseExpression) -> bool:
-    """Whether an expression is the list of items that a loader hands to its collate function; such a list is never empty."""
-    return _collate(script, node) is not None
-
-
-def _entries(script: Script, node: syntax.BaseExpression) -> Iterator[Place]:
     function: syntax.Node | None = None
     key: Key | None = None
     match node:
@@ -54,6 +38,20 @@ def _entries(script: Script, node: syntax.BaseExpression) -> Iterator[Place]:
                 key = known.value if isinstance(known.value, (int, str)) else None
     if function is not None and key is not None:
         yield from _of_items(script, function, key)
+
+
+def zipped(script: Script, name: syntax.Name) -> list[Place]:
+    """The same for one of ``xs, ys = zip(*batch)``, which holds that entry of all items."""
+    match _only(script, name):
+        case Binding(kind=Kind.ASSIGN, path=(int(key),), value=syntax.Call(func=func, args=[arg])) if arg.star == "*":
+            function = _collate(script, arg.value) if script.name(func) == "zip" else None
+            return list(_of_items(script, function, key)) if function is not None else []
+    return []
+
+
+def is_batch(script: Script, node: syntax.BaseExpression) -> bool:
+    """Whether an expression is the list of items that a loader hands to its collate function; such a list is never empty."""
+    return _collate(script, node) is not None
 
 
 def _only(script: Script, name: syntax.Name) -> Binding | None:

@@ -12,6 +12,7 @@ from speedlint.shapes.data import apart, datasets, item_bytes, rows
 from speedlint.shapes.data.loader_settings import POSITIONS, TORCH_LOADER, Setting
 from speedlint.solve import changing, held, off, reach
 from speedlint.solve.calls import item_functions
+from speedlint.solve.flow import once
 from speedlint.solve.terms import Definition
 from speedlint.solve.values import returned
 from speedlint.torch import library, public
@@ -666,9 +667,10 @@ def _begins_within_steps(start: Start) -> bool:
     return loop is not None and start.script.loops.kind(loop) is Frequency.STEP
 
 
+@once(None)
 def loader(script: Script, call: syntax.Call) -> Loader | None:
     """The loader that a call makes; None for any other call, and for a subclass that sets its own parameters."""
-    return script.once(("loader", call), lambda: Loader(script, call) if _makes_loader(script, call) else None, None)
+    return Loader(script, call) if _makes_loader(script, call) else None
 
 
 def near(script: Script) -> Iterator[Loader]:
@@ -680,21 +682,24 @@ def near(script: Script) -> Iterator[Loader]:
                 yield found
 
 
+@once(False)
 def reads_digits(script: Script) -> bool:
     """Whether all that the program is seen to load is grey images of 28 by 28 pixels or less, and nothing makes them much
     larger."""
-    return script.once("reads digits", lambda: _reads_only(script, Item.DIGIT), False)
+    return _reads_only(script, Item.DIGIT)
 
 
+@once(False)
 def reads_digits_by_default(script: Script) -> bool:
     """Whether that holds of the runs that are made: other data is read where an option asks for it."""
-    return script.once("reads digits by default", lambda: _reads_only(script, Item.DIGIT, by_default=True), False)
+    return _reads_only(script, Item.DIGIT, by_default=True)
 
 
+@once(False)
 def reads_thumbnails(script: Script) -> bool:
     """Whether all that the program is seen to load is images of 32 by 32 pixels or less, and nothing makes them much
     larger."""
-    return script.once("reads thumbnails", lambda: _reads_only(script, Item.DIGIT, Item.THUMBNAIL), False)
+    return _reads_only(script, Item.DIGIT, Item.THUMBNAIL)
 
 
 def _reads_only(script: Script, *items: Item, by_default: bool = False) -> bool:

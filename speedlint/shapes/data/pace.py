@@ -7,6 +7,7 @@ from collections.abc import Callable
 from speedlint.ask.script import Script
 from speedlint.shapes.data import loaders, scale
 from speedlint.shapes.data.loaders import Loader
+from speedlint.solve.flow import once
 
 _SMALL = 128
 """Pixels of a side up to which a step may be bound by the launch of its kernels."""
@@ -18,41 +19,46 @@ _SMALL_BATCH = 64
 """Items: those of 32 by 32 pixels take a ResNet-18 some 3 ms, and its launches twice that."""
 
 
+@once(False)
 def waits_for_items(script: Script) -> bool:
     """Whether each loader that training reads again and again parses text for an item, or decodes it, or reads it from a
     file of arrays, without workers."""
-    return script.once(
-        "waits for items",
-        lambda: _all_read(script, lambda each: _parses(each) or (each.needs_workers and _reads_slowly(each))),
-        False,
-    )
+    return _all_read(script, lambda each: _parses(each) or (each.needs_workers and _reads_slowly(each)))
 
 
+@once(False)
 def waits_for_texts(script: Script) -> bool:
     """Whether each loader that training reads again and again parses text for an item, which takes workers longer than a
     step takes."""
-    return script.once("waits for texts", lambda: _all_read(script, _parses), False)
+    return _all_read(script, _parses)
 
 
+@once(False)
 def reads_recordings(script: Script) -> bool:
     """Whether each loader that training reads again and again gives seconds of sound, by the public set that it reads."""
-    return script.once("reads recordings", lambda: _all_read(script, scale.is_of_recordings), False)
+    return _all_read(script, scale.is_of_recordings)
 
 
+@once(False)
 def reads_large_images(script: Script) -> bool:
     """Whether each loader that training reads again and again decodes the images of a large public data set, and nothing
     makes them small."""
-    return script.once("reads large images", lambda: _reads_large_images(script), False)
+    if not _all_read(script, lambda each: _decodes(each) and scale.is_large(each)):
+        return False
+    known = loaders.sides(script, "Resize", "CenterCrop", "RandomCrop", "RandomResizedCrop")
+    return all(side is None or side > _SMALL for side in known)
 
 
+@once(False)
 def reads_large_batches(script: Script) -> bool:
     """Whether each loader that training reads again and again is known to give batches of a hundred items and more."""
-    return script.once("reads large batches", lambda: _all_read(script, _gives_large_batches), False)
+    return _all_read(script, _gives_large_batches)
 
 
+@once(False)
 def reads_small_batches(script: Script) -> bool:
     """Whether each loader that training reads again and again is known to give batches of some ten items."""
-    return script.once("reads small batches", lambda: _all_read(script, _gives_small_batches), False)
+    return _all_read(script, _gives_small_batches)
 
 
 def largest_batch(script: Script) -> int | None:
@@ -76,13 +82,6 @@ def _batch_size(loader: Loader) -> int | None:
     size = loader.parameter("batch_size")
     known = loader.script.constant(size) if size is not None else None
     return known.value if known is not None and isinstance(known.value, int) else None
-
-
-def _reads_large_images(script: Script) -> bool:
-    if not _all_read(script, lambda each: _decodes(each) and scale.is_large(each)):
-        return False
-    known = loaders.sides(script, "Resize", "CenterCrop", "RandomCrop", "RandomResizedCrop")
-    return all(side is None or side > _SMALL for side in known)
 
 
 def _all_read(script: Script, asked: Callable[[Loader], bool]) -> bool:

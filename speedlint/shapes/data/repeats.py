@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.solve import reach
+from speedlint.solve.flow import once
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Constant, Definition
 from speedlint.solve.unpacking import part
@@ -74,11 +75,9 @@ class Run:
         self._passed: dict[syntax.Param, Constant | None] = {}
         self._self = _own_self(Definition(script, function))
 
+    @once(Hangs.NOTHING)
     def of(self, node: syntax.Node) -> Hangs:
         """What the value of an expression hangs on."""
-        return self.script.program.flow.ask((self, node), lambda: self._of(node), Hangs.NOTHING)
-
-    def _of(self, node: syntax.Node) -> Hangs:
         match node:
             case syntax.Name():
                 return self._name(node)
@@ -334,11 +333,8 @@ def _is_counted_up(owner: Definition, name: str) -> bool:
     return False
 
 
+@once(set())
 def _set_up_methods(owner: Definition) -> set[str]:
-    return owner.script.once(("set up", owner.node), lambda: _find_set_up_methods(owner), set())
-
-
-def _find_set_up_methods(owner: Definition) -> set[str]:
     calls, found, left = owner.script.roles.calls, {"__init__"}, ["__init__"]
     while left:
         name = left.pop()

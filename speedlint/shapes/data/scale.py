@@ -10,6 +10,7 @@ from speedlint.facts import syntax
 from speedlint.shapes.data.item_decoding import DECODERS, PARSERS
 from speedlint.shapes.model.networks import with_named
 from speedlint.solve import shipped
+from speedlint.solve.flow import once
 from speedlint.solve.values import option_of
 from speedlint.torch import public
 from speedlint.torch.public import Item, Public
@@ -106,12 +107,9 @@ def _is_large(origin: Origin, script: Script) -> bool:
     return any(says_large(place) for place in dict.fromkeys((script, origin.script)))
 
 
+@once(False)
 def says_large(script: Script) -> bool:
     """Whether the name of a file or of its folder, or what its command line says of itself, is that of a large data set."""
-    return script.once("says large", lambda: _says_large(script), False)
-
-
-def _says_large(script: Script) -> bool:
     said = [script.path.stem, script.path.absolute().parent.name, *_said_by_options(script)]
     known = [each for text in said if not _OF_WEIGHTS.search(text) and (each := public.named(text)) is not None]
     return all(each.is_large for each in known) if known else _is_started_on_large(script)

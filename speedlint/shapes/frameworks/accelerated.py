@@ -9,6 +9,7 @@ from speedlint.facts import syntax
 from speedlint.shapes.frameworks import launch, lightning
 from speedlint.shapes.optimizer import exchanges
 from speedlint.shapes.training import Placement, roots, trained_modules
+from speedlint.solve.flow import listed_once
 from speedlint.torch import library
 from speedlint.torch.words import Role
 
@@ -16,12 +17,9 @@ _PREPARE = ("prepare", "prepare_model", "setup", "setup_module")
 _FULL = (None, "no", 32, "32", "32-true")
 
 
-def placements(script: Script) -> list[Placement]:
+@listed_once
+def placements(script: Script) -> Iterator[Placement]:
     """Where this script hands the modules it trains to an ``Accelerator`` or a ``Fabric``, which put them on the device."""
-    return script.once("prepared modules", lambda: list(_placements(script)), [])
-
-
-def _placements(script: Script) -> Iterator[Placement]:
     if not script.method_calls(*_PREPARE):
         return
     for place, made in script.calls_everywhere(*library.ACCELERATORS, *library.FABRICS):

@@ -14,6 +14,7 @@ from speedlint.shapes.data.loaders import is_unguarded, respawned
 from speedlint.shapes.frameworks import releases
 from speedlint.shapes.model.networks import is_small_linear, network
 from speedlint.shapes.training import Root, roots
+from speedlint.solve.flow import listed_once
 from speedlint.solve.terms import Definition
 from speedlint.solve.values import returned
 from speedlint.torch import library
@@ -125,9 +126,19 @@ class Training:
         return list(_bare(self.place, model)) if model is not None else []
 
 
-def trainings(script: Script) -> list[Training]:
+@listed_once
+def trainings(script: Script) -> Iterator[Training]:
     """The arguments that a script makes for a ``Trainer`` that trains on them, in source order, one for each call."""
-    return script.once("Hugging Face trainings", lambda: list(_find(script)), [])
+    made = list(script.calls(*_ARGUMENTS, *_CONFIGS))
+    if not made:
+        return
+    running = list(_running(script))
+    for call in made:
+        for place, trainer in running:
+            given = place.argument(trainer, "args", 1)
+            if given is not None and any(node is call for _, node in roots(place, given)):
+                yield Training(script, call, place, trainer)
+                break
 
 
 def training(script: Script, call: syntax.Call) -> Training | None:
@@ -140,19 +151,6 @@ def training(script: Script, call: syntax.Call) -> Training | None:
 def is_of_trl(script: Script, call: syntax.Call) -> bool:
     """Whether arguments are those of TRL, whose defaults are others."""
     return script.name(call.func) in _CONFIGS
-
-
-def _find(script: Script) -> Iterator[Training]:
-    made = list(script.calls(*_ARGUMENTS, *_CONFIGS))
-    if not made:
-        return
-    running = list(_running(script))
-    for call in made:
-        for place, trainer in running:
-            given = place.argument(trainer, "args", 1)
-            if given is not None and any(node is call for _, node in roots(place, given)):
-                yield Training(script, call, place, trainer)
-                break
 
 
 def _running(script: Script) -> Iterator[tuple[Script, syntax.Call]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from speedlint.ask.script import Script
+from speedlint.solve.flow import once
 
 _HALF = re.compile(
     rb"float16|\.half\(\)|load_in_[48]bit|BitsAndBytes|quantization_config|torch_dtype|\bdtype\s*=\s*[\"']|GPTQ|fp8|[Dd]eep[Ss]peed|"
@@ -18,6 +19,7 @@ _MOST = 60
 _MIXED = re.compile(rb"mixed[_-]precision")
 
 
+@once(False)
 def chooses_precision(script: Script) -> bool:
     """Whether the program chooses a precision for its model by itself, or is launched with one.
 
@@ -26,8 +28,7 @@ def chooses_precision(script: Script) -> bool:
     """
     if script.program.mentions(script, _HALF):
         return True
-    disk = script.program.disk
-    return script.once("launched", lambda: any(disk.mentions(str(path), _MIXED) for path in _texts(script)), False)
+    return any(script.program.disk.mentions(str(path), _MIXED) for path in _texts(script))
 
 
 def _texts(script: Script) -> Iterator[Path]:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from speedlint import requirements
 from speedlint.ask.script import Script
+from speedlint.solve.flow import once
 
 Release = tuple[int, int]
 
@@ -30,12 +31,9 @@ class Allowed(NamedTuple):
         return self.below is not None and self.below <= release
 
 
+@once(Allowed())
 def allowed(script: Script, package: str) -> Allowed:
     """The releases of a package that the innermost requirement on it allows."""
-    return script.once(("allowed", package), lambda: _find(script, package), Allowed())
-
-
-def _find(script: Script, package: str) -> Allowed:
     for _, line in requirements.of(package, script.key.parent, script.program.root(script.path), script.program.disk):
         found = Allowed(requirements.lower_bound(line), requirements.upper_bound(line))
         if found != Allowed():

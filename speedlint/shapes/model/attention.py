@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.solve import off
+from speedlint.solve.flow import once
 from speedlint.solve.names import Kind, last_name
 from speedlint.solve.unpacking import all_written
 from speedlint.torch.library import FORWARD_HOOKS
@@ -137,10 +138,10 @@ def is_of_triangle(script: Script, softmax: syntax.Call) -> bool:
 def manual(script: Script, softmax: syntax.Call) -> Manual | None:
     """The attention that a softmax over the last dimension is the middle of; of several, in branches, that lead to
     one product, the first softmax that runs. None where scores or weights are read elsewhere."""
-    known: dict[syntax.Call, Manual] = {}
-    return script.once("written out attention", lambda: _all_manual(script), known).get(softmax)
+    return _all_manual(script).get(softmax)
 
 
+@once({})
 def _all_manual(script: Script) -> dict[syntax.Call, Manual]:
     by_output: dict[syntax.Node, list[tuple[syntax.Call, _Scores, _Weights]]] = {}
     for call in script.source.of(syntax.Call):

@@ -25,6 +25,7 @@ from speedlint.shapes.model.networks import (
 from speedlint.shapes.steps import Step, modules_of, step_network, training_steps
 from speedlint.shapes.training import roots, trained_modules
 from speedlint.solve import off
+from speedlint.solve.flow import once
 from speedlint.torch import library
 
 _LINES = ("torch.nn.Conv1d", "torch.nn.ConvTranspose1d")
@@ -91,13 +92,10 @@ def bound_by(step: Step) -> Bound | None:
     return Bound(because, is_toy=False) if because else None
 
 
+@once(None)
 def why_launching_takes_longer(script: Script) -> str | None:
     """Why launching the kernels of each training step of the program takes longer than what they compute; None where it may
     not."""
-    return script.once("launching takes longer", lambda: _why_launching_takes_longer(script), None)
-
-
-def _why_launching_takes_longer(script: Script) -> str | None:
     found = [bound_by(step) for place in script.everywhere(b".backward(") for step in training_steps(place)]
     known = [each for each in found if each is not None]
     return f"launching its kernels takes longer than what they compute: {known[0].because}" if known == found != [] else None

@@ -15,6 +15,7 @@ from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.shapes.training import roots
 from speedlint.solve import off
+from speedlint.solve.flow import once
 from speedlint.solve.terms import Definition
 from speedlint.torch import library
 from speedlint.torch.words import Role
@@ -225,16 +226,13 @@ def _branches(script: Script, branch: syntax.If) -> list[syntax.Node]:
 
 
 def _only_convolves(script: Script, branch: syntax.Node) -> bool:
-    made_of = reduce(Network.__or__, map(_of_definition, _named_definitions(script, branch)), Network())
+    made_of = reduce(Network.__or__, (code_network(*each) for each in _named_definitions(script, branch)), Network())
     return made_of.convolutions > 0 and not made_of.attention
 
 
+@once(_UNKNOWN)
 def network(script: Script, module: syntax.Node) -> Network:
     """What a module, the value of an expression, is made of; of a union of its kinds where it may be several."""
-    return script.once(("network", module), lambda: _find_network(script, module), _UNKNOWN)
-
-
-def _find_network(script: Script, module: syntax.Node) -> Network:
     origins = roots(script, module)
     made = [root for root in origins if not _is_loaded(*root)]
     found = [root_network(*root) for root in made or origins]
@@ -269,14 +267,14 @@ def root_network(script: Script, node: syntax.Node) -> Network:
     """What a module that is made by this expression is made of."""
     definition = root_definition(script, node)
     if definition is not None:
-        return reduce(Network.__or__, _handed(script, node), _of_definition(definition))
+        return reduce(Network.__or__, _handed(script, node), code_network(*definition))
     if not isinstance(node, syntax.Call):
         return _UNKNOWN
     name = script.name(node.func) or _indexed_library(script, node.func)
     if name is None:
         chosen = (place.definition(each) for place, each in script.roles.calls.choices(node.func))
         classes = [each for each in chosen if each is not None and isinstance(each.node, syntax.ClassDef)]
-        return reduce(Network.__or__, map(_of_definition, classes)) if classes else _UNKNOWN
+        return reduce(Network.__or__, (code_network(*each) for each in classes)) if classes else _UNKNOWN
     if name.startswith(_PLAIN_MODULES):
         return code_network(script, node)
     return _of_library(script, node, name)
@@ -373,11 +371,7 @@ def _by_name(words: str) -> Network:
     return _UNKNOWN
 
 
-def _of_definition(definition: Definition) -> Network:
-    script, node = definition.script, definition.node
-    return script.once(("network", node), lambda: code_network(script, node), Network())
-
-
+@once(Network())
 def code_network(script: Script, top: syntax.Node) -> Network:
     """What a piece of code holds, with the first-party classes and functions it names."""
     return reduce(Network.__or__, (_own(place, node) for place, node in with_named(script, top)), Network())
@@ -398,12 +392,9 @@ def with_named(script: Script, top: syntax.Node, *, called: bool = False) -> Ite
                 todo.append((other.script, other.node))
 
 
+@once([])
 def _named_definitions(script: Script, top: syntax.Node) -> list[Definition]:
     """The first-party classes and functions that a piece of code names, and a class's bases."""
-    return script.once(("named", top), lambda: _find_named(script, top), [])
-
-
-def _find_named(script: Script, top: syntax.Node) -> list[Definition]:
     found: dict[syntax.Node, Definition] = {}
     for name in script.source.inside(top, syntax.Name):
         parent = script.source.parents[name]

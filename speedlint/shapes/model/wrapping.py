@@ -13,6 +13,7 @@ from speedlint.shapes.steps import training_steps
 from speedlint.shapes.sync.creation import is_made_elsewhere
 from speedlint.shapes.training import passed_through, roots, same_module, trained_modules
 from speedlint.solve import reach
+from speedlint.solve.flow import once
 from speedlint.solve.loops import Does
 from speedlint.solve.terms import Definition
 from speedlint.torch import library
@@ -79,12 +80,9 @@ def is_distributed_beside(script: Script, call: syntax.Call) -> bool:
     return any(script.function(each) is script.function(call) for each in wrapped)
 
 
+@once(False)
 def sees_one_gpu(script: Script) -> bool:
     """Whether the program lets itself see one GPU, by default: ``os.environ["CUDA_VISIBLE_DEVICES"] = args.gpu``."""
-    return script.once("sees one GPU", lambda: _sees_one(script), False)
-
-
-def _sees_one(script: Script) -> bool:
     said = [
         place.constant(assign.value)
         for place in script.everywhere(b"CUDA_VISIBLE_DEVICES")

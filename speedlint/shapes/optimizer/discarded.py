@@ -16,6 +16,7 @@ from speedlint.shapes.optimizer import optimizers
 from speedlint.shapes.optimizer.optimizers import Parameters
 from speedlint.shapes.steps import CLIPS, Step, carrying, runs_module, training_steps
 from speedlint.shapes.training import Root
+from speedlint.solve.flow import once
 from speedlint.solve.gradients import gradients_off
 from speedlint.solve.terms import Definition, Made
 from speedlint.torch.words import Role
@@ -204,19 +205,9 @@ class _Update(NamedTuple):
     optimizer: syntax.BaseExpression
 
 
+@once(None)
 def _updates(script: Script) -> list[_Update] | None:
     """The calls of the program that step an optimizer; None where one may be out of sight."""
-    return script.once("updates", lambda: _find_updates(script), None)
-
-
-def may_update(script: Script, body: syntax.Node, module: syntax.BaseExpression) -> bool:
-    """Whether an optimizer that is stepped in a piece of code may hold parameters of a module."""
-    steps = [call for call in script.method_calls("step") if script.source.contains(body, call)]
-    updates = {each.call: each for each in _updates(script) or () if each.script is script}
-    return any(call not in updates or _holds(updates[call], script, module) is not False for call in steps)
-
-
-def _find_updates(script: Script) -> list[_Update] | None:
     found: list[_Update] = []
     for place in script.everywhere(_STEPS):
         for call in place.method_calls("step"):
@@ -228,6 +219,13 @@ def _find_updates(script: Script) -> list[_Update] | None:
             elif place.role(receiver) is Role.SCALER or (place.role(receiver) is Role.UNKNOWN and not call.args):
                 return None
     return found
+
+
+def may_update(script: Script, body: syntax.Node, module: syntax.BaseExpression) -> bool:
+    """Whether an optimizer that is stepped in a piece of code may hold parameters of a module."""
+    steps = [call for call in script.method_calls("step") if script.source.contains(body, call)]
+    updates = {each.call: each for each in _updates(script) or () if each.script is script}
+    return any(call not in updates or _holds(updates[call], script, module) is not False for call in steps)
 
 
 def _holds(update: _Update, script: Script, module: syntax.BaseExpression) -> bool | None:

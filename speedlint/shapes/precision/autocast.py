@@ -10,6 +10,7 @@ from speedlint.facts import syntax
 from speedlint.shapes.steps import Step, modules_of
 from speedlint.shapes.training import Root
 from speedlint.solve.calls import CALLED_AS
+from speedlint.solve.flow import once
 from speedlint.torch import library
 
 _DEPTH = 5
@@ -40,7 +41,7 @@ def _may_reach(step: Step, place: Script, node: syntax.Node) -> bool:
         if place is step.script:
             return _is_in_reach(step, [node])
         return function is None or function in _upward(step) or _is_spoken_of(step, place, function, as_block=False)
-    chain = _chain(step)
+    chain = _chain(step.script, step.backward, step.forward)
     if any(other is place and place.source.contains(block, call) for other, call in chain):
         return True
     if place is step.script and place.source.contains(step.turn, node):
@@ -72,15 +73,11 @@ def _innermost(script: Script, node: syntax.Node) -> syntax.FunctionDef | None:
     return functions[-1] if functions else None
 
 
-def _chain(step: Step) -> list[Root]:
-    """The step's backward pass, and the calls that lead to it, through several functions too."""
-    nothing: list[Root] = []
-    return step.script.once(("leads to", step.backward), lambda: _find_chain(step), nothing)
-
-
-def _find_chain(step: Step) -> list[Root]:
+@once([])
+def _chain(script: Script, *passes: syntax.Call) -> list[Root]:
+    """A step's passes, and the calls that lead to them, through several functions too."""
     found: dict[syntax.Node, Script] = {}
-    todo: list[Root] = [(step.script, step.backward), (step.script, step.forward)]
+    todo: list[Root] = [(script, each) for each in passes]
     while todo:
         script, node = todo.pop()
         if node not in found:
@@ -92,7 +89,7 @@ def _find_chain(step: Step) -> list[Root]:
 
 def _upward(step: Step) -> set[syntax.FunctionDef | None]:
     """The functions that the step runs in."""
-    return {_innermost(script, node) for script, node in _chain(step)} - {None}
+    return {_innermost(script, node) for script, node in _chain(step.script, step.backward, step.forward)} - {None}
 
 
 def _is_spoken_of(step: Step, place: Script, function: syntax.FunctionDef, *, as_block: bool) -> bool:
@@ -174,12 +171,9 @@ def names_autocast(script: Script) -> bool:
     return any(mark in data for mark in _AUTOCAST_MARKS) and any(True for _ in halvings(script))
 
 
+@once([])
 def halvings(script: Script) -> list[syntax.Node]:
     """The places that name autocast, imports left out, and those that turn a module or batch to half precision."""
-    return script.once("autocasts", lambda: _find_halvings(script), [])
-
-
-def _find_halvings(script: Script) -> list[syntax.Node]:
     found: list[syntax.Node] = []
     for name in script.source.of(syntax.Name):
         parent = script.source.parents[name]

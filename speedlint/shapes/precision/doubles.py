@@ -6,6 +6,7 @@ from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.shapes import evaluation
 from speedlint.shapes.training import roots, trained_modules
+from speedlint.solve.flow import once
 from speedlint.torch.words import Role
 
 _NAMES = frozenset({"torch.float64", "torch.double", "torch.DoubleTensor", "torch.cuda.DoubleTensor"})
@@ -49,12 +50,9 @@ def makes_module_double(script: Script, call: syntax.Call) -> bool:
     return any(id(node) in trained for _, node in roots(script, base))
 
 
+@once(False)
 def computes_in_double(script: Script) -> bool:
     """Whether the program makes the networks that it trains compute in float64, which neither autocast nor TF32 changes."""
-    return script.once("computes in float64", lambda: _computes(script), False)
-
-
-def _computes(script: Script) -> bool:
     return any(
         makes_default_double(place, call) or makes_module_double(place, call)
         for place in script.everywhere(*_MARKS)

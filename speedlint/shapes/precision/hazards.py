@@ -11,6 +11,7 @@ from speedlint.facts import syntax
 from speedlint.shapes.model.networks import PRODUCT_METHODS, root_definition, with_named
 from speedlint.shapes.steps import Step, modules_of, runs_network
 from speedlint.shapes.training import Root, roots
+from speedlint.solve.flow import once
 from speedlint.torch.words import Role
 
 _HALF_MAX = 65504
@@ -143,9 +144,10 @@ def _of_roots(found: list[Root]) -> Iterator[Hazard]:
         yield from of_code(script, node) if definition is None else of_code(definition.script, definition.node)
 
 
+@once([])
 def of_code(script: Script, top: syntax.Node) -> list[Hazard]:
     """The same for a piece of code."""
-    return script.once(("hazards", top), lambda: list(dict.fromkeys(_find(script, top))), [])
+    return list(dict.fromkeys(_find(script, top)))
 
 
 def _find(script: Script, top: syntax.Node) -> Iterator[Hazard]:

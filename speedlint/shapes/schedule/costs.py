@@ -9,9 +9,9 @@ from typing import NamedTuple
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.shapes.training import goes_over_parameters
+from speedlint.solve.flow import listed_once
 from speedlint.solve.loops import Does, Loop
 from speedlint.solve.names import Kind as NameKind
-from speedlint.solve.terms import Definition
 from speedlint.torch import library
 from speedlint.torch.words import Frequency, Role
 
@@ -87,7 +87,7 @@ def of_call(script: Script, call: syntax.Call) -> list[Cost]:
     if own is not None:
         return [Cost(own, script, call)]
     callee = script.callee(call)
-    return list(_for_each(script, call, _of_function(callee, _DEPTH))) if callee is not None else []
+    return list(_for_each(script, call, _of_function(*callee, _DEPTH))) if callee is not None else []
 
 
 def _for_each(script: Script, call: syntax.Call, found: list[Cost]) -> Iterator[Cost]:
@@ -97,14 +97,10 @@ def _for_each(script: Script, call: syntax.Call, found: list[Cost]) -> Iterator[
         yield Cost(Kind.HISTOGRAMS, cost.script, cost.node) if is_of_each and cost.kind is Kind.HISTOGRAM else cost
 
 
-def _of_function(function: Definition, depth: int) -> list[Cost]:
-    script, node = function.script, function.node
-    if not isinstance(node, syntax.FunctionDef):
-        return []
-    return script.once(("costs", node, depth), lambda: list(_find(script, node, depth)), [])
-
-
-def _find(script: Script, function: syntax.FunctionDef, depth: int) -> Iterator[Cost]:
+@listed_once
+def _of_function(script: Script, function: syntax.Node, depth: int) -> Iterator[Cost]:
+    if not isinstance(function, syntax.FunctionDef):
+        return
     if script.loops.function_does(function, Does.STEPS | Does.EVALUATES):
         return
     found: list[Cost] = []
@@ -115,7 +111,7 @@ def _find(script: Script, function: syntax.FunctionDef, depth: int) -> Iterator[
         if own is not None:
             found.append(Cost(own, script, call))
         elif depth and (callee := script.callee(call)) is not None and callee.node is not function:
-            found += _for_each(script, call, _of_function(callee, depth - 1))
+            found += _for_each(script, call, _of_function(*callee, depth - 1))
     pairs = _pairs_by_hand(script, function)
     if pairs is not None:
         found.append(Cost(Kind.PAIRS, script, pairs))

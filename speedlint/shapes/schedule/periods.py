@@ -10,6 +10,7 @@ from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.shapes.evaluation import is_network
 from speedlint.solve import options
+from speedlint.solve.flow import once
 from speedlint.solve.loops import Does
 from speedlint.solve.names import Kind as NameKind
 from speedlint.solve.terms import Constant, Definition
@@ -44,11 +45,12 @@ class Validation(Scheduled):
 def scheduled(script: Script, call: syntax.Call) -> Scheduled | None:
     """The call with its loop; None where no loop of its own function steps or goes over the epochs of one training."""
     loop = _loop(script, call)
-    if loop is None or not script.once(("one training", loop), lambda: _is_of_one_training(script, loop), False):
+    if loop is None or not _is_of_one_training(script, loop):
         return None
     return Scheduled(call, loop)
 
 
+@once(False)
 def _is_of_one_training(script: Script, loop: syntax.For | syntax.While) -> bool:
     if script.loops.kind(loop) is Frequency.STEP:
         return True
@@ -85,13 +87,10 @@ def _loop(script: Script, node: syntax.Node) -> syntax.For | syntax.While | None
     return None
 
 
+@once(False)
 def _trains_whole(script: Script, loop: syntax.For | syntax.While) -> bool:
     """Whether each turn of a loop trains as a whole, or does not update anything."""
-
-    def answer() -> bool:
-        return script.loops.does(loop.body, Does.TRAINS | Does.OPTIMIZER_STEP) != Does.OPTIMIZER_STEP
-
-    return script.once(("trains whole", loop), answer, False)
+    return script.loops.does(loop.body, Does.TRAINS | Does.OPTIMIZER_STEP) != Does.OPTIMIZER_STEP
 
 
 def full_passes(callee: Definition) -> Iterator[syntax.For]:
@@ -129,15 +128,12 @@ def period(script: Script, one: Scheduled) -> Constant | None:
     return None
 
 
+@once(False)
 def is_for_best(script: Script, one: Scheduled) -> bool:
     """Whether a call is made only where a result beats the best so far: that is as rare as such results, however often one
     looks."""
-
-    def answer() -> bool:
-        tests = [*(guard.test for guard in _guards(script, one)), *_skips(script, one)]
-        return any(_asks_for_best(script, test, one.loop.body) for test in tests)
-
-    return script.once(("for the best", one.call), answer, False)
+    tests = [*(guard.test for guard in _guards(script, one)), *_skips(script, one)]
+    return any(_asks_for_best(script, test, one.loop.body) for test in tests)
 
 
 def _skips(script: Script, one: Scheduled) -> Iterator[syntax.BaseExpression]:

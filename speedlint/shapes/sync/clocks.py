@@ -6,7 +6,7 @@ import re
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
-from speedlint.solve.terms import Definition
+from speedlint.solve.flow import once
 
 _CLOCKS = frozenset(
     {
@@ -33,6 +33,7 @@ def reads_clock(script: Script, block: syntax.Node) -> bool:
     return any(not script.loops.guards.is_without_gpu(call) for call in calls)
 
 
+@once(False)
 def may_read_clock(script: Script, block: syntax.Node, depth: int = _DEPTH) -> bool:
     """Whether a piece of code reads the clock, itself or through what it calls; what is named for time may, out of sight."""
     if any(_NAMED.search(name.value) for name in script.source.inside(block, syntax.Name)):
@@ -58,9 +59,4 @@ def _may_tell_time(script: Script, call: syntax.Call, depth: int) -> bool:
     callee = script.callee(call)
     if callee is None:
         return False
-    return depth > 0 and _function_reads_clock(callee, depth - 1)
-
-
-def _function_reads_clock(function: Definition, depth: int) -> bool:
-    script = function.script
-    return script.once(("clock", function.node, depth), lambda: may_read_clock(script, function.node, depth), False)
+    return depth > 0 and may_read_clock(*callee, depth - 1)

@@ -10,6 +10,7 @@ from speedlint.shapes import worth
 from speedlint.shapes.sync import clocks, conditions, hidden, reads, returned, shapes, streams
 from speedlint.shapes.sync.accumulators import may_be_overwritten
 from speedlint.shapes.sync.waits import Wait
+from speedlint.solve.flow import listed_once
 from speedlint.solve.loops import Does
 from speedlint.solve.terms import Definition
 from speedlint.torch.words import FREQUENT, Frequency, Role
@@ -97,12 +98,8 @@ def _innermost_loop(script: Script, read: syntax.Node, around: syntax.Node) -> s
     return around
 
 
-def _staying(script: Script, block: syntax.BaseSuite) -> list[Wait]:
-    nothing: list[Wait] = []
-    return script.once(("waits that stay", block), lambda: list(_find_staying(script, block)), nothing)
-
-
-def _find_staying(script: Script, block: syntax.BaseSuite) -> Iterator[Wait]:
+@listed_once
+def _staying(script: Script, block: syntax.BaseSuite) -> Iterator[Wait]:
     yield from _staying_itself(script, block)
     for call in script.source.inside(block, syntax.Call):
         behind = hidden.behind(script, call, _staying_within) if not _gives_work(script, call) else []
@@ -148,13 +145,9 @@ def _sized_anyway(script: Script, node: syntax.Call | syntax.Subscript) -> synta
     return tensor if is_needed else None
 
 
-def _staying_within(script: Script, function: syntax.FunctionDef) -> list[Wait]:
+@listed_once
+def _staying_within(script: Script, function: syntax.FunctionDef) -> Iterator[Wait]:
     """The waits of a function itself that stay, whatever it is given."""
-    nothing: list[Wait] = []
-    return script.once(("waits that stay within", function), lambda: list(_find_staying_within(script, function)), nothing)
-
-
-def _find_staying_within(script: Script, function: syntax.FunctionDef) -> Iterator[Wait]:
     for each in _staying_itself(script, function.body):
         if not each.by_library and script.function(each.node) is function and _runs_always(script, each.node, function):
             yield each

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
+from speedlint.solve.flow import listed_once
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Definition
 from speedlint.source import is_none
@@ -65,12 +66,9 @@ class Upload(NamedTuple):
     made: Created
 
 
-def within(script: Script, function: syntax.FunctionDef) -> list[Upload]:
+@listed_once
+def within(script: Script, function: syntax.FunctionDef) -> Iterator[Upload]:
     """The tensors that a function itself makes on the host and copies in every step, in source order."""
-    return script.once(("uploads", function), lambda: list(_uploads(script, function)), [])
-
-
-def _uploads(script: Script, function: syntax.FunctionDef) -> Iterator[Upload]:
     for call in script.source.inside(function.body, syntax.Call):
         if script.function(call) is function and script.frequency(call) in FREQUENT:
             made = created(script, call)

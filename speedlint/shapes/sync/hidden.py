@@ -11,6 +11,7 @@ from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.program.imports import absolute
 from speedlint.solve import counts
+from speedlint.solve.flow import once
 from speedlint.solve.folding import Folding, Frame
 from speedlint.solve.terms import Definition
 from speedlint.torch.words import FREQUENT
@@ -73,7 +74,7 @@ def _in_function(
         return
     if any(call_of.function(call) is node for call_of, call in chain):
         return
-    if not _may_hide(function, _DEEPEST - len(chain), find):
+    if not _may_hide(*function, _DEEPEST - len(chain), find):
         return
     frame = Folding().called(outer, chain[-1][1], function)
     for each in find(script, node):
@@ -86,21 +87,16 @@ def _in_function(
             yield from _in_function(frame, (*chain, (script, call)), callee, times, find)
 
 
-def _may_hide(function: Definition, depth: int, find: Find[What]) -> bool:
+@once(False)
+def _may_hide(script: Script, function: syntax.Node, depth: int, find: Find[What]) -> bool:
     """Whether a function, or one that it calls, holds a slow place."""
-    node, script = function.node, function.script
-    if not isinstance(node, syntax.FunctionDef):
+    if not isinstance(function, syntax.FunctionDef):
         return False
-    question = ("may hide", find.__module__, node, depth)
-    return script.once(question, lambda: _hides(script, node, depth, find), False)
-
-
-def _hides(script: Script, function: syntax.FunctionDef, depth: int, find: Find[What]) -> bool:
     if find(script, function):
         return True
     calls = (call for call in script.source.inside(function.body, syntax.Call) if script.function(call) is function)
     return depth > 0 and any(
-        (callee := script.callee(call)) is not None and _may_hide(callee, depth - 1, find) for call in calls
+        (callee := script.callee(call)) is not None and _may_hide(*callee, depth - 1, find) for call in calls
     )
 
 

@@ -10,6 +10,7 @@ from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.shapes.sync import batchwise, conditions, displays, reads, returned, shapes
 from speedlint.shapes.sync.accumulators import may_be_overwritten
+from speedlint.solve.flow import once
 from speedlint.solve.terms import Value
 from speedlint.torch.words import FREQUENT, Place, Role
 
@@ -79,12 +80,9 @@ def _is_host(value: Value) -> bool:
     return value.place is Place.HOST
 
 
+@once([])
 def within(script: Script, function: syntax.FunctionDef) -> list[Wait]:
     """The waits of a function itself, in source order."""
-    return script.once(("waits", function), lambda: _find(script, function), [])
-
-
-def _find(script: Script, function: syntax.FunctionDef) -> list[Wait]:
     found: dict[syntax.BaseExpression, Wait] = {}
     for node, tensor in _candidates(script, function.body):
         if _hangs_on_wait(script, node):
