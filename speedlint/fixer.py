@@ -83,10 +83,10 @@ class Result:
     problems: tuple[Problem, ...]
 
 
-def fix_files(paths: Iterable[Path], propose: Propose, read: Read = reading.read, trail: Trail | None = None) -> Result:
+def fix_files(paths: Iterable[Path], propose: Propose, files: Overlay | None = None, trail: Trail | None = None) -> Result:
     """Applies what ``propose`` proposes for ``paths`` until it proposes nothing more, and notes it in ``trail``. Nothing is
-    written."""
-    fixing = _Fixing(Overlay(read), propose, trail or Trail())
+    written: ``files``, by default those on disk, are edited in memory."""
+    fixing = _Fixing(files or Overlay(reading.read), propose, trail or Trail())
     active = list(paths)
     for path in active:
         fixing.files.key(path)  # a file is named as it was asked for, not as another file's fix spells it
@@ -114,6 +114,7 @@ _Written = dict[str, list[tuple[int, int, str]]]
 class _Fixing:
     def __init__(self, files: Overlay, propose: Propose, trail: Trail) -> None:
         self.files, self.propose, self.trail = files, propose, trail
+        self.began = files.edited
         self.steps: list[_Step] = []
         self.problems: dict[Problem, None] = {}
         self.given_up: set[tuple[str, str]] = set()
@@ -138,13 +139,14 @@ class _Fixing:
         late = self.steps[self.rounds[ROUNDS // 2] :]
         for step in late:
             self._report(step.what, step.keys, "does not settle: other fixes undo it")
-        self._undo({key for step in late for key in step.keys}, {}, 0)
+        self._undo({key for step in late for key in step.keys}, self.began, 0)
 
     def result(self) -> Result:
         """What has been done so far."""
         outcomes = []
         for key, after in self.files.edited.items():
-            path, before = self.files.paths[key], self.files.originals[key]
+            path = self.files.paths[key]
+            before = self.began[key] if key in self.began else self.files.originals[key]
             if after != before:
                 outcomes.append(Outcome(path, before, after, _whats(step for step in self.steps if key in step.keys)))
         return Result(tuple(sorted(outcomes, key=lambda outcome: outcome.path)), _whats(self.steps), tuple(self.problems))

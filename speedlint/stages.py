@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from speedlint import notebook, reading
+from speedlint.apply import Overlay
 from speedlint.ask.program import Cache
 from speedlint.ask.script import Options
 from speedlint.choice import Choice
 from speedlint.config import Settings
-from speedlint.diagnostic import Diagnostic, Unused
+from speedlint.diagnostic import Diagnostic, Report, Unused
 from speedlint.disk import Disk
 from speedlint.engine import Engine
 from speedlint.facts.store import Store
@@ -62,14 +63,12 @@ class Proposer:
     with_comments: bool = False
     trail: Trail = field(default_factory=Trail)
     beyond: dict[Path, tuple[Applied, ...]] = field(default_factory=dict, init=False)
-    _seen: tuple[Read, Engine] | None = field(default=None, init=False)
+    _seen: tuple[Read, Engine, dict[tuple[Path, str | None], Report]] | None = field(default=None, init=False)
 
     def __call__(self, read: Read, path: Path, code: str | None) -> Sequence[Candidate]:
         """The fixes that may be applied to ``path``, of one rule or of all."""
         self.watch(path)
-        if self._seen is None or self._seen[0] is not read:
-            self._seen = (read, Engine(self.settings, self.registry, Disk(read), self.options, self.cache, self.paths))
-        report = self._seen[1].check(path, None if code == COMMENT else code)
+        report = self._report(read, path, None if code == COMMENT else code)
         line = lines_before(read, self.original, path, self.trail)
         found = self.choice.of(report.diagnostics, line)
         if code is None and path not in self.beyond:
@@ -82,6 +81,20 @@ class Proposer:
             Candidate(_applied(each, read(path), before, self.trail), _edits(each)) for each in chosen if code != COMMENT
         ]
         return [*fixes, *(_removal(each, line(each.line)) for each in unused)]
+
+    def _report(self, read: Read, path: Path, code: str | None) -> Report:
+        """What is found in a file, of one rule or of all; what was found is kept as long as no file changes."""
+        if self._seen is None or self._seen[0] is not read:
+            self._seen = (read, Engine(self.settings, self.registry, Disk(read), self.options, self.cache, self.paths), {})
+        _, engine, told = self._seen
+        if (path, code) not in told:
+            whole = told.get((path, None))
+            told[path, code] = (
+                engine.check(path, code)
+                if whole is None
+                else whole._replace(diagnostics=tuple(each for each in whole.diagnostics if each.code == code))
+            )
+        return told[path, code]
 
 
 def fixable(diagnostic: Diagnostic, risk: Risk) -> bool:
@@ -111,21 +124,19 @@ def fix(
     nothing.
     """
     chosen, told, trail = choice or Choice(), original or read, trail or Trail()
-    now: dict[Path, bytes] = {}
     stages: list[Stage] = []
     problems: list[Problem] = []
     beyond: tuple[Applied, ...] = ()
-    cache = Cache(store)
+    files = Overlay(read)
+    proposer = Proposer(
+        settings, options, registry, min(Risk), Cache(store), paths, watch, told, alone, chosen, with_comments, trail
+    )
     for risk in (each for each in Risk if each <= settings.risk):
-        contents = dict(now)
-        proposer = Proposer(
-            settings, options, registry, risk, cache, paths, watch, told, alone, chosen, with_comments, trail
-        )
-        result = fix_files(paths, proposer, _reader(contents, read), trail)
+        proposer.risk, proposer.beyond = risk, {}
+        result = fix_files(paths, proposer, files, trail)
         beyond = beyond or tuple(each for found in proposer.beyond.values() for each in found)
         stages.append(Stage(risk, result.outcomes, result.applied))
         problems += result.problems
-        now.update((_key(outcome.path), outcome.after) for outcome in result.outcomes)
     return Staged(tuple(stages), tuple(_together(stages)), tuple(dict.fromkeys(problems)), beyond)
 
 
@@ -141,14 +152,6 @@ def _together(stages: Iterable[Stage]) -> list[Outcome]:
 
 def _reaches_further(found: Diagnostic) -> bool:
     return found.fix is not None and any(_key(edit.path) != _key(found.path) for edit in found.fix.edits)
-
-
-def _reader(contents: dict[Path, bytes], original: Read) -> Read:
-    def read(path: Path) -> bytes:
-        held = contents.get(_key(path))
-        return original(path) if held is None else held
-
-    return read
 
 
 def _key(path: Path) -> Path:
