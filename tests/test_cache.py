@@ -128,11 +128,11 @@ def test_what_the_texts_of_other_files_hold_is_not_looked_for_again(folder: Path
     searched: list[str] = []
     search = Disk._is_in
 
-    def noted(disk: Disk, path: str, mark: bytes) -> bool:
+    def looked(disk: Disk, path: str, mark: Mark) -> bool:
         searched.append(path)
         return search(disk, path, mark)
 
-    monkeypatch.setattr(Disk, "_is_in", noted)
+    monkeypatch.setattr(Disk, "_is_in", looked)
     found(folder)
     assert {Path(path).name for path in searched if path.endswith(".py")} == {"helper.py"}
 

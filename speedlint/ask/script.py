@@ -187,13 +187,8 @@ class Script:
     def _other_names(self) -> set[str]:
         """The names that may stand for what has another one: by ``import ... as``, here or in another file, or by ``=``."""
         found = set(self.program.renamed(self))
-        for bindings in self.names.all_bindings():
-            for binding in bindings:
-                is_renamed = binding.dotted is not None and binding.dotted.rpartition(".")[2] != binding.name
-                if is_renamed or (
-                    binding.kind is Kind.ASSIGN and isinstance(binding.value, (syntax.Name, syntax.Attribute))
-                ):
-                    found.add(binding.name)
+        found.update(name for name, dotted in self.names.imports() if dotted.rpartition(".")[2] != name)
+        found.update(self.names.aliases())
         return found
 
     def method_calls(self, *names: str) -> list[syntax.Call]:
@@ -359,8 +354,7 @@ class Script:
     def names_of_imports(self) -> Iterator[Script]:
         """See ``imports``."""
         seen: set[Path] = set()
-        bound = (binding.dotted for bindings in self.names.all_bindings() for binding in bindings)
-        for dotted in (*bound, *self.names.module.stars):
+        for dotted in (*(dotted for _, dotted in self.names.imports()), *self.names.module.stars):
             found = self.program.module(self, dotted) if dotted else None
             if found is not None and found[0] not in seen:
                 seen.add(found[0])

@@ -274,17 +274,16 @@ class Imports:
         """The first-party files that a file imports, in path order."""
         found = self._targets_of.get(path)
         if found is None:
-            targets = (self._find_import(path, name) for name in self._names(path))
-            found = self._targets_of[path] = sorted({target for target in targets if target is not None})
+            project = self._project(path)
+            stems, has_links = project.stems, project.listing.has_links
+            lasts = ((name, name.rpartition(".")[2]) for name in self._names(path))
+            targets = {self._file(path, name) for name, last in lasts if not last or last in stems or has_links}
+            found = self._targets_of[path] = sorted(target for target in targets if target is not None)
         return found
 
     def _names(self, path: str) -> tuple[str, ...]:
         """The dotted names that a file's import statements may mean."""
         return self._disk.imported_names(path, self._known.imported_names)
-
-    def _find_import(self, path: str, dotted: str) -> str | None:
-        last, project = dotted.rpartition(".")[2], self._project(path)
-        return self._file(path, dotted) if not last or last in project.stems or project.listing.has_links else None
 
     def _project(self, path: str) -> _Project:
         root = self._root(path)

@@ -431,11 +431,9 @@ def _near_frameworks(script: Script) -> Iterator[Script]:
 
 def _frameworks(script: Script) -> Iterator[str]:
     """The frameworks, and what is taken from them, that a script imports."""
-    for bindings in script.names.all_bindings():
-        for binding in bindings:
-            dotted = binding.dotted or ""
-            if f"{dotted}.".startswith(_WITHIN_FRAMEWORKS) and script.program.module(script, dotted) is None:
-                yield dotted
+    for _, dotted in script.names.imports():
+        if f"{dotted}.".startswith(_WITHIN_FRAMEWORKS) and script.program.module(script, dotted) is None:
+            yield dotted
 
 
 def _runs_loop(script: Script, name: str) -> bool:

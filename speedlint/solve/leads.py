@@ -172,8 +172,7 @@ def _find_updaters(script: Script) -> Leads:
 
 def _spread_value(script: Script, names: set[str], found: Leads) -> Iterator[str]:
     """The names that what has one of some names is given in a script."""
-    for bindings in script.names.all_bindings():
-        yield from (each.name for each in bindings if each.dotted and each.dotted.rpartition(".")[2] in names)
+    yield from (name for name, dotted in script.names.imports() if dotted.rpartition(".")[2] in names)
     for name in script.source.of(syntax.Name):
         if name.value in names:
             up = script.source.parents[name]
@@ -233,10 +232,9 @@ def _spread(script: Script, names: set[_Name], found: Leads) -> Iterator[_Name]:
     by_name: dict[str, set[_Name]] = {}
     for each in names:
         by_name.setdefault(each.name, set()).add(each)
-    for bindings in script.names.all_bindings():
-        for binding in bindings:
-            imported = by_name.get(binding.dotted.rpartition(".")[2], ()) if binding.dotted is not None else ()
-            yield from (each._replace(name=binding.name, path=script.key) for each in imported)
+    for bound, dotted in script.names.imports():
+        imported = by_name.get(dotted.rpartition(".")[2], ())
+        yield from (each._replace(name=bound, path=script.key) for each in imported)
     for name in script.source.of(syntax.Name):
         hows = {each.how for each in by_name.get(name.value, ())}
         if _How.OBJECT in hows:

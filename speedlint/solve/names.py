@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import enum
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
@@ -30,6 +30,7 @@ _NO_USE = {
 }
 """Which fields hold names that stand for no variable."""
 _BRANCH = frozenset(kind.kind for kind in _BRANCHES)
+_NAMED = (syntax.Name.kind, syntax.Attribute.kind)
 _BUILTINS = frozenset(dir(builtins))
 
 
@@ -71,14 +72,84 @@ class Binding:
     region: syntax.Node | None
 
 
+_Bound = tuple[Kind, int, int, tuple["int | None", ...], "str | None", int, int]
+"""A binding by its rows: its kind, its node, its value, the path, the full name of an import, the effect and the region; -1
+stands for none."""
+
+
+class Bindings(Mapping[str, list[Binding]]):
+    """The bindings of each name of a scope, in the order in which they take effect; made when they are asked for."""
+
+    def __init__(self, tree: syntax.Tree) -> None:
+        self._tree = tree
+        self._rows: dict[str, list[_Bound]] = {}
+        self._made: dict[str, list[Binding]] = {}
+
+    def add(self, name: str, bound: _Bound) -> None:
+        """Adds one."""
+        self._rows.setdefault(name, []).append(bound)
+
+    def close(self) -> None:
+        """Puts them in order, when all are there."""
+        for bound in self._rows.values():
+            if len(bound) > 1:
+                bound.sort(key=_effect)
+
+    def imports(self) -> Iterator[tuple[str, str]]:
+        """The names that imports bind, each with the full name of what it stands for."""
+        return ((name, each[4]) for name, bound in self._rows.items() for each in bound if each[4] is not None)
+
+    def aliases(self) -> Iterator[str]:
+        """The names that are assigned what is another name or an attribute, or a part of it."""
+        kinds = self._tree.rows.kind
+        for name, bound in self._rows.items():
+            yield from (name for each in bound if each[0] is Kind.ASSIGN and kinds[each[2]] in _NAMED)
+
+    def __getitem__(self, name: str) -> list[Binding]:
+        found = self._made.get(name)
+        if found is None:
+            found = self._made[name] = [self._binding(name, *bound) for bound in self._rows[name]]
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._rows
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def _binding(
+        self,
+        name: str,
+        kind: Kind,
+        at: int,
+        value: int,
+        path: tuple[int | None, ...],
+        dotted: str | None,
+        effect: int,
+        region: int,
+    ) -> Binding:
+        node = self._tree.node
+        given = cast(syntax.BaseExpression, node(value)) if value >= 0 else None
+        return Binding(name, kind, node(at), given, path, dotted, effect, node(region) if region >= 0 else None)
+
+
 class Scope:
     """The names that one module, class, function, lambda or comprehension binds."""
 
-    def __init__(self, node: syntax.Node, parent: Scope | None) -> None:
-        self.node, self.parent = node, parent
-        self.bindings: dict[str, list[Binding]] = {}
+    def __init__(self, tree: syntax.Tree, row: int, parent: Scope | None) -> None:
+        self._tree, self.row, self.parent = tree, row, parent
+        self.kind = tree.rows.kind[row]
+        self.bindings = Bindings(tree)
         self.outer: dict[str, bool] = {}
         self.stars: list[str] = []
+
+    @property
+    def node(self) -> syntax.Node:
+        """Whose scope it is."""
+        return self._tree.node(self.row)
 
     def lookup(self, name: str) -> Scope | None:
         """The scope that binds ``name`` as seen from here, by Python's rules."""
@@ -87,7 +158,7 @@ class Scope:
             if name in scope.outer:
                 scope = scope.module if scope.outer[name] else scope.parent
                 continue
-            if name in scope.bindings and (scope is self or not isinstance(scope.node, syntax.ClassDef)):
+            if name in scope.bindings and (scope is self or scope.kind != syntax.ClassDef.kind):
                 return scope
             scope = scope.parent
         return None
@@ -110,26 +181,20 @@ class Names:
         self._scopes: dict[int, Scope] = {}
         self._reached: dict[syntax.Name, list[Binding]] = {}
         self._dotted: dict[syntax.Node, str | None] = {}
-        self._is_bound = False
-        self.module = self._scope_for(source.module)
+        self.module = self._scope_of_row(0)
         self._bind_everything()
         for scope in self._scopes.values():
-            for found in scope.bindings.values():
-                found.sort(key=lambda binding: binding.effect)
-        self._is_bound = True
+            scope.bindings.close()
 
     def scope(self, node: syntax.Node) -> Scope:
         """The scope in which ``node`` is evaluated."""
         return self._scope_of_row(self._owners[node.row])
 
-    def _scope_for(self, node: syntax.Node) -> Scope:
-        return self._scope_of_row(node.row)
-
     def _scope_of_row(self, row: int) -> Scope:
         found = self._scopes.get(row)
         if found is None:
             parent = self._scope_of_row(self._owners[row]) if row else None
-            found = self._scopes[row] = Scope(self.source.tree.node(row), parent)
+            found = self._scopes[row] = Scope(self.source.tree, row, parent)
         return found
 
     def owner(self, function: syntax.FunctionDef) -> syntax.ClassDef | None:
@@ -142,118 +207,137 @@ class Names:
         for scope in self._scopes.values():
             yield from scope.bindings.values()
 
+    def imports(self) -> list[tuple[str, str]]:
+        """The names that the file's imports bind, in any scope, each with the full name of what it stands for; with leading
+        dots where that is relative."""
+        return [found for scope in self._scopes.values() for found in scope.bindings.imports()]
+
+    def aliases(self) -> list[str]:
+        """The names that are assigned what is another name or an attribute, or a part of it, in any scope."""
+        return [name for scope in self._scopes.values() for name in scope.bindings.aliases()]
+
     # Binding
 
     def _bind_everything(self) -> None:
-        source = self.source
+        source, rows = self.source, self.source.tree.rows
         declarations: list[syntax.Global | syntax.Nonlocal] = [*source.of(syntax.Global), *source.of(syntax.Nonlocal)]
         for node in declarations:
             for declared in node.names:
                 if (scope := self.scope(node)).parent is not None:  # at the top of a module `global` says nothing
                     scope.outer[declared.name.value] = isinstance(node, syntax.Global)
-        for assign in source.of(syntax.Assign):
-            for target in assign.targets:
-                self._bind_target(target.target, Kind.ASSIGN, assign.value, assign)
-        for annotated in source.of(syntax.AnnAssign):
-            if annotated.value is not None:
-                self._bind_target(annotated.target, Kind.ASSIGN, annotated.value, annotated)
-        for augmented in source.of(syntax.AugAssign):
-            self._bind_target(augmented.target, Kind.AUGMENT, augmented.value, augmented)
-        for walrus in source.of(syntax.NamedExpr):
-            self._bind_target(walrus.target, Kind.ASSIGN, walrus.value, walrus)
-        for loop in source.of(syntax.For):
-            self._bind_target(loop.target, Kind.FOR, loop.iter, loop.body, before=True)
-        for clause in source.of(syntax.CompFor):
-            self._bind_target(
-                clause.target, Kind.FOR, clause.iter, clause.target, before=True, scope=self._scope_for(clause)
-            )
-        for item in source.of(syntax.WithItem):
-            if item.asname is not None:
-                self._bind_target(item.asname.name, Kind.WITH, item.item, item)
-        for handler in source.of(syntax.ExceptHandler):
-            if handler.name is not None:
-                self._bind_target(handler.name.name, Kind.OTHER, None, handler.name)
-        for matched in source.of(syntax.MatchAs):
-            if matched.name is not None:
-                self._bind_target(matched.name, Kind.OTHER, None, matched)
+        for row, found in _parts(rows, syntax.Assign):
+            for target in found["targets"]:
+                self._bind_target(target + 1, Kind.ASSIGN, found["value"][0], row)
+        for row, found in _parts(rows, syntax.AnnAssign):
+            for value in found["value"]:
+                self._bind_target(found["target"][0], Kind.ASSIGN, value, row)
+        for row, found in _parts(rows, syntax.AugAssign):
+            self._bind_target(found["target"][0], Kind.AUGMENT, found["value"][0], row)
+        for row, found in _parts(rows, syntax.NamedExpr):
+            self._bind_target(found["target"][0], Kind.ASSIGN, found["value"][0], row)
+        for _, found in _parts(rows, syntax.For):
+            self._bind_target(found["target"][0], Kind.FOR, found["iter"][0], found["body"][0], before=True)
+        for row, found in _parts(rows, syntax.CompFor):
+            target, scope = found["target"][0], self._scope_of_row(row)
+            self._bind_target(target, Kind.FOR, found["iter"][0], target, before=True, scope=scope)
+        for row, found in _parts(rows, syntax.WithItem):
+            for asname in found["asname"]:
+                self._bind_target(asname + 1, Kind.WITH, found["item"][0], row)
+        for _, found in _parts(rows, syntax.ExceptHandler):
+            for asname in found["name"]:
+                self._bind_target(asname + 1, Kind.OTHER, -1, asname)
+        for row, found in _parts(rows, syntax.MatchAs):
+            for name in found["name"]:
+                self._bind_target(name, Kind.OTHER, -1, row)
         self._bind_definitions()
         self._bind_imports()
 
     def _bind_definitions(self) -> None:
-        definitions: list[syntax.FunctionDef | syntax.ClassDef] = [
-            *self.source.of(syntax.FunctionDef),
-            *self.source.of(syntax.ClassDef),
-        ]
-        for node in definitions:
-            kind = Kind.FUNCTION if isinstance(node, syntax.FunctionDef) else Kind.CLASS
-            self._add(self.scope(node), node.name.value, kind, node, None, (), effect_of=node)
-        for parameter in self.source.of(syntax.Param):
-            function = self.source.enclosing(parameter, syntax.FunctionDef, syntax.Lambda)
-            assert function is not None
-            scope = self._scope_for(function)
-            self._add(scope, parameter.name.value, Kind.PARAMETER, parameter, parameter.default, (), effect_of=parameter)
+        rows = self.source.tree.rows
+        for node, kind in ((syntax.FunctionDef, Kind.FUNCTION), (syntax.ClassDef, Kind.CLASS)):
+            for row, found in _parts(rows, node):
+                scope = self._scope_of_row(self._owners[row])
+                self._add(scope, _text(rows, found["name"][0]), kind, row, -1, (), effect_of=row)
+        functions = (syntax.FunctionDef.kind, syntax.Lambda.kind)
+        for row, found in _parts(rows, syntax.Param):
+            function = rows.parent[row]
+            while rows.kind[function] not in functions:
+                function = rows.parent[function]
+            value = found["default"][0] if found["default"] else -1
+            scope = self._scope_of_row(function)
+            self._add(scope, _text(rows, found["name"][0]), Kind.PARAMETER, row, value, (), effect_of=row)
 
     def _bind_imports(self) -> None:
-        for node in self.source.of(syntax.Import):
-            for alias in node.names:
-                full = _dotted_text(alias.name)
-                name = alias.asname.name.value if alias.asname and isinstance(alias.asname.name, syntax.Name) else None
+        rows = self.source.tree.rows
+        for row, found in _parts(rows, syntax.Import):
+            for alias in found["names"]:
+                full, name = self._imported_names(alias)
                 bound = name or full.split(".")[0]
-                self._add(self.scope(node), bound, Kind.IMPORT, alias, None, (), full if name else bound, effect_of=node)
-        for imported in self.source.of(syntax.ImportFrom):
-            module = "." * len(imported.relative) + (_dotted_text(imported.module) if imported.module else "")
-            if isinstance(imported.names, syntax.ImportStar):
-                self.scope(imported).stars.append(module)
+                scope = self._scope_of_row(self._owners[row])
+                self._add(scope, bound, Kind.IMPORT, alias, -1, (), full if name else bound, effect_of=row)
+        for row, found in _parts(rows, syntax.ImportFrom):
+            scope = self._scope_of_row(self._owners[row])
+            module = _text(rows, row) + "".join(_dotted_text(rows, each) for each in found["module"])
+            if found["star"]:
+                scope.stars.append(module)
                 continue
-            for alias in imported.names:
-                name = alias.name.value if isinstance(alias.name, syntax.Name) else _dotted_text(alias.name)
-                bound = alias.asname.name.value if alias.asname and isinstance(alias.asname.name, syntax.Name) else name
+            for alias in found["aliases"]:
+                name, asname = self._imported_names(alias)
                 full = module + name if module.endswith(".") else f"{module}.{name}"
-                self._add(self.scope(imported), bound, Kind.IMPORT, alias, None, (), full, effect_of=imported)
+                self._add(scope, asname or name, Kind.IMPORT, alias, -1, (), full, effect_of=row)
+
+    def _imported_names(self, alias: int) -> tuple[str, str | None]:
+        """The full name that an alias imports, and the one that it gives."""
+        rows = self.source.tree.rows
+        found = _fields(rows, alias)
+        names = [asname + 1 for asname in found["asname"] if rows.kind[asname + 1] == syntax.Name.kind]
+        return _dotted_text(rows, found["name"][0]), _text(rows, names[0]) if names else None
 
     def _bind_target(
         self,
-        target: syntax.Node,
+        target: int,
         kind: Kind,
-        value: syntax.BaseExpression | None,
-        effect_of: syntax.Node,
+        value: int,
+        effect_of: int,
         *,
         before: bool = False,
         scope: Scope | None = None,
         path: tuple[int | None, ...] = (),
     ) -> None:
-        if isinstance(target, syntax.Name):
-            where = scope or self.scope(target)
-            if isinstance(effect_of, syntax.NamedExpr):
-                while isinstance(where.node, syntax.CompFor) and where.parent:
+        rows = self.source.tree.rows
+        if rows.kind[target] == syntax.Name.kind:
+            where = scope or self._scope_of_row(self._owners[target])
+            if rows.kind[effect_of] == syntax.NamedExpr.kind:
+                while where.kind == syntax.CompFor.kind and where.parent:
                     where = where.parent
-            self._add(where, target.value, kind, target, value, path, effect_of=effect_of, before=before)
-        elif isinstance(target, (syntax.Tuple, syntax.List)):
-            for index, element in enumerate(target.elements):
-                starred = any(isinstance(each, syntax.StarredElement) for each in target.elements[: index + 1])
-                step = None if starred else index
-                self._bind_target(element.value, kind, value, effect_of, before=before, scope=scope, path=(*path, step))
+            self._add(where, _text(rows, target), kind, target, value, path, effect_of=effect_of, before=before)
+        elif rows.kind[target] in (syntax.Tuple.kind, syntax.List.kind):
+            step: int | None = None
+            for index, element in enumerate(_fields(rows, target)["elements"]):
+                is_starred = rows.kind[element] == syntax.StarredElement.kind
+                step = None if is_starred or (index and step is None) else index
+                self._bind_target(element + 1, kind, value, effect_of, before=before, scope=scope, path=(*path, step))
 
     def _add(
         self,
         scope: Scope,
         name: str,
         kind: Kind,
-        node: syntax.Node,
-        value: syntax.BaseExpression | None,
+        node: int,
+        value: int,
         path: tuple[int | None, ...],
         dotted: str | None = None,
         *,
-        effect_of: syntax.Node,
+        effect_of: int,
         before: bool = False,
     ) -> None:
-        effect = self.source.order[effect_of] if before else self.source.last(effect_of)
+        effect = effect_of if before else self.source.tree.rows.last[effect_of]
         if name in scope.outer and (outer := scope.lookup(name)) is not None:
             scope = outer
         elif scope.outer.get(name):
             scope = scope.module
-        binding = Binding(name, kind, node, value, path, dotted, effect, self.region(effect_of if not before else node))
-        scope.bindings.setdefault(name, []).append(binding)
+        region = self._regions[node if before else effect_of]
+        scope.bindings.add(name, (kind, node, value, path, dotted, effect, region))
 
     # Flow
 
@@ -290,9 +374,9 @@ class Names:
             return []
         bindings = owner.bindings[name.value]
         around: Scope | None = scope
-        while around is not None and around is not owner and isinstance(around.node, syntax.CompFor):
+        while around is not None and around is not owner and around.kind == syntax.CompFor.kind:
             around = around.parent
-        if isinstance(owner.node, syntax.CompFor):
+        if owner.kind == syntax.CompFor.kind:
             return list(reversed(bindings))
         if owner is not around:
             return self._reaching_inside(name, owner, bindings)
@@ -419,7 +503,7 @@ class Names:
         if isinstance(name, syntax.Param):
             function = self.source.enclosing(name, syntax.FunctionDef, syntax.Lambda)
             assert function is not None
-            return id(self._scope_for(function)), name.name.value
+            return id(self._scope_of_row(function.row)), name.name.value
         owner = self.scope(name).lookup(name.value)
         return (id(owner), name.value) if owner is not None else None
 
@@ -428,10 +512,10 @@ class Names:
     def dotted(self, expression: syntax.Node, depth: int = 0) -> str | None:
         """The full name of what an expression stands for: ``torch.utils.data.DataLoader`` for ``DL``; builtins as
         themselves; None for what this file defines or computes. Relative imports keep their leading dots."""
-        if depth == 0 and self._is_bound and expression in self._dotted:
+        if depth == 0 and expression in self._dotted:
             return self._dotted[expression]
         found = self._find_dotted(expression, depth)
-        if depth == 0 and self._is_bound:
+        if depth == 0:
             self._dotted[expression] = found
         return found
 
@@ -527,8 +611,33 @@ def last_name(node: syntax.Node) -> str | None:
     return node.value if isinstance(node, syntax.Name) else None
 
 
-def _dotted_text(node: syntax.BaseExpression) -> str:
-    if isinstance(node, syntax.Attribute):
-        return f"{_dotted_text(node.value)}.{node.attr.value}"
-    assert isinstance(node, syntax.Name)
-    return node.value
+def _fields(rows: Rows, row: int) -> dict[str, list[int]]:
+    """The rows right below one, by the field that they are part of."""
+    names, slots, lasts = syntax.KINDS[rows.kind[row]].fields, rows.slot, rows.last
+    found: dict[str, list[int]] = {name: [] for name in names}
+    child, end = row + 1, lasts[row]
+    while child <= end:
+        found[names[slots[child]]].append(child)
+        child = lasts[child] + 1
+    return found
+
+
+def _parts(rows: Rows, kind: type[syntax.Node]) -> Iterator[tuple[int, dict[str, list[int]]]]:
+    """The rows of one kind, in order, each with those right below it."""
+    return ((row, _fields(rows, row)) for row in rows.of(kind.kind))
+
+
+def _text(rows: Rows, row: int) -> str:
+    return rows.strings[rows.text[row]]
+
+
+def _dotted_text(rows: Rows, row: int) -> str:
+    """The text of a name, or of attributes of one."""
+    if rows.kind[row] == syntax.Attribute.kind:
+        found = _fields(rows, row)
+        return f"{_dotted_text(rows, found['value'][0])}.{_text(rows, found['attr'][0])}"
+    return _text(rows, row)
+
+
+def _effect(bound: _Bound) -> int:
+    return bound[5]

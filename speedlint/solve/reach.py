@@ -150,12 +150,11 @@ class _Flow:
 
     def _imported(self, script: Script, target: syntax.Name, repeated: bool, path: tuple[object, ...]) -> None:
         for other in script.program.importers(script):
-            for bindings in other.names.all_bindings():
-                for binding in bindings:
-                    if binding.kind is Kind.IMPORT and binding.dotted and binding.dotted.endswith(target.value):
-                        reached, _ = other.imported_binding(binding.dotted)
-                        if reached is not None and reached.node is target:
-                            self._imported_uses(other, binding.name, repeated, path)
+            for name, dotted in other.names.imports():
+                if dotted.endswith(target.value):
+                    reached, _ = other.imported_binding(dotted)
+                    if reached is not None and reached.node is target:
+                        self._imported_uses(other, name, repeated, path)
 
     def _imported_uses(self, script: Script, name: str, repeated: bool, path: tuple[object, ...]) -> None:
         for use in script.source.of(syntax.Name):

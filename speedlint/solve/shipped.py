@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.disk import COMMANDS, TEXTS
 from speedlint.facts import syntax
@@ -54,11 +54,29 @@ def texts(script: Script) -> tuple[Path, ...]:
     return tuple(_texts(script))
 
 
+class _Starts(NamedTuple):
+    """The files that a program which a script is part of may be started by, in path order, and how commands name them: by
+    their paths, and as modules."""
+
+    paths: tuple[Path, ...]
+    named: re.Pattern[bytes]
+    modules: re.Pattern[bytes]
+
+
+@once(_Starts((), re.compile(rb"(?!)"), re.compile(rb"(?!)")))
+def _starts(script: Script) -> _Starts:
+    paths = sorted({each.key for each in (script, *script.program.possible_starts(script))})
+    names = b"|".join(re.escape(each.name.encode()) for each in paths)
+    modules = b"|".join(re.escape(_module(each)) for each in paths)
+    named = re.compile(rb"(?:[\w./-]*/)?(?:" + names + rb")\b")
+    return _Starts(tuple(paths), named, re.compile(rb"-m\s+[\w.]*\b(?:" + modules + rb")\b"))
+
+
 @once(False)
 def is_started(script: Script) -> bool:
     """Whether a README, a shell script or the like of the project starts a program that the script is part of."""
-    starts = {each.key for each in (script, *script.program.possible_starts(script))}
-    names = b"|".join(re.escape(each.name.encode()) for each in sorted(starts))
+    starts = _starts(script).paths
+    names = b"|".join(re.escape(each.name.encode()) for each in starts)
     command = re.compile(rb"python[\w.]*[ \t][^\n]*?((?:[\w./-]*/)?(?:" + names + rb"))\b")
     disk = script.program.disk
     return any(
@@ -87,11 +105,9 @@ def _given(script: Script, option: syntax.Call) -> Iterator[str | None]:
         return
     written = b"|".join(map(re.escape, flags))
     passed = re.compile(rb"(?<![\w\[./-])(?:" + written + rb")(?![\w-])(?:\s*=\s*|[ \t]+)?([^\s-]\S*|-[\d.]\S*)?")
-    starts = {each.key for each in (script, *script.program.possible_starts(script))}
-    runs = re.compile(rb"(?:[\w./-]*/)?(?:" + b"|".join(re.escape(each.name.encode()) for each in sorted(starts)) + rb")\b")
-    modules = re.compile(rb"-m\s+[\w.]*\b(?:" + b"|".join(re.escape(_module(each)) for each in sorted(starts)) + rb")\b")
+    starts, runs, modules = _starts(script)
     disk = script.program.disk
-    for path in (*texts(script), *sorted(starts)):
+    for path in (*texts(script), *starts):
         if not disk.mentions(str(path), passed):
             continue
         data = disk.read(path)
@@ -122,7 +138,7 @@ def _commands(path: Path, data: bytes) -> list[bytes]:
     return data.splitlines()
 
 
-def _is_of(script: Script, text: Path, named: bytes, starts: set[Path]) -> bool:
+def _is_of(script: Script, text: Path, named: bytes, starts: tuple[Path, ...]) -> bool:
     """Whether the file that a command names, as seen from where it is written, may be one of ``starts``."""
     name, root = named.decode("utf-8", "replace"), script.program.root(script.path)
     for folder in (text.parent, *text.parent.parents):

@@ -80,5 +80,5 @@ def may_be_needed(script: Script) -> bool:
 
 
 def _imports(script: Script) -> bool:
-    packages = {(binding.dotted or "").partition(".")[0] for all_of in script.names.all_bindings() for binding in all_of}
+    packages = {dotted.partition(".")[0] for _, dotted in script.names.imports()}
     return not packages.isdisjoint(_NEEDS)
