@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from speedlint.facts import syntax
 from speedlint.rule import Edit
-from speedlint.source import Source, Span
+from speedlint.source import Source, Span, is_name
 
 _LINES = (syntax.SimpleStatementLine, syntax.SimpleStatementSuite)
 _IMPORTS = (syntax.Import, syntax.ImportFrom)
@@ -68,7 +68,7 @@ def _after_comma(source: Source, start: int, end: int) -> int | None:
 def set_argument(source: Source, call: syntax.Call, name: str, value: str) -> Edit:
     """Gives the keyword argument ``name`` the value ``value``: in its place where it is there, else as a new argument."""
     for arg in call.args:
-        if arg.keyword is not None and arg.keyword.value == name:
+        if is_name(arg.keyword, name):
             return replace(source, arg.value, value)
     return add_argument(source, call, f"{name}={value}")
 

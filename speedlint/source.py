@@ -478,6 +478,11 @@ def is_none(node: syntax.Node | None) -> bool:
     return isinstance(node, syntax.Name) and node.value == "None"
 
 
+def is_name(node: syntax.Node | None, *names: str) -> bool:
+    """Whether an expression is written as one of some plain names, such as ``self`` or ``True``."""
+    return isinstance(node, syntax.Name) and node.value in names
+
+
 def last_statement(body: syntax.BaseSuite) -> syntax.Node | None:
     """The last small statement of a body, or its last compound statement."""
     last = body.body[-1] if body.body else None

@@ -58,6 +58,7 @@ from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Risk, Rule, Wort
 from speedlint.shapes import eras, negligible, worth
 from speedlint.shapes.data.loader_settings import Setting, is_surely_positive
 from speedlint.shapes.data.loaders import Loader, loader
+from speedlint.source import is_name
 
 _SINCE = (1, 7)
 _ADVICE = "pass `persistent_workers=True`"
@@ -105,7 +106,7 @@ def _edit(found: Loader, workers: Setting) -> Edit:
     persistent = found.setting("persistent_workers")
     if persistent.expression is None:
         return edits.set_argument(found.script.source, found.call, "persistent_workers", text)
-    literal = isinstance(persistent.expression, syntax.Name) and persistent.expression.value == "False"
+    literal = is_name(persistent.expression, "False")
     if persistent.holder is not None or not literal:
         raise edits.CannotEdit("it is set to False elsewhere")
     return edits.replace(found.script.source, persistent.expression, text)

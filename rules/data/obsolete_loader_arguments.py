@@ -40,6 +40,7 @@ from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.shapes.data.loaders import loader
+from speedlint.source import is_name
 
 _IGNORED = (2, 9)
 _NAME = "pin_memory_device"
@@ -50,7 +51,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     found = loader(script, call)
     if found is None or (target is not None and target < _IGNORED):
         return
-    arg = next((arg for arg in call.args if arg.keyword is not None and arg.keyword.value == _NAME), None)
+    arg = next((arg for arg in call.args if is_name(arg.keyword, _NAME)), None)
     if arg is None:
         return
     message = f"`{_NAME}` does nothing since torch 2.9"

@@ -57,6 +57,7 @@ from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Rule, Worth
 from speedlint.shapes.frameworks import huggingface
 from speedlint.shapes.frameworks.huggingface import Training
+from speedlint.source import is_name
 
 _OFTEN = 20
 """Steps between two evaluations or checkpoints up to which they are called frequent."""
@@ -106,7 +107,7 @@ def _is_often(one: Training, name: str) -> bool:
 
 
 def _finding(one: Training, name: str, what: str, instead: str, level: Level = Level.WARNING) -> Finding:
-    arg = next((arg for arg in one.arguments.args if arg.keyword is not None and arg.keyword.value == name), None)
+    arg = next((arg for arg in one.arguments.args if is_name(arg.keyword, name)), None)
     told = one.script.text(arg.value) if arg is not None else "..."
     advice = f"{instead}; not rewritten, since it is not known what the run is for"
     return Finding(arg or one.arguments, f"`{name}={told}` {what}", advice=advice, level=level, case=name)

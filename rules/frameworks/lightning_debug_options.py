@@ -54,6 +54,7 @@ from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.shapes.frameworks import lightning
+from speedlint.source import is_name
 
 _PROFILERS = ("advanced", "pytorch")
 _PROFILER_CLASSES = ("AdvancedProfiler", "PyTorchProfiler")
@@ -112,7 +113,7 @@ def _made_by(given: syntax.BaseExpression, script: Script) -> str:
 
 
 def _argument(call: syntax.Call, name: str) -> syntax.Arg | None:
-    return next((arg for arg in call.args if arg.keyword is not None and arg.keyword.value == name), None)
+    return next((arg for arg in call.args if is_name(arg.keyword, name)), None)
 
 
 def _shown(call: syntax.Call, name: str, what: str, instead: str, script: Script, level: Level = Level.NOTE) -> Finding:

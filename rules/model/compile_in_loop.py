@@ -52,6 +52,7 @@ from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Related, Rule, Worth
 from speedlint.shapes import evaluation
 from speedlint.shapes.model import recompilation, wrapping
+from speedlint.source import is_name
 
 _WIDTHS = (
     "compile only the one that is trained for long, and run the search uncompiled; not written here, because only a "
@@ -89,7 +90,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
 
 def _is_dynamic(script: Script, call: syntax.Call) -> bool:
     dynamic = script.argument(call, "dynamic")
-    return dynamic is not None and not (isinstance(dynamic, syntax.Name) and dynamic.value in ("None", "False"))
+    return dynamic is not None and not is_name(dynamic, "None", "False")
 
 
 RULE = Rule(

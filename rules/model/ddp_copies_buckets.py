@@ -42,13 +42,14 @@ from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Rule, Worth
 from speedlint.shapes import evaluation
 from speedlint.shapes.model import wrapping
+from speedlint.source import is_name
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if not script.is_call_to(call, "torch.nn.parallel.DistributedDataParallel") or script.hides_arguments(call):
         return
     asked = script.argument(call, "gradient_as_bucket_view")
-    if not call.args or (asked is not None and not (isinstance(asked, syntax.Name) and asked.value == "False")):
+    if not call.args or (asked is not None and not is_name(asked, "False")):
         return
     if script.is_test or not evaluation.trains(script) or wrapping.uses_remote_gradients(script):
         return

@@ -41,6 +41,7 @@ from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Rule, Worth
 from speedlint.shapes import evaluation
+from speedlint.source import is_name
 
 _DDP = "torch.nn.parallel.DistributedDataParallel"
 
@@ -49,7 +50,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if not script.is_call_to(call, _DDP) or not _is_on(script, call, "find_unused_parameters"):
         return
     static = script.argument(call, "static_graph")
-    if static is not None and not (isinstance(static, syntax.Name) and static.value == "False"):
+    if static is not None and not is_name(static, "False"):
         return
     if script.is_test or not evaluation.trains(script):
         return

@@ -43,6 +43,7 @@ from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Rule, Worth
 from speedlint.shapes import eras
+from speedlint.source import is_name
 
 _SINCE = (2, 0)
 _CHECKPOINTS = ("torch.utils.checkpoint.checkpoint", "torch.utils.checkpoint.checkpoint_sequential")
@@ -52,7 +53,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if not script.is_call_to(call, *_CHECKPOINTS) or any(arg.star == "**" for arg in call.args):
         return
     asked = script.argument(call, "use_reentrant")
-    if asked is not None and not (isinstance(asked, syntax.Name) and asked.value == "True"):
+    if asked is not None and not is_name(asked, "True"):
         return
     if script.source.enclosing(call, syntax.ExceptHandler) is not None or script.is_test:
         return

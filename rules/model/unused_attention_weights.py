@@ -48,6 +48,7 @@ from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.shapes import eras, evaluation
 from speedlint.shapes.model import attention
+from speedlint.source import is_name
 
 _SINCE = (2, 0)
 _POSITION = 4
@@ -57,7 +58,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if len(call.args) < 2 or script.hides_arguments(call) or not attention.is_layer(script, call):
         return
     asked = script.argument(call, "need_weights", _POSITION)
-    if asked is not None and not (isinstance(asked, syntax.Name) and asked.value == "True"):
+    if asked is not None and not is_name(asked, "True"):
         return
     if not attention.are_weights_unread(script, call) or script.is_test or not eras.is_for(script, _SINCE):
         return

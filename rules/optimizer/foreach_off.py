@@ -47,6 +47,7 @@ from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.shapes import eras, evaluation
 from speedlint.shapes.optimizer import optimizers
+from speedlint.source import is_name
 
 _SINCE = (2, 0)
 """The release from which on ``foreach`` is the default on a GPU."""
@@ -58,7 +59,7 @@ _OTHERS = ("fused", "differentiable")
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
-    given = next((arg for arg in call.args if arg.keyword is not None and arg.keyword.value == "foreach"), None)
+    given = next((arg for arg in call.args if is_name(arg.keyword, "foreach")), None)
     if given is None or not isinstance(given.value, syntax.Name) or given.value.value != "False":
         return
     name = script.name(call.func)

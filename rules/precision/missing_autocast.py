@@ -62,7 +62,7 @@ from collections.abc import Iterator
 
 from speedlint.ask.script import Script
 from speedlint.cures import spelling
-from speedlint.cures.halves import autocast_edits, gpu_condition, refuse_hazards
+from speedlint.cures.halves import autocast_edits, cuda_condition_of_step, refuse_hazards
 from speedlint.cures.scaling import scaling, spelled_constructor
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
@@ -185,7 +185,7 @@ def _half(step: Step) -> tuple[Edit, ...]:
     refuse_hazards(step, half=True)
     scaled = scaling(step)
     try:
-        condition = gpu_condition(step, step.forward)
+        condition = cuda_condition_of_step(step, step.forward)
     except CannotEdit:
         condition = f"{scaled.scaler}.is_enabled()"
     header, imports = _header(step, "float16", condition)
@@ -194,7 +194,7 @@ def _half(step: Step) -> tuple[Edit, ...]:
 
 def _bfloat(step: Step) -> tuple[Edit, ...]:
     refuse_hazards(step, half=False)
-    header, imports = _header(step, "bfloat16", gpu_condition(step, step.forward))
+    header, imports = _header(step, "bfloat16", cuda_condition_of_step(step, step.forward))
     return (*imports, *autocast_edits(step, header))
 
 

@@ -76,7 +76,7 @@ def _often(script: Script, node: syntax.Node) -> str | None:
 
 def _hidden(call: syntax.Call, script: Script) -> Iterator[Finding]:
     """Tensors that the code behind a call makes and copies, in files that are not asked for."""
-    if reads.frequency(script, call) not in FREQUENT or (often := _often(script, call)) is None:
+    if reads.how_often(script, call) not in FREQUENT or (often := _often(script, call)) is None:
         return
     for each in hidden.behind(script, call, creation.within):
         upload = each.what

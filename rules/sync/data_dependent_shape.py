@@ -78,7 +78,7 @@ def check(node: syntax.Call | syntax.Subscript, script: Script) -> Iterator[Find
     message = f"the size of `{reads.shown(script, node)}` depends on values: it waits for the GPU {often}"
     is_changed = shapes.is_changed(script, node)
     is_weighed = not is_changed and shapes.is_only_reduced(script, node)
-    is_avoidable = (is_changed or is_weighed) and reads.frequency(script, node) is Frequency.STEP
+    is_avoidable = (is_changed or is_weighed) and reads.how_often(script, node) is Frequency.STEP
     cure = _CHANGED if is_changed else _WEIGHT if is_weighed else _NEEDED
     advice = f"{cure}; not rewritten, since values that the selection leaves out may be `nan`"
     yield Finding(node, message, advice=advice, level=None if is_avoidable else Level.NOTE)

@@ -61,7 +61,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if not script.is_call_to(call, *memory.EMPTY_CACHE, *memory.COLLECT):
         return
     often, statement = reads.often(script, call), script.source.parents[call]
-    if often is None or reads.frequency(script, call) not in FREQUENT or not isinstance(statement, syntax.Expr):
+    if often is None or reads.how_often(script, call) not in FREQUENT or not isinstance(statement, syntax.Expr):
         return
     if script.is_test or memory.has_other_reason(script, call) or probes.is_in_benchmark(script, call):
         return

@@ -138,7 +138,7 @@ def _of_pass(call: syntax.Call, script: Script) -> Iterator[Finding]:
 @once([])
 def _told(script: Script, call: syntax.Call) -> list[Hidden[Wait]]:
     """The waits behind a call that are told of at the call."""
-    if reads.frequency(script, call) not in FREQUENT or reads.often(script, call) is None:
+    if reads.how_often(script, call) not in FREQUENT or reads.often(script, call) is None:
         return []
     loop = script.loops.driving_loop(call)
     is_multiplied = loop is not None and counts.is_in_loop(script, call, loop.body)
@@ -160,7 +160,7 @@ def _waits(each: Hidden[Wait]) -> bool:
     """Whether a wait is reached in the mode that its module is in, on a branch that is taken, for a tensor on the GPU."""
     (outer, first), (script, call) = each.chain[0], each.chain[-1]
     mode = each.what.script.loops.guards.is_trained_only(each.what.node)
-    in_training = reads.frequency(outer, first) is Frequency.STEP
+    in_training = reads.how_often(outer, first) is Frequency.STEP
     return each.count != 0 and mode in (None, in_training) and not each.what.is_of_host(script, call)
 
 

@@ -107,7 +107,7 @@ def _stored(assign: syntax.Assign, script: Script) -> Iterator[Finding]:
 def _finding(
     call: syntax.Call, whole: syntax.BaseExpression, script: Script, tensor: syntax.BaseExpression, message: str
 ) -> Finding:
-    if reads.frequency(script, call) is Frequency.THROTTLED:
+    if reads.how_often(script, call) is Frequency.THROTTLED:
         advice = "copy less often if it shows in a profile; there is nothing to rewrite"
         return Finding(whole, message, advice=advice, level=Level.NOTE)
     if may_be_overwritten(script, tensor):

@@ -111,14 +111,14 @@ def _of_index(read: syntax.Subscript, script: Script) -> Iterator[Finding]:
     advice += "or after the loop; not rewritten, since `[0]` only runs on releases up to torch 0.4"
     if (in_vain := awaited_anyway(script, read)) is not None:
         yield Finding(read, message, advice=in_vain, level=Level.NOTE, worth=worth.NOTHING)
-    elif reads.frequency(script, read) is Frequency.THROTTLED:
+    elif reads.how_often(script, read) is Frequency.THROTTLED:
         yield Finding(read, message, advice=advice, level=Level.NOTE)
     else:
         yield Finding(read, message, advice=advice)
 
 
 def _finding(call: syntax.Call, script: Script, tensor: syntax.BaseExpression, message: str) -> Finding:
-    if reads.frequency(script, call) is Frequency.THROTTLED:
+    if reads.how_often(script, call) is Frequency.THROTTLED:
         advice = "read it less often if it shows in a profile; there is nothing to rewrite"
         return Finding(call, message, advice=advice, level=Level.NOTE)
     if (in_vain := awaited_anyway(script, call)) is not None:

@@ -69,7 +69,7 @@ def check(node: syntax.Call | syntax.FormattedString | syntax.BinaryOperation, s
     if isinstance(node, syntax.Call) and not is_display and not displays.is_text(script, node):
         return
     often = reads.often(script, node)
-    if often is None or not script.on_gpu or reads.frequency(script, node) is Frequency.THROTTLED:
+    if often is None or not script.on_gpu or reads.how_often(script, node) is Frequency.THROTTLED:
         return
     if isinstance(node, syntax.Call) and is_display:
         tensor = next(displays.shown_tensors(script, node), None)

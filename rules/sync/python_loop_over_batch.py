@@ -129,7 +129,7 @@ def _gathered(call: syntax.Call, script: Script) -> Iterator[Finding]:
 
 def _hidden(call: syntax.Call, script: Script) -> Iterator[Finding]:
     often = reads.often(script, call)
-    if often is None or reads.frequency(script, call) is Frequency.THROTTLED:
+    if often is None or reads.how_often(script, call) is Frequency.THROTTLED:
         return
     for each in hidden.behind(script, call, batchwise.within):
         if hidden.is_told_at_call(script, each):

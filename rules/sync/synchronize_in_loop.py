@@ -78,7 +78,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if loop is not None and clocks.reads_clock(script, loop.body):
         advice = "time every so many steps, or record two `torch.cuda.Event`s and read them later"
         yield Finding(call, message, advice=f"{advice}; not rewritten, since the loop reads the clock", level=Level.NOTE)
-    elif reads.frequency(script, call) is Frequency.THROTTLED:
+    elif reads.how_often(script, call) is Frequency.THROTTLED:
         yield Finding(call, message, advice=_ADVICE, level=Level.NOTE)
     else:
         yield _finding(call, statement, script, message)

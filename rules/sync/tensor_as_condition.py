@@ -82,7 +82,7 @@ def check(node: conditions.Conditional, script: Script) -> Iterator[Finding]:
         return
     message = f"the condition `{reads.shown(script, tensor)}` waits for the GPU {often}"
     advice = _NOW_AND_THEN if conditions.is_sanity_check(script, tensor) else _WITHOUT_BRANCH
-    level = Level.NOTE if reads.frequency(script, tensor) is Frequency.THROTTLED else None
+    level = Level.NOTE if reads.how_often(script, tensor) is Frequency.THROTTLED else None
     if (in_vain := awaited_anyway(script, tensor)) is not None:
         yield Finding(tensor, message, advice=in_vain, level=Level.NOTE, worth=worth.NOTHING)
         return

@@ -9,6 +9,7 @@ from speedlint.facts import syntax
 from speedlint.rule import Edit
 from speedlint.shapes.sync.accumulators import is_target
 from speedlint.shapes.sync.creation import MOVES, Created, is_like_tensor, target
+from speedlint.source import is_name
 from speedlint.torch.words import Role
 
 
@@ -37,9 +38,9 @@ def on_device(script: Script, found: Created) -> tuple[Edit, ...]:
     assert isinstance(move.func, syntax.Attribute) and device is not None
     if found.held is not None:
         raise CannotEdit("it is made on one line and copied on another")
-    if any(arg.keyword is not None and arg.keyword.value == "requires_grad" for arg in factory.args):
+    if any(is_name(arg.keyword, "requires_grad") for arg in factory.args):
         raise CannotEdit("the gradient would go to another tensor: the one on the host asks for it")
-    if any(arg.star for arg in move.args) or any(_is_option(arg, "copy", "memory_format") for arg in move.args):
+    if any(arg.star for arg in move.args) or any(is_name(arg.keyword, "copy", "memory_format") for arg in move.args):
         raise CannotEdit("the copy is asked for in more ways than one")
     given = script.argument(move, "device", 0) or script.argument(move, "other", 0)
     if given is not None and is_like_tensor(script, given):
@@ -48,7 +49,7 @@ def on_device(script: Script, found: Created) -> tuple[Edit, ...]:
         return (add_argument(source, factory, f"device={device}"),)
     if move.func.attr.value == "cuda" and given is not None and not _is_surely_device(script, given):
         raise CannotEdit("the device may be None")
-    rest = [arg for arg in move.args if arg.value is not given and not _is_option(arg, "non_blocking")]
+    rest = [arg for arg in move.args if arg.value is not given and not is_name(arg.keyword, "non_blocking")]
     if any(arg.keyword is None and not script.roles.calls.is_dtype(arg.value) for arg in rest):
         raise CannotEdit("it is not known what else the copy is told")
     start, end = source.span(move.func.value).end, source.code_span(move).end
@@ -64,10 +65,6 @@ def on_device(script: Script, found: Created) -> tuple[Edit, ...]:
 def _without_comma(script: Script, arg: syntax.Arg) -> str:
     keyword = f"{arg.keyword.value}=" if arg.keyword is not None else ""
     return keyword + script.text(arg.value)
-
-
-def _is_option(arg: syntax.Arg, *names: str) -> bool:
-    return arg.keyword is not None and arg.keyword.value in names
 
 
 def _is_surely_device(script: Script, device: syntax.BaseExpression) -> bool:

@@ -12,6 +12,7 @@ from speedlint.solve.loops import Loop
 from speedlint.solve.names import Binding, Kind, last_name
 from speedlint.solve.unpacking import all_written
 from speedlint.solve.values import returned
+from speedlint.source import is_name
 from speedlint.torch.methods import works_in_place
 from speedlint.torch.words import Frequency, Role
 
@@ -154,7 +155,7 @@ def _lasting(script: Script, tensor: syntax.BaseExpression, read: syntax.Node, d
     tensor = viewed(tensor)
     source = script.source
     match tensor:
-        case syntax.Call(args=args) if any(arg.keyword is not None and arg.keyword.value == "out" for arg in args):
+        case syntax.Call(args=args) if any(is_name(arg.keyword, "out") for arg in args):
             return _short(script, tensor)
         case syntax.Call(func=syntax.Attribute(attr=syntax.Name(method))) if (
             works_in_place(method) and script.name(tensor.func) is None
@@ -204,9 +205,7 @@ def _is_trained(script: Script, tensor: syntax.BaseExpression) -> bool:
         return False
     for binding in script.names.reaching(tensor):
         match binding.value:
-            case syntax.Call(args=args) if any(
-                arg.keyword is not None and arg.keyword.value == "requires_grad" for arg in args
-            ):
+            case syntax.Call(args=args) if any(is_name(arg.keyword, "requires_grad") for arg in args):
                 return True
             case syntax.Call(func=func) if (script.name(func) or "").endswith("Parameter"):
                 return True

@@ -14,6 +14,7 @@ from speedlint.cures import outputs, spelling
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit
+from speedlint.shapes.devices import is_of_cuda
 from speedlint.shapes.model.networks import Network, network
 from speedlint.shapes.precision import hazards
 from speedlint.shapes.precision.hazards import Hazard
@@ -193,7 +194,7 @@ def _refuse_leaving(step: Step, statement: syntax.Node) -> None:
 # Is it on a GPU at run time?
 
 
-def gpu_condition(step: Step, at: syntax.Node) -> str:
+def cuda_condition_of_step(step: Step, at: syntax.Node) -> str:
     """The expression that says at ``at`` whether the step runs on a GPU; empty where it always does."""
     for node, is_call_to_cuda in _moves(step):
         condition = _condition(step.script, node) if is_call_to_cuda else _device_condition(step.script, node)
@@ -255,9 +256,9 @@ def _device_condition(script: Script, call: syntax.Call) -> tuple[list[syntax.Ba
     if isinstance(device, syntax.Attribute) and script.role(device.value) in (Role.TENSOR, Role.BATCH, Role.MODULE):
         return None
     if script.role(device) is Role.DEVICE:
-        return [device], f'{text}.type == "cuda"'
+        return [device], is_of_cuda(text)
     constructor, added = spelling.spell(script, "torch.device")
-    return None if added else ([device], f'{constructor}({text}).type == "cuda"')
+    return None if added else ([device], is_of_cuda(f"{constructor}({text})"))
 
 
 def _is_cuda(script: Script, device: syntax.BaseExpression) -> bool:

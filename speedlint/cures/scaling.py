@@ -13,7 +13,14 @@ from typing import NamedTuple
 from speedlint import edits
 from speedlint.ask.script import Script
 from speedlint.cures import spelling
-from speedlint.cures.halves import child_index, common_suite, gpu_condition, is_visible, refuse_gradient_work, same_class
+from speedlint.cures.halves import (
+    child_index,
+    common_suite,
+    cuda_condition_of_step,
+    is_visible,
+    refuse_gradient_work,
+    same_class,
+)
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit
@@ -23,6 +30,7 @@ from speedlint.shapes.steps import CLIPS, Step, training_steps
 from speedlint.shapes.training import roots
 from speedlint.solve.names import Kind
 from speedlint.solve.terms import Definition
+from speedlint.source import is_name
 from speedlint.torch import library
 from speedlint.torch.words import Role
 
@@ -66,7 +74,7 @@ def scaling(step: Step, autocast: syntax.Call | None = None) -> Scaling:
     optimizer = call.func.value
     made_after = _where_made(step, optimizer)
     scaler = _free_name(step, optimizer)
-    condition = gpu_condition(step, made_after) if autocast is None else enabled_as(script, autocast, made_after)
+    condition = cuda_condition_of_step(step, made_after) if autocast is None else enabled_as(script, autocast, made_after)
     constructor, imports = _constructor(script, condition)
     unscaled = source.data[slice(*source.code_span(step.loss))].decode(source.encoding)
     found = [*imports, edits.insert_after(source, made_after, [f"{scaler} = {constructor}"])]
@@ -193,7 +201,7 @@ def _made_on_self(step: Step, optimizer: syntax.Attribute) -> syntax.Node:
     script = step.script
     function = script.function(step.backward)
     owner = script.names.owner(function) if function is not None else None
-    is_own = isinstance(optimizer.value, syntax.Name) and optimizer.value.value == "self"
+    is_own = is_name(optimizer.value, "self")
     if owner is None or not is_own:
         raise CannotEdit("where the optimizer is made is out of sight")
     made = list(script.roles.self_assignments(Definition(script, owner), optimizer.attr.value))

@@ -10,6 +10,7 @@ from speedlint.facts import syntax
 from speedlint.rule import Edit
 from speedlint.shapes.precision.switches import APEX, Switch
 from speedlint.solve.values import option_of
+from speedlint.source import is_name
 from speedlint.torch import library
 
 _TRUE = {"False": "True", "0": "1"}
@@ -40,7 +41,7 @@ def turned_on(switch: Switch) -> tuple[Edit, ...]:
 
 def _option_on(script: Script, option: syntax.Call) -> tuple[Edit, ...]:
     """``action="store_true"`` becomes an option that is on, with a ``--no-...`` to turn it off."""
-    action = next((arg.value for arg in option.args if arg.keyword is not None and arg.keyword.value == "action"), None)
+    action = next((arg.value for arg in option.args if is_name(arg.keyword, "action")), None)
     known = script.constant(action) if action is not None else None
     if action is None or known is None or known.value != "store_true":
         raise CannotEdit("the option is no plain `store_true`")

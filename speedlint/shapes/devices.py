@@ -60,9 +60,9 @@ def is_chosen_by_cuda(script: Script, value: syntax.BaseExpression) -> bool:
     return False
 
 
-def is_of_cuda(variable: str) -> str:
-    """The condition that the device a variable holds is a CUDA device."""
-    return f'{variable}.type == "cuda"'
+def is_of_cuda(device: str) -> str:
+    """The condition that a device, as it is written, is a CUDA device."""
+    return f'{device}.type == "cuda"'
 
 
 def gpu_condition(script: Script, node: syntax.Node) -> str | None:

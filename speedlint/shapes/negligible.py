@@ -80,7 +80,7 @@ def _is_of_convolutions(script: Script, made_of: Network) -> bool:
 def _steps_seldom(script: Script, call: syntax.Call) -> bool:
     """Whether each step of the optimizer that is seen in a training loop is one for many batches."""
     found = [
-        reads.frequency(place, step)
+        reads.how_often(place, step)
         for place in script.everywhere(b".step(")
         for step in place.method_calls("step")
         if isinstance(step.func, syntax.Attribute)

@@ -28,6 +28,7 @@ from speedlint.solve.terms import (
 )
 from speedlint.solve.unpacking import written
 from speedlint.solve.values import returned
+from speedlint.source import is_name
 from speedlint.torch import library
 from speedlint.torch.words import Place, Role
 
@@ -741,7 +742,7 @@ def item_functions(script: Script, klass: syntax.Node) -> list[syntax.FunctionDe
             continue
         found.append(function)
         for attribute in script.source.inside(function, syntax.Attribute):
-            if isinstance(attribute.value, syntax.Name) and attribute.value.value == "self":
+            if is_name(attribute.value, "self"):
                 names.append(attribute.attr.value)
     return found
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.solve.names import Binding, Kind, last_name
+from speedlint.source import is_name
 from speedlint.torch import library, methods
 from speedlint.torch.words import Frequency, Role
 
@@ -124,7 +125,7 @@ def _by_call(script: Script, call: syntax.Call) -> Iterator[tuple[syntax.BaseExp
     for arg in call.args:
         if arg.keyword is None:
             continue
-        if arg.keyword.value == "out":
+        if is_name(arg.keyword, "out"):
             yield arg.value, call
         elif (arg.keyword.value == "inplace" and script.text(arg.value) == "True") or (
             arg.keyword.value == "copy" and name == "numpy.nan_to_num"
@@ -138,7 +139,7 @@ def _by_call(script: Script, call: syntax.Call) -> Iterator[tuple[syntax.BaseExp
 def is_on_self(node: syntax.Node) -> bool:
     """Whether an expression is an attribute of ``self``, or a part of one."""
     while isinstance(node, (syntax.Attribute, syntax.Subscript)):
-        if isinstance(node, syntax.Attribute) and isinstance(node.value, syntax.Name) and node.value.value == "self":
+        if isinstance(node, syntax.Attribute) and is_name(node.value, "self"):
             return True
         node = node.value
     return False

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from speedlint.facts import syntax
 from speedlint.solve.unpacking import all_written
 from speedlint.solve.values import returned
+from speedlint.source import is_name
 from speedlint.torch.methods import COMPARES, EXPANDS, MOVES, RESHAPES, TRANSPOSES
 from speedlint.torch.words import Role
 
@@ -81,9 +82,7 @@ def _is_boolean(script: Script, node: syntax.BaseExpression, depth: int) -> bool
 
 def _applied(script: Script, node: syntax.BaseExpression) -> tuple[str, syntax.BaseExpression] | None:
     """The function and its operand: ``("sum", x)`` for ``x.sum()`` and for ``torch.sum(x)``."""
-    if not isinstance(node, syntax.Call) or any(
-        arg.keyword is not None and arg.keyword.value == "dtype" for arg in node.args
-    ):
+    if not isinstance(node, syntax.Call) or any(is_name(arg.keyword, "dtype") for arg in node.args):
         return None
     name = script.name(node.func)
     if name is not None and name.startswith("torch.") and node.args:
@@ -134,13 +133,11 @@ def is_scalar(script: Script, tensor: syntax.BaseExpression, depth: int = _DEPTH
         case syntax.Call(func=syntax.Attribute(attr=syntax.Name(value="mean" | "sum")), args=args):
             return not args or (len(args) == 1 and script.name(tensor.func) is not None)
         case syntax.Call(func=func, args=args):
-            if any(arg.keyword is not None and arg.keyword.value in ("reduction", "reduce") for arg in args):
+            if any(is_name(arg.keyword, "reduction", "reduce") for arg in args):
                 return False
             made = script.value(func).made
             names = (script.name(func) or "", (made.script.name(made.call.func) or "") if made is not None else "")
-            plain = made is None or not any(
-                arg.keyword is not None and arg.keyword.value == "reduction" for arg in made.call.args
-            )
+            plain = made is None or not any(is_name(arg.keyword, "reduction") for arg in made.call.args)
             if plain and any(
                 name.startswith("torch.nn.") and name.endswith(("Loss", "_loss", "cross_entropy")) for name in names
             ):

@@ -19,6 +19,7 @@ from speedlint.solve.names import Binding, Kind
 from speedlint.solve.pure import ARITHMETIC, COMPARISONS, LEAVE_ALONE, NOTHING, UNKNOWN, Budget, UnfoldableError
 from speedlint.solve.terms import Definition, Made
 from speedlint.solve.values import is_static, returned
+from speedlint.source import is_name
 from speedlint.torch.words import Role
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class Folding:
         """The names that a target gets, ``self.x`` under that name."""
         if isinstance(target, syntax.Name):
             return {target.value: value}
-        if isinstance(target, syntax.Attribute) and isinstance(target.value, syntax.Name) and target.value.value == "self":
+        if isinstance(target, syntax.Attribute) and is_name(target.value, "self"):
             return {f"self.{target.attr.value}": value}
         found: dict[str, Any] = {}
         if isinstance(target, (syntax.Tuple, syntax.List)):
@@ -337,7 +338,7 @@ class Folding:
     def _attribute(self, frame: Frame, node: syntax.Attribute) -> Any:
         script = frame.script
         base = script.value(node.value)
-        is_own = isinstance(node.value, syntax.Name) and node.value.value == "self"
+        is_own = is_name(node.value, "self")
         if is_own and f"self.{node.attr.value}" in frame.names:
             return frame.names[f"self.{node.attr.value}"]
         made = frame.made if is_own else base.made

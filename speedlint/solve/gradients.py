@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
+from speedlint.source import is_name
 from speedlint.torch import library
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def _is_volatile(script: Script, node: syntax.Node) -> bool:
     """Whether the code around says ``Variable(x, volatile=True)``, as ``no_grad`` was written before torch 0.4."""
     around = script.function(node) or script.source.module
     return b"volatile" in script.source.data and any(
-        arg.keyword is not None and arg.keyword.value == "volatile" for arg in script.source.inside(around, syntax.Arg)
+        is_name(arg.keyword, "volatile") for arg in script.source.inside(around, syntax.Arg)
     )
 
 

@@ -13,7 +13,7 @@ from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Constant, Definition
 from speedlint.solve.truths import Values
 from speedlint.solve.values import option_of
-from speedlint.source import is_none, last_statement, leaves
+from speedlint.source import is_name, is_none, last_statement, leaves
 from speedlint.torch import library
 from speedlint.torch.words import Frequency, Role
 
@@ -110,7 +110,7 @@ class Guards:
             if any(self.script.text(each.target) == flag for each in assign.targets)
         ]
         is_set = any(self.script.source.contains(branch.body, each) for each in sets)
-        return is_set and all(isinstance(each.value, syntax.Name) and each.value.value == "True" for each in sets)
+        return is_set and all(is_name(each.value, "True") for each in sets)
 
     def _any_holds(self, tests: list[syntax.BaseExpression]) -> Frequency:
         """How often one of several conditions holds. What one of them counts turns with equals a number once or so:

@@ -12,6 +12,7 @@ from speedlint.solve.names import Kind
 from speedlint.solve.reach import parameter_of
 from speedlint.solve.terms import Definition
 from speedlint.solve.unpacking import written
+from speedlint.source import is_name
 from speedlint.torch.methods import CASTS, MOVES, VIEWS, works_in_place
 from speedlint.torch.words import Role
 
@@ -70,7 +71,7 @@ def _changes_argument(script: Script, arg: syntax.Arg, depth: int) -> bool:
     call = script.source.parents[arg]
     if not isinstance(call, syntax.Call):
         return False
-    if arg.keyword is not None and arg.keyword.value == "out":
+    if is_name(arg.keyword, "out"):
         return True
     inplace = (each.keyword.value for each in call.args if each.keyword is not None)
     name = script.name(call.func) or ""

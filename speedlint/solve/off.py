@@ -19,6 +19,7 @@ from speedlint.solve.terms import Constant, Definition
 from speedlint.solve.truths import Values
 from speedlint.solve.unpacking import written
 from speedlint.solve.values import option_of
+from speedlint.source import is_name
 from speedlint.torch.words import Frequency
 
 if TYPE_CHECKING:
@@ -210,7 +211,7 @@ def _set_elsewhere(script: Script, name: str, owner: Definition) -> Iterator[tup
                 for target in targets:
                     if not isinstance(target, syntax.Attribute) or target.attr.value != name:
                         continue
-                    is_own = isinstance(target.value, syntax.Name) and target.value.value == "self"
+                    is_own = is_name(target.value, "self")
                     if isinstance(statement, syntax.AugAssign):
                         yield place, None
                     elif not is_own and place.value(target.value).definition in (None, owner):

@@ -30,7 +30,8 @@ from speedlint.solve.terms import (
     join_places,
 )
 from speedlint.solve.unpacking import all_written, key_of, written
-from speedlint.solve.values import needs_no_object, returned
+from speedlint.solve.values import is_property, needs_no_object, returned
+from speedlint.source import is_name
 from speedlint.torch import library
 from speedlint.torch.words import Place, Role
 
@@ -687,7 +688,7 @@ class Roles:
         """What an attribute of an instance is: a method, a class attribute, or what the class's methods assign."""
         method = self.calls.method(definition, name)
         if method is not None:
-            if any(_is_property(decorator) for decorator in method.node.decorators):
+            if is_property(method):
                 return method.script.roles.calls.result(method)
             return Value(Role.FUNCTION, definition=method)
         found: list[Value | None] = []
@@ -714,7 +715,7 @@ class Roles:
         for owner in self.calls.lineage(definition):
             for attribute in owner.script.source.inside(owner.node, syntax.Attribute):
                 base = attribute.value
-                if attribute.attr.value == name and isinstance(base, syntax.Name) and base.value == "self":
+                if attribute.attr.value == name and is_name(base, "self"):
                     yield owner.script, attribute
 
     def _self_by_use(self, definition: Definition, name: str) -> Value:
@@ -1032,8 +1033,3 @@ def _sets_mode(train: syntax.Call) -> bool:
         case [] | [syntax.Arg(value=syntax.Name("True" | "False"))]:
             return True
     return False
-
-
-def _is_property(decorator: syntax.Decorator) -> bool:
-    name = decorator.decorator
-    return isinstance(name, syntax.Name) and name.value in ("property", "cached_property")

@@ -13,9 +13,10 @@ from speedlint.facts import syntax
 from speedlint.solve import configs
 from speedlint.solve.configs import Entry
 from speedlint.solve.flow import once
-from speedlint.solve.names import Binding, Kind
+from speedlint.solve.names import Binding, Kind, last_name
 from speedlint.solve.terms import Constant, Definition
 from speedlint.solve.unpacking import written
+from speedlint.source import is_name
 
 if TYPE_CHECKING:
     from speedlint.ask.script import Script
@@ -178,7 +179,7 @@ class Values:
     def argument(self, call: syntax.Call, keyword: str, position: int | None) -> syntax.BaseExpression | None:
         """The expression passed for a parameter, through ``**kwargs`` of a known dict too."""
         for arg in call.args:
-            if arg.keyword is not None and arg.keyword.value == keyword:
+            if is_name(arg.keyword, keyword):
                 return arg.value
         plain = [arg for arg in call.args if arg.keyword is None]
         if position is not None and 0 <= position < len(plain) and not any(arg.star for arg in plain[: position + 1]):
@@ -543,8 +544,13 @@ def needs_no_object(function: syntax.FunctionDef) -> bool:
     return _is_decorated(function, "staticmethod", "classmethod")
 
 
+def is_property(method: Definition) -> bool:
+    """Whether a method runs where its name is read."""
+    return isinstance(method.node, syntax.FunctionDef) and _is_decorated(method.node, "property", "cached_property")
+
+
 def _is_decorated(function: syntax.FunctionDef, *names: str) -> bool:
-    return any(isinstance(d.decorator, syntax.Name) and d.decorator.value in names for d in function.decorators)
+    return any(last_name(each.decorator) in names for each in function.decorators)
 
 
 def returned(definition: Definition) -> Iterator[syntax.BaseExpression]:

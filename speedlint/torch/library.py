@@ -360,6 +360,11 @@ def makes_optimizer(dotted: str) -> bool:
     return name[:1].isupper() or name.startswith("create_")
 
 
+def transforms(*names: str) -> frozenset[str]:
+    """The full names of torchvision's transforms, by their last names."""
+    return frozenset(f"torchvision.transforms.{place}{name}" for place in ("", "v2.", "transforms.") for name in names)
+
+
 def is_dataset_class(dotted: str) -> bool:
     """Whether a library's class, by its full name, is one that datasets derive from."""
     return dotted in DATASET_BASES or dotted.startswith("torchvision.datasets.")

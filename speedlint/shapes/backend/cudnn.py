@@ -12,7 +12,7 @@ from speedlint.shapes.model.networks import network
 from speedlint.shapes.training import roots
 from speedlint.solve import off
 from speedlint.solve.values import option_of
-from speedlint.source import is_none
+from speedlint.source import is_name, is_none
 from speedlint.torch import library
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def may_be_on(script: Script, switch: str) -> bool:
     if any(setting.value is not False for setting in settings(script, switch)):
         return True
     return any(
-        arg.keyword is not None and arg.keyword.value in _KEYWORDS[switch] and not _is_off(script, arg.value)
+        is_name(arg.keyword, *_KEYWORDS[switch]) and not _is_off(script, arg.value)
         for call in script.calls(*_TAKE_SWITCHES)
         for arg in call.args
     )

@@ -95,7 +95,7 @@ def _under(script: Script, test: syntax.BaseExpression) -> Intent:
     if isinstance(test, (syntax.Name, syntax.Integer)) and script.text(test) in ("True", "1"):
         return Intent.ALWAYS
     known = script.constant(test)
-    if known is not None and not known.value and not _is_option(known.script, known.node):
+    if known is not None and not known.value and not _may_be_set(known.script, known.node):
         return Intent.NEVER
     text = script.text(test)
     if isinstance(test, syntax.UnaryOperation) and isinstance(test.operator, syntax.Not) and _GPU.search(text):
@@ -103,7 +103,7 @@ def _under(script: Script, test: syntax.BaseExpression) -> Intent:
     return Intent.ALWAYS if _MACHINE.search(text) and not _ASKED.search(text) else Intent.CHOSEN
 
 
-def _is_option(script: Script, node: syntax.Node) -> bool:
+def _may_be_set(script: Script, node: syntax.Node) -> bool:
     """Whether a value is the default of an option or of a parameter, which the run may set."""
     return (
         isinstance(node, syntax.Call)

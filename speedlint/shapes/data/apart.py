@@ -17,7 +17,8 @@ from speedlint.shapes.sync.reads import shown
 from speedlint.solve import changing, reach
 from speedlint.solve.names import Binding, Kind, Scope, last_name
 from speedlint.solve.terms import Definition
-from speedlint.solve.values import returned
+from speedlint.solve.values import is_property, returned
+from speedlint.source import is_name
 from speedlint.torch.words import Frequency, Role
 
 if TYPE_CHECKING:
@@ -212,7 +213,7 @@ class _Proof:
         for other in script.everywhere():
             for target in other.source.of(syntax.AssignTarget):
                 attribute, assign = target.target, other.source.parents[target]
-                if not isinstance(attribute, syntax.Attribute) or _is_name(attribute.value, "self"):
+                if not isinstance(attribute, syntax.Attribute) or is_name(attribute.value, "self"):
                     continue
                 named = other.definition(attribute.value)
                 owner = named or other.value(attribute.value).definition
@@ -329,7 +330,7 @@ class _Proof:
         if owner is not None and method is not None:
             self._function(method)
             self._bound(owner, method)
-            if _is_property(method):
+            if is_property(method):
                 for result in returned(method):
                     self._value(method.script, result, depth + 1, runs=runs)
             return
@@ -470,7 +471,7 @@ class _Proof:
         for arg in call.args:
             # Have: `torch.randn(4, generator=...)` draws from it at once, and keeps nothing of it; a sampler keeps it.
             if arg.keyword is None or arg.keyword.value != "generator" or last not in _DRAWS:
-                runs = last in _RUN or (arg.keyword is not None and arg.keyword.value in _RUN)
+                runs = last in _RUN or is_name(arg.keyword, *_RUN)
                 for part in _taken_from(script, arg.value) if name in _TAKES_ALL else [arg.value]:
                     self._value(script, part, depth + 1, runs=runs)
 
@@ -576,7 +577,7 @@ class _Proof:
         for call in script.source.inside(owner.node, syntax.Call):
             if isinstance(call.func, syntax.Attribute) and call.func.attr.value == "__init__":
                 for arg in call.args:
-                    if not _is_name(arg.value, "self"):
+                    if not is_name(arg.value, "self"):
                         self._value(script, arg.value, depth + 1)
 
     # Code
@@ -688,7 +689,7 @@ class _Proof:
 
     def _attribute_in_code(self, script: Script, attribute: syntax.Attribute) -> None:
         base = attribute.value
-        if _is_name(base, "self"):
+        if is_name(base, "self"):
             call = script.source.parents[attribute]
             is_called = isinstance(call, syntax.Call) and call.func is attribute
             if not (is_called and isinstance(call, syntax.Call) and script.callee(call) is not None):
@@ -753,7 +754,7 @@ class _Proof:
                 bindings = [each for each in script.names.reaching(node) if each.kind is not Kind.AUGMENT]
                 return bool(bindings) and all(self._is_bound_fresh(script, each, depth + 1) for each in bindings)
             case syntax.Attribute(value=value):
-                return not _is_name(value, "self") and self._is_fresh(script, value, depth + 1)
+                return not is_name(value, "self") and self._is_fresh(script, value, depth + 1)
             case syntax.Subscript(value=value):
                 return self._is_fresh(script, value, depth + 1)
             case syntax.IfExp(body=one, orelse=two) | syntax.BooleanOperation(left=one, right=two):
@@ -841,12 +842,6 @@ def _is_folder(script: Script, binding: Binding) -> bool:
     return binding.kind is Kind.WITH and is_call
 
 
-def _is_property(method: Definition) -> bool:
-    return isinstance(method.node, syntax.FunctionDef) and any(
-        last_name(each.decorator) in ("property", "cached_property") for each in method.node.decorators
-    )
-
-
 def _asks_for_gradients(script: Script, call: syntax.Call) -> bool:
     given = script.argument(call, "requires_grad")
     known = script.constant(given) if given is not None else None
@@ -909,10 +904,6 @@ def _parts(node: syntax.Node) -> Iterable[syntax.BaseExpression]:
             yield from _parts(child)
 
 
-def _is_name(node: syntax.Node, name: str) -> bool:
-    return isinstance(node, syntax.Name) and node.value == name
-
-
 def _is_number(script: Script, node: syntax.Node) -> bool:
     """Whether it is a variable that holds a number, or what a dataset is asked for: ``+=`` binds it anew."""
     if not isinstance(node, syntax.Name):
@@ -927,6 +918,6 @@ def _is_number(script: Script, node: syntax.Node) -> bool:
 
 def _holder(node: syntax.BaseExpression) -> syntax.BaseExpression:
     """The variable or attribute whose object an assignment changes: ``x`` of ``x[0].y``."""
-    while isinstance(node, (syntax.Attribute, syntax.Subscript)) and not _is_name(node.value, "self"):
+    while isinstance(node, (syntax.Attribute, syntax.Subscript)) and not is_name(node.value, "self"):
         node = node.value
     return node

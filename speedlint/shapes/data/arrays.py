@@ -14,6 +14,7 @@ from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Definition
 from speedlint.solve.unpacking import all_written
 from speedlint.solve.values import returned
+from speedlint.source import is_name
 from speedlint.torch.words import Role
 
 _MAKERS = frozenset(
@@ -232,7 +233,7 @@ def _is_made(script: Script, call: syntax.Call, depth: int) -> bool:
     if name in _DRAWN:
         return len(call.args) >= _DRAWN[name]
     if name.startswith("numpy.random."):
-        return any(arg.keyword is not None and arg.keyword.value == "size" for arg in call.args)
+        return any(is_name(arg.keyword, "size") for arg in call.args)
     if not call.args:
         return False
     given = call.args[0].value

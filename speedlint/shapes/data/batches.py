@@ -15,6 +15,7 @@ from speedlint.shapes.optimizer import optimizers
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Definition, Value
 from speedlint.solve.unpacking import part
+from speedlint.source import is_name
 from speedlint.torch import library
 from speedlint.torch.methods import VIEWS, works_in_place
 from speedlint.torch.words import Frequency, Place, Role
@@ -30,9 +31,7 @@ _CLOCKS = frozenset({"time.time", "time.perf_counter", "time.monotonic", "time.p
 _GEOMETRIC = "torch_geometric."
 _GRAPHS_SINCE = (1, 7)
 """A torch release beside which torch_geometric surely takes ``non_blocking``: its 1.0.3, beside torch 1.0, does not."""
-_MAKES_FLOATS = frozenset(
-    f"torchvision.transforms.{name}" for name in ("ToTensor", "transforms.ToTensor", "functional.to_tensor", "v2.ToTensor")
-)
+_MAKES_FLOATS = library.transforms("ToTensor", "functional.to_tensor")
 """What makes a tensor of 32-bit floats of an image (torchvision, "Transforming and augmenting images")."""
 _OF_GRAPHS = frozenset("ndata edata srcdata dstdata".split())
 """What the data of a graph's nodes and edges are called."""
@@ -120,8 +119,8 @@ def _is_cuda_type(script: Script, expression: syntax.BaseExpression) -> bool:
 def blocks(call: syntax.Call) -> bool | None:
     """Whether a copy is blocking: no ``non_blocking``, or False; None where that is not known."""
     for arg in call.args:
-        if arg.keyword is not None and arg.keyword.value == "non_blocking":
-            return True if isinstance(arg.value, syntax.Name) and arg.value.value == "False" else None
+        if is_name(arg.keyword, "non_blocking"):
+            return True if is_name(arg.value, "False") else None
     positional = [arg.value for arg in call.args if arg.keyword is None]
     assert isinstance(call.func, syntax.Attribute)
     most = 2 if call.func.attr.value == "to" else 1

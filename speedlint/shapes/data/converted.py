@@ -9,7 +9,7 @@ from speedlint.facts import syntax
 from speedlint.shapes.data import datasets, loaders
 from speedlint.shapes.data.loaders import Loader, Start
 from speedlint.solve import counts
-from speedlint.torch import public
+from speedlint.torch import library, public
 from speedlint.torch.public import Item
 from speedlint.torch.words import Frequency
 
@@ -18,10 +18,9 @@ if TYPE_CHECKING:
 
 _DIGITS = public.classes(Item.DIGIT)
 _SMALL = public.classes(Item.DIGIT, Item.THUMBNAIL)
-_PLAIN = frozenset("ToTensor PILToTensor ToImage ConvertImageDtype ToDtype Normalize Grayscale CenterCrop Pad".split())
-_COMPOSE = frozenset({"Compose", "Sequential"})
-_MODULES = ("torchvision.transforms.", "torchvision.transforms.v2.", "torchvision.transforms.transforms.")
-_CONVERTS = frozenset({"ToTensor", "PILToTensor", "ToImage"})
+_CONVERTS = library.transforms("ToTensor", "PILToTensor", "ToImage")
+_PLAIN = _CONVERTS | library.transforms("ConvertImageDtype", "ToDtype", "Normalize", "Grayscale", "CenterCrop", "Pad")
+_COMPOSE = library.transforms("Compose", "Sequential")
 _MANY = 4
 """Workers that convert a batch of 64 small images in less than a millisecond."""
 _TRANSFORM = 2
@@ -77,7 +76,7 @@ def is_fixed(script: Script, transform: syntax.BaseExpression) -> bool:
 
 
 def _steps(script: Script, transform: syntax.BaseExpression) -> Iterator[str | None]:
-    """The plain transforms that a transform is composed of, by name; None for any other one."""
+    """The plain transforms that a transform is composed of, by full name; None for any other one."""
     made = [each for each in script.roles.origins(transform) if isinstance(each[1], syntax.Call)]
     if len(made) != 1:
         yield None
@@ -85,12 +84,9 @@ def _steps(script: Script, transform: syntax.BaseExpression) -> Iterator[str | N
     place, call = made[0]
     assert isinstance(call, syntax.Call)
     name = place.name(call.func) or ""
-    module, _, kind = name.rpartition(".")
     given = call.args[0].value if call.args else None
-    if f"{module}." not in _MODULES:
-        yield None
-    elif kind in _COMPOSE and isinstance(given, syntax.List):
+    if name in _COMPOSE and isinstance(given, syntax.List):
         for element in given.elements:
             yield from _steps(place, element.value)
     else:
-        yield kind if kind in _PLAIN else None
+        yield name if name in _PLAIN else None

@@ -11,6 +11,7 @@ from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Definition
 from speedlint.solve.unpacking import part
 from speedlint.solve.values import returned
+from speedlint.source import is_name
 from speedlint.torch import library
 from speedlint.torch.words import Place, Role
 
@@ -290,13 +291,9 @@ def _only_indexes(definition: Definition) -> bool:
 def _held_by(definition: Definition, method: Definition) -> Iterator[tuple[Script, syntax.BaseExpression]]:
     """What the attributes of ``self`` are that a method reads."""
     source = method.script.source
-    names = [each.attr.value for each in source.inside(method.node, syntax.Attribute) if _is_self(each.value)]
+    names = [each.attr.value for each in source.inside(method.node, syntax.Attribute) if is_name(each.value, "self")]
     for name in dict.fromkeys(names):
         yield from method.script.roles.self_assignments(definition, name)
-
-
-def _is_self(node: syntax.Node) -> bool:
-    return isinstance(node, syntax.Name) and node.value == "self"
 
 
 def _reads_later(script: Script, node: syntax.Node, depth: int) -> bool:

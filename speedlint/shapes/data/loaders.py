@@ -15,6 +15,7 @@ from speedlint.solve.calls import item_functions
 from speedlint.solve.flow import once
 from speedlint.solve.terms import Definition
 from speedlint.solve.values import returned
+from speedlint.source import is_name
 from speedlint.torch import library, public
 from speedlint.torch.public import Item
 from speedlint.torch.words import Frequency, Role
@@ -605,7 +606,7 @@ def _read_by_items(dataset: Definition) -> set[str]:
 def _on_self(base: syntax.Node) -> Iterator[str]:
     """The attribute of ``self`` that an expression is, or is a part of."""
     while isinstance(base, (syntax.Attribute, syntax.Subscript)):
-        if isinstance(base, syntax.Attribute) and isinstance(base.value, syntax.Name) and base.value.value == "self":
+        if isinstance(base, syntax.Attribute) and is_name(base.value, "self"):
             yield base.attr.value
         base = base.value
 
@@ -721,9 +722,8 @@ def _reads_only(script: Script, *items: Item, by_default: bool = False) -> bool:
 
 def sides(script: Script, *transforms: str) -> Iterator[int | None]:
     """The pixels of a side that some of torchvision's transforms, by their last names, give images; None where not known."""
-    packages = ("torchvision.transforms", "torchvision.transforms.v2")
     for place in script.everywhere(*(name.encode() for name in transforms)):
-        for call in place.calls(*(f"{package}.{name}" for package in packages for name in transforms)):
+        for call in place.calls(*library.transforms(*transforms)):
             size = place.argument(call, "size", 0)
             each = [part.value for part in size.elements] if isinstance(size, (syntax.Tuple, syntax.List)) else [size]
             known = [place.constant(one) if one is not None else None for one in each]

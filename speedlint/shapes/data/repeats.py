@@ -17,6 +17,7 @@ from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Constant, Definition
 from speedlint.solve.unpacking import part
 from speedlint.solve.values import is_static, returned
+from speedlint.source import is_name
 from speedlint.torch import library
 
 if TYPE_CHECKING:
@@ -343,7 +344,7 @@ def _set_up_methods(owner: Definition) -> set[str]:
             if method is None:
                 continue
             for attribute in method.script.source.inside(method.node, syntax.Attribute):
-                is_own = isinstance(attribute.value, syntax.Name) and attribute.value.value == "self"
+                is_own = is_name(attribute.value, "self")
                 if is_own and attribute.attr.value not in found:
                     found.add(attribute.attr.value)
                     left.append(attribute.attr.value)

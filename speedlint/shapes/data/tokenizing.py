@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from speedlint.facts import syntax
 from speedlint.solve.names import last_name
 from speedlint.solve.terms import Definition
+from speedlint.source import is_name
 
 if TYPE_CHECKING:
     from speedlint.ask.script import Script
@@ -52,7 +53,7 @@ def tokenized(script: Script, call: syntax.Call) -> syntax.BaseExpression | None
 
 
 def _has_shape(call: syntax.Call) -> bool:
-    return any(arg.keyword is not None and arg.keyword.value in _SHAPES for arg in call.args)
+    return any(is_name(arg.keyword, *_SHAPES) for arg in call.args)
 
 
 def _is_tokenizer(script: Script, holder: syntax.BaseExpression, shows: bool) -> bool:

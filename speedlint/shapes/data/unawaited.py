@@ -8,6 +8,7 @@ from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.shapes.sync.streams import SYNCHRONIZE
 from speedlint.solve.names import Kind
+from speedlint.source import is_name
 from speedlint.torch.methods import VIEWS
 from speedlint.torch.words import Place, Role
 
@@ -29,8 +30,8 @@ def copied_to_host(script: Script, call: syntax.Call) -> syntax.Arg | None:
     value = script.value(call.func.value)
     if value.role not in (Role.TENSOR, Role.UNKNOWN) or value.place is Place.HOST:
         return None
-    asked = (arg for arg in call.args if arg.keyword is not None and arg.keyword.value == "non_blocking")
-    return next((arg for arg in asked if isinstance(arg.value, syntax.Name) and arg.value.value == "True"), None)
+    asked = (arg for arg in call.args if is_name(arg.keyword, "non_blocking"))
+    return next((arg for arg in asked if is_name(arg.value, "True")), None)
 
 
 def _is_host(script: Script, target: syntax.BaseExpression) -> bool:

@@ -11,6 +11,7 @@ from speedlint.solve import off
 from speedlint.solve.flow import once
 from speedlint.solve.names import Kind, last_name
 from speedlint.solve.unpacking import all_written
+from speedlint.source import is_name
 from speedlint.torch.library import FORWARD_HOOKS
 from speedlint.torch.words import Role
 
@@ -183,7 +184,7 @@ def _takes_dim(call: syntax.Call) -> bool:
     match call.args:
         case [syntax.Arg(keyword=None, value=syntax.Integer() | syntax.UnaryOperation()), *_]:
             return True
-    return any(arg.keyword is not None and arg.keyword.value == "dim" for arg in call.args)
+    return any(is_name(arg.keyword, "dim") for arg in call.args)
 
 
 def _origins(script: Script, expression: syntax.BaseExpression) -> Iterator[tuple[Script, syntax.BaseExpression]]:

@@ -6,6 +6,7 @@ from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.shapes.model.networks import network
 from speedlint.shapes.training import Placement, roots
+from speedlint.source import is_name
 from speedlint.torch import library
 
 _SECOND_DERIVATIVES = ("torch.autograd.grad", "torch.autograd.functional.jacobian", "torch.autograd.functional.hessian")
@@ -63,7 +64,7 @@ def may_gain(script: Script, module: syntax.BaseExpression) -> bool:
 
 def _differentiates_twice(script: Script) -> bool:
     return any(
-        arg.keyword is not None and arg.keyword.value == "create_graph" and not _is_false(script, arg.value)
+        is_name(arg.keyword, "create_graph") and not _is_false(script, arg.value)
         for call in script.source.of(syntax.Call)
         for arg in call.args
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
+from speedlint.source import is_name
 
 if TYPE_CHECKING:
     from speedlint.ask.script import Script
@@ -72,4 +73,4 @@ def has_bias(script: Script, layer: syntax.Call) -> bool:
     asked = script.argument(layer, "bias", _BIAS_AT.get(script.name(layer.func) or "", 7))
     if asked is None:
         return not script.hides_arguments(layer)
-    return isinstance(asked, syntax.Name) and asked.value == "True"
+    return is_name(asked, "True")

@@ -14,6 +14,7 @@ from speedlint.shapes.data import loaders
 from speedlint.shapes.model.networks import network, with_named
 from speedlint.shapes.precision.autocast import halvings
 from speedlint.shapes.training import Placement, model_placements, passed_through, roots
+from speedlint.source import is_name
 
 if TYPE_CHECKING:
     from speedlint.ask.script import Script
@@ -151,7 +152,7 @@ def half(script: Script, module: syntax.BaseExpression) -> Half:
 def _half_at(script: Script, node: syntax.Node) -> Half:
     call = script.source.enclosing(node, syntax.Call)
     asked = script.argument(call, "enabled") if isinstance(call, syntax.Call) else None
-    is_on = asked is None or (isinstance(asked, syntax.Name) and asked.value == "True")
+    is_on = asked is None or is_name(asked, "True")
     return Half(min(intent.of(script, node), Intent.ALWAYS if is_on else Intent.CHOSEN))
 
 

@@ -10,6 +10,7 @@ from speedlint.facts import syntax
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Definition
 from speedlint.solve.unpacking import written
+from speedlint.source import is_name
 
 _MOST_VISITS = 400
 """Constructors and functions that are followed, each for every call of it."""
@@ -122,7 +123,7 @@ def _constructed_with(number: Given) -> Iterator[Given]:
     for place in script.everywhere(name.encode()):
         for call in place.source.of(syntax.Call):
             for arg in call.args:
-                if arg.keyword is not None and arg.keyword.value == name and place.value(call).definition == owner:
+                if is_name(arg.keyword, name) and place.value(call).definition == owner:
                     yield Given(place, arg.value)
 
 

@@ -19,6 +19,7 @@ from speedlint.shapes.training import Root
 from speedlint.solve.flow import once
 from speedlint.solve.gradients import gradients_off
 from speedlint.solve.terms import Definition, Made
+from speedlint.source import is_name
 from speedlint.torch.words import Role
 
 _STEPS = b".step("
@@ -68,7 +69,7 @@ class Discarded(NamedTuple):
 def discarded(script: Script, backward: syntax.Call) -> Iterator[Discarded]:
     """The gradients that a backward pass of a training step computes and nothing uses."""
     step = next((each for each in training_steps(script) if each.backward is backward), None)
-    if step is None or any(arg.keyword is not None and arg.keyword.value == "create_graph" for arg in backward.args):
+    if step is None or any(is_name(arg.keyword, "create_graph") for arg in backward.args):
         return
     for forward in _networks(script, carrying(script, backward, step.loss)):
         found = list(_beyond(step, forward)) or list(_untrained(step, forward)) or list(_of_another(step, forward))

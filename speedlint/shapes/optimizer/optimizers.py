@@ -14,7 +14,7 @@ from speedlint.shapes.training import goes_over_parameters, parameters_within, r
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Definition, Made
 from speedlint.solve.values import returned
-from speedlint.source import is_none
+from speedlint.source import is_name, is_none
 from speedlint.torch import library
 from speedlint.torch.words import Place, Role
 
@@ -333,7 +333,7 @@ class Found(NamedTuple):
 def whereabouts(script: Script, module: syntax.BaseExpression) -> Found:
     """Where a module's parameters are when ``module`` is evaluated."""
     moved = _moves_before(script, module)
-    if _is_self(module) and (function := script.function(module)) is not None and function.name.value == "__init__":
+    if is_name(module, "self") and (function := script.function(module)) is not None and function.name.value == "__init__":
         return Found(Where.PERHAPS if moved else Where.LATER)
     found = list(dict.fromkeys(_places(script, module, set(), 0)))
     if len(found) == 1 and found[0] is not None:
@@ -474,10 +474,6 @@ def _moves_if_cuda(script: Script, module: syntax.BaseExpression, move: syntax.C
     return script.loops.guards.asks_for_gpu(branch.test) is True
 
 
-def _is_self(node: syntax.Node) -> bool:
-    return isinstance(node, syntax.Name) and node.value == "self"
-
-
 def guard(script: Script, move: syntax.Call, module: str) -> str | None:
     """The condition under which a module is on a GPU right after ``move``; None where it always is."""
     found = _visible(script, move, (script, move))
@@ -524,7 +520,7 @@ def _places(script: Script, node: syntax.Node, seen: set[int], depth: int) -> It
                     yield from _places_of_binding(script, binding, seen, depth)
             if not bindings:
                 yield None
-        case syntax.Attribute(value=base) if script.role(base) is Role.MODULE and not _is_self(base):
+        case syntax.Attribute(value=base) if script.role(base) is Role.MODULE and not is_name(base, "self"):
             yield from _places(script, base, seen, depth + 1)
         case syntax.Attribute():
             definition = script.value(node.value).definition

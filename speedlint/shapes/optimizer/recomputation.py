@@ -6,6 +6,7 @@ from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.shapes.training import roots
 from speedlint.solve.gradients import gradients_off
+from speedlint.source import is_name
 from speedlint.torch.words import Role
 
 _SWITCHES = frozenset(
@@ -37,19 +38,10 @@ _DEPTH = 4
 def switch(script: Script, call: syntax.Call) -> bool:
     """Whether a call switches checkpointing on for a module: by a method, or by an argument of what makes it."""
     if isinstance(call.func, syntax.Attribute) and call.func.attr.value in _SWITCHES and script.name(call.func) is None:
-        return not any(_is_false(arg.value) for arg in call.args)
+        return not any(is_name(arg.value, "False") for arg in call.args)
     return any(
-        arg.keyword is not None and arg.keyword.value in _KEYWORDS and _is_true(arg.value) and _makes_module(script, call)
-        for arg in call.args
+        is_name(arg.keyword, *_KEYWORDS) and is_name(arg.value, "True") and _makes_module(script, call) for arg in call.args
     )
-
-
-def _is_true(expression: syntax.BaseExpression) -> bool:
-    return isinstance(expression, syntax.Name) and expression.value == "True"
-
-
-def _is_false(expression: syntax.BaseExpression) -> bool:
-    return isinstance(expression, syntax.Name) and expression.value == "False"
 
 
 def _makes_module(script: Script, call: syntax.Call) -> bool:

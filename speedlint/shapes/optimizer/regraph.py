@@ -13,6 +13,7 @@ from speedlint.shapes.sync.accumulators import is_target
 from speedlint.shapes.sync.displays import display_around
 from speedlint.solve.gradients import told
 from speedlint.solve.names import Binding, Kind
+from speedlint.source import is_name
 from speedlint.torch.methods import FLOATS, MOVES, RESHAPES, works_in_place
 from speedlint.torch.words import Frequency, Role
 
@@ -52,18 +53,14 @@ _FILLS = (
 
 def needless(script: Script, backward: syntax.Call) -> syntax.Arg | None:
     """The argument ``retain_graph=True`` of a backward pass in each training step that no other pass can follow."""
-    found = [arg for arg in backward.args if arg.keyword is not None and arg.keyword.value == "retain_graph"]
-    if len(found) != 1 or len(backward.args) != 1 or not _is_true(found[0].value):
+    found = [arg for arg in backward.args if is_name(arg.keyword, "retain_graph")]
+    if len(found) != 1 or len(backward.args) != 1 or not is_name(found[0].value, "True"):
         return None
     if script.name(backward.func) is not None or script.frequency(backward) is not Frequency.STEP:
         return None
     if _is_alone(script, backward) and _is_new_each_turn(script, backward) and _keeps_nothing(script):
         return found[0]
     return None
-
-
-def _is_true(expression: syntax.BaseExpression) -> bool:
-    return isinstance(expression, syntax.Name) and expression.value == "True"
 
 
 def _is_alone(script: Script, backward: syntax.Call) -> bool:

@@ -11,6 +11,7 @@ from speedlint.shapes.steps import Step, modules_of
 from speedlint.shapes.training import Root
 from speedlint.solve.calls import CALLED_AS
 from speedlint.solve.flow import once
+from speedlint.source import is_name
 from speedlint.torch import library
 
 _DEPTH = 5
@@ -55,7 +56,7 @@ def _is_switched_off(script: Script, node: syntax.Node) -> bool:
     if not isinstance(call, syntax.Call) or not script.source.contains(call.func, node):
         return False
     enabled = script.argument(call, "enabled")
-    return isinstance(enabled, syntax.Name) and enabled.value == "False"
+    return is_name(enabled, "False")
 
 
 def _block_of(script: Script, node: syntax.Node, function: syntax.FunctionDef | None) -> syntax.With | None:

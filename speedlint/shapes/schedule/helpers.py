@@ -12,6 +12,7 @@ from speedlint.shapes.sync import reads
 from speedlint.solve import changing, pure
 from speedlint.solve.gradients import gradients_off
 from speedlint.solve.names import Kind
+from speedlint.source import is_name
 from speedlint.torch import library
 from speedlint.torch.words import Role
 
@@ -214,7 +215,7 @@ def _is_made(script: Script, value: syntax.BaseExpression | None) -> bool:
 
 def _only_tells(script: Script, call: syntax.Call) -> bool:
     """Whether a call of no function of the project only tells or computes."""
-    if any(arg.keyword is not None and arg.keyword.value in ("out", "inplace") for arg in call.args):
+    if any(is_name(arg.keyword, "out", "inplace") for arg in call.args):
         return False
     name = script.name(call.func)
     if name is not None:

@@ -11,7 +11,7 @@ from speedlint.facts import syntax
 from speedlint.solve.flow import listed_once
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Definition
-from speedlint.source import is_none
+from speedlint.source import is_name, is_none
 from speedlint.torch import library
 from speedlint.torch.words import FREQUENT, Place, Role
 
@@ -152,18 +152,14 @@ def _only_copies(function: Definition) -> bool:
     given = [part for each in returns for part in ((each.body, each.orelse) if isinstance(each, syntax.IfExp) else (each,))]
     if len(moves) != 1 or not given or target(script, moves[0]) is None:
         return False
-    return all(each is moves[0] or _is_name(each, name) or _is_wrapped(script, each, name) for each in given)
-
-
-def _is_name(node: syntax.BaseExpression | None, name: str) -> bool:
-    return isinstance(node, syntax.Name) and node.value == name
+    return all(each is moves[0] or is_name(each, name) or _is_wrapped(script, each, name) for each in given)
 
 
 def _is_wrapped(script: Script, node: syntax.BaseExpression | None, name: str) -> bool:
     """Whether a node is ``Variable(x)`` of a variable's name."""
     if not isinstance(node, syntax.Call) or script.name(node.func) not in _HARMLESS:
         return False
-    return any(_is_name(arg.value, name) for arg in node.args)
+    return any(is_name(arg.value, name) for arg in node.args)
 
 
 def target(script: Script, move: syntax.Call) -> str | None:
@@ -345,7 +341,7 @@ def _has_whole_steps(script: Script, factory: syntax.Call) -> bool:
     if script.name(factory.func) not in ("torch.arange", "torch.range"):
         return True
     plain = [arg.value for arg in factory.args if arg.keyword is None]
-    if any(arg.star or (arg.keyword is not None and arg.keyword.value in ("start", "end", "step")) for arg in factory.args):
+    if any(arg.star or is_name(arg.keyword, "start", "end", "step") for arg in factory.args):
         return False
     first = plain[:1] if len(plain) > 1 else []
     counted = (script.constant(each) for each in (*first, *plain[2:]))

@@ -460,7 +460,7 @@ _OFTEN = {
 }
 
 
-def frequency(script: Script, read: syntax.Node) -> Frequency:
+def how_often(script: Script, read: syntax.Node) -> Frequency:
     """How often a read waits; what is read once for many micro-steps is read now and then."""
     found = script.frequency(read)
     loop = script.loops.driving_loop(read) if found is Frequency.STEP else None
@@ -469,7 +469,7 @@ def frequency(script: Script, read: syntax.Node) -> Frequency:
 
 def often(script: Script, read: syntax.Node) -> str | None:
     """How often a read waits, in words; None where it is too seldom to matter, or runs only where there is no GPU."""
-    return None if script.loops.guards.is_without_gpu(read) else _OFTEN.get(frequency(script, read))
+    return None if script.loops.guards.is_without_gpu(read) else _OFTEN.get(how_often(script, read))
 
 
 def is_repeated(script: Script, read: syntax.Call | syntax.Subscript) -> bool:

@@ -44,7 +44,7 @@ def needed(script: Script, read: syntax.Call) -> Returned | None:
     """What a read that has to be there, as for a length, could be taken from before the batch is copied to the GPU; None
     where it could be left out, where it is read now and then, or where it hangs on more than the batch."""
     tensor = reads.scalar(script, read) or reads.copied(script, read)
-    if tensor is None or reads.frequency(script, read) is not Frequency.STEP or reads.often(script, read) is None:
+    if tensor is None or reads.how_often(script, read) is not Frequency.STEP or reads.often(script, read) is None:
         return None
     if reads.is_repeated(script, read) or next(reads.needs(script, reads.chain(script, read)), None) is None:
         return None

@@ -8,7 +8,7 @@ from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.shapes.sync import creation
 from speedlint.solve.names import Kind
-from speedlint.source import is_none
+from speedlint.source import is_name, is_none
 from speedlint.torch.words import Frequency, Place, Role
 
 _FROM_DATA = ("torch.tensor", "torch.as_tensor")
@@ -77,7 +77,7 @@ def _made(script: Script, call: syntax.Call) -> syntax.Call | None:
 
 
 def _asks_for_gradient(arg: syntax.Arg) -> bool:
-    return arg.keyword is not None and arg.keyword.value == "requires_grad"
+    return is_name(arg.keyword, "requires_grad")
 
 
 def _before_same(script: Script, node: syntax.BaseExpression) -> syntax.BaseExpression:

@@ -87,7 +87,7 @@ def within(script: Script, function: syntax.FunctionDef) -> list[Wait]:
     for node, tensor in _candidates(script, function.body):
         if _hangs_on_wait(script, node):
             continue
-        if reads.frequency(script, node) in FREQUENT and script.function(node) is function:
+        if reads.how_often(script, node) in FREQUENT and script.function(node) is function:
             found.setdefault(node, Wait(script, node, tensor))
     return sorted(found.values(), key=lambda wait: script.source.order[wait.node])
 
