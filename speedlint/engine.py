@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from speedlint import notebook, target
@@ -120,7 +120,8 @@ class Engine:
     def _check(self, path: Path, code: str | None) -> Report:
         data = self.disk.read(path)
         chosen = [rule for rule in self._rules_for(path) if code in (None, rule.code)]
-        rules = [rule for rule in chosen if any(trigger in data for trigger in rule.triggers)]
+        holds = cache(data.__contains__)
+        rules = [rule for rule in chosen if any(map(holds, rule.triggers))]
         if not rules and not mentions(data, self._registry.letters):
             return Report()
         script = self._program(path).script(path)

@@ -14,7 +14,7 @@ import sys
 import tokenize
 import warnings
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import NamedTuple, TypeVar, cast
 
@@ -38,7 +38,8 @@ _MAX_BRACKETS = 100  # Python's own limit is 200
 _TOO_DEEP = "is nested too deeply to be read, left alone; exclude it, or split the longest expression"
 _MAX_PREFIXES = 100
 _PREFIXES = re.compile(rb"(?:\b(?:not|lambda\b[^:\n]*:)[\s\\]*){%d}" % _MAX_PREFIXES)
-_SIGNS = re.compile(rb"(?:[-+~][\s\\]*){%d}" % _MAX_PREFIXES)
+_ONE_SIGN = bytes(ord("-") if byte in b"+~" else byte for byte in range(256))
+_SIGNS, _BETWEEN_SIGNS = b"-" * _MAX_PREFIXES, b" \t\n\r\f\v\\"
 _MAX_BRANCHES = 3000
 _MAX_CHOICES = 100
 _BRACKETS = {**dict.fromkeys(b"([{", 1), **dict.fromkeys(b")]}", -1)}
@@ -57,6 +58,11 @@ class SourceError(Exception):
     def __init__(self, path: Path, line: int, what: str) -> None:
         super().__init__(f"{path}:{line}: {what}")
         self.path, self.line, self.what = path, line, what
+
+
+@cache
+def _numbers(kinds: tuple[type[syntax.Node], ...]) -> bytes:
+    return bytes([kind.kind for kind in kinds])
 
 
 class Span(NamedTuple):
@@ -172,7 +178,7 @@ class Source:
     def enclosing(self, node: syntax.Node, *kinds: type[syntax.Node]) -> syntax.Node | None:
         """The innermost ancestor of exactly one of these types."""
         rows = self.tree.rows
-        above, numbers, wanted = rows.parent, rows.kind, bytes([kind.kind for kind in kinds])
+        above, numbers, wanted = rows.parent, rows.kind, _numbers(kinds)
         row = above[node.row]
         while row >= 0:
             if numbers[row] in wanted:
@@ -453,11 +459,15 @@ def _is_too_deep(data: bytes) -> bool:
         return True
     if data.count(b"elif") > _MAX_BRANCHES:
         return True
-    if _SIGNS.search(data) and _SIGNS.search(_STRINGS_AND_COMMENTS.sub(b"", data)):
+    if _has_many_signs(data) and _has_many_signs(_STRINGS_AND_COMMENTS.sub(b"", data)):
         return True
     if data.count(b" else ") > _MAX_CHOICES and any(line.count(b" else ") > _MAX_CHOICES for line in data.splitlines()):
         return True
     return _bracket_depth(data) > _MAX_BRACKETS and _bracket_depth(_STRINGS_AND_COMMENTS.sub(b"", data)) > _MAX_BRACKETS
+
+
+def _has_many_signs(data: bytes) -> bool:
+    return _SIGNS in data.translate(_ONE_SIGN, _BETWEEN_SIGNS)
 
 
 def _bracket_depth(data: bytes) -> int:

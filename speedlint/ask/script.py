@@ -187,7 +187,7 @@ class Script:
     def _other_names(self) -> set[str]:
         """The names that may stand for what has another one: by ``import ... as``, here or in another file, or by ``=``."""
         found = set(self.program.renamed(self))
-        found.update(name for name, dotted in self.names.imports() if dotted.rpartition(".")[2] != name)
+        found.update(name for name, dotted in self.names.imports if dotted.rpartition(".")[2] != name)
         found.update(self.names.aliases())
         return found
 
@@ -354,7 +354,7 @@ class Script:
     def names_of_imports(self) -> Iterator[Script]:
         """See ``imports``."""
         seen: set[Path] = set()
-        for dotted in (*(dotted for _, dotted in self.names.imports()), *self.names.module.stars):
+        for dotted in (*(dotted for _, dotted in self.names.imports), *self.names.module.stars):
             found = self.program.module(self, dotted) if dotted else None
             if found is not None and found[0] not in seen:
                 seen.add(found[0])

@@ -211,7 +211,7 @@ def _is_reexported(script: Script, statement: syntax.Node) -> bool:
     for other in script.program.importers(script):
         if any(star for star in other.names.module.stars):
             return True
-        for _, dotted in other.names.imports():
+        for _, dotted in other.names.imports:
             found = script.program.module(other, dotted)
             if found is not None and found[1] in names and script.program.reached(found[0]) is script:
                 return True

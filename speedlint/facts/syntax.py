@@ -8,10 +8,11 @@ and compares by identity.
 from __future__ import annotations
 
 import ast
+import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 if TYPE_CHECKING:
     from speedlint.facts.rows import Rows
@@ -79,14 +80,18 @@ class Node(metaclass=_Slotted):
             raise AttributeError(name)
         tree, row = self.tree, self.row
         rows = tree.rows
-        found = kind._read["text"](rows.strings[rows.text[row]]) if kind._read else {}
+        if kind._read:
+            for field, value in kind._read["text"](rows.strings[rows.text[row]]).items():
+                setattr(self, field, value)
         if fields := kind.fields:
-            nodes, lasts, slots, end = tree.nodes, rows.last, rows.slot, rows.last[row]
-            found |= kind._empty
+            nodes, kinds, lasts, slots, end = tree.nodes, rows.kind, rows.last, rows.slot, rows.last[row]
+            found: dict[str, Any] = kind._empty.copy()
             child = row + 1
             while child <= end:
                 field = fields[slots[child]]
-                node = nodes[child] or tree.node(child)
+                node = nodes[child]
+                if node is None:
+                    node = nodes[child] = KINDS[kinds[child]](tree, child)
                 known = found[field]
                 if known is None:
                     found[field] = node
@@ -95,8 +100,8 @@ class Node(metaclass=_Slotted):
                 else:
                     found[field] = [node]
                 child = lasts[child] + 1
-        for field, value in found.items():
-            setattr(self, field, tuple(value) if type(value) is list else value)
+            for field, value in found.items():
+                setattr(self, field, tuple(value) if type(value) is list else value)
         return getattr(self, name)
 
     @property
@@ -120,6 +125,7 @@ class Tree:
         self.rows, self.path = rows, path
         self.nodes: list[Node | None] = [None] * len(rows.kind)
         self._by_kind: dict[int, list[Any]] = {}
+        self._named: dict[int, list[int]] | None = None
 
     def node(self, row: int) -> Node:
         """The node of a row."""
@@ -135,6 +141,16 @@ class Tree:
         if found is None:
             found = self._by_kind[number] = [self.node(row) for row in self.rows.of(number)]
         return found
+
+    def named(self, names: Collection[str]) -> list[Name]:
+        """The nodes of some names, in source order."""
+        if self._named is None:
+            self._named = {}
+            texts = self.rows.text
+            for row in self.rows.of(Name.kind):
+                self._named.setdefault(texts[row], []).append(row)
+        found = [self._named.get(number, ()) for number, text in enumerate(self.rows.strings) if text in names]
+        return [cast(Name, self.node(row)) for row in sorted(itertools.chain.from_iterable(found))]
 
 
 # What classes have in common
@@ -229,6 +245,11 @@ class Name(BaseExpression, text=_value):
     """A name; also ``None``, ``True`` and ``False``."""
 
     value: str
+
+    def __init__(self, tree: Tree, row: int) -> None:
+        """Reads the name at once: half of all nodes are names, and each is looked at for it."""
+        rows = tree.rows
+        self.tree, self.row, self.value = tree, row, rows.strings[rows.text[row]]
 
 
 class Integer(BaseNumber, text=_value):

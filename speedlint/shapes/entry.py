@@ -79,7 +79,7 @@ def _names(script: Script, function: syntax.FunctionDef) -> bool:
     """Whether a script that imports a function's module may name the function."""
     if script.names.module.stars:
         return True
-    bound = (dotted for _, dotted in script.names.imports())
+    bound = (dotted for _, dotted in script.names.imports)
     if any(dotted.rpartition(".")[2] == function.name.value for dotted in bound):
         return True
     attributes = (each for each in script.source.of(syntax.Attribute) if each.attr.value == function.name.value)

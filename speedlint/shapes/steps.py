@@ -369,7 +369,7 @@ def modules_of(step: Step) -> list[Root]:
 def is_reinforcement(script: Script) -> bool:
     """Whether the program trains on what an environment answers."""
     for place in script.everywhere(*(name.encode() for name in ENVIRONMENTS)):
-        names = {name for name, dotted in place.names.imports() if dotted.split(".")[0] in ENVIRONMENTS}
+        names = {name for name, dotted in place.names.imports if dotted.split(".")[0] in ENVIRONMENTS}
         if any(name.value in names and not _is_imported(place, name) for name in place.source.of(syntax.Name)):
             return True
     return False

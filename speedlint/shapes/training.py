@@ -431,7 +431,7 @@ def _near_frameworks(script: Script) -> Iterator[Script]:
 
 def _frameworks(script: Script) -> Iterator[str]:
     """The frameworks, and what is taken from them, that a script imports."""
-    for _, dotted in script.names.imports():
+    for _, dotted in script.names.imports:
         if f"{dotted}.".startswith(_WITHIN_FRAMEWORKS) and script.program.module(script, dotted) is None:
             yield dotted
 

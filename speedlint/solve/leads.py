@@ -172,11 +172,10 @@ def _find_updaters(script: Script) -> Leads:
 
 def _spread_value(script: Script, names: set[str], found: Leads) -> Iterator[str]:
     """The names that what has one of some names is given in a script."""
-    yield from (name for name, dotted in script.names.imports() if dotted.rpartition(".")[2] in names)
-    for name in script.source.of(syntax.Name):
-        if name.value in names:
-            up = script.source.parents[name]
-            yield from _given(script, up if isinstance(up, syntax.Attribute) and up.attr is name else name, found)
+    yield from (name for name, dotted in script.names.imports if dotted.rpartition(".")[2] in names)
+    for name in script.source.tree.named(names):
+        up = script.source.parents[name]
+        yield from _given(script, up if isinstance(up, syntax.Attribute) and up.attr is name else name, found)
 
 
 def _given(script: Script, value: syntax.Node, found: Leads) -> Iterator[str]:
@@ -232,11 +231,11 @@ def _spread(script: Script, names: set[_Name], found: Leads) -> Iterator[_Name]:
     by_name: dict[str, set[_Name]] = {}
     for each in names:
         by_name.setdefault(each.name, set()).add(each)
-    for bound, dotted in script.names.imports():
+    for bound, dotted in script.names.imports:
         imported = by_name.get(dotted.rpartition(".")[2], ())
         yield from (each._replace(name=bound, path=script.key) for each in imported)
-    for name in script.source.of(syntax.Name):
-        hows = {each.how for each in by_name.get(name.value, ())}
+    for name in script.source.tree.named(by_name):
+        hows = {each.how for each in by_name[name.value]}
         if _How.OBJECT in hows:
             yield from _called_or_given(script, name, found)
         said = _said(script, name) if hows - {_How.OBJECT} else None

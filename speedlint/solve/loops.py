@@ -215,7 +215,10 @@ class Loops:
     @once([])
     def driven_nodes(self, kind: type[Node]) -> list[Node]:
         """The script's nodes of a type that are driven, in source order."""
-        return [node for node in self.script.source.of(kind) if self.is_driven(node)]
+        nodes = self.script.source.of(kind)
+        functions = [self.script.function(node) for node in nodes]
+        is_driven = {function: self._is_driven(function) for function in dict.fromkeys(functions)}
+        return [node for node, function in zip(nodes, functions, strict=True) if is_driven[function]]
 
     @once(False)
     def _is_driven(self, function: syntax.FunctionDef | None) -> bool:

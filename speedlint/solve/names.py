@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import cast
 
 from speedlint.facts import syntax
-from speedlint.facts.rows import Rows
+from speedlint.facts.rows import Rows, column
 from speedlint.source import Source, is_none, leaves
 
 _COMPREHENSIONS = (syntax.ListComp, syntax.SetComp, syntax.GeneratorExp, syntax.DictComp)
@@ -31,6 +31,8 @@ _NO_USE = {
 """Which fields hold names that stand for no variable."""
 _BRANCH = frozenset(kind.kind for kind in _BRANCHES)
 _NAMED = (syntax.Name.kind, syntax.Attribute.kind)
+_APART = frozenset((*_BODY, *_FOR_IN, *_MAY_NOT_RUN, *_BRANCH, syntax.CompFor.kind))
+"""What is looked at by field: any other row has the scope and the region of the row above."""
 _BUILTINS = frozenset(dir(builtins))
 
 
@@ -207,6 +209,7 @@ class Names:
         for scope in self._scopes.values():
             yield from scope.bindings.values()
 
+    @cached_property
     def imports(self) -> list[tuple[str, str]]:
         """The names that the file's imports bind, in any scope, each with the full name of what it stands for; with leading
         dots where that is relative."""
@@ -561,32 +564,28 @@ class Names:
 
 def _places(rows: Rows) -> tuple[array[int], array[int]]:
     """For each row the row of the scope in which it is evaluated, and that of its region (see ``Names.region``) or -1."""
-    kinds, slots, parents, lasts = rows.kind, rows.slot, rows.parent, rows.last
-    owners, regions = array("i", [0]) * len(kinds), array("i", [-1]) * len(kinds)
-    for row in range(1, len(kinds)):
-        above = parents[row]
-        kind = kinds[above]
-        if kind in _BODY:
-            owners[row] = above if slots[row] == _BODY[kind] else owners[above]
-            continue
-        if kind == syntax.CompFor.kind:
-            owners[row] = above if slots[row] != _ITERATED else owners[above]
-            continue
-        owners[row] = owners[above]
-        if above == 0:
-            continue
-        if kind in _FOR_IN and slots[row] != _FOR_IN[kind]:
-            clause = above + 1
-            while slots[clause] != _FOR_IN[kind]:
-                clause = lasts[clause] + 1
-            owners[row] = _innermost(rows, clause)
-        if kind in _MAY_NOT_RUN and (slots[row] == _MAY_NOT_RUN[kind] or kind == kinds[row] == syntax.If.kind):
-            regions[row] = row
-        elif kind in _BRANCH:
-            regions[row] = above
-        else:
-            regions[row] = regions[above]
-    return owners, regions
+    kinds, slots, lasts = rows.kind, rows.slot, rows.last
+    owners, regions = [0], [-1]
+    for row, above in enumerate(rows.parent[1:], 1):
+        kind, owner, region = kinds[above], owners[above], regions[above]
+        if kind in _APART:
+            if kind in _BODY:
+                owner, region = above if slots[row] == _BODY[kind] else owner, -1
+            elif kind == syntax.CompFor.kind:
+                owner, region = above if slots[row] != _ITERATED else owner, -1
+            elif kind in _FOR_IN:
+                if slots[row] != _FOR_IN[kind]:
+                    clause = above + 1
+                    while slots[clause] != _FOR_IN[kind]:
+                        clause = lasts[clause] + 1
+                    owner = _innermost(rows, clause)
+            elif kind in _BRANCH:
+                region = above
+            elif slots[row] == _MAY_NOT_RUN[kind] or kind == kinds[row] == syntax.If.kind:
+                region = row
+        owners.append(owner)
+        regions.append(region)
+    return column(owners), column(regions)
 
 
 def _is_in(node: syntax.Node | None, rows: set[int]) -> bool:

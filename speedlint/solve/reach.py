@@ -150,7 +150,7 @@ class _Flow:
 
     def _imported(self, script: Script, target: syntax.Name, repeated: bool, path: tuple[object, ...]) -> None:
         for other in script.program.importers(script):
-            for name, dotted in other.names.imports():
+            for name, dotted in other.names.imports:
                 if dotted.endswith(target.value):
                     reached, _ = other.imported_binding(dotted)
                     if reached is not None and reached.node is target:

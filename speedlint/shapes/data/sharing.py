@@ -59,7 +59,7 @@ def tells_epoch(script: Script) -> bool:
 
 def _imports_teller(script: Script) -> bool:
     """Whether a script imports a library that tells the samplers of its loaders the epoch."""
-    named = (dotted for _, dotted in script.names.imports())
+    named = (dotted for _, dotted in script.names.imports)
     return any(name in _TELLERS or name.startswith(tuple(f"{each}." for each in _TELLERS)) for name in named)
 
 

@@ -224,7 +224,7 @@ def _has_layers(made_of: Network) -> bool:
 
 def _imports(script: Script, packages: frozenset[str]) -> bool:
     """Whether a script imports one of some packages, or something of it."""
-    bound = (dotted for _, dotted in script.names.imports())
+    bound = (dotted for _, dotted in script.names.imports)
     return any(dotted.partition(".")[0] in packages for dotted in bound)
 
 

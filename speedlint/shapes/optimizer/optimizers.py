@@ -610,7 +610,7 @@ def has_sparse_gradients(script: Script) -> bool:
 
 def is_remote(script: Script) -> bool:
     """Whether a script calls other processes for their parameters or gradients: its server's own stay on the CPU."""
-    names = (dotted for _, dotted in script.names.imports())
+    names = (dotted for _, dotted in script.names.imports)
     return any(f"{name}.".startswith("torch.distributed.rpc.") for name in names)
 
 

@@ -129,7 +129,7 @@ def _may_be_tensor(script: Script, loss: syntax.Name) -> bool:
     role = script.role(loss)
     if role is not Role.UNKNOWN:
         return role is Role.TENSOR
-    bound = (dotted for _, dotted in script.names.imports())
+    bound = (dotted for _, dotted in script.names.imports)
     return any(dotted.split(".")[0] == "torch" for dotted in bound)
 
 

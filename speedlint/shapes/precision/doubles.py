@@ -80,5 +80,5 @@ def may_be_needed(script: Script) -> bool:
 
 
 def _imports(script: Script) -> bool:
-    packages = {dotted.partition(".")[0] for _, dotted in script.names.imports()}
+    packages = {dotted.partition(".")[0] for _, dotted in script.names.imports}
     return not packages.isdisjoint(_NEEDS)

@@ -268,7 +268,7 @@ def _is_over_samples(script: Script, loop: syntax.For) -> bool:
 
 def _is_on_host(script: Script, array: syntax.BaseExpression) -> bool:
     """Whether a value may be a numpy array, and is no tensor."""
-    uses_numpy = any(dotted.partition(".")[0] == "numpy" for _, dotted in script.names.imports())
+    uses_numpy = any(dotted.partition(".")[0] == "numpy" for _, dotted in script.names.imports)
     return script.role(array) is Role.ARRAY or (script.role(array) is Role.UNKNOWN and uses_numpy)
 
 

@@ -32,7 +32,7 @@ def needs_to_wait(script: Script, call: syntax.Call) -> bool:
     libraries that use the GPU by themselves, or a copy to the host that does not block."""
     if next(script.calls_everywhere(*_OTHER_STREAMS), None) is not None:
         return True
-    packages = {dotted.partition(".")[0] for _, dotted in script.names.imports()}
+    packages = {dotted.partition(".")[0] for _, dotted in script.names.imports}
     if not packages.isdisjoint(_OTHER_LIBRARIES):
         return True
     return any(_copies_without_blocking(place) for place in script.everywhere(b"non_blocking"))
