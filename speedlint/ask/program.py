@@ -120,6 +120,7 @@ class Program:
         self._upward: dict[Path, tuple[Path, ...]] = {}
         self._tests: dict[Path, bool] = {}
         self._together: dict[Path, frozenset[Path]] = {}
+        self._renamed: dict[frozenset[Path], frozenset[str]] = {}
         self._sets: dict[frozenset[Path], frozenset[Path]] = {}
         """Equal sets are one object: comparing two costs more than what is asked with them."""
 
@@ -221,7 +222,11 @@ class Program:
 
     def renamed(self, script: Script) -> frozenset[str]:
         """The names that ``as`` gives in the files ``around`` a script: what these hand on may have them."""
-        return frozenset(name for path in self.around(script.path) for name in self.disk.renamed(str(path)))
+        together = self.together(script)
+        if together not in self._renamed:
+            around = self.around(script.path)
+            self._renamed[together] = frozenset(name for path in around for name in self.disk.renamed(str(path)))
+        return self._renamed[together]
 
     def is_whole(self, script: Script) -> bool:
         """Whether all files of the programs that ``script`` is part of are ``around`` it: they are not too many."""

@@ -220,9 +220,9 @@ def _switches_mode(script: Script, function: syntax.FunctionDef) -> bool:
 
 def is_only_decided(script: Script, call: syntax.Call) -> bool:
     """Whether nothing differentiable is made of a network's output: it, or the name it is bound to, is only argmaxed."""
-    source = script.source
-    if _is_decision(script, call):
-        return True
+    source, decided = script.source, _decided(script)
+    if not decided or call in decided:
+        return call in decided
     assign = source.parents[call]
     match assign:
         case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Name() as target)]):
@@ -230,18 +230,15 @@ def is_only_decided(script: Script, call: syntax.Call) -> bool:
         case _:
             return False
     uses = script.names.uses(target)
-    if not any(_is_decision(script, use) for use in uses):
+    if decided.isdisjoint(uses):
         return False
     uses = [use for use in uses if use is not target and any(b.node is target for b in script.names.reaching(use))]
-    return bool(uses) and all(_is_decision(script, use) for use in uses)
+    return bool(uses) and decided.issuperset(uses)
 
 
-def _is_decision(script: Script, use: syntax.BaseExpression) -> bool:
-    """Whether a use of an output is ``torch.argmax(x)``, ``x.argmax()`` or ``x.max(1)[1]``."""
-    parent = script.source.parents[use]
-    up = script.source.parents[parent]
-    if isinstance(parent, syntax.Arg) and isinstance(up, syntax.Call):
-        return script.name(up.func) == "torch.argmax" and up.args[0] is parent
-    if isinstance(parent, syntax.Attribute) and parent.value is use and isinstance(up, syntax.Call) and up.func is parent:
-        return parent.attr.value == "argmax"
-    return False
+@once(frozenset())
+def _decided(script: Script) -> frozenset[syntax.Node]:
+    """What is only decided by: ``x`` of each ``torch.argmax(x)`` and ``x.argmax()``."""
+    functions = (call.args[0].value for call in script.calls("torch.argmax") if call.args)
+    methods = (call.func.value for call in script.method_calls("argmax") if isinstance(call.func, syntax.Attribute))
+    return frozenset((*functions, *methods))

@@ -10,6 +10,7 @@ from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.shapes.data.loader_settings import label
 from speedlint.shapes.frameworks import accelerated
+from speedlint.solve.flow import listed_once
 from speedlint.solve.names import Kind
 from speedlint.solve.terms import Constant
 from speedlint.torch import library
@@ -42,18 +43,25 @@ def amp_off(script: Script) -> Iterator[Switch]:
     """
     found: dict[syntax.Node, Switch] = {}
     for place in script.everywhere(b"autocast", b"mixed_precision", b"apex"):
-        for call in place.calls(*library.AUTOCASTS, *library.ACCELERATORS, APEX):
-            if place.is_call_to(call, *library.ACCELERATORS) and accelerated.asked_for(place, call) is None:
-                continue
-            if not place.is_call_to(call, *library.AUTOCASTS) and _is_cast(script):
+        for call, off in _under_conditions(place):
+            if off is None or (not place.is_call_to(call, *library.AUTOCASTS) and _is_cast(script)):
                 return
-            condition = _condition(place, call)
-            if condition is None:
-                return
-            for setting in _deciding(place, condition):
-                if setting.value in (False, 0, _OFF) and _AMP.search(_called(setting)):
-                    found.setdefault(setting.node, Switch(place, call, setting))
+            for switch in off:
+                found.setdefault(switch.setting.node, switch)
     yield from found.values()
+
+
+@listed_once
+def _under_conditions(script: Script) -> Iterator[tuple[syntax.Call, list[Switch] | None]]:
+    """The calls of a file that bring in mixed precision, each with the switches that turn it off by default; None where it
+    always takes effect."""
+    for call in script.calls(*library.AUTOCASTS, *library.ACCELERATORS, APEX):
+        if script.is_call_to(call, *library.ACCELERATORS) and accelerated.asked_for(script, call) is None:
+            continue
+        condition = _condition(script, call)
+        settings = _deciding(script, condition) if condition is not None else ()
+        off = [each for each in settings if each.value in (False, 0, _OFF) and _AMP.search(_called(each))]
+        yield call, [Switch(script, call, each) for each in off] if condition is not None else None
 
 
 def _is_cast(script: Script) -> bool:
