@@ -25,6 +25,21 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     monkeypatch.setenv("SPEEDLINT_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
 
 
+@pytest.fixture
+def uncompiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trainings that a test starts, none of which compiles, import no compiler; those of slow tests do, as any does."""
+    if request.node.get_closest_marker("slow") is None:
+        paths = [str(ROOT / "tests" / "uncompiled"), *filter(None, [os.environ.get("PYTHONPATH")])]
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
+
+
+@pytest.fixture
+def whole_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trainings that a test starts import all that any training does, whatever its module's others do."""
+    kept = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if not each.endswith("uncompiled")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(kept))
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--bless", action="store_true", help="rewrite fixtures/rules/*.fixed from what the rules do now")
 

@@ -15,8 +15,6 @@ from benchmarks.trainings.compose import compose
 from speedlint.rule import Risk
 from tests.conftest import ROOT
 
-SAMPLE = 5
-"""Trainings of a test run: half a minute of one core."""
 SPAWNED = """
 from torch.utils.data import DataLoader, Dataset
 
@@ -121,13 +119,14 @@ def test_judged(after: str, codes: set[str], risk: Risk, says: str) -> None:
     assert says in found if says else not found
 
 
-def test_sample(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [2, pytest.param(10, marks=pytest.mark.slow)])
+def test_sample(tmp_path: Path, count: int) -> None:
     """None of a few trainings breaks, and fixes are written into them."""
     report = tmp_path / "report.json"
-    options = ("--count", str(SAMPLE), "--seed", "9000", "--jobs", "2", "--json", str(report))
+    options = ("--count", str(count), "--seed", "9000", "--jobs", "2", "--json", str(report))
     command = [sys.executable, str(ROOT / "benchmarks" / "differential.py"), *options]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(report.read_text())
-    assert found["trainings"] == SAMPLE and not found["broken"]
-    assert sum(found["written"].values()) > 5 * SAMPLE and found["runs"] > 5 * SAMPLE
+    assert found["trainings"] == count and not found["broken"]
+    assert sum(found["written"].values()) > 5 * count and found["runs"] > 5 * count

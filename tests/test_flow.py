@@ -169,9 +169,15 @@ def test_a_rule_finds_the_same_whatever_another_asked_before_it(tmp_path: Path) 
 
 SCRIPTS = sorted([*(ROOT / "fixtures" / "scripts").glob("*.py"), *(ROOT / "fixtures" / "rules").glob("*.py")])
 SAMPLE = random.Random(7).sample(SCRIPTS, 15)
+FEW = 6
+"""Of the sample, what is checked where time counts."""
 
 
-@pytest.mark.parametrize("path", SAMPLE, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [*SAMPLE[:FEW], *(pytest.param(each, marks=pytest.mark.slow) for each in SAMPLE[FEW:])],
+    ids=lambda path: path.stem,
+)
 def test_each_rule_finds_alone_what_it_finds_among_all(path: Path, tmp_path: Path) -> None:
     path = Path(shutil.copy(path, tmp_path))
     codes = [rule.code for rule in REGISTRY.rules]

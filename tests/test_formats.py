@@ -13,6 +13,9 @@ from speedlint import docs
 from speedlint.cli import main
 from speedlint.output.terminal import link
 from tests.conftest import ROOT, Project
+from tests.test_doctor import fake
+
+__all__ = ["fake"]
 
 FOUR = "exactly()\nx.item()\nrisky()\nif a:\n    y.item()\n"
 TRAINING = """\
@@ -179,7 +182,7 @@ def test_colours_into_a_pipe(
     assert "\x1b[" not in _printed(project, "--format", "json", "--color", "always")
 
 
-def test_every_command_that_colours_takes_the_option(terminal: Project) -> None:
+def test_every_command_that_colours_takes_the_option(terminal: Project, fake: None) -> None:
     for command in (["rules"], ["explain", "TOY301"], ["ask", "a.py:2"], ["fix", "a.py"], ["doctor"]):
         never, always = (
             CliRunner().invoke(main, [*command, "--color", word], color=True).stdout for word in ("never", "always")

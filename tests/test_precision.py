@@ -27,7 +27,8 @@ for path in sys.argv[1:]:
     runpy.run_path(path, run_name="__main__")
     print({END!r})
 """
-every_script = pytest.mark.parametrize("name", ["plain", "trainer", "accumulating"])
+NAMES = ("plain", "trainer", "accumulating")
+every_script = pytest.mark.parametrize("name", NAMES)
 
 
 def _fixed(name: str, folder: Path, release: tuple[int, int] | None, amp: str = "fp16") -> str:
@@ -52,26 +53,40 @@ def _losses(folder: Path, *texts: str) -> list[list[str]]:
     return [part.split() for part in done.stdout.split(END)[:-1]]
 
 
-@every_script
-def test_a_run_on_the_cpu_is_the_same(name: str, tmp_path: Path) -> None:
-    fixed = {release: _fixed(name, tmp_path, release) for release in ((2, 13), (2, 2), None)}
+def _versions(name: str, folder: Path) -> list[str]:
+    """A script, what is written into it for three releases, and that in half precision on the CPU, without a scaler and with
+    one."""
+    fixed = {release: _fixed(name, folder, release) for release in ((2, 13), (2, 2), None)}
     for release, text in fixed.items():
         assert "autocast(" in text
         assert ("torch.cuda.amp.GradScaler(" in text) == (release == (2, 2))
-    before, *after = _losses(tmp_path, (SCRIPTS / f"{name}.py").read_text(), *fixed.values())
+    half = _fixed(name, folder, (2, 13), "bf16")
+    assert "Scaler" not in half
+    forced = half.replace('device_type="cuda"', 'device_type="cpu"').replace('.type == "cuda"', ".type is not None")
+    assert forced != half
+    scaled = fixed[2, 13].replace('"cuda"', '"cpu"').replace('.type == "cpu"', ".type is not None")
+    return [(SCRIPTS / f"{name}.py").read_text(), *fixed.values(), forced, scaled.replace("float16", "bfloat16")]
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[list[str]]]:
+    """The losses of each script's versions."""
+    folder = tmp_path_factory.mktemp("precision")
+    versions = {name: _versions(name, folder) for name in NAMES}
+    losses = iter(_losses(folder, *(text for texts in versions.values() for text in texts)))
+    return {name: [next(losses) for _ in texts] for name, texts in versions.items()}
+
+
+@every_script
+def test_a_run_on_the_cpu_is_the_same(name: str, printed: dict[str, list[list[str]]]) -> None:
+    before, *after = printed[name][:4]
     assert len(before) > 5
     assert after == [before] * 3
 
 
 @every_script
-def test_half_precision_trains(name: str, tmp_path: Path) -> None:
-    half = _fixed(name, tmp_path, (2, 13), "bf16")
-    assert "Scaler" not in half
-    forced = half.replace('device_type="cuda"', 'device_type="cpu"').replace('.type == "cuda"', ".type is not None")
-    assert forced != half
-    scaled = _fixed(name, tmp_path, (2, 13)).replace('"cuda"', '"cpu"').replace('.type == "cpu"', ".type is not None")
-    texts = ((SCRIPTS / f"{name}.py").read_text(), forced, scaled.replace("float16", "bfloat16"))
-    exact, *others = ([float(loss) for loss in losses] for losses in _losses(tmp_path, *texts))
+def test_half_precision_trains(name: str, printed: dict[str, list[list[str]]]) -> None:
+    exact, *others = ([float(loss) for loss in printed[name][at]] for at in (0, 4, 5))
     assert others[0] != exact
     for found in others:
         assert found == pytest.approx(exact, rel=5e-2)

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("uncompiled")
+
 ROOT = Path(__file__).parent.parent
 PROJECTS = sorted(path for path in (ROOT / "fixtures" / "projects").iterdir() if (path / "train.py").exists())
 OTHER_SEEDS = ("101", "102", "103", "104")

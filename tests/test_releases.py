@@ -24,6 +24,8 @@ Release = tuple[int, int]
 REGISTRY = Registry.load()
 RELEASES: tuple[Release | None, ...] = (None, (1, 13), (2, 0), (2, 3), (2, 13))
 """The unknown one, each that lacks what the next one has, and the last: at a later one nothing is too new."""
+ENDS = (None, (1, 13), (2, 13))
+"""Where a rule is looked at that at the last one writes nothing of what came with a release."""
 ALL_RELEASES: tuple[Release | None, ...] = (*RELEASES, (2, 4), (2, 9))
 UNKNOWN: Release = (1, 13)
 CURRENT = {"torch.amp.GradScaler"}
@@ -53,7 +55,9 @@ def test_a_rule_writes_what_the_target_release_has(rule: Rule, releases: tuple[R
     settings = config.Settings(tmp_path, select=(rule.code,), risk=Risk.BEHAVIOR)
     before, cache = _spelled(path, text), Cache()
     known: dict[tuple[Diagnostic, ...], Counter[str]] = {}
-    for release in releases:
+    for release in sorted(releases, key=lambda each: each or (0, 0), reverse=True):
+        if releases is RELEASES and release not in ENDS and not any(known.values()):
+            continue
         options = Options(release)
         report = Engine(settings, REGISTRY, options=options, cache=cache).check(path)
         assert not report.problems

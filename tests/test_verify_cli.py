@@ -21,6 +21,8 @@ import pytest
 from speedlint.verify import confine, stats
 from speedlint.verify.scratch import scratch
 
+pytestmark = pytest.mark.usefixtures("uncompiled")
+
 SCRIPT = """
     import torch
     from torch import nn

@@ -12,6 +12,8 @@ from speedlint.verify.runner import Limits
 from tests.test_verify_cli import verify
 from tests.test_verify_runs import Run, run
 
+pytestmark = pytest.mark.usefixtures("uncompiled")
+
 EPOCHS = Limits(epochs=2, timeout=120.0)
 EVALUATION = """
     import time

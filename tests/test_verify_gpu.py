@@ -33,6 +33,8 @@ from speedlint.verify.targets import targets
 from speedlint.verify.timing import Timing
 from tests.fake_cuda import UUIDS
 
+pytestmark = pytest.mark.usefixtures("uncompiled")
+
 SCRIPT = """
     import torch
     import fake_cuda
@@ -283,7 +285,7 @@ def test_the_rates_of_a_step_are_those_of_all_ranks() -> None:
     assert not [row for row in verify_words.comparison(report, timing) if "FLOP" in row[0]]
 
 
-def test_operations_and_tokens_of_a_step_are_counted(tmp_path: Path) -> None:
+def test_operations_and_tokens_of_a_step_are_counted(tmp_path: Path, whole_torch: None) -> None:
     text = textwrap.dedent(SCRIPT).replace("import fake_cuda\n", "").replace("fake_cuda.install()\n", "")
     text = text.replace("fake_cuda.launch(KERNEL)", "pass").replace("READS", "0")
     text = text.replace("torch.randn(96, 4)", "torch.randint(9, (96, 7))").replace(

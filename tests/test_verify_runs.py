@@ -25,6 +25,8 @@ from speedlint.verify.samples import Sample
 from speedlint.verify.scratch import scratch
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.usefixtures("uncompiled")
+
 SHORT = Limits(steps=6, seconds=0, warmup=2, longest_warmup=4, timeout=60.0)
 HEAD = """
     import os, sys
@@ -103,7 +105,7 @@ def run(tmp_path: Path) -> Run:
     return running
 
 
-def test_steps_are_the_loaders_batches(run: Run) -> None:
+def test_steps_are_the_loaders_batches(run: Run, whole_torch: None) -> None:
     sample = run(PLAIN)
     assert (sample.ended, sample.clock, sample.ranks) == ("steps", "loader", 1)
     assert len(sample.steps) == SHORT.steps
@@ -327,7 +329,9 @@ def test_a_module_of_a_package_with_relative_imports(run: Run) -> None:
     assert len(sample.steps) == SHORT.steps, sample.note
 
 
-def test_ranks_are_recorded_apart_and_the_slowest_sets_the_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_are_recorded_apart_and_the_slowest_sets_the_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole_torch: None
+) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     root = ROOT / "fixtures" / "ddp"
     launcher = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")

@@ -17,6 +17,8 @@ from speedlint.verify.plan import Command, Plan, Version
 from speedlint.verify.runner import Limits, Runner
 from speedlint.verify.scratch import scratch
 
+pytestmark = pytest.mark.usefixtures("uncompiled")
+
 SCRIPT = """
     import os
     import torch

@@ -27,6 +27,8 @@ from speedlint.verify.samples import Sample
 from speedlint.verify.scratch import scratch
 from speedlint.verify.timing import Timing, measure
 
+pytestmark = pytest.mark.usefixtures("uncompiled")
+
 SCRIPT = """
     import os, sys, time
     import torch

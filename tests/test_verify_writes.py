@@ -24,6 +24,8 @@ from speedlint.verify.scratch import scratch
 from tests.test_verify_cli import verify, written
 from tests.test_verify_runs import SHORT, project_hash
 
+pytestmark = pytest.mark.usefixtures("uncompiled")
+
 PROBE = Path(runner.__file__).parent / "probe"
 
 
