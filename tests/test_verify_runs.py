@@ -79,6 +79,7 @@ def run(tmp_path: Path) -> Run:
         limits: Limits = SHORT,
         target: str = "train.py",
         launcher: tuple[str, ...] = (),
+        head: str = HEAD,
         **files: str,
     ) -> Sample:
         root = tmp_path / "project"
@@ -89,7 +90,7 @@ def run(tmp_path: Path) -> Run:
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(textwrap.dedent(text))
         if target.endswith(".py"):
-            (root / target).write_text(textwrap.dedent(HEAD) + textwrap.dedent(body))
+            (root / target).write_text(textwrap.dedent(head) + textwrap.dedent(body))
         command = Command(sys.executable, target, not target.endswith(".py"), ("--flag",), launcher, root)
         version = Version("original", root, command)
         entry = entry_of(command)
@@ -239,10 +240,10 @@ def test_a_rehearsal_comes_soon_to_what_follows_the_steps(run: Run) -> None:
 @pytest.mark.parametrize(
     ("body", "ended", "said"),
     [
-        ("    for x, y in loader:\n        step(x, y)\n        if epoch_end(): break\n", "nothing", "NameError"),
-        ("    print('nothing to do')\n", "nothing", "without a training step"),
-        ("    sys.exit(3)\n", "nothing", "exit code 3"),
-        ("    os.kill(os.getpid(), 9)\n", "nothing", "SIGKILL"),
+        (HEAD + "    for x, y in loader:\n        step(x, y)\n        if epoch_end(): break\n", "nothing", "NameError"),
+        (HEAD + "    print('nothing to do')\n", "nothing", "without a training step"),
+        ("    import sys\n    sys.exit(3)\n", "nothing", "exit code 3"),
+        ("    import os\n    os.kill(os.getpid(), 9)\n", "nothing", "SIGKILL"),
         ("    import time\n    time.sleep(600)\n", "nothing", "took longer than"),
         ("    input('continue? ')\n", "nothing", "EOFError"),
         (
@@ -258,8 +259,8 @@ def test_what_goes_wrong_is_said_in_one_line(run: Run, body: str, ended: str, sa
         with pytest.raises(UserError, match=r"train\.py:\d+"):
             run(body)
         return
-    timeout = 4.0 if "longer" in said else 60.0
-    sample = run(body, limits=Limits(steps=6, seconds=0, warmup=2, timeout=timeout))
+    timeout = 3.0 if "longer" in said else 60.0
+    sample = run(body, limits=Limits(steps=6, seconds=0, warmup=2, timeout=timeout), head="")
     assert sample.ended == ended
     assert said in sample.note
     assert "\n" not in sample.note
