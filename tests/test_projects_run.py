@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.usefixtures("uncompiled")
-
 ROOT = Path(__file__).parent.parent
 PROJECTS = sorted(path for path in (ROOT / "fixtures" / "projects").iterdir() if (path / "train.py").exists())
 OTHER_SEEDS = ("101", "102", "103", "104")
@@ -64,7 +62,7 @@ def test_exact_fixes_print_the_same_losses(original: Path, tmp_path: Path) -> No
 
 
 @sampled("air_quality_lstm")
-def test_numeric_fixes_settle_near_the_first_loss(original: Path, tmp_path: Path) -> None:
+def test_numeric_fixes_settle_near_the_first_loss(original: Path, tmp_path: Path, uncompiled: None) -> None:
     before = losses(train(copied(original, tmp_path / "before"), "--steps", FEW))
     numeric = copied(original, tmp_path / "numeric")
     fix(numeric, "numeric")
