@@ -174,6 +174,45 @@ CASES = {
         ("\n\ndef main", "\n\nclass Pair(tuple):\n    pass\n\n\ndef join(rows):\n    return Pair(rows)\n\n\ndef main"),
         "pinning makes a batch that is a `Pair` anew",
     ),
+    "autocast and gradients in one buffer": (
+        "SPD101",
+        (),
+        (
+            "    total, kept",
+            "    flat = torch.zeros(9)\n    for p in model.parameters():\n        p.grad = flat[:1]\n    total, kept",
+        ),
+        "gradients are kept in `flat[:1]`",
+    ),
+    "autocast and gradients by name": (
+        "SPD101",
+        (),
+        (
+            "        optimizer.step()",
+            "        getattr(model[0].weight, 'grad').clamp_(-1, 1)\n        optimizer.step()",
+        ),
+        "works on the gradients",
+    ),
+    "autocast and a library that clips": (
+        "SPD101",
+        (),
+        (
+            "        optimizer.step()",
+            "        import timm\n        timm.utils.dispatch_clip_grad(model.parameters(), 0.1)\n        optimizer.step()",
+        ),
+        "`timm.utils.dispatch_clip_grad` works on the gradients",
+    ),
+    "autocast and an average in place": (
+        "SPD101",
+        (),
+        ("criterion(model(x), y)", "criterion(torch.zeros_like(y).lerp_(model(x), 0.1), y)"),
+        "`lerp_` takes tensors of one dtype",
+    ),
+    "autocast and rows that are scattered": (
+        "SPD101",
+        (),
+        ("criterion(model(x), y)", "criterion(torch.zeros_like(y).scatter_(1, torch.arange(64), model(x)), y)"),
+        "`scatter_` takes tensors of one dtype",
+    ),
     "autocast with hooks": (
         "SPD101",
         (),

@@ -322,6 +322,30 @@ def test_a_counter_must_count_every_step(tmp_path: Path) -> None:
         shown("if True: print(loss)")
 
 
+@pytest.mark.parametrize(
+    ("told", "is_shown"),
+    [
+        ("rate()", False),
+        ("torch.rand(1)", False),
+        ("stepped.step()", False),
+        ("share(out)", True),
+        ("time.time()", True),
+    ],
+)
+def test_a_display_that_does_more_than_tell_is_shown_as_often(tmp_path: Path, told: str, is_shown: bool) -> None:
+    head = (
+        "import time\nimport torch\nstepped = torch.optim.lr_scheduler.StepLR(opt, 2)\n\n\ndef rate():\n    stepped.step()\n"
+        "    return stepped.get_last_lr()\n\n\ndef share(x):\n    return x.mean().item()\n\n\n"
+    )
+    script = _script(tmp_path, "n = 0", f"print(loss, {told})", "", head=head)
+    call = next(script.calls("print"))
+    if is_shown:
+        assert throttling.throttled(script, call)[0].text.startswith("if step % 50 == 0:")
+    else:
+        with pytest.raises(CannotEdit, match="may do more than tell"):
+            throttling.throttled(script, call)
+
+
 def test_displays_that_wait_beside_each_other_stand_under_one_condition(tmp_path: Path) -> None:
     lines = (
         "print('begins')",

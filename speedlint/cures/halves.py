@@ -26,6 +26,12 @@ from speedlint.solve.unpacking import all_written
 from speedlint.torch.words import Role
 
 _DOUBLES = ("torch.float64", "torch.double", "torch.DoubleTensor", "torch.cuda.DoubleTensor")
+_TRAINED = (Role.MODULE, Role.OPTIMIZER)
+_BUILT_IN = ("len", "print", "list", "sum", "str", "format", "isinstance", "hasattr", "id", "type")
+_LEAVES_GRADIENTS = frozenset(
+    "parameters named_parameters modules named_modules children train eval zero_grad state_dict step item log".split()
+)
+"""Methods of networks, optimizers and what writes logs that neither read nor change gradients before the step."""
 _HOOKS = re.compile(rb"register_hook\(|_backward_hook\(|_grad_hook\(|register_comm_hook\(|post_accumulate_grad")
 _LOOPS = (syntax.For, syntax.While)
 _SUITES = (syntax.IndentedBlock, syntax.Module)
@@ -122,10 +128,52 @@ def refuse_gradient_work(step: Step) -> None:
         if script.name(attribute) is None
     ):
         raise CannotEdit("the step reads or changes gradients by hand")
+    if (assigned := _assigned_gradients(script)) is not None:
+        raise CannotEdit(f"gradients are kept in `{assigned}`, where they would be scaled")
     for call in step.calls():
         callee = script.callee(call)
-        if callee is not None and _touches_gradients(callee):
+        is_by_name = script.text(call.func) == "getattr" and "grad" in {_string(script, arg.value) for arg in call.args}
+        if is_by_name or (callee is not None and _touches_gradients(callee)) or _is_handed_what_trains(step, call):
             raise CannotEdit(f"`{script.text(call.func)}` works on the gradients, which would be scaled")
+
+
+def _string(script: Script, node: syntax.BaseExpression) -> object:
+    known = script.constant(node)
+    return known.value if known is not None else None
+
+
+def _assigned_gradients(script: Script) -> str | None:
+    """What the programs set gradients to, other than None: a part of a buffer, by which they may be clipped."""
+    for other in script.everywhere(b".grad"):
+        for target in other.source.of(syntax.AssignTarget):
+            assign = other.source.parents[target]
+            is_gradient = isinstance(target.target, syntax.Attribute) and target.target.attr.value == "grad"
+            if is_gradient and isinstance(assign, syntax.Assign) and other.text(assign.value) != "None":
+                return " ".join(other.text(assign.value).split())
+    return None
+
+
+def _is_handed_what_trains(step: Step, call: syntax.Call) -> bool:
+    """Whether code that is not seen is given what trains between the backward pass and the optimizer's step."""
+    script, order = step.script, step.script.source.order
+    name, func = script.name(call.func), call.func
+    if script.callee(call) is not None or (name is not None and name.startswith(("torch.", *_BUILT_IN))):
+        return False
+    steps = step.optimizer_steps()
+    if not steps or not order[step.backward] < order[call] < order[steps[0]]:
+        return False
+    if name is None and isinstance(func, syntax.Attribute):
+        if func.attr.value in _LEAVES_GRADIENTS:
+            return False
+        if script.role(func.value) in _TRAINED:
+            return True
+    given = [arg.value for arg in call.args]
+    given += [
+        each.func.value
+        for each in given
+        if isinstance(each, syntax.Call) and isinstance(each.func, syntax.Attribute) and "parameters" in each.func.attr.value
+    ]
+    return any(script.role(each) in _TRAINED for each in given)
 
 
 def _touches_gradients(callee: Definition) -> bool:

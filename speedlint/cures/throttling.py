@@ -16,7 +16,11 @@ from speedlint.solve import changing, counts
 from speedlint.solve.loops import Loop
 from speedlint.solve.names import Kind
 from speedlint.solve.unpacking import written
+from speedlint.torch import library
 from speedlint.torch.words import Frequency, Role
+
+_DOES = frozenset("step backward update read readline write send recv put get_nowait popleft".split())
+"""Methods that do something whatever their object is."""
 
 
 def of_steps(script: Script, node: syntax.Node, period: int) -> Counter:
@@ -158,14 +162,27 @@ def _check_only_tells(script: Script, display: syntax.Call | syntax.Assign) -> N
     for call in script.source.inside(display, syntax.Call):
         if call is display:
             continue
-        callee = script.callee(call)
-        does_more = script.role(call.func) is Role.MODULE or script.text(call.func) == "next"
-        if callee is not None:
-            does_more = does_more or any(True for _ in changing.written(callee.script, callee.node))
-        elif isinstance(call.func, syntax.Attribute):
-            does_more = does_more or any(base is call.func.value for base, _ in changing.written(script, call))
-        if does_more:
+        if _does_more(script, call, set()):
             raise CannotEdit(f"`{script.text(call)}` may do more than tell")
+
+
+def _does_more(script: Script, call: syntax.Call, seen: set[syntax.Node]) -> bool:
+    """Whether a call runs a network, draws random numbers, steps what trains, or changes anything; also by what it calls."""
+    callee, name = script.callee(call), script.name(call.func)
+    if script.role(call.func) is Role.MODULE or name == "next" or (name or "").startswith(library.DRAWS):
+        return True
+    if callee is not None:
+        if callee.node in seen:
+            return False
+        seen.add(callee.node)
+        calls = callee.script.source.inside(callee.node, syntax.Call)
+        is_changing = any(True for _ in changing.written(callee.script, callee.node))
+        return is_changing or any(_does_more(callee.script, each, seen) for each in calls)
+    if name is None and isinstance(call.func, syntax.Attribute):
+        if call.func.attr.value in _DOES:
+            return True
+        return any(base is call.func.value for base, _ in changing.written(script, call))
+    return False
 
 
 def every_few_steps(script: Script, node: syntax.Node, last: syntax.Node | None = None) -> tuple[Edit, ...]:

@@ -20,7 +20,9 @@ _HALF_NEAR_ONE = 0.9997
 _NUMBERS = (Role.NUMBER, Role.STRING, Role.NONE)
 _NO_HALF = frozenset(
     "index_add index_add_ index_copy index_copy_ index_put_ scatter_add scatter_add_ scatter_reduce scatter_reduce_ inverse "
-    "cholesky lu solve lstsq pinverse slogdet logdet det svd eig symeig qr matrix_exp spmm hspmm addmv_ addr_".split()
+    "cholesky lu solve lstsq pinverse slogdet logdet det svd eig symeig qr matrix_exp spmm hspmm addmv_ addr_ addmm_ "
+    "addbmm_ baddbmm_ lerp lerp_ masked_scatter masked_scatter_ index_reduce index_reduce_ quantile nanquantile histc "
+    "histogram searchsorted bucketize polar view_as_complex".split()
 )
 """Functions and methods that raise where autocast makes the dtypes of their tensors differ, or that float16 has none of."""
 _REFUSED = ("torch.nn.BCELoss", "torch.nn.functional.binary_cross_entropy")
@@ -177,6 +179,8 @@ def _of_call(script: Script, call: syntax.Call) -> list[Hazard]:
         or name in ("torch.inverse", "torch.det", "torch.logdet", "torch.spmm", "torch.stft", "torch.istft")
     ):
         why = f"`{script.text(call.func)}` is not made for float16"
+    elif method in ("scatter", "scatter_") and len(call.args) > 2 and script.role(call.args[2].value) is Role.TENSOR:
+        why = f"`{method}` takes tensors of one dtype"
     elif name is None and method in _NO_HALF:
         why = f"`{method}` takes tensors of one dtype, or none of float16"
     elif name == "torch.autograd.grad":
