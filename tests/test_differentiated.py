@@ -64,6 +64,12 @@ NEVER = {
     "arrays": ("kept.append(out.cpu().numpy())", "kept", "print(len(result))"),
 }
 PERHAPS = {
+    "a change that raises with gradients": (
+        "try:\n            model.bias.add_(1)\n        except RuntimeError:\n            total += 1",
+        "total",
+        "print(result)",
+        False,
+    ),
     "a tensor that is handed in and added to": ("hook += out.sum()", "0", "print(result)", False),
     "a function that is handed in": ("hook(criterion(out, y))", "0", "print(result)", False),
     "an object that is handed in": ("hook.step(criterion(out, y), model)", "0", "print(result)", False),

@@ -13,12 +13,12 @@ from speedlint.facts import syntax
 from speedlint.shapes.sync.reads import shown
 from speedlint.solve import changing, leads
 from speedlint.solve.loops import Does
-from speedlint.solve.names import Kind
+from speedlint.solve.names import Kind, last_name
 from speedlint.solve.reach import parameter_of
 from speedlint.solve.terms import Definition
 from speedlint.solve.unpacking import part
 from speedlint.torch.library import FORWARD_HOOKS
-from speedlint.torch.methods import GRAPHLESS
+from speedlint.torch.methods import GRAPHLESS, works_in_place
 from speedlint.torch.words import Role
 
 if TYPE_CHECKING:
@@ -73,6 +73,10 @@ class _Follow:
             raise NotProven("other code runs while it waits")
         if any(True for _ in source.inside(self.region, syntax.Yield)):
             raise NotProven("what it yields is used out of sight")
+        for caught in source.inside(self.region, syntax.Try):
+            for _, node in changing.written(self.script, caught.body):
+                if isinstance(node, syntax.Call) and works_in_place(last_name(node.func) or ""):
+                    raise NotProven(f"`{shown(self.script, node)}` raises where gradients are on, which is caught")
         for call in source.inside(self.region, syntax.Call):
             self._started(call)
         for attribute in source.inside(self.region, syntax.Attribute):
