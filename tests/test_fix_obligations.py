@@ -168,6 +168,32 @@ CASES = {
         ("loss = criterion(model(x), y)", "loss = criterion(model(x), y)\n        model.centre.add_(loss)"),
         None,
     ),
+    "pinned batches of a class that collates": (
+        "SPD202",
+        (", pin_memory=True", ", collate_fn=join"),
+        ("\n\ndef main", "\n\nclass Pair(dict):\n    pass\n\n\njoin = Pair\n\n\ndef main"),
+        "pinning makes a batch that is a `Pair` anew",
+    ),
+    "pinned batches of an object that collates": (
+        "SPD202",
+        (", pin_memory=True", ", collate_fn=join"),
+        (
+            "\n\ndef main",
+            "\n\nclass Pair(dict):\n    pass\n\n\nclass Join:\n    def __call__(self, rows):\n        return Pair(rows)\n"
+            "\n\njoin = Join()\n\n\ndef main",
+        ),
+        "pinning makes a batch that is a `Pair` anew",
+    ),
+    "pinned tuples that are asked for": (
+        "SPD202",
+        (", pin_memory=True", ", collate_fn=join"),
+        (
+            "\n\ndef main",
+            "\n\ndef join(rows):\n    return rows[0], rows[1]\n\n\n"
+            "def is_pair(x):\n    return isinstance(x, tuple)\n\n\ndef main",
+        ),
+        "pinning makes a batch that is a `tuple` anew",
+    ),
     "pinned batches": (
         "SPD202",
         (", pin_memory=True", ", collate_fn=join"),

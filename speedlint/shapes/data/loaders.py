@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -35,6 +36,8 @@ _SMALL = 64
 """Pixels of a side up to which a network of grey images is bound by the launch of its kernels."""
 _SMALL_COPY = 100_000
 """Bytes of a copy to the GPU that takes some ten microseconds, about what it takes to ask for it."""
+_ASKS_FOR_TUPLE = re.compile(rb"isinstance\(\s*\w+\s*,\s*tuple\s*\)|\b(?:is|==)\s+tuple\b")
+"""What tells a tuple from a list, which pinning makes of it."""
 _ENDLESS = 10_000_000
 _SUBSETS = ("torch.utils.data.Subset", "torch.utils.data.dataset.Subset")
 _OVER_ROUNDS_AND_CLIENTS = 2
@@ -168,14 +171,25 @@ class Loader:
 
     @property
     def own_batch(self) -> str | None:
-        """The first-party class that its collate function gives batches of, without a ``pin_memory`` of its own."""
+        """What pinning makes something else of, of what its collate function gives: a first-party class without a
+        ``pin_memory`` of its own that gives something back; a tuple that the program tells from a list."""
         for script, node in self.collate:
-            for result in returned(Definition(script, node)) if isinstance(node, syntax.FunctionDef) else ():
+            results: list[syntax.BaseExpression] = [node.body] if isinstance(node, syntax.Lambda) else []
+            if isinstance(node, (syntax.FunctionDef, syntax.ClassDef)):
+                given = Definition(script, node)
+                is_class = isinstance(node, syntax.ClassDef)
+                function = script.roles.calls.method(given, "__call__") if is_class else given
+                if function is None and not _pins_itself(given):
+                    return given.name
+                results = list(returned(function)) if function is not None else []
+            for result in results:
                 for value in (result, *(each for _, each in script.roles.origins(result))):
                     made = script.definition(value.func) if isinstance(value, syntax.Call) else None
                     is_own = made is not None and isinstance(made.node, syntax.ClassDef)
-                    if made is not None and is_own and script.roles.calls.method(made, "pin_memory") is None:
+                    if made is not None and is_own and not _pins_itself(made):
                         return made.name
+                    if isinstance(value, syntax.Tuple) and self.script.program.mentions(self.script, _ASKS_FOR_TUPLE):
+                        return "tuple"
         return None
 
     def _functions(self, expression: syntax.BaseExpression) -> Iterator[tuple[Script, syntax.Node]]:
@@ -399,6 +413,11 @@ def _runs_within(script: Script, node: syntax.Node, loop: Start, depth: int) -> 
     if function is None or depth > _DEEPEST:
         return False
     return any(_runs_within(other, call, loop, depth + 1) for other, call in script.call_sites(function))
+
+
+def _pins_itself(batch: Definition) -> bool:
+    method = batch.script.roles.calls.method(batch, "pin_memory")
+    return method is not None and isinstance(method.node, syntax.FunctionDef) and any(True for _ in returned(method))
 
 
 def _goes_on_after(start: Start, other: Start) -> bool:
