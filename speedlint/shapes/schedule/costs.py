@@ -27,6 +27,8 @@ class Kind(enum.Enum):
     HISTOGRAMS = "a histogram of every parameter"
     METRIC = "a metric on the host"
     PAIRS = "a metric over all pairs of samples"
+    COUNTS = "a confusion matrix on the host"
+    EDITS = "an edit distance in loops of Python"
     CHECKPOINT = "a checkpoint"
 
 
@@ -63,7 +65,18 @@ _PAIRS = (
     "scipy.spatial.distance.cdist",
     "scipy.spatial.distance_matrix",
 )
-_METRICS = ("sklearn.metrics.", "skimage.metrics.", "medpy.metric.", "scipy.stats.pearsonr", "scipy.stats.spearmanr")
+_METRICS = (
+    "sklearn.metrics.",
+    "skimage.metrics.",
+    "medpy.metric.",
+    "scipy.stats.pearsonr",
+    "scipy.stats.spearmanr",
+    "nltk.translate.",
+    "torchtext.data.metrics.",
+    "sacrebleu.",
+    "rouge_score.",
+    "jiwer.",
+)
 _SAVES = frozenset({"save", "save_model", "save_state"})
 """Methods of an ``Accelerator`` or a ``Fabric`` that write what they are handed, a model, or all that was prepared."""
 _REDUCTIONS = frozenset("mean sum min max std median argmin argmax".split())
@@ -115,6 +128,9 @@ def _of_function(script: Script, function: syntax.Node, depth: int) -> Iterator[
     pairs = _pairs_by_hand(script, function)
     if pairs is not None:
         found.append(Cost(Kind.PAIRS, script, pairs))
+    edits = _edits_by_hand(script, function)
+    if edits is not None:
+        found.append(Cost(Kind.EDITS, script, edits))
     is_cloud = any(
         isinstance(call.func, syntax.Attribute) and call.func.attr.value in _CLOUD_METHODS
         for call in script.source.inside(function.body, syntax.Call)
@@ -135,6 +151,8 @@ def _own(script: Script, call: syntax.Call) -> Kind | None:
             return Kind.PAIRS
         if name.startswith(_METRICS):
             return Kind.METRIC
+        if name == "numpy.histogram2d" or (name == "numpy.bincount" and _counts_pairs(script, call)):
+            return Kind.COUNTS
         if name == "torch.save":
             return Kind.CHECKPOINT if call.args and _holds_model(script, call.args[0].value) else None
         return Kind.FIGURE if name in _FIGURES else None
@@ -233,6 +251,44 @@ def _is_thinned(script: Script, node: syntax.Node, function: syntax.FunctionDef)
 
 
 # Metrics written out
+
+
+def _counts_pairs(script: Script, call: syntax.Call) -> bool:
+    """Whether numbers are counted up to a product, as the pairs of a class and the one that is guessed: ``n ** 2``."""
+    most = script.argument(call, "minlength", 2)
+    return isinstance(most, syntax.BinaryOperation) and isinstance(most.operator, syntax.Power | syntax.Multiply)
+
+
+def _edits_by_hand(script: Script, function: syntax.FunctionDef) -> syntax.For | None:
+    """The loops of a function that fill a table of edit distances: for each pair of letters the least of its neighbours."""
+    for loop in script.source.inside(function.body, syntax.For):
+        for inner in script.source.inside(loop.body, syntax.For):
+            counted = all(script.is_call_to(each.iter, "range") for each in (loop, inner))
+            if counted and _takes_least(script, inner) and _is_filled(script, inner, loop):
+                return loop
+    return None
+
+
+def _takes_least(script: Script, loop: syntax.For) -> bool:
+    return any(script.name(call.func) in ("min", "numpy.min") for call in script.source.inside(loop.body, syntax.Call))
+
+
+def _is_filled(script: Script, loop: syntax.For, outer: syntax.For) -> bool:
+    """Whether each turn writes an entry of a table at the counter of a loop out of the entry beside it: ``row[j - 1]``."""
+    counters = {script.text(each.target) for each in (loop, outer)}
+    written = any(
+        _last_index(script, entry) in counters
+        for assign in script.source.inside(loop.body, syntax.Assign)
+        for target in assign.targets
+        for entry in script.source.inside(target, syntax.Subscript)
+    )
+    beside = {f"{counter}-1" for counter in counters}
+    read = {_last_index(script, each) for each in script.source.inside(loop.body, syntax.Subscript)}
+    return written and not beside.isdisjoint(read)
+
+
+def _last_index(script: Script, entry: syntax.Subscript) -> str:
+    return "".join(script.text(entry.slice[-1].slice).split())
 
 
 def _pairs_by_hand(script: Script, function: syntax.FunctionDef) -> syntax.Node | None:
