@@ -677,8 +677,17 @@ class Roles:
             case Role.SEQUENCE if name in ("values", "indices") and base.element and base.element.role is Role.TENSOR:
                 return base.element  # of what ``max(1)``, ``sort()`` and ``topk(k)`` return
             case Role.LOADER if name == "dataset":
-                return Value(Role.DATASET)
+                return self._dataset_of(base)
         return UNKNOWN
+
+    def _dataset_of(self, loader: Value) -> Value | None:
+        """What a loader reads: ``loader.dataset``."""
+        made = loader.made
+        given = made.script.argument(made.call, "dataset", 0) if made is not None else None
+        if made is None or given is None or loader.definition is not None:
+            return Value(Role.DATASET)
+        read = made.script.roles.evaluate(given)
+        return read if read is None or read.role in (Role.DATASET, Role.INSTANCE) else Value(Role.DATASET)
 
     def _is_pending(self, definition: Definition, name: str) -> bool:
         return any(True for _ in self.self_assignments(definition, name))
