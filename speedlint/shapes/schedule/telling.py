@@ -1,4 +1,4 @@
-"""Text that is written in every step: printed, logged, or drawn by a progress bar of the project's own."""
+"""Text that is written in every step: printed, logged, or drawn by a progress bar."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from speedlint.torch.words import FREQUENT, Frequency
 
 _WRITES = ("sys.stdout.write", "sys.stderr.write")
 _TEXT = ("print", "logging.", "loguru.", "tqdm.tqdm.write")
+_BARS = frozenset({"tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.std.tqdm", "tqdm.trange", "tqdm.auto.trange"})
+_REDRAWING = frozenset({"set_postfix", "set_postfix_str", "set_description", "set_description_str"})
 _FEW = 1000
 _LEVELS = frozenset({"info", "warning", "warn", "error", "critical"})
 
@@ -41,6 +43,20 @@ def writer(script: Script, call: syntax.Call) -> tuple[Script, syntax.Call] | No
         if up is function and writes_text(other, inner):
             return other, inner
     return None
+
+
+def redraws(script: Script, call: syntax.Call) -> bool:
+    """Whether a call tells a bar of tqdm a value in a way that draws it at once."""
+    match call.func:
+        case syntax.Attribute(value=syntax.Name() as bar, attr=syntax.Name(value=method)) if method in _REDRAWING:
+            pass
+        case _:
+            return False
+    plain = [arg for arg in call.args if arg.keyword is None]
+    if len(plain) > 1 or any(arg.star for arg in call.args) or script.argument(call, "refresh") is not None:
+        return False
+    made = [binding.value for binding in script.names.reaching(bar) if not binding.path]
+    return bool(made) and all(isinstance(each, syntax.Call) and script.name(each.func) in _BARS for each in made)
 
 
 def in_every_step(script: Script, call: syntax.Call, loop: Loop) -> bool:
