@@ -4,7 +4,8 @@
 Finds loops that run a module over data, evaluate and never call `backward`, where gradients are on: no `torch.no_grad()`,
 `inference_mode()` or `set_grad_enabled` around them, on their function, or where it is called. Also single forward passes
 whose output is only argmaxed, and those that choose an action in a loop over an environment and are never differentiated.
-A pass in a file that is not checked is told at the call of its function.
+A pass in a file that is not checked is told at the call of its function. Networks whose parameters need no gradients record
+no graph and are passed over.
 
 ## Why it is slow
 With gradients on, each operation keeps its inputs for the backward pass. That takes time and most of the memory of a

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.shapes.entry import is_entry, is_never_called
-from speedlint.shapes.model.networks import is_loss
+from speedlint.shapes.model.networks import is_loss, root_definition
+from speedlint.shapes.training import parameters_within, roots
 from speedlint.solve import passes
 from speedlint.solve.flow import once
 from speedlint.solve.gradients import told
@@ -17,6 +18,8 @@ from speedlint.torch import library
 from speedlint.torch.words import Frequency, Role
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from speedlint.ask.script import Script
 
 _TRAINERS = library.TRAINERS | library.ACCELERATORS
@@ -39,6 +42,7 @@ _EVALUATES = re.compile(
     r"|(?:Eval|Valid|Predict|Infer|Accuracy|Score|Metric)|(?:Val|Test)(?=_|[A-Z]|$)"
 )
 """What the name of a function that evaluates has as a word, or begins one with: ``retrieval_loss`` is none."""
+_NEEDS = "requires_grad"
 _DEPTH = 5
 
 
@@ -106,13 +110,70 @@ def needs_grad(script: Script, node: syntax.Node, depth: int = 0) -> bool:
 
 
 def forward_of_pass(script: Script, loop: syntax.For) -> syntax.Call | None:
-    """The first call of a network in the body of an evaluation loop, not of a loss, or of a function that runs one; None
-    where there is none."""
+    """The first call of a network in the body of an evaluation loop, not of a loss or a frozen network, or of a function
+    that runs one; None where there is none."""
     function = script.function(loop)
     for call in script.source.inside(loop.body, syntax.Call):
-        if script.function(call) is function and (is_network(script, call) or runs_network(script, call)):
+        runs = script.function(call) is function and (is_network(script, call) or runs_network(script, call))
+        if runs and not is_frozen(script, call):
             return call
     return None
+
+
+def is_frozen(script: Script, call: syntax.Call) -> bool:
+    """Whether a call runs a network whose parameters are told to need no gradients, by its class or from outside."""
+    made = roots(script, call.func) if script.role(call.func) is Role.MODULE else []
+    if not made:
+        return False
+    told = {known for node, known in _told_of_gradients(script) if any(node is each for _, each in made)}
+    return told == {False} or (not told and all(freezes(*each) for each in made))
+
+
+def _told_of_gradients(script: Script) -> Iterator[tuple[syntax.Node, bool]]:
+    """What networks' parameters are told of gradients, in the program: the node that makes a network, and whether they need
+    them; that they do where it is not known."""
+    for place in script.everywhere(b"requires_grad"):
+        for loop in place.source.of(syntax.For):
+            told = [
+                _is_true(place, assign.value)
+                or place.source.contains(loop.body, place.source.enclosing(assign, syntax.If, syntax.For) or loop)
+                for target in place.source.inside(loop.body, syntax.AssignTarget)
+                if isinstance(target.target, syntax.Attribute)
+                and target.target.attr.value == _NEEDS
+                and isinstance(assign := place.source.parents[target], syntax.Assign)
+            ]
+            for module in parameters_within(place, loop.iter) if told else ():
+                yield from ((node, any(told)) for _, node in roots(place, module))
+        for call in place.method_calls(f"{_NEEDS}_"):
+            if isinstance(call.func, syntax.Attribute) and place.role(call.func.value) is Role.MODULE:
+                needs = not call.args or _is_true(place, call.args[0].value)
+                yield from ((node, needs) for _, node in roots(place, call.func.value))
+
+
+def _is_true(script: Script, expression: syntax.BaseExpression) -> bool:
+    known = script.constant(expression)
+    return known is None or bool(known.value)
+
+
+def freezes(script: Script, module: syntax.Node) -> bool:
+    """Whether the class of a module holds a library's network, and runs a part without gradients or says that its
+    parameters need none."""
+    definition = root_definition(script, module)
+    place = definition.script if definition is not None else script
+    if definition is None or not any(
+        (place.name(call.func) or "").startswith(library.MODULE_FACTORIES)
+        for call in place.source.inside(definition.node, syntax.Call)
+    ):
+        return False
+    if any(place.source.contains(definition.node, call) for call in place.calls(*library.NO_GRADS)):
+        return True
+    return any(
+        isinstance(target.target, syntax.Attribute)
+        and target.target.attr.value == _NEEDS
+        and isinstance(assign := place.source.parents[target], syntax.Assign)
+        and not _is_true(place, assign.value)
+        for target in place.source.inside(definition.node, syntax.AssignTarget)
+    )
 
 
 def is_network(script: Script, call: syntax.Call) -> bool:

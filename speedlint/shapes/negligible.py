@@ -11,7 +11,7 @@ from functools import reduce
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
-from speedlint.shapes import durations, steps
+from speedlint.shapes import durations, evaluation, steps
 from speedlint.shapes.backend import cudnn
 from speedlint.shapes.backend.cudnn import PLANAR
 from speedlint.shapes.data import pace, scale
@@ -110,7 +110,7 @@ def _runs_frozen(script: Script, trained: list[Root]) -> bool:
     """Whether a training step runs a convolutional network that is frozen, and that the optimizer does not hold whole."""
     held = {node for _, node in trained}
     return any(
-        node not in held and _freezes(place, node) and _is_of_convolutions(place, root_network(place, node))
+        node not in held and evaluation.freezes(place, node) and _is_of_convolutions(place, root_network(place, node))
         for each in script.everywhere(b".backward(")
         for step in steps.training_steps(each)
         for place, node in steps.modules_of(step)
@@ -138,28 +138,6 @@ def _is_frozen_body(script: Script, call: syntax.Call, held: set[syntax.Node]) -
     return bool(body) and all(
         node not in held and ((made_of := root_network(place, node)).attention or _is_of_convolutions(place, made_of))
         for place, node in body
-    )
-
-
-def _freezes(script: Script, module: syntax.Node) -> bool:
-    """Whether the class of a module holds a library's network, and runs a part without gradients or says that its
-    parameters need none."""
-    definition = root_definition(script, module)
-    place = definition.script if definition is not None else script
-    if definition is None or not any(
-        (place.name(call.func) or "").startswith(library.MODULE_FACTORIES)
-        for call in place.source.inside(definition.node, syntax.Call)
-    ):
-        return False
-    if any(place.source.contains(definition.node, call) for call in place.calls(*library.NO_GRADS)):
-        return True
-    return any(
-        isinstance(target.target, syntax.Attribute)
-        and target.target.attr.value == "requires_grad"
-        and isinstance(assign := place.source.parents[target], syntax.Assign)
-        and (given := place.constant(assign.value)) is not None
-        and given.value is False
-        for target in place.source.inside(definition.node, syntax.AssignTarget)
     )
 
 
