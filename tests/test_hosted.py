@@ -115,6 +115,21 @@ def test_what_is_put_on_a_gpu_without_the_option(project: Project) -> None:
 def test_convolutions_on_the_cpu_take_the_step(project: Project, code: str, network: str, level: str) -> None:
     assert _level(project, code, COMMAND, _text(FLAG, ASKED, network)) == level
     assert _level(project, code, "", _text(FLAG, ASKED, network)) == "warning"
+    assert _level(project, code, "", _text(FLAG, 'device = torch.device("cpu")', network)) == level
+
+
+@pytest.mark.parametrize(
+    ("chosen", "level"),
+    [
+        ('use_gpu = False\ndevice = torch.device("cuda" if use_gpu and torch.cuda.is_available() else "cpu")', "note"),
+        ('NO_CUDA = True\ndevice = torch.device("cpu" if NO_CUDA else "cuda:0")', "note"),
+        ('use_gpu = True\ndevice = torch.device("cuda" if use_gpu else "cpu")', "warning"),
+        (f"use_gpu = False\nuse_gpu = torch.cuda.is_available()\n{ASKED.replace('args.cuda', 'use_gpu')}", "warning"),
+        (f"use_gpu = False\n{ALWAYS}", "warning"),
+    ],
+)
+def test_a_variable_keeps_the_training_from_the_gpu(project: Project, chosen: str, level: str) -> None:
+    assert _level(project, "SPD301", "", _text('"--seed"', chosen)) == level
 
 
 def test_the_update_of_a_training_that_never_asks_for_a_gpu_is_told_as_on_the_cpu(project: Project) -> None:

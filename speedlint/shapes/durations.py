@@ -10,6 +10,7 @@ from speedlint.facts import syntax
 from speedlint.shapes import hosted, steps
 from speedlint.shapes.backend import cudnn, debugging
 from speedlint.shapes.data import pace
+from speedlint.shapes.data.loaders import reads_thumbnails
 from speedlint.shapes.model.networks import (
     RECURRENT_CELLS,
     is_library_transformer,
@@ -33,9 +34,7 @@ def why_long(script: Script) -> str | None:
     """Why each training step of the program takes a tenth of a second or more; None where it may not."""
     if _pauses(script):
         return "each step pauses, for a plot or in its sleep"
-    if not script.on_gpu:
-        return None
-    if (on_host := why_slow_on_host(script)) is not None:
+    if (on_host := why_slow_on_host(script)) is not None or not script.on_gpu:
         return on_host
     if pace.waits_for_items(script):
         return "the step waits for its loader, which decodes or parses each item"
@@ -91,11 +90,12 @@ def _detects(script: Script, made: syntax.Node) -> bool:
 @once(None)
 def why_slow_on_host(script: Script) -> str | None:
     """Why an epoch of the runs that are made takes minutes: they convolve images on the CPU; None where they may not."""
-    if not hosted.runs_on_host(script) or not cudnn.is_planar(script):
+    is_on_host = hosted.runs_on_host(script) or (not script.on_gpu and not reads_thumbnails(script))
+    if not is_on_host or not cudnn.is_planar(script):
         return None
     found = (root for each in _steps(script) for root in steps.modules_of(each))
     if any(root_network(*root).convolutions for root in found):
-        return "the project's commands run it on the CPU, where convolutions take the step"
+        return "it runs on the CPU, where convolutions take the step"
     return None
 
 

@@ -1,5 +1,5 @@
 """Programs that run on the CPU as they are shipped: an option that is off by default, and in their own commands, asks for
-the GPU, or one that is on keeps them from it."""
+the GPU, or one that is on keeps them from it; or a variable that is written so."""
 
 from __future__ import annotations
 
@@ -28,13 +28,24 @@ _NAMES_GPU = re.compile(rb"CUDA_VISIBLE_DEVICES=[\"']?\d")
 @once(False)
 def runs_on_host(script: Script) -> bool:
     """Whether the commands that the project ships for a program, and the defaults of its options, train on the CPU."""
-    return any(
+    return any(_decides(script, name) for name in _written_off(script)) or any(
         _is_left_off(place, option, name) and _decides(script, name)
         for place in script.everywhere(b"add_argument")
         for option in place.method_calls("add_argument")
         if (name := place.values.destination(option)) is not None
         and (name == _DEVICE or _FLAG.fullmatch(name) or _REFUSAL.fullmatch(name))
     )
+
+
+def _written_off(script: Script) -> Iterator[str]:
+    """The variables at the top of modules that keep a program from the GPU, and that nothing sets again:
+    ``use_cuda = False``."""
+    for place in script.everywhere(b"cuda", b"gpu", b"GPU", b"cpu", b"CPU"):
+        for name, bindings in place.names.scope(place.source.module).bindings.items():
+            is_flag = _FLAG.fullmatch(name) is not None
+            value = bindings[0].value if len(bindings) == 1 and (is_flag or _REFUSAL.fullmatch(name)) else None
+            if isinstance(value, syntax.Name) and value.value == str(not is_flag):
+                yield name
 
 
 def _is_left_off(script: Script, option: syntax.Call, name: str) -> bool:
