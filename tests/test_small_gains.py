@@ -259,6 +259,8 @@ for epoch in range(90):
 def test_workers_that_start_for_a_pass_of_minutes(project: Project, about: str, path: str, told: str, level: str) -> None:
     text = PASSES.replace("ABOUT", about).replace("PATH", path).replace("HELP", told)
     assert _levels(project, "train.py", text, "SPD203") == [level]
+    text = text.replace("argparse\n", "argparse\nimport os\n", 1).replace(f'"{path}"', f'os.path.expanduser("{path}")')
+    assert _levels(project, "train.py", text, "SPD203") == [level]
 
 
 def test_a_script_named_for_its_data(project: Project) -> None:
@@ -314,6 +316,18 @@ for epoch in range(90):
 @pytest.mark.parametrize(("every", "level"), [("2000", "note"), ("50", "warning"), ("len(loader)", "warning")])
 def test_workers_that_start_once_in_many_steps(project: Project, every: str, level: str) -> None:
     assert _levels(project, "train.py", SELDOM.replace("EVERY", every), "SPD203") == [level]
+
+
+@pytest.mark.parametrize(("every", "level"), [("20", "note"), ("2", "warning"), ("len(loader)", "warning")])
+@pytest.mark.parametrize("is_inline", [True, False])
+def test_workers_that_start_once_in_many_epochs(project: Project, every: str, level: str, is_inline: bool) -> None:
+    text = SELDOM.replace("        if step % EVERY == 0:\n    ", f"    if epoch % {every} == 0:\n")
+    if is_inline:
+        passes = (
+            "with torch.no_grad():\n            for inputs, labels in held_out:\n                print(model(inputs.cuda()))"
+        )
+        text = text.replace("print(validate(held_out))", passes)
+    assert _levels(project, "train.py", text, "SPD203") == [level]
 
 
 @pytest.mark.parametrize(

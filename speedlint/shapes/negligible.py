@@ -205,7 +205,7 @@ def why_workers_start(found: Loader) -> str | None:
         return "the program sets the number of its workers to 0 in some runs"
     read = [start for start in found.starts if isinstance(start.node, syntax.For)]
     if read and len(read) == len(found.starts) and all(map(_is_read_seldom, read)):
-        return "it is read once in hundreds of steps"
+        return "it is read once in many epochs, or in hundreds of steps"
     return None
 
 
@@ -234,13 +234,27 @@ def _may_run(script: Script, node: syntax.Node) -> bool:
     return not any(_SYSTEM.search(test) for test in tests) and not off.is_off(script, node)
 
 
+def _within(start: Start) -> tuple[Script, syntax.Call] | None:
+    """A call that each turn of a loop over a loader makes."""
+    source = start.script.source
+    own = (
+        each
+        for each in source.inside(start.node, syntax.Call)
+        if source.enclosing(each, syntax.If, syntax.For) is start.node
+    )
+    return next(((start.script, each) for each in own), None)
+
+
 def _is_read_seldom(start: Start) -> bool:
-    """Whether many steps of the training are known to lie between two reads."""
+    """Whether many steps of the training, or many epochs, are known to lie between two reads."""
     script = start.script
     function = script.function(start.node)
-    if function is None or script.loops.does(start.node, Does.STEPS):
+    if script.loops.does(start.node, Does.STEPS):
         return False
-    found = periods.during_training(script, function)
+    found = periods.during_training(script, function) if function is not None else _within(start)
     one = periods.scheduled(*found) if found is not None else None
-    steps = periods.period(found[0], one) if found is not None and one is not None else None
-    return steps is not None and isinstance(steps.value, int) and steps.value >= _MANY_STEPS
+    between = periods.period(found[0], one) if found is not None and one is not None else None
+    if found is None or one is None or between is None or not isinstance(between.value, int):
+        return False
+    of_epochs = found[0].loops.kind(one.loop) is Frequency.EPOCH
+    return between.value >= (periods.EPOCHS if of_epochs else _MANY_STEPS)

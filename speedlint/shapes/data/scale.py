@@ -126,10 +126,8 @@ def _is_started_on_large(script: Script) -> bool:
 
 def _said_by_options(script: Script) -> Iterator[str]:
     for string in script.source.of(syntax.SimpleString):
-        call = script.source.enclosing(string, syntax.Call)
-        if call is None or not isinstance(call, syntax.Call):
-            continue
-        if script.name(call.func) == "argparse.ArgumentParser" or option_of(script, call) is not None:
+        calls = (each for each in script.source.ancestors(string) if isinstance(each, syntax.Call))
+        if any(script.name(call.func) == "argparse.ArgumentParser" or option_of(script, call) is not None for call in calls):
             yield str(string.evaluated_value)
 
 
