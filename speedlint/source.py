@@ -106,6 +106,12 @@ class Parents:
         return self._tree.node(row) if row >= 0 else None
 
 
+@cache
+def _numbers(kinds: tuple[type[syntax.Node], ...]) -> bytes:
+    """What rows say of their kind."""
+    return bytes([kind.kind for kind in kinds])
+
+
 class Source:
     """A parsed file.
 
@@ -185,6 +191,14 @@ class Source:
                 return self.tree.node(row)
             row = above[row]
         return None
+
+    def outermost(self, node: syntax.Node, within: bytes) -> syntax.Node:
+        """The outermost node around ``node``, or itself, with no node in between of a kind that is one of some numbers."""
+        kinds, above = self.tree.rows.kind, self.tree.rows.parent
+        row, up = node.row, above[node.row]
+        while up >= 0 and kinds[up] not in within:
+            row, up = up, above[up]
+        return node if row == node.row else self.tree.node(row)
 
     def contains(self, outer: syntax.Node, node: syntax.Node) -> bool:
         """Whether ``node`` is ``outer`` or stands inside it."""

@@ -12,6 +12,14 @@ from speedlint.facts.blocks import ENTRY, EXIT, LAZY, Builder, Point
 
 _UNKNOWN = -1
 _HOMES = bytes(kind.kind for kind in LAZY)
+_BODIES = {kind.kind: kind.fields.index("body") for kind in LAZY}
+_BRANCHING = bytes(
+    kind.kind
+    for kind in syntax.KINDS
+    if issubclass(kind, (syntax.BaseCompoundStatement, syntax.BaseComp))
+    or kind in (syntax.IfExp, syntax.MatchCase, syntax.BooleanOperation, syntax.CompFor)
+)
+"""What may leave out a part of it."""
 _TESTED = bytes((syntax.If.kind, syntax.While.kind))
 _ORELSE = {kind.kind: kind.fields.index("orelse") for kind in (syntax.If, syntax.For, syntax.While)}
 _JUMPS = bytes((syntax.Return.kind, syntax.Raise.kind, syntax.Break.kind, syntax.Continue.kind))
@@ -129,13 +137,12 @@ class Order:
 
     def under(self, node: syntax.Node) -> Iterator[syntax.Node]:
         """The branches, loops' bodies, handlers and cases around a node in its function, innermost first."""
-        above, home = self._tree.rows.parent, self._home(node)
-        row = node.row
-        while row != home and above[row] >= 0:
-            child, up = self._tree.node(row), self._tree.node(above[row])
-            if _may_skip(up, child):
+        kinds, above, home = self._tree.rows.kind, self._tree.rows.parent, self._home(node)
+        row, up = node.row, above[node.row]
+        while row != home and up >= 0:
+            if kinds[up] in _BRANCHING and _may_skip(self._tree.node(up), child := self._tree.node(row)):
                 yield child
-            row = up.row
+            row, up = up, above[up]
 
     def _by_home(self, nodes: Iterable[syntax.Node]) -> dict[int, list[int]]:
         found: dict[int, list[int]] = {}
@@ -161,13 +168,13 @@ class Order:
         return found
 
     def _find_home(self, node: syntax.Node) -> int:
-        above, node_of = self._tree.rows.parent, self._tree.node
+        rows = self._tree.rows
+        above, kinds = rows.parent, rows.kind
         row, up = node.row, above[node.row]
         while up > 0:
-            outer = node_of(up)
-            if isinstance(outer, LAZY) and node_of(row) is outer.body:
+            if kinds[up] in _HOMES and rows.slot[row] == _BODIES[kinds[up]]:
                 return up
-            if isinstance(node_of(row), syntax.Param) and (node.row <= row + 1):
+            if kinds[row] == syntax.Param.kind and (node.row <= row + 1):
                 return above[up]
             row, up = up, above[up]
         return 0

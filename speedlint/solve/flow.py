@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar
 
 Answer = TypeVar("Answer")
 Arguments = ParamSpec("Arguments")
@@ -108,13 +108,13 @@ class Flow:
         """
         answered = self._answers.get(question, _NOT_ANSWERED)
         if answered is not _NOT_ANSWERED:
-            return cast(Answer, answered)
+            return answered  # type: ignore[no-any-return]
         known = self._open.get(question)
         if known is not None:
             self._cut = min(self._cut, known.cut)
             if self._reader is not None:
                 known.readers.add(self._reader)
-            return cast(Answer, known.found)
+            return known.found  # type: ignore[no-any-return]
         number = self._active.get(question)
         if number is not None:
             self._cut = min(self._cut, number)

@@ -234,8 +234,9 @@ def _spread(script: Script, names: set[_Name], found: Leads) -> Iterator[_Name]:
     for bound, dotted in script.names.imports:
         imported = by_name.get(dotted.rpartition(".")[2], ())
         yield from (each._replace(name=bound, path=script.key) for each in imported)
+    how_by_name = {name: {each.how for each in known} for name, known in by_name.items()}
     for name in script.source.tree.named(by_name):
-        hows = {each.how for each in by_name[name.value]}
+        hows = how_by_name[name.value]
         if _How.OBJECT in hows:
             yield from _called_or_given(script, name, found)
         said = _said(script, name) if hows - {_How.OBJECT} else None

@@ -48,6 +48,8 @@ class Does(enum.Flag):
     DIFFERENTIATES = enum.auto()
     """Takes gradients by a call that returns them, or hands a function to an optimizer of scipy."""
     STEPS = BACKWARD | OPTIMIZER_STEP | TRAINS
+    __hash__ = object.__hash__
+    """Each value is one object; Enum's own hash, in Python, would be a fiftieth of a check."""
     ALL = STEPS | EVALUATES | FORWARD | NO_TRAINING | MAKES_OPTIMIZER | DIFFERENTIATES
 
 
@@ -67,13 +69,21 @@ _STEP_METHODS = frozenset({"training_step", "train_step"})
 """Methods that a trainer of whatever framework calls in each step, where they are a module's."""
 _DEFINITIONS = bytes((syntax.FunctionDef.kind, syntax.ClassDef.kind))
 _RUN_BODIES = (syntax.FunctionDef, syntax.For, syntax.While)
+_DECIDING = bytes(
+    kind.kind
+    for kind in syntax.KINDS
+    if issubclass(kind, (syntax.BaseCompoundStatement, syntax.BaseSuite))
+    or kind in (syntax.Else, syntax.ExceptHandler, syntax.IfExp, syntax.BooleanOperation, syntax.Lambda)
+)
+"""What decides how often a part of it runs: all parts of anything else run as often as it does."""
 _CALLED_IN_STEPS = _STEP_METHODS | library.HOOK_NAMES
 
 
 @cache
-def _parts(wanted: Does, of: tuple[Does, ...]) -> tuple[Does, ...]:
-    """Those of some parts that hold something of what is wanted; kept, since a flag's operations are slow."""
-    return tuple(part for part in of if part & wanted)
+def _parts(wanted: Does, of: tuple[Does, ...], beside: Does = Does.NOTHING) -> tuple[Does, ...]:
+    """Those of some parts that hold something of what is wanted, or of what is asked beside it; kept, since a flag's
+    operations are slow."""
+    return tuple(part for part in of if part & (wanted | beside))
 
 
 class Loops:
@@ -85,9 +95,12 @@ class Loops:
 
     # Frequency
 
-    @once(Frequency.ONCE)
     def frequency(self, node: syntax.Node) -> Frequency:
         """How often the node runs, at most."""
+        return self._frequency(self.script.source.outermost(node, _DECIDING))
+
+    @once(Frequency.ONCE)
+    def _frequency(self, node: syntax.Node) -> Frequency:
         limit, counted = Frequency.STEP, False
         child = node
         for up in self.script.source.ancestors(node):
@@ -443,7 +456,7 @@ class Loops:
         )
 
     def _call_does(self, call: syntax.Call, wanted: Does) -> Does:
-        for part in _parts(wanted | Does.STEPS, _OWN):
+        for part in _parts(wanted, _OWN, Does.STEPS):
             own = self._own(part).get(call)
             if own is not None:
                 return own & wanted

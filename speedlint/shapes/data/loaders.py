@@ -687,19 +687,21 @@ def _begins_within_steps(start: Start) -> bool:
     return loop is not None and start.script.loops.kind(loop) is Frequency.STEP
 
 
-@once(None)
 def loader(script: Script, call: syntax.Call) -> Loader | None:
     """The loader that a call makes; None for any other call, and for a subclass that sets its own parameters."""
-    return Loader(script, call) if _makes_loader(script, call) else None
+    return _made_by(script).get(call)
+
+
+@once({})
+def _made_by(script: Script) -> dict[syntax.Call, Loader]:
+    """The loaders that a file makes, by the calls that make them."""
+    return {call: Loader(script, call) for call in script.source.of(syntax.Call) if _makes_loader(script, call)}
 
 
 def near(script: Script) -> Iterator[Loader]:
     """The loaders that the program makes."""
     for place in script.everywhere(b"Loader"):
-        for call in place.source.of(syntax.Call):
-            found = loader(place, call)
-            if found is not None:
-                yield found
+        yield from _made_by(place).values()
 
 
 @once(False)
