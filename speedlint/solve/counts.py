@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
+from speedlint.solve.flow import once
 from speedlint.solve.folding import Folding, Frame
 from speedlint.solve.pure import UNKNOWN, UnfoldableError
 from speedlint.source import last_statement
@@ -28,6 +29,7 @@ def times(script: Script, node: syntax.Node, block: syntax.Node, frame: Frame | 
         return None
 
 
+@once(None)
 def turns(script: Script, loop: syntax.For | syntax.While) -> int | None:
     """How many turns a loop takes at most, where what it goes over is known, and no option says how many."""
     if not isinstance(loop, syntax.For):

@@ -51,9 +51,9 @@ def same_in_each_turn(script: Script, call: syntax.Call) -> Loop | None:
         return None
     if isinstance(script.source.parents[call], syntax.Expr) or script.loops.ends_in_first_turn(loop):
         return None
-    if counts.turns(script, loop) in (0, 1) or probes.is_in_benchmark(script, call) or may_read_clock(script, loop):
-        return None
     if not all(not arg.star and _is_fixed(script, arg.value, loop) for arg in call.args):
+        return None
+    if counts.turns(script, loop) in (0, 1) or probes.is_in_benchmark(script, call) or may_read_clock(script, loop):
         return None
     if not _is_left_alone(script, call, loop) or not _is_settled(script, call):
         return None
