@@ -13,7 +13,7 @@ import re
 import sys
 import tokenize
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import NamedTuple, TypeVar, cast
@@ -58,11 +58,6 @@ class SourceError(Exception):
     def __init__(self, path: Path, line: int, what: str) -> None:
         super().__init__(f"{path}:{line}: {what}")
         self.path, self.line, self.what = path, line, what
-
-
-@cache
-def _numbers(kinds: tuple[type[syntax.Node], ...]) -> bytes:
-    return bytes([kind.kind for kind in kinds])
 
 
 class Span(NamedTuple):
@@ -172,6 +167,10 @@ class Source:
     def of(self, kind: type[Node]) -> list[Node]:
         """All nodes of exactly this type, in source order."""
         return self.tree.of(kind)
+
+    def at(self, kind: type[Node], rows: Iterable[int]) -> list[Node]:
+        """The nodes of some rows, which are of a type."""
+        return cast(list[Node], [*map(self.tree.node, rows)])
 
     def ancestors(self, node: syntax.Node) -> Iterator[syntax.Node]:
         """The nodes around ``node``, innermost first, without itself."""

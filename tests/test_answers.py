@@ -812,6 +812,6 @@ BACKBONES = """
 )
 def test_a_method_is_called_on_a_class_of_another_file(project: Write, train: str, is_found: bool) -> None:
     script = project(train=train, backbones=BACKBONES)
-    (call,) = (call for name in ("chosen", "built", "made") for call in script.written_calls.get(name, ()))
+    (call,) = (call for name in ("chosen", "built", "made") for call in script.written_calls(name))
     assert (script.callee(call) is not None) is is_found
     assert (script.role(call) is Role.MODULE) is is_found

@@ -181,7 +181,7 @@ def _behind(call: syntax.Call, script: Script) -> Iterator[Finding]:
 
 def _is_first_of(script: Script, call: syntax.Call, origin: datasets.Origin) -> bool:
     """Whether no loader further up in the file reads a dataset of the same class."""
-    for other in script.written_calls.get(last_name(call.func) or "", ()):
+    for other in script.written_calls(last_name(call.func) or ""):
         if other is call:
             return True
         read = loader(script, other)

@@ -116,7 +116,7 @@ def _behind(call: syntax.Call, script: Script) -> Iterator[Finding]:
         return
     if script.frequency(call) not in (Frequency.EPOCH, Frequency.THROTTLED) or gradients_off(script, call) is not False:
         return
-    alike = [each for each in script.written_calls.get(last_name(call.func) or "", ()) if script.callee(each) == callee]
+    alike = [each for each in script.written_calls(last_name(call.func) or "") if script.callee(each) == callee]
     if alike and alike[0] is not call:
         return
     place = callee.script

@@ -72,7 +72,7 @@ def check(loop: syntax.For | syntax.While, script: Script) -> Iterator[Finding]:
     if not found:
         return
     first = found[0]
-    if reads.frequency(script, first) is Frequency.THROTTLED or durations.why_tenths_are_nothing(script) is not None:
+    if reads.how_often(script, first) is Frequency.THROTTLED or durations.why_tenths_are_nothing(script) is not None:
         return
     message = f"`{reads.shown(script, first.func)}(...)` draws the bar anew {reads.often(script, first)}"
     is_short = script.frequency(first) is Frequency.STEP and launches.why_launching_takes_longer(script) is not None

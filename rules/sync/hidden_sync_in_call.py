@@ -112,7 +112,7 @@ def _of_pass(call: syntax.Call, script: Script) -> Iterator[Finding]:
     callee = script.callee(call)
     if callee is None or not isinstance(callee.node, syntax.FunctionDef) or script.is_reported(callee.script):
         return
-    alike = [each for each in script.written_calls.get(last_name(call.func) or "", ()) if script.callee(each) == callee]
+    alike = [each for each in script.written_calls(last_name(call.func) or "") if script.callee(each) == callee]
     if alike and alike[0] is not call:
         return
     place = callee.script

@@ -12,7 +12,7 @@ from speedlint.facts.order import Order
 from speedlint.program.imports import absolute
 from speedlint.solve.flow import once
 from speedlint.solve.loops import Loops
-from speedlint.solve.names import Binding, Kind, Names, last_name
+from speedlint.solve.names import Binding, Kind, Names
 from speedlint.solve.roles import Roles
 from speedlint.solve.terms import Constant, Definition, Value
 from speedlint.solve.values import Values, needs_no_object
@@ -164,8 +164,8 @@ class Script:
     def _calls_of(self, dotted: str) -> list[syntax.Call]:
         if dotted not in self._library_calls:
             last = dotted.rpartition(".")[2]
-            written = [last, *(name for name in self.written_calls.keys() & self._other_names if name != last)]
-            candidates = (call for name in written for call in self.written_calls.get(name, ()))
+            written = [last, *(name for name in self.names.called.keys() & self._other_names if name != last)]
+            candidates = (call for name in written for call in self.written_calls(name))
             self._library_calls[dotted] = sorted((call for call in candidates if self.name(call.func) == dotted), key=_row)
         return self._library_calls[dotted]
 
@@ -173,15 +173,9 @@ class Script:
     def _library_calls(self) -> dict[str, list[syntax.Call]]:
         return {}
 
-    @cached_property
-    def written_calls(self) -> dict[str, list[syntax.Call]]:
+    def written_calls(self, name: str) -> list[syntax.Call]:
         """The calls of names and attributes, by the last name that is written."""
-        found: dict[str, list[syntax.Call]] = {}
-        for call in self.source.of(syntax.Call):
-            name = last_name(call.func)
-            if name is not None:
-                found.setdefault(name, []).append(call)
-        return found
+        return self.source.at(syntax.Call, self.names.called.get(name, ()))
 
     @cached_property
     def _other_names(self) -> set[str]:
@@ -193,7 +187,7 @@ class Script:
 
     def method_calls(self, *names: str) -> list[syntax.Call]:
         """All calls ``x.name(...)`` whose attribute is one of ``names``, whatever ``x`` is."""
-        written = (call for name in names for call in self.written_calls.get(name, ()))
+        written = (call for name in names for call in self.written_calls(name))
         found = [call for call in written if isinstance(call.func, syntax.Attribute)]
         return found if len(names) == 1 else sorted(found, key=_row)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import chain
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 from speedlint.disk import words
 from speedlint.facts import syntax
 from speedlint.solve.flow import Layer, once
-from speedlint.solve.names import Binding, Kind, last_name
+from speedlint.solve.names import Kind
 from speedlint.solve.terms import (
     ARRAY,
     NONE,
@@ -532,7 +533,7 @@ class Calls:
         """The calls that make an object of one of a library's classes, or of a first-party class derived from one."""
         yield from self.script.calls(*names)
         for name in self._derived(names):
-            yield from (each for each in self.script.written_calls.get(name, ()) if self.own_class(each, names) is not None)
+            yield from (each for each in self.script.written_calls(name) if self.own_class(each, names) is not None)
 
     @once(())
     def _derived(self, names: frozenset[str]) -> tuple[str, ...]:
@@ -695,7 +696,7 @@ class Calls:
 
     def named(self, name: str) -> list[syntax.Call]:
         """The calls whose function is written, or was imported, with this last name."""
-        return self._by_name.get(name, [])
+        return self.script.source.at(syntax.Call, self._by_name.get(name, ()))
 
     @cached_property
     def of_entries(self) -> list[syntax.Call]:
@@ -717,13 +718,11 @@ class Calls:
         return found
 
     @cached_property
-    def _by_name(self) -> dict[str, list[syntax.Call]]:
-        found = {name: list(calls) for name, calls in self.script.written_calls.items()}
-        for scopes in self.script.names.all_bindings():
-            for binding in scopes:
-                last = (binding.dotted or _alias_of(binding) or binding.name).rpartition(".")[2]
-                if binding.name != last:
-                    found.setdefault(last, []).extend(found.get(binding.name, []))
+    def _by_name(self) -> dict[str, array[int]]:
+        found = dict(self.script.names.called)
+        for name, last in self.script.names.other_names():
+            if name in found:
+                found[last] = found.get(last, array("i")) + found[name]
         return found
 
 
@@ -865,11 +864,3 @@ def _is_transformers_model(dotted: str) -> bool:
     return (
         parts[0] == "transformers" and len(parts) > 1 and any(mark in parts[1] for mark in library.TRANSFORMERS_MODEL_MARKS)
     )
-
-
-def _alias_of(binding: Binding) -> str | None:
-    """What a name is another name for: ``Experiment = Forecast``."""
-    is_alias = (
-        binding.kind is Kind.ASSIGN and not binding.path and isinstance(binding.value, (syntax.Name, syntax.Attribute))
-    )
-    return last_name(binding.value) if is_alias and binding.value is not None else None

@@ -82,6 +82,8 @@ stands for none."""
 class Bindings(Mapping[str, list[Binding]]):
     """The bindings of each name of a scope, in the order in which they take effect; made when they are asked for."""
 
+    __slots__ = ("_made", "_rows", "_tree")
+
     def __init__(self, tree: syntax.Tree) -> None:
         self._tree = tree
         self._rows: dict[str, list[_Bound]] = {}
@@ -100,6 +102,22 @@ class Bindings(Mapping[str, list[Binding]]):
     def imports(self) -> Iterator[tuple[str, str]]:
         """The names that imports bind, each with the full name of what it stands for."""
         return ((name, each[4]) for name, bound in self._rows.items() for each in bound if each[4] is not None)
+
+    def other_names(self) -> Iterator[tuple[str, str]]:
+        """The names that stand for what has another one, by an import or by ``=``, each with the last one that it has."""
+        for name, bound in self._rows.items():
+            for kind, _, value, path, dotted, _, _ in bound:
+                last = dotted.rpartition(".")[2] if dotted is not None else ""
+                if kind is Kind.ASSIGN and not path:
+                    last = self._last_name(value)
+                if last not in ("", name):
+                    yield name, last
+
+    def _last_name(self, row: int) -> str:
+        rows = self._tree.rows
+        if rows.kind[row] == syntax.Attribute.kind:
+            return _text(rows, rows.last[row + 1] + 1)
+        return _text(rows, row) if rows.kind[row] == syntax.Name.kind else ""
 
     def aliases(self) -> Iterator[str]:
         """The names that are assigned what is another name or an attribute, or a part of it."""
@@ -140,6 +158,8 @@ class Bindings(Mapping[str, list[Binding]]):
 
 class Scope:
     """The names that one module, class, function, lambda or comprehension binds."""
+
+    __slots__ = ("_tree", "bindings", "kind", "outer", "parent", "row", "stars")
 
     def __init__(self, tree: syntax.Tree, row: int, parent: Scope | None) -> None:
         self._tree, self.row, self.parent = tree, row, parent
@@ -199,6 +219,25 @@ class Names:
             found = self._scopes[row] = Scope(self.source.tree, row, parent)
         return found
 
+    @cached_property
+    def called(self) -> dict[str, array[int]]:
+        """The rows of the calls of names and attributes, by the last name that is written."""
+        rows = self.source.tree.rows
+        kinds, lasts = rows.kind, rows.last
+        found: dict[str, array[int]] = {}
+        for row in rows.of(syntax.Call.kind):
+            function = row + 1
+            if kinds[function] == syntax.Attribute.kind:
+                name = _text(rows, lasts[function + 1] + 1)
+            elif kinds[function] == syntax.Name.kind:
+                name = _text(rows, function)
+            else:
+                continue
+            if name not in found:
+                found[name] = array("i")
+            found[name].append(row)
+        return found
+
     def owner(self, function: syntax.FunctionDef) -> syntax.ClassDef | None:
         """The class whose method this is."""
         scope = self.scope(function)
@@ -214,6 +253,10 @@ class Names:
         """The names that the file's imports bind, in any scope, each with the full name of what it stands for; with leading
         dots where that is relative."""
         return [found for scope in self._scopes.values() for found in scope.bindings.imports()]
+
+    def other_names(self) -> list[tuple[str, str]]:
+        """The names that stand for what has another one, by an import or by ``=``, each with the last one that it has."""
+        return [found for scope in self._scopes.values() for found in scope.bindings.other_names()]
 
     def aliases(self) -> list[str]:
         """The names that are assigned what is another name or an attribute, or a part of it, in any scope."""
