@@ -135,6 +135,13 @@ def test_what_takes_steps_is_followed_into_another_file(tmp_path: Path) -> None:
     )
     (other,) = script.imports
     assert [other.text(call.func) for call in other.loops.steps] == ["update"]
+    (call,) = script.written_calls["run"]
+    assert leads.around(script).may(call)
+
+
+def test_an_updater_that_nobody_makes_is_nothing(tmp_path: Path) -> None:
+    found = leads.around(_script(tmp_path, f"{UPDATER}{BEGIN}print(loss)"))
+    assert not (found.is_open or found.names or found.functions)
 
 
 @pytest.mark.parametrize("folder", sorted((ROOT / "fixtures" / "projects").iterdir()), ids=lambda path: path.name)

@@ -3,7 +3,7 @@ millisecond in each of them is nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
@@ -38,7 +38,7 @@ def why_long(script: Script) -> str | None:
         return on_host
     if pace.waits_for_items(script):
         return "the step waits for its loader, which decodes or parses each item"
-    reasons = [of_modules(steps.modules_of(step)) for step in _steps(script)]
+    reasons = [of_modules(steps.modules_of(step)) for step in steps.of_program(script)]
     return reasons[0] if reasons and None not in reasons else None
 
 
@@ -48,7 +48,7 @@ def why_tenths_are_nothing(script: Script) -> str | None:
     None where they may not be."""
     if not script.on_gpu:
         return None
-    made = [list(steps.modules_of(step)) for step in _steps(script)]
+    made = [list(steps.modules_of(step)) for step in steps.of_program(script)]
     reasons = [of_modules(each) for each in made]
     if reasons and None not in reasons:
         return reasons[0]
@@ -78,7 +78,7 @@ def why_one_wait_is_nothing(script: Script) -> str | None:
 @once(False)
 def trains_library_transformer(script: Script) -> bool:
     """Whether each training step of the program runs a library's transformer of a usual size."""
-    made = [list(steps.modules_of(step)) for step in _steps(script)]
+    made = [list(steps.modules_of(step)) for step in steps.of_program(script)]
     return bool(made) and all(any(is_library_transformer(*root) for root in each) for each in made)
 
 
@@ -93,14 +93,10 @@ def why_slow_on_host(script: Script) -> str | None:
     is_on_host = hosted.runs_on_host(script) or (not script.on_gpu and not reads_thumbnails(script))
     if not is_on_host or not cudnn.is_planar(script):
         return None
-    found = (root for each in _steps(script) for root in steps.modules_of(each))
+    found = (root for each in steps.of_program(script) for root in steps.modules_of(each))
     if any(root_network(*root).convolutions for root in found):
         return "it runs on the CPU, where convolutions take the step"
     return None
-
-
-def _steps(script: Script) -> Iterator[steps.Step]:
-    return (step for place in script.everywhere(b".backward(") for step in steps.training_steps(place))
 
 
 def _pauses(script: Script) -> bool:

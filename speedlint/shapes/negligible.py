@@ -111,8 +111,7 @@ def _runs_frozen(script: Script, trained: list[Root]) -> bool:
     held = {node for _, node in trained}
     return any(
         node not in held and evaluation.freezes(place, node) and _is_of_convolutions(place, root_network(place, node))
-        for each in script.everywhere(b".backward(")
-        for step in steps.training_steps(each)
+        for step in steps.of_program(script)
         for place, node in steps.modules_of(step)
     )
 
@@ -127,7 +126,7 @@ def _runs_without_gradients(script: Script, trained: list[Root]) -> bool:
     """Whether each training step of the program runs a network of convolutions or attention without gradients, and none of
     what the optimizer holds."""
     held = {node for _, node in trained}
-    found = [step for each in script.everywhere(b".backward(") for step in steps.training_steps(each)]
+    found = list(steps.of_program(script))
     return bool(found) and all(any(_is_frozen_body(step.script, call, held) for call in step.calls()) for step in found)
 
 

@@ -89,6 +89,11 @@ class Step(NamedTuple):
         ]
 
 
+def of_program(script: Script) -> Iterator[Step]:
+    """The training steps of all scripts of the programs, the script's own first."""
+    return (step for place in script.everywhere(b".backward(") for step in training_steps(place))
+
+
 @once([])
 def training_steps(script: Script) -> list[Step]:
     """The steps of the script's own training loops, in source order; none that a closure or a framework drives."""

@@ -24,7 +24,7 @@ from speedlint.torch import library
 if TYPE_CHECKING:
     from speedlint.ask.script import Script
 
-_STEPS = re.compile(rb"backward\s{0,9}\(|\.\s{0,9}step\s{0,9}\(|scaler\s{0,9}\(")
+_STEPS = re.compile(rb"backward\s{0,9}\(|\.\s{0,9}step\s{0,9}\(")
 UPDATERS = re.compile(rb"(?:Native|Apex)Scaler\b")
 """What a file says that makes one of ``library.UPDATERS``."""
 _MOST_READ = 16
@@ -101,7 +101,12 @@ def _find(script: Script) -> Leads:
     if not script.program.is_whole(script):
         found.is_open = True
         return found
-    todo = set(_lead(found, ((each, call) for each in script.everywhere(_STEPS) for call in each.loops.steps)))
+    marks: list[Mark] = [_STEPS]
+    if script.program.mentions(script, UPDATERS):
+        held = of_updaters(script)
+        found.is_open = held.is_open
+        marks += [UPDATERS, words(held.names)]
+    todo = set(_lead(found, ((each, call) for each in script.everywhere(*marks) for call in each.loops.steps)))
     while todo and not found.is_open:
         done |= todo
         speaking = _speaking(script, todo, found)

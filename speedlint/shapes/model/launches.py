@@ -22,7 +22,7 @@ from speedlint.shapes.model.networks import (
     root_network,
     with_named,
 )
-from speedlint.shapes.steps import Step, modules_of, step_network, training_steps
+from speedlint.shapes.steps import Step, modules_of, of_program, step_network, training_steps
 from speedlint.shapes.training import roots, trained_modules
 from speedlint.solve import off
 from speedlint.solve.flow import once
@@ -96,7 +96,7 @@ def bound_by(step: Step) -> Bound | None:
 def why_launching_takes_longer(script: Script) -> str | None:
     """Why launching the kernels of each training step of the program takes longer than what they compute; None where it may
     not."""
-    found = [bound_by(step) for place in script.everywhere(b".backward(") for step in training_steps(place)]
+    found = [bound_by(step) for step in of_program(script)]
     known = [each for each in found if each is not None]
     return f"launching its kernels takes longer than what they compute: {known[0].because}" if known == found != [] else None
 

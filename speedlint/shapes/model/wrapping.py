@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.shapes.model import networks
-from speedlint.shapes.steps import training_steps
+from speedlint.shapes.steps import of_program
 from speedlint.shapes.sync.creation import is_made_elsewhere
 from speedlint.shapes.training import passed_through, roots, same_module, trained_modules
 from speedlint.solve import reach
@@ -235,12 +235,8 @@ def _words(condition: str) -> set[str]:
 
 def is_run_in_training(script: Script, call: syntax.Call) -> bool:
     """Whether the forward pass of a training step of the program runs the module that ``call`` returns."""
-    return any(
-        node is call
-        for place in script.everywhere(b"backward")
-        for step in training_steps(place)
-        for _, node in passed_through(place, step.forward.func)
-    )
+    steps = of_program(script)
+    return any(node is call for step in steps for _, node in passed_through(step.script, step.forward.func))
 
 
 def uses_remote_gradients(script: Script) -> bool:
