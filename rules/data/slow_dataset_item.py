@@ -196,10 +196,10 @@ def _of_item(function: syntax.FunctionDef, script: Script) -> Iterator[Finding]:
     run = item_work.reading(script, function)
     works = item_work.found(run)
     if works and not item_work.keeps(run) and item_work.is_trained_on(script, function):
-        yield _finding(script, function, works)
+        yield _finding(function, works)
 
 
-def _finding(script: Script, function: syntax.FunctionDef, works: list[Work]) -> Finding:
+def _finding(function: syntax.FunctionDef, works: list[Work]) -> Finding:
     first = works[0]
     can_map = first.kind is Kind.WHOLE and first.script.is_call_to(first.node, "numpy.load")
     cure = _CURES[first.kind] + (", or open it with `mmap_mode`" if can_map else "")

@@ -65,7 +65,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     name = script.name(call.func)
     if (name not in _OPTIMIZERS and name not in _CLIPS) or any(script.argument(call, other) for other in _OTHERS):
         return
-    if script.hides_arguments(call) or not _matters(call, script):
+    if script.hides_arguments(call) or not _matters(script):
         return
     what = "clips" if name in _CLIPS else "updates"
     message = f"`foreach=False` {what} the parameters one after the other"
@@ -73,7 +73,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     yield Finding(call, message, fix, "drop it: the default takes all parameters in a few kernels", Level.WARNING)
 
 
-def _matters(call: syntax.Call, script: Script) -> bool:
+def _matters(script: Script) -> bool:
     if not script.on_gpu or not evaluation.trains(script) or script.is_test:
         return False
     return eras.can_run_on(script, _SINCE) and not optimizers.is_sharded(script)

@@ -67,7 +67,7 @@ _ADVICE = "drop it: operations on the GPU run in order, and what reads a value w
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
-    if not script.is_call_to(call, *streams.SYNCHRONIZE) or streams.needs_to_wait(script, call):
+    if not script.is_call_to(call, *streams.SYNCHRONIZE) or streams.needs_to_wait(script):
         return
     often = reads.often(script, call)
     statement = script.source.parents[call]

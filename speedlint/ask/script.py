@@ -210,40 +210,30 @@ class Script:
             return self.imported(binding.dotted)
         return None
 
-    def imported(self, dotted: str, depth: int = 0) -> Definition | None:
+    def imported(self, dotted: str) -> Definition | None:
         """The definition that a dotted name imported here leads to, through re-exports."""
-        binding, script = self.imported_binding(dotted, depth)
+        binding, script = self.imported_binding(dotted)
         if binding is None or script is None:
-            return self._without_object(dotted, depth)
+            return self._without_object(dotted)
         if isinstance(binding.node, (syntax.FunctionDef, syntax.ClassDef)):
             return Definition(script, binding.node)
         return None
 
-    def _without_object(self, dotted: str, depth: int) -> Definition | None:
+    def _without_object(self, dotted: str) -> Definition | None:
         """The method that is called on an imported class itself: ``Backbones.build(...)``."""
         holder, _, name = dotted.rpartition(".")
-        binding, script = self.imported_binding(holder, depth) if holder else (None, None)
+        binding, script = self.imported_binding(holder) if holder else (None, None)
         if binding is None or script is None or not isinstance(binding.node, syntax.ClassDef):
             return None
         method = script.roles.calls.method(Definition(script, binding.node), name)
         is_bound = method is not None and isinstance(method.node, syntax.FunctionDef) and needs_no_object(method.node)
         return method if is_bound else None
 
-    def imported_binding(self, dotted: str, depth: int = 0) -> tuple[Binding | None, Script | None]:
+    @once((None, None))
+    def imported_binding(self, dotted: str) -> tuple[Binding | None, Script | None]:
         """The binding, and the script it stands in, that a dotted name imported here leads to."""
-        if depth:
-            return self._find_imported(dotted, depth)
-        if dotted not in self._imported:
-            self._imported[dotted] = self._find_imported(dotted, depth)
-        return self._imported[dotted]
-
-    @cached_property
-    def _imported(self) -> dict[str, tuple[Binding | None, Script | None]]:
-        return {}
-
-    def _find_imported(self, dotted: str, depth: int) -> tuple[Binding | None, Script | None]:
         found = self.program.module(self, dotted)
-        if found is None or depth > 6:
+        if found is None:
             return None, None
         path, rest = found
         script = self.program.reached(path)
@@ -254,7 +244,7 @@ class Script:
         last = bindings[-1] if bindings else None
         handed = script.star_imported(head) if last is None else last.dotted
         if handed is not None:
-            return script.imported_binding(f"{handed}{dot}{tail}", depth + 1)
+            return script.imported_binding(f"{handed}{dot}{tail}")
         return (last, script) if last is not None and not tail else (None, None)
 
     def callee(self, call: syntax.Call) -> Definition | None:

@@ -36,9 +36,7 @@ def is_entry(script: Script) -> bool:
     """Whether a script is run, not imported: it has a main guard, or works at its top level and nothing imports it."""
     if next(_guards(script), None) is not None:
         return True
-    return not script.program.is_imported(script) and any(
-        _works(script, statement) for statement in script.source.module.body
-    )
+    return not script.program.is_imported(script) and any(_works(statement) for statement in script.source.module.body)
 
 
 def starts(script: Script) -> list[Script]:
@@ -86,7 +84,7 @@ def _names(script: Script, function: syntax.FunctionDef) -> bool:
     return any((found := script.definition(each)) is not None and found.node is function for each in attributes)
 
 
-def _works(script: Script, statement: syntax.Node) -> bool:
+def _works(statement: syntax.Node) -> bool:
     """Whether a top-level statement is a loop, or a call for its effect."""
     if isinstance(statement, (syntax.For, syntax.While)):
         return True

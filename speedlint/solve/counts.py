@@ -123,7 +123,7 @@ def _count(folding: Folding, frame: Frame, path: list[syntax.Node], node: syntax
     outer, *rest = path
     following = rest[0] if rest else node
     match outer:
-        case syntax.For() if _may_leave(frame.script, outer, following):
+        case syntax.For() if _may_leave(frame.script, outer):
             return None
         case syntax.For(target=target, iter=iterated):
             return _over(folding, frame, target, iterated, rest, node)
@@ -180,7 +180,7 @@ def _is_left_before(folding: Folding, frame: Frame, block: syntax.IndentedBlock,
     return False
 
 
-def _may_leave(script: Script, loop: syntax.For, node: syntax.Node) -> bool:
+def _may_leave(script: Script, loop: syntax.For) -> bool:
     """Whether something ends the loop, or a turn of it, in a way that is not followed."""
     inside = script.source.inside
     if any(script.source.enclosing(each, syntax.For, syntax.While) is loop for each in inside(loop.body, syntax.Break)):

@@ -78,7 +78,7 @@ def _passes_options(script: Script, call: syntax.Call) -> bool:
         return False
     return any(
         isinstance(arg.value, (syntax.Name, syntax.Attribute))
-        and any(_is_parsed(where, value) for where, value in script.roles.origins(arg.value))
+        and any(_is_parsed(value) for _, value in script.roles.origins(arg.value))
         for arg in call.args
     )
 
@@ -88,5 +88,5 @@ def _shows(script: Script, call: syntax.Call) -> bool:
     return script.name(call.func) in _SHOWS or last in _LOGGERS or last in ("update", "log_hyperparams", "save", "dump")
 
 
-def _is_parsed(script: Script, value: syntax.BaseExpression) -> bool:
+def _is_parsed(value: syntax.BaseExpression) -> bool:
     return isinstance(value, syntax.Call) and isinstance(value.func, syntax.Attribute) and value.func.attr.value in PARSERS

@@ -631,11 +631,11 @@ class Roles:
                 base: syntax.BaseExpression = call.func.value
                 while isinstance(base, (syntax.Subscript, syntax.Attribute)):
                     base = base.value
-                if isinstance(base, syntax.Name) and (base.value in targets or self._unpacks(loop, base, targets)):
+                if isinstance(base, syntax.Name) and (base.value in targets or self._unpacks(base, targets)):
                     return True
         return False
 
-    def _unpacks(self, loop: syntax.For, name: syntax.Name, targets: set[str]) -> bool:
+    def _unpacks(self, name: syntax.Name, targets: set[str]) -> bool:
         return any(
             isinstance(b.value, syntax.Name) and b.value.value in targets
             for b in self.script.names.reaching(name)

@@ -650,7 +650,7 @@ class _Proof:
         for attribute in source.inside(body, syntax.Attribute):
             self._attribute_in_code(script, attribute)
         for call in source.inside(body, syntax.Call):
-            self._call_in_code(script, call, function)
+            self._call_in_code(script, call)
 
     def _check_unread(self, script: Script, base: syntax.BaseExpression, function: syntax.Node) -> None:
         """Raises Unproven where code other than a sampler's own reads what it sets: with workers it runs ahead."""
@@ -708,7 +708,7 @@ class _Proof:
                 if method is not None and isinstance(method.node, syntax.FunctionDef):
                     self._function(method)
 
-    def _call_in_code(self, script: Script, call: syntax.Call, function: syntax.Node) -> None:
+    def _call_in_code(self, script: Script, call: syntax.Call) -> None:
         name = script.name(call.func)
         if name is not None and script.definition(call.func) is None:
             if name.startswith(("torch.cuda.", "multiprocessing.", "threading.")):

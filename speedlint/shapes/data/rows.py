@@ -41,7 +41,7 @@ def _length(origin: Origin) -> int | None:
     known = script.constant(values[0])
     if known is not None:
         return known.value if isinstance(known.value, int) else None
-    held = _measured(script, values[0])
+    held = _measured(values[0])
     match held:
         case syntax.Attribute(value=syntax.Name("self"), attr=syntax.Name(value=name)):
             assigned = list(script.roles.self_assignments(origin.definition, name))
@@ -50,7 +50,7 @@ def _length(origin: Origin) -> int | None:
     return None
 
 
-def _measured(script: Script, node: syntax.BaseExpression) -> syntax.BaseExpression | None:
+def _measured(node: syntax.BaseExpression) -> syntax.BaseExpression | None:
     """``x`` of ``len(x)``, ``x.shape[0]`` and ``x.size(0)``."""
     match node:
         case syntax.Call(func=syntax.Name("len"), args=[syntax.Arg(value=value)]):

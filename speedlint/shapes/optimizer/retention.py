@@ -140,13 +140,13 @@ def _is_number(script: Script, expression: syntax.BaseExpression) -> bool:
 # Whether the step's backward pass has run through it
 
 
-def is_differentiated(script: Script, loss: syntax.Name, depth: int = 0) -> bool:
+def is_differentiated(script: Script, loss: syntax.Name) -> bool:
     """Whether each value that a variable may have here has been, or is yet to be in this turn, the start of a backward pass
     that frees its graph: the variable itself, what a module of losses gave it, or what a function returns that does it."""
     if any(_starts_at(script, backward, loss) for backward in script.method_calls("backward")):
         return True
     bindings = script.names.reaching(loss)
-    return depth < _DEPTH and bool(bindings) and all(_is_returned(script, binding, depth) for binding in bindings)
+    return bool(bindings) and all(_is_returned(script, binding) for binding in bindings)
 
 
 def _starts_at(script: Script, backward: syntax.Call, loss: syntax.Name) -> bool:
@@ -200,7 +200,7 @@ def _has_backward(script: Script, other: syntax.If | syntax.Else | None) -> bool
     return any(script.source.contains(other.body, call) for call in script.method_calls("backward"))
 
 
-def _is_returned(script: Script, binding: Binding, depth: int) -> bool:
+def _is_returned(script: Script, binding: Binding) -> bool:
     """Whether a value comes from a function that makes its backward pass: ``loss = train_step(batch)``."""
     if binding.kind is not Kind.ASSIGN or not isinstance(binding.value, syntax.Call) or len(binding.path) > 1:
         return False

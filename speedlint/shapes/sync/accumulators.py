@@ -43,12 +43,12 @@ def accepts_tensors(definition: Definition, count: int) -> bool:
         if not isinstance(line, syntax.SimpleStatementLine):
             return False
         for statement in line.body:
-            if not _only_computes(found.script, statement, parameters[1], kept, summed):
+            if not _only_computes(statement, parameters[1], kept, summed):
                 return False
     return not kept & summed
 
 
-def _only_computes(script: Script, statement: syntax.Node, value: str, kept: set[str], summed: set[str]) -> bool:
+def _only_computes(statement: syntax.Node, value: str, kept: set[str], summed: set[str]) -> bool:
     match statement:
         case syntax.Assign(
             targets=[syntax.AssignTarget(target=syntax.Attribute(value=syntax.Name(value="self"), attr=attr))], value=right

@@ -124,7 +124,7 @@ def _gives_work(script: Script, call: syntax.Call) -> bool:
 def _staying_itself(script: Script, block: syntax.BaseSuite) -> Iterator[Wait]:
     for call in script.source.inside(block, syntax.Call):
         if script.is_call_to(call, *streams.SYNCHRONIZE):
-            if streams.needs_to_wait(script, call) or clocks.reads_clock(script, block):
+            if streams.needs_to_wait(script) or clocks.reads_clock(script, block):
                 yield Wait(script, call, call)
         elif (tensor := reads.scalar(script, call) or reads.copied(script, call)) is not None:
             if _must_stay(script, call) and returned.needed(script, call) is None:

@@ -281,7 +281,7 @@ def _trace(script: Script, node: syntax.BaseExpression) -> tuple[syntax.Call, bo
     while True:
         match node:
             case syntax.Call() if (name := script.name(node.func)) in _EXACT | _ROUNDED | _RANDOM:
-                if _is_bound_to_host(script, node):
+                if _is_bound_to_host(node):
                     return None
                 is_random = is_random or name in _RANDOM
                 is_exact = is_exact and not is_random and name not in _ROUNDED and _has_whole_steps(script, node)
@@ -325,7 +325,7 @@ def _is_number(script: Script, value: syntax.BaseExpression) -> bool:
     return isinstance(value, (syntax.Integer, syntax.Float, syntax.UnaryOperation)) or script.role(value) is Role.NUMBER
 
 
-def _is_bound_to_host(script: Script, factory: syntax.Call) -> bool:
+def _is_bound_to_host(factory: syntax.Call) -> bool:
     """Whether a factory says where or how it makes its tensor, as for one that is meant for the host, or makes it empty."""
     match factory.args:
         case [syntax.Arg(value=syntax.Integer("0"))]:

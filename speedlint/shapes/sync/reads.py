@@ -338,7 +338,7 @@ class _Flow:
             ):
                 yield from self._bound(script, target, depth)
             case syntax.For(target=target, iter=iterated) | syntax.CompFor(target=target, iter=iterated) if iterated is node:
-                yield from self._bound(script, _given_by(script, iterated, target), depth)
+                yield from self._bound(script, _given_by(iterated, target), depth)
             case syntax.NamedExpr(target=target):
                 yield from self._bound(script, target, depth)
                 yield from self.follow(script, parent, depth)
@@ -437,7 +437,7 @@ class _Flow:
                 yield from self.follow(other, call, depth - 1)
 
 
-def _given_by(script: Script, iterated: syntax.BaseExpression, target: syntax.Node) -> syntax.Node:
+def _given_by(iterated: syntax.BaseExpression, target: syntax.Node) -> syntax.Node:
     """The part of a loop's target that takes what a container holds: ``value`` of ``name, value`` for ``x.items()``."""
     match iterated, target:
         case syntax.Call(func=syntax.Attribute(attr=syntax.Name("items"))), syntax.Tuple(elements=[_, second]):

@@ -81,7 +81,7 @@ def _copied_from(script: Script, node: syntax.BaseExpression, depth: int) -> Ret
         case syntax.Call():
             return _of_call(script, node, depth)
         case syntax.Name() if not is_written(script, node):
-            return _same(script, [_bound(script, each, depth + 1) for each in script.names.reaching(node)])
+            return _same([_bound(script, each, depth + 1) for each in script.names.reaching(node)])
     return None
 
 
@@ -124,7 +124,7 @@ def _bound(script: Script, binding: Binding, depth: int) -> Returned | None:
     given = list(script.values.passed(function, binding.node))
     if not 0 < len(given) <= _MOST_CALLS:
         return None
-    return _same(script, [_copied_from(other, each, depth) if each is not None else None for other, each in given])
+    return _same([_copied_from(other, each, depth) if each is not None else None for other, each in given])
 
 
 def _walked(script: Script, binding: Binding) -> syntax.BaseExpression:
@@ -136,6 +136,6 @@ def _walked(script: Script, binding: Binding) -> syntax.BaseExpression:
     return binding.value
 
 
-def _same(script: Script, found: list[Returned | None]) -> Returned | None:
+def _same(found: list[Returned | None]) -> Returned | None:
     """The first where all are known."""
     return found[0] if found and None not in found else None

@@ -27,7 +27,7 @@ _ASKS = (
 _OTHER_LIBRARIES = ("cupy", "numba", "pycuda", "tensorrt", "ctypes", "pynvml")
 
 
-def needs_to_wait(script: Script, call: syntax.Call) -> bool:
+def needs_to_wait(script: Script) -> bool:
     """Whether something in the program beside the step's own stream may rely on the wait: other streams, CUDA graphs,
     libraries that use the GPU by themselves, or a copy to the host that does not block."""
     if next(script.calls_everywhere(*_OTHER_STREAMS), None) is not None:
