@@ -104,8 +104,7 @@ def _is_passed_devices(script: Script, binding: Binding) -> bool:
     """Whether each call of the function whose parameter a variable is passes a ``torch.device``."""
     if binding.kind is not Kind.PARAMETER or not isinstance(binding.node, syntax.Param):
         return True
-    function = script.source.enclosing(binding.node, syntax.FunctionDef)
-    passed = list(script.values.passed(function, binding.node)) if isinstance(function, syntax.FunctionDef) else []
+    passed = script.values.passed(binding.node)
     return all(value is not None and other.role(value) is Role.DEVICE for other, value in passed)
 
 

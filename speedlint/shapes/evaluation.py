@@ -266,7 +266,7 @@ def _is_always_met(script: Script, function: syntax.FunctionDef, test: syntax.Ba
         case _:
             return False
     given = next((param for param in function.params.params if param.name.value == asked.value), None)
-    passed = list(script.values.passed(function, given)) if given is not None else []
+    passed = list(script.values.passed(given)) if given is not None else []
     return bool(passed) and all(each is not None and other.role(each) is Role.OPTIMIZER for other, each in passed)
 
 

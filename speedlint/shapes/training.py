@@ -368,8 +368,7 @@ def taken_apart(
 
 
 def _passed(script: Script, parameter: syntax.Param) -> Iterator[tuple[Script, syntax.Node]]:
-    function = script.source.enclosing(parameter, syntax.FunctionDef, syntax.Lambda)
-    passed = list(script.values.passed(function, parameter)) if isinstance(function, syntax.FunctionDef) else []
+    passed = list(script.values.passed(parameter))
     for other, value in passed:
         if value is not None:
             yield other, value

@@ -265,7 +265,7 @@ class Folding:
         function = script.source.enclosing(parameter, syntax.FunctionDef, syntax.Lambda)
         if not isinstance(function, syntax.FunctionDef):
             return UNKNOWN
-        passed = list(script.values.passed(function, parameter)) or [(script, None)]
+        passed = list(script.values.passed(parameter)) or [(script, None)]
         given = []
         for where, value in passed:
             answer = functools.partial(self._given, where, value, parameter)

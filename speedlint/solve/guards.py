@@ -391,10 +391,7 @@ class Guards:
 
     def _passed_holds(self, parameter: syntax.Param) -> Frequency:
         """How often a parameter is true: as often as the argument of the call that most often passes a true one."""
-        function = self.script.source.enclosing(parameter, syntax.FunctionDef, syntax.Lambda)
-        if not isinstance(function, syntax.FunctionDef):
-            return Frequency.STEP
-        passed = list(self.script.values.passed(function, parameter))
+        passed = list(self.script.values.passed(parameter))
         flags = (other.loops.guards._name_holds(each) if isinstance(each, syntax.Name) else None for other, each in passed)
         return max((Frequency.STEP if each is None else each for each in flags), default=Frequency.STEP)
 

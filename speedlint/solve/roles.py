@@ -454,7 +454,7 @@ class Roles:
             return annotated
         given = (
             other.roles.evaluate(value) if value is not None else self._default(parameter)
-            for other, value in script.values.passed(function, parameter)
+            for other, value in script.values.passed(parameter)
         )
         found: Value | None = None
         is_passed = False
@@ -470,7 +470,7 @@ class Roles:
 
     def _input(self, function: syntax.FunctionDef, parameter: syntax.Param) -> Value | None:
         """What a module's ``forward`` takes: a tensor, certainly so where a known call passes one."""
-        passed = [other.roles.evaluate(value) for other, value in self.script.values.passed(function, parameter) if value]
+        passed = [other.roles.evaluate(value) for other, value in self.script.values.passed(parameter) if value]
         if passed and all(value is None for value in passed):
             return None
         if passed and all(value is not None and _is_number(value) for value in passed):
@@ -904,13 +904,11 @@ class Roles:
 
     def _binding_origins(self, binding: Binding, seen: set[syntax.Node]) -> Iterator[tuple[Script, syntax.BaseExpression]]:
         if isinstance(binding.node, syntax.Param):
-            function = self.script.source.enclosing(binding.node, syntax.FunctionDef, syntax.Lambda)
-            if isinstance(function, syntax.FunctionDef):
-                for script, value in self.script.values.passed(function, binding.node):
-                    if value is not None:
-                        yield from script.roles.origins(value, seen)
-                    elif binding.node.default is not None:
-                        yield from self.origins(binding.node.default, seen)
+            for script, value in self.script.values.passed(binding.node):
+                if value is not None:
+                    yield from script.roles.origins(value, seen)
+                elif binding.node.default is not None:
+                    yield from self.origins(binding.node.default, seen)
         elif binding.kind is Kind.ASSIGN and (given := self._given(binding)) is not None:
             yield from self.origins(given, seen)
 

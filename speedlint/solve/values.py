@@ -130,22 +130,20 @@ class Values:
         return script.values._of_binding(binding) if binding is not None and script is not None else None
 
     def _parameter(self, parameter: syntax.Param) -> Constant | None:
-        function = self.script.source.enclosing(parameter, syntax.FunctionDef, syntax.Lambda)
-        if not isinstance(function, syntax.FunctionDef):
-            return None
         return agreed(
             script.values.constant(value) if value is not None else self._default(parameter)
-            for script, value in self.passed(function, parameter)
+            for script, value in self.passed(parameter)
         )
 
     def _default(self, parameter: syntax.Param) -> Constant | None:
         return self.constant(parameter.default) if parameter.default is not None else None
 
-    def passed(
-        self, function: syntax.FunctionDef, parameter: syntax.Param
-    ) -> Iterator[tuple[Script, syntax.BaseExpression | None]]:
-        """What each known call of the function passes for the parameter; None where the default holds. A caller's file is
-        read when its turn comes: whoever knows enough from the first may leave the others."""
+    def passed(self, parameter: syntax.Param) -> Iterator[tuple[Script, syntax.BaseExpression | None]]:
+        """What each known call of its function passes for a parameter; None where the default holds; nothing for a lambda's.
+        A caller's file is read when its turn comes: whoever knows enough from the first may leave the others."""
+        function = self.script.source.enclosing(parameter, syntax.FunctionDef, syntax.Lambda)
+        if not isinstance(function, syntax.FunctionDef):
+            return
         for script, call in self.script.roles.calls.sites(function):
             given = self.given(function, parameter, script, call)
             if given is None and script.hides_arguments(call):

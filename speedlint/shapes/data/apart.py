@@ -405,7 +405,7 @@ class _Proof:
         if function in self._made_here:
             yield from self._given.get(parameter, ())
         else:
-            passed = script.values.passed(function, parameter)
+            passed = script.values.passed(parameter)
             yield from ((other, value) for other, value in passed if value is not None)
         if parameter.default is not None:
             yield script, parameter.default
@@ -772,7 +772,7 @@ class _Proof:
             function = script.source.enclosing(binding.node, syntax.FunctionDef, syntax.Lambda)
             if not isinstance(function, syntax.FunctionDef) or function.name.value in _ITEM_METHODS:
                 return False
-            passed = list(script.values.passed(function, binding.node))
+            passed = list(script.values.passed(binding.node))
             return bool(passed) and all(value is not None and self._is_fresh(other, value, depth) for other, value in passed)
         return (
             binding.kind in (Kind.ASSIGN, Kind.FOR)

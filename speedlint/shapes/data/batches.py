@@ -390,8 +390,7 @@ def _is_whole(script: Script, node: syntax.Node, depth: int) -> bool:
 
 def _binds_whole(script: Script, binding: Binding, depth: int) -> bool:
     if isinstance(binding.node, syntax.Param):
-        function = script.source.enclosing(binding.node, syntax.FunctionDef, syntax.Lambda)
-        passed = list(script.values.passed(function, binding.node)) if isinstance(function, syntax.FunctionDef) else []
+        passed = list(script.values.passed(binding.node))
         return not passed or any(value is None or _is_whole(other, value, depth + 1) for other, value in passed)
     if binding.value is None:
         return False

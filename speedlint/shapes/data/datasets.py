@@ -173,8 +173,7 @@ def _held(script: Script, holder: syntax.BaseExpression, node: syntax.Node, dept
 
 def _of_binding(script: Script, binding: Binding, depth: int) -> Iterator[Origin]:
     if binding.kind is Kind.PARAMETER and isinstance(binding.node, syntax.Param):
-        function = script.source.enclosing(binding.node, syntax.FunctionDef, syntax.Lambda)
-        passed = list(script.values.passed(function, binding.node)) if isinstance(function, syntax.FunctionDef) else []
+        passed = list(script.values.passed(binding.node))
         for other, value in passed:
             if value is not None:
                 yield from _origins(other, value, depth + 1)

@@ -52,15 +52,13 @@ def places(script: Script, setting: Setting) -> list[Constant]:
     if isinstance(setting.expression, syntax.Name):
         bindings = script.names.reaching(setting.expression)
         if len(bindings) == 1 and isinstance(bindings[0].node, syntax.Param):
-            function = script.source.enclosing(bindings[0].node, syntax.FunctionDef)
-            if isinstance(function, syntax.FunctionDef):
-                return _passed_places(script, function, bindings[0].node, setting.value)
+            return _passed_places(script, bindings[0].node, setting.value)
     return [setting.value]
 
 
-def _passed_places(script: Script, function: syntax.FunctionDef, parameter: syntax.Param, known: Constant) -> list[Constant]:
+def _passed_places(script: Script, parameter: syntax.Param, known: Constant) -> list[Constant]:
     found: dict[int, Constant] = {}
-    for other, value in script.values.passed(function, parameter):
+    for other, value in script.values.passed(parameter):
         where, expression = (script, parameter.default) if value is None else (other, value)
         constant = where.constant(expression) if expression is not None else None
         if constant is not None:

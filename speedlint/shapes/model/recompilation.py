@@ -153,8 +153,7 @@ def _binds(script: Script, binding: Binding, place: Script, loop: syntax.For, de
             not isinstance(loop.iter, syntax.Call) or place.name(loop.iter.func) != "enumerate" or binding.path[:1] != (0,)
         )
     if binding.kind is Kind.PARAMETER and isinstance(binding.node, syntax.Param):
-        function = script.source.enclosing(binding.node, syntax.FunctionDef)
-        passed = script.values.passed(function, binding.node) if isinstance(function, syntax.FunctionDef) else ()
+        passed = script.values.passed(binding.node)
         return any(value is not None and _derives(other, value, place, loop, depth + 1) for other, value in passed)
     if binding.kind is not Kind.ASSIGN or binding.value is None:
         return False

@@ -200,13 +200,10 @@ def _bound(value: Given, binding: Binding) -> list[Given | None]:
     if binding.kind is Kind.PARAMETER and isinstance(binding.node, syntax.Param):
         if binding.node in value.frame:
             return [value.frame[binding.node]]
-        function = script.source.enclosing(binding.node, syntax.FunctionDef, syntax.Lambda)
-        if not isinstance(function, syntax.FunctionDef):
-            return [None]
         default = binding.node.default
         passed = [
             Given(other, each) if each is not None else Given(script, default) if default is not None else None
-            for other, each in script.values.passed(function, binding.node)
+            for other, each in script.values.passed(binding.node)
         ]
         return [*passed] or [None]
     given = written(binding)

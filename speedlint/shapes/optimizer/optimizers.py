@@ -210,11 +210,9 @@ def _of_variable(script: Script, name: syntax.Name, seen: set[syntax.Node]) -> I
             continue
         seen.add(binding.node)
         if binding.kind is Kind.PARAMETER and isinstance(binding.node, syntax.Param):
-            function = script.source.enclosing(binding.node, syntax.FunctionDef)
-            if isinstance(function, syntax.FunctionDef):
-                for other, value in script.values.passed(function, binding.node):
-                    if value is not None:
-                        yield from _named(other, value, seen)
+            for other, value in script.values.passed(binding.node):
+                if value is not None:
+                    yield from _named(other, value, seen)
         elif binding.kind in (Kind.ASSIGN, Kind.FOR, Kind.AUGMENT) and binding.value is not None:
             yield from _named(script, binding.value, seen)
     for use in script.names.uses(name):
@@ -566,8 +564,7 @@ def _names_device(script: Script, call: syntax.Call) -> bool:
 
 def _places_of_binding(script: Script, binding: Binding, seen: set[int], depth: int) -> Iterator[Move | None]:
     if binding.kind is Kind.PARAMETER and isinstance(binding.node, syntax.Param):
-        function = script.source.enclosing(binding.node, syntax.FunctionDef)
-        passed = list(script.values.passed(function, binding.node)) if isinstance(function, syntax.FunctionDef) else []
+        passed = list(script.values.passed(binding.node))
         for place, value in passed:
             if value is not None:
                 yield from _places(place, value, seen, depth + 1)

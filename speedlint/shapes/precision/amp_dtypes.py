@@ -83,8 +83,7 @@ def _of_binding(script: Script, binding: Binding, depth: int) -> set[str] | None
 
 
 def _of_parameter(script: Script, parameter: syntax.Param, depth: int) -> set[str] | None:
-    function = script.source.enclosing(parameter, syntax.FunctionDef, syntax.Lambda)
-    passed = list(script.values.passed(function, parameter)) if isinstance(function, syntax.FunctionDef) else []
+    passed = script.values.passed(parameter)
     given = [(script, parameter.default) if value is None else (other, value) for other, value in passed]
     known = [dtypes(other, value, depth - 1) if value is not None else None for other, value in given]
     return _all_of(known) if known else None

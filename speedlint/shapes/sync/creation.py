@@ -376,9 +376,7 @@ def _asks_for(script: Script, target: syntax.Node, asked: str) -> bool:
 
 def _is_handed(script: Script, parameter: syntax.Param) -> bool:
     """Whether a call hands over something for a parameter, so that it may never be None."""
-    function = script.source.enclosing(parameter, syntax.FunctionDef)
-    passed = script.values.passed(function, parameter) if isinstance(function, syntax.FunctionDef) else ()
-    return any(value is not None and not is_none(value) for _, value in passed)
+    return any(value is not None and not is_none(value) for _, value in script.values.passed(parameter))
 
 
 def _root(script: Script, target: syntax.Attribute | syntax.Subscript) -> str:

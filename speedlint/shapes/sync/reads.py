@@ -423,7 +423,7 @@ class _Flow:
             yield from self._bound(script, call.func.value, depth)
         elif depth and (callee := script.callee(call)) is not None and isinstance(callee.node, syntax.FunctionDef):
             for parameter in callee.node.params.params:
-                passed = [value for where, value in callee.script.values.passed(callee.node, parameter) if where is script]
+                passed = [value for where, value in callee.script.values.passed(parameter) if where is script]
                 if any(value is arg.value for value in passed):
                     for use in callee.script.names.uses(parameter):
                         yield from self.follow(callee.script, use, depth - 1)

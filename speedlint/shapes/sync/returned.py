@@ -118,10 +118,7 @@ def _bound(script: Script, binding: Binding, depth: int) -> Returned | None:
         return _copied_from(script, part(_walked(script, binding), binding.path)[0], depth)
     if not isinstance(binding.node, syntax.Param):
         return None
-    function = script.source.enclosing(binding.node, syntax.FunctionDef, syntax.Lambda)
-    if not isinstance(function, syntax.FunctionDef):
-        return None
-    given = list(script.values.passed(function, binding.node))
+    given = list(script.values.passed(binding.node))
     if not 0 < len(given) <= _MOST_CALLS:
         return None
     return _same([_copied_from(other, each, depth) if each is not None else None for other, each in given])
