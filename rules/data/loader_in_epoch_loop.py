@@ -72,7 +72,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     workers = found.setting("num_workers")
     if made is not None and _may_be_slow(script, made):
         related = (Related(script.source, made, "the dataset is made here"),)
-        message = f"`{_line(script, made)}` makes the same dataset again in every epoch"
+        message = f"`{script.first_line(made)}` makes the same dataset again in every epoch"
         yield Finding(call, message, advice=f"make it before the loop; {_ADVICE}", level=Level.WARNING, related=related)
     elif not workers.is_off:
         is_known = workers.value is not None or (
@@ -102,10 +102,6 @@ def _may_be_slow(script: Script, made: syntax.Call) -> bool:
     if script.definition(made.func) is not None:
         return True
     return (script.name(made.func) or "").startswith("torchvision.datasets.")
-
-
-def _line(script: Script, node: syntax.Node) -> str:
-    return script.text(node).split("\n")[0].rstrip()
 
 
 RULE = Rule(

@@ -215,8 +215,7 @@ def _short(work: Work) -> str:
 
 def _text(work: Work) -> str:
     where, node = work.shown
-    text = where.text(node).split("\n")[0].rstrip()
-    return text.removesuffix(":")
+    return where.first_line(node).removesuffix(":")
 
 
 RULE = Rule(

@@ -101,7 +101,7 @@ def _of_item(function: syntax.FunctionDef, script: Script) -> Iterator[Finding]:
         return
     inner, call, chain = first
     where, shown = chain[0] if chain else (inner.script, call)
-    message = f"`{_line(where, shown)}` tokenizes the same text again each time an item is read"
+    message = f"`{where.first_line(shown)}` tokenizes the same text again each time an item is read"
     related = (Related(inner.script.source, call, "the tokenizer is called here"),)
     level = Level.NOTE if item_work.decodes(run) else Level.WARNING
     yield Finding(function.name, message, advice=f"{_AHEAD}; {_WHY}", level=level, related=related)
@@ -140,10 +140,6 @@ def _tokenized(run: Run) -> Iterator[tuple[Run, syntax.Call, Chain]]:
                 continue
             if not any(item_work.is_for_want_of_it(*place) for place in (*chain, (inner.script, call))):
                 yield inner, call, chain
-
-
-def _line(script: Script, node: syntax.Node) -> str:
-    return script.text(node).split("\n")[0].rstrip()
 
 
 RULE = Rule(

@@ -60,6 +60,10 @@ class Script:
         """The node as written, own parentheses included."""
         return self.source.text(node)
 
+    def first_line(self, node: syntax.Node) -> str:
+        """The first line of the node as written."""
+        return self.text(node).partition("\n")[0].rstrip()
+
     # Names
 
     def name(self, expression: syntax.Node) -> str | None:
@@ -289,6 +293,10 @@ class Script:
         """Whether an expression is a tensor that is, or may be, on a GPU."""
         value = self.roles.value(expression)
         return value.role is Role.TENSOR and value.place is not Place.HOST and self.on_gpu
+
+    def is_shown_device_tensor(self, expression: syntax.Node) -> bool:
+        """Like ``is_device_tensor``, of what something shows to be a tensor, not the signature of a ``forward`` alone."""
+        return self.is_device_tensor(expression) and not self.value(expression).assumed
 
     @property
     @once(False)

@@ -194,7 +194,7 @@ class _Deferral:
                 self._check_alias(fresh=fresh)
                 self._metered(base, call)
             case syntax.Call():
-                raise CannotEdit(f"`{self._short(call.func)}` takes it as a number in every step")
+                raise CannotEdit(f"`{self.script.first_line(call.func)}` takes it as a number in every step")
 
     def _tally(self, call: syntax.Call) -> Tally | None:
         """The class of objects that add up what the call hands one of them."""
@@ -221,7 +221,7 @@ class _Deferral:
         if self.script.frequency(self.read) in FREQUENT:
             self._flow(self.read)
         elif not (self.integral or self.floating or self.divided):
-            raise CannotEdit(f"whether `{self._short(self.read.func)}` returns a whole number is not known")
+            raise CannotEdit(f"whether `{self.script.first_line(self.read.func)}` returns a whole number is not known")
         else:
             self._wrap(self.read, self.script.text(self.read), "int" if self.integral else "float")
 
@@ -510,6 +510,3 @@ class _Deferral:
     def _is_in_loop(self, node: syntax.Node) -> bool:
         loop = self.script.loops.driving_loop(node)
         return loop is not None and loop is self.script.loops.driving_loop(self.read)
-
-    def _short(self, node: syntax.BaseExpression) -> str:
-        return self.script.text(node).partition("\n")[0]

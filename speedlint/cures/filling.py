@@ -156,13 +156,13 @@ def _lasting(script: Script, tensor: syntax.BaseExpression, read: syntax.Node, d
     source = script.source
     match tensor:
         case syntax.Call(args=args) if any(is_name(arg.keyword, "out") for arg in args):
-            return _short(script, tensor)
+            return script.first_line(tensor)
         case syntax.Call(func=syntax.Attribute(attr=syntax.Name(method))) if (
             works_in_place(method) and script.name(tensor.func) is None
         ):
-            return _short(script, tensor)
+            return script.first_line(tensor)
         case syntax.Call(func=func) if last_name(func) in _GIVES_STATE:
-            return _short(script, tensor)
+            return script.first_line(tensor)
         case syntax.Call(func=syntax.Name("next" | "iter" | "list" | "getattr"), args=[syntax.Arg(value=given), *_]):
             return _lasting(script, given, read, depth + 1)
         case syntax.Call():
@@ -172,7 +172,7 @@ def _lasting(script: Script, tensor: syntax.BaseExpression, read: syntax.Node, d
             for result in returned(callee):
                 inner = viewed(result)
                 if isinstance(inner, syntax.Attribute) and callee.script.role(inner.value) is not Role.TENSOR:
-                    return _short(callee.script, inner)
+                    return callee.script.first_line(inner)
                 found = _lasting(callee.script, inner, result, depth + 1) if isinstance(inner, syntax.Call) else None
                 if found is not None:
                     return found
@@ -191,10 +191,6 @@ def _lasting(script: Script, tensor: syntax.BaseExpression, read: syntax.Node, d
             if is_written(script, tensor):
                 return tensor.value
     return None
-
-
-def _short(script: Script, node: syntax.Node) -> str:
-    return script.text(node).partition("\n")[0]
 
 
 def _is_trained(script: Script, tensor: syntax.BaseExpression) -> bool:

@@ -78,7 +78,7 @@ def read_apart(script: Script, loop: syntax.For) -> ReadApart | None:
         return None
     read: dict[syntax.BaseExpression, syntax.Call] = {}
     for target, rows in _gone_over(script, loop):
-        if isinstance(target, syntax.Name) and script.is_device_tensor(rows) and not script.value(rows).assumed:
+        if isinstance(target, syntax.Name) and script.is_shown_device_tensor(rows):
             found = [_read_of(script, use) for use in _uses(script, target, loop)]
             if found and (first := found[0]) is not None and None not in found:
                 read[rows] = first
@@ -136,7 +136,7 @@ def row_gather(script: Script, call: syntax.Call) -> tuple[syntax.BaseExpression
             ),
             for_in=syntax.CompFor(target=syntax.Name(value=target), iter=rows, ifs=[], inner_for_in=None),
         ) if index == target and (dim is None or script.text(dim) == "0"):
-            both = all(script.is_device_tensor(each) and not script.value(each).assumed for each in (taken, rows))
+            both = all(script.is_shown_device_tensor(each) for each in (taken, rows))
             return (taken, rows) if both and not _may_be_keys(script, taken, rows) else None
     return None
 

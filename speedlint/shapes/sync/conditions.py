@@ -33,7 +33,7 @@ def asked(script: Script, node: Conditional) -> Iterator[syntax.BaseExpression]:
         operands = [arg.value for arg in node.args]
         if name is None and isinstance(node.func, syntax.Attribute):
             operands.append(node.func.value)
-        if any(_is_tensor(script, operand) for operand in operands):
+        if any(script.is_shown_device_tensor(operand) for operand in operands):
             yield node
 
 
@@ -63,24 +63,20 @@ def _is_computed(script: Script, test: syntax.BaseExpression, depth: int) -> boo
         case syntax.Comparison(left=left, comparisons=targets):
             sides = (left, *(target.comparator for target in targets))
             comparable = all(script.role(side) not in (Role.STRING, Role.NONE, Role.SEQUENCE) for side in sides)
-            return comparable and _is_tensor(script, test)
+            return comparable and script.is_shown_device_tensor(test)
         case (
             syntax.BinaryOperation(operator=syntax.BitAnd() | syntax.BitOr())
             | syntax.UnaryOperation(operator=syntax.BitInvert())
         ):
-            return _is_tensor(script, test)
+            return script.is_shown_device_tensor(test)
         case syntax.Call(func=func):
             of_torch = (script.name(func) or "").startswith("torch.")
             of_tensor = isinstance(func, syntax.Attribute) and script.role(func.value) is Role.TENSOR
-            return (of_torch or of_tensor) and _is_tensor(script, test)
+            return (of_torch or of_tensor) and script.is_shown_device_tensor(test)
         case syntax.Name() if depth:
             values = all_written(script.names.reaching(test))
             return bool(values) and all(_is_computed(script, value, depth - 1) for value in values)
     return False
-
-
-def _is_tensor(script: Script, expression: syntax.BaseExpression) -> bool:
-    return script.is_device_tensor(expression) and not script.value(expression).assumed
 
 
 def ends_loop(node: Conditional) -> bool:

@@ -225,7 +225,7 @@ def is_like_tensor(script: Script, device: syntax.BaseExpression) -> bool:
 
 def ranged_index(script: Script, subscript: syntax.Subscript) -> syntax.Call | None:
     """The ``range(n)``, as it is or as a list or array, by which a tensor on the GPU is indexed: made on the host."""
-    if not script.is_device_tensor(subscript.value) or script.value(subscript.value).assumed:
+    if not script.is_shown_device_tensor(subscript.value):
         return None
     for element in subscript.slice:
         index = element.slice.value if isinstance(element.slice, syntax.Index) else None

@@ -31,7 +31,7 @@ def sized_by_values(script: Script, node: syntax.Call | syntax.Subscript) -> syn
         selected = node.args[0].value if is_selection and node.args else None
     else:
         return None
-    return selected if selected is not None and _is_on_gpu(script, selected) else None
+    return selected if selected is not None and script.is_shown_device_tensor(selected) else None
 
 
 def _masked(script: Script, node: syntax.Subscript) -> syntax.BaseExpression | None:
@@ -44,7 +44,7 @@ def _masked(script: Script, node: syntax.Subscript) -> syntax.BaseExpression | N
         if isinstance(element.slice, syntax.Index):
             mask = element.slice.value
             indexed = script.role(node.value) in (Role.TENSOR, Role.BATCH, Role.UNKNOWN)
-            if indexed and is_mask(script, mask) and _is_on_gpu(script, mask):
+            if indexed and is_mask(script, mask) and script.is_shown_device_tensor(mask):
                 return mask
     return None
 
@@ -53,10 +53,6 @@ def is_changed(script: Script, node: syntax.Node) -> bool:
     """Whether what a mask selects is changed in place: ``x[mask] += 1`` takes it out and puts it back."""
     parent = script.source.parents[node]
     return isinstance(node, syntax.Subscript) and isinstance(parent, syntax.AugAssign) and parent.target is node
-
-
-def _is_on_gpu(script: Script, tensor: syntax.BaseExpression) -> bool:
-    return script.is_device_tensor(tensor) and not script.value(tensor).assumed
 
 
 def is_only_reduced(script: Script, selected: syntax.Call | syntax.Subscript) -> bool:
