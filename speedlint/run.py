@@ -84,7 +84,7 @@ def _checked(
 
 def _by_project(files: Sequence[Path]) -> list[list[Path]]:
     """The files of each project, the largest first. Shared out among processes, one project's files would be read by each:
-    timm's 304 take one process 11 s of CPU time and 12 of the clock, two processes 20 and 10."""
+    timm's 284 take one process 9.5 s of CPU time, two processes 6.6 each: both read nine files of ten."""
     imports, found = Imports(Disk(), Known()), dict[Path, list[Path]]()
     for file in files:
         found.setdefault(imports.root(absolute(file)), []).append(file)
