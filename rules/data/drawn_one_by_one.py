@@ -119,5 +119,6 @@ RULE = Rule(
     on=syntax.Call,
     check=check,
     triggers=(b"for ", b"while "),
+    often=True,
     worth=Estimate(Worth.MEDIUM, "a microsecond or more for each number, while the training waits"),
 )
