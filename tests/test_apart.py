@@ -28,6 +28,7 @@ import threading
 import warnings
 from collections import namedtuple
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import torch
@@ -313,6 +314,12 @@ CHANGED = {
         _items("pass", "return torch.zeros(4) + SCALE", "SCALE = 1.0"),
         "globals()['SCALE'] = epoch",
     ),
+    "a global by its module": (
+        _items("pass", "return torch.zeros(4) + SCALE", "SCALE = 1.0"),
+        "setattr(sys.modules[__name__], 'SCALE', epoch)",
+    ),
+    "a line in a string": (_items("pass", "return torch.zeros(4) + SCALE", "SCALE = 1.0"), "exec('SCALE = 2', globals())"),
+    "an attribute that is patched": (READS, "mock.patch.object(made.dataset, 'rows', []).start()"),
     "attributes by names": (READS, "for name in ('rows',): setattr(made.dataset, name, rows[epoch:])"),
     "the environment": (
         _items("pass", "return torch.zeros(4) + int(os.environ['LEVEL'])"),

@@ -48,6 +48,8 @@ _IN_PLACE = (
     "cv2.ellipse",
 )
 """Functions of libraries that change their first argument."""
+_CHANGES_ANYTHING = re.compile(r"exec$|unittest\.mock\.patch")
+"""Functions that change what the strings say which they are given."""
 _PARTS = frozenset({"loc", "iloc", "at", "iat", "values", "flat", "T", "__dict__", "keywords"})
 """Attributes that stand for what they are an attribute of, where it is no object of the program's own."""
 _CLASSES = re.compile(r"(?:object|dict|list|set|\w+\.ndarray)\.")
@@ -187,6 +189,9 @@ def changed(
             is_lost = is_anew and any(each[:2] == _MODULE for each in found) and not is_at_the_top(other, node)
             if is_lost or _is_late(other, node, ways, 0):
                 return " ".join(other.text(base).split())
+        for call in other.source.of(syntax.Call):
+            if _CHANGES_ANYTHING.match(other.name(call.func) or "") and _is_late(other, call, ways, 0):
+                return other.text(call)
         for trained in _trained(other):
             if held(other, trained) in same:
                 return other.text(trained)
@@ -246,7 +251,7 @@ def _is_of_dataset(
         if definition is not None:
             return any(each.node in classes for each in script.roles.calls.lineage(definition))
         named = script.constant(node.args[1].value) if len(node.args) > 1 else None
-        return _is_dataset(script, base) or (named is not None and ("", -1, named.value) in same)
+        return _is_dataset(script, base) or (named is not None and any(("", of, named.value) in same for of in (-1, 0)))
     while isinstance(base, (syntax.Attribute, syntax.Subscript)):
         if isinstance(base, syntax.Attribute) and _is_dataset(script, base.value):
             return True
