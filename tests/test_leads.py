@@ -135,7 +135,7 @@ def test_what_takes_steps_is_followed_into_another_file(tmp_path: Path) -> None:
     )
     (other,) = script.imports
     assert [other.text(call.func) for call in other.loops.steps] == ["update"]
-    (call,) = script.written_calls["run"]
+    (call,) = script.written_calls("run")
     assert leads.around(script).may(call)
 
 
