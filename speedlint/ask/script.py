@@ -224,14 +224,17 @@ class Script:
         return None
 
     def _without_object(self, dotted: str) -> Definition | None:
-        """The method that is called on an imported class itself: ``Backbones.build(...)``."""
+        """The method that is called on the imported class which defines it: ``Backbones.build(...)``. One that the class
+        inherits is not looked for: a library's ``from_pretrained`` leads through all of its mixins.
+        """
         holder, _, name = dotted.rpartition(".")
         binding, script = self.imported_binding(holder) if holder else (None, None)
         if binding is None or script is None or not isinstance(binding.node, syntax.ClassDef):
             return None
-        method = script.roles.calls.method(Definition(script, binding.node), name)
-        is_bound = method is not None and isinstance(method.node, syntax.FunctionDef) and needs_no_object(method.node)
-        return method if is_bound else None
+        for each in binding.node.body.body:
+            if isinstance(each, syntax.FunctionDef) and each.name.value == name and needs_no_object(each):
+                return Definition(script, each)
+        return None
 
     @once((None, None))
     def imported_binding(self, dotted: str) -> tuple[Binding | None, Script | None]:
