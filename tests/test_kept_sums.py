@@ -16,7 +16,7 @@ from tests.conftest import Project
 torch = pytest.importorskip("torch")
 
 HEAD = """
-import copy, math
+import copy, functools, math
 import torch
 import torch.nn.functional as F
 from torch import nn

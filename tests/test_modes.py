@@ -78,6 +78,7 @@ def test_what_a_parameter_is_bound_to_anew_chooses_nothing(project: Project) -> 
     project.configure("select = ['SPD301']")
     branch = 'mode = swapped(mode)\n        if mode == "inference":'
     text = DETECTOR.format(inference='"inference"', training=', "training"', default="", branch=branch)
+    text = text.replace("class Detector", "def swapped(mode):\n    return mode[::-1]\n\n\nclass Detector")
     assert project.findings(project.write("train.py", text))
 
 

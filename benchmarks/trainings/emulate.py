@@ -174,11 +174,14 @@ class _Bar:
     def __iter__(self) -> Iterator[Any]:
         return iter(self._iterable)
 
-    def set_postfix(self, **values: Any) -> None:
-        print("bar", {key: value if isinstance(value, str) else f"{value:.4f}" for key, value in values.items()})
+    def set_postfix(self, refresh: bool = True, **values: Any) -> None:
+        """Draws the bar; with ``refresh=False`` the next drawing would show the values, which is a matter of the clock."""
+        if refresh:
+            print("bar", {key: value if isinstance(value, str) else f"{value:.4f}" for key, value in values.items()})
 
-    def set_description(self, text: str) -> None:
-        print("bar", text)
+    def set_description(self, text: str, refresh: bool = True) -> None:
+        if refresh:
+            print("bar", text)
 
     def update(self, _count: int = 1) -> None:
         """Moves nothing."""

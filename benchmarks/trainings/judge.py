@@ -20,7 +20,7 @@ SWITCHED = frozenset({"SPD108"})
 """Rules whose fixes turn on what the script has, and with it the types of its outputs."""
 CHANGED = frozenset("SPD103 SPD501".split())
 """Rules whose fixes, where they are `behavior`, train otherwise."""
-_SHOWN = frozenset("SPD301 SPD303 SPD701 SPD702 SPD703 SPD704 SPD705".split())
+_SHOWN = frozenset("SPD301 SPD303 SPD701 SPD702 SPD703 SPD704 SPD705 SPD707".split())
 """Rules whose fixes, where they are `behavior`, show less of the same training."""
 _CLOSE, _ABSOLUTE = 2e-4, 2e-5
 """Relative and absolute distance of numbers that differ by the rounding of single precision, in a few steps of training."""
