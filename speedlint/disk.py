@@ -18,6 +18,7 @@ from typing import NamedTuple, TypeVar, cast
 
 from speedlint import reading
 from speedlint.facts.imported import imported_names
+from speedlint.facts.put_on_path import Put, put_on_path
 from speedlint.notebook import NotebookError
 
 Read = Callable[[Path], bytes]
@@ -30,7 +31,7 @@ Note = tuple[str, str] | tuple[str, str, bytes]
 """A question: its kind, the path, and the names' patterns that are looked for."""
 CONTENTS = "contents"
 """The kind of note that names a file's bytes: where they are the same, so is all that they answer; else that is asked."""
-OF_CONTENTS = frozenset({"data", "imports", "defines", "renamed", "size"})
+OF_CONTENTS = frozenset({"data", "imports", "put", "defines", "renamed", "size"})
 """The kinds of questions whose answers a file's bytes give."""
 Answer = TypeVar("Answer", bound=Hashable)
 
@@ -249,6 +250,12 @@ class Disk:
         """The dotted names that a file's import statements may mean; ``known`` finds them, or has them from before."""
         return self._note(("imports", path), lambda: known(path, self.text(path)))
 
+    def put_on_path(
+        self, path: str, known: Callable[[str, bytes], tuple[Put, ...]] = lambda _, data: put_on_path(data)
+    ) -> tuple[Put, ...]:
+        """What a file puts on ``sys.path``; ``known`` finds it, or has it from before."""
+        return self._note(("put", path), lambda: known(path, self.text(path)))
+
     def defined_names(self, path: str) -> tuple[str, ...]:
         """The names of the functions and classes at the top of a file."""
         return self._note(
@@ -291,6 +298,8 @@ class Disk:
                 return self.texts(path)
             case "imports":
                 return self.imported_names(path)
+            case "put":
+                return self.put_on_path(path)
             case "renamed":
                 return self.renamed(path)
             case "defines":

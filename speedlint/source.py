@@ -6,13 +6,11 @@ around it is read.
 
 from __future__ import annotations
 
-import ast
 import bisect
 import itertools
 import re
 import sys
 import tokenize
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, cached_property
 from pathlib import Path
@@ -21,6 +19,7 @@ from typing import NamedTuple, TypeVar, cast
 from speedlint import notebook
 from speedlint.facts import syntax
 from speedlint.facts.lower import TooDeep, lower
+from speedlint.facts.parse import is_too_deep, parsed
 from speedlint.facts.rows import Rows
 
 Node = TypeVar("Node", bound=syntax.Node)
@@ -34,19 +33,7 @@ _NAMING = (
     syntax.ImportAlias, syntax.AsName, syntax.NameItem, syntax.Attribute, syntax.MatchPattern, syntax.MatchAs,
 )  # fmt: skip
 """What names stand below that are no expressions of their own."""
-_MAX_BRACKETS = 100  # Python's own limit is 200
 _TOO_DEEP = "is nested too deeply to be read, left alone; exclude it, or split the longest expression"
-_MAX_PREFIXES = 100
-_PREFIXES = re.compile(rb"(?:\b(?:not|lambda\b[^:\n]*:)[\s\\]*){%d}" % _MAX_PREFIXES)
-_ONE_SIGN = bytes(ord("-") if byte in b"+~" else byte for byte in range(256))
-_SIGNS, _BETWEEN_SIGNS = b"-" * _MAX_PREFIXES, b" \t\n\r\f\v\\"
-_MAX_BRANCHES = 3000
-_MAX_CHOICES = 100
-_BRACKETS = {**dict.fromkeys(b"([{", 1), **dict.fromkeys(b")]}", -1)}
-_NO_BRACKETS = bytes(set(range(256)) - _BRACKETS.keys())
-_STRINGS_AND_COMMENTS = re.compile(
-    rb"""#[^\n]*|(\"{3}|'{3})(?:\\.|(?!\1).)*?\1|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL
-)
 _PYTHON_2 = re.compile(r"^\s*(?:print|exec)\s+[\"'\w]|except\s+\w+\s*,\s*\w+\s*:", re.MULTILINE)
 _DIVIDED = re.compile(r"(?m)^# ?%%")
 _LINE_END = re.compile(rb"\r\n|\n|\r")
@@ -136,7 +123,7 @@ class Source:
         kept = text if text != written else None
         if known is not None:
             return cls(path, data, kept, encoding, known)
-        if _is_too_deep(data):
+        if is_too_deep(data):
             raise SourceError(path, 1, _TOO_DEEP)
         if notebook.is_notebook(path):
             _refuse_broken_cells(path, text)
@@ -432,16 +419,6 @@ def _refuse_broken_cells(path: Path, text: str) -> None:
         line += code.count("\n") + 2
 
 
-def parsed(text: str) -> ast.Module:
-    """Python's own tree of a file. Raises SyntaxError, also for what is no Python for other reasons."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return ast.parse(text)
-        except ValueError as error:
-            raise SyntaxError(str(error)) from None
-
-
 def _decode(path: Path, data: bytes) -> tuple[str, str]:
     if b"\0" in data:
         line = data[: data.index(b"\0")].count(b"\n") + 1
@@ -464,27 +441,6 @@ def _decode(path: Path, data: bytes) -> tuple[str, str]:
     if not lossless:
         raise SourceError(path, 1, f"its encoding {encoding} does not code character by character; save it as UTF-8")
     return text, encoding
-
-
-def _is_too_deep(data: bytes) -> bool:
-    """Whether brackets, prefixes or choices nest so deeply that the parser would exhaust the stack and end the process."""
-    if data.count(b"not") + data.count(b"lambda") >= _MAX_PREFIXES and _PREFIXES.search(data):
-        return True
-    if data.count(b"elif") > _MAX_BRANCHES:
-        return True
-    if _has_many_signs(data) and _has_many_signs(_STRINGS_AND_COMMENTS.sub(b"", data)):
-        return True
-    if data.count(b" else ") > _MAX_CHOICES and any(line.count(b" else ") > _MAX_CHOICES for line in data.splitlines()):
-        return True
-    return _bracket_depth(data) > _MAX_BRACKETS and _bracket_depth(_STRINGS_AND_COMMENTS.sub(b"", data)) > _MAX_BRACKETS
-
-
-def _has_many_signs(data: bytes) -> bool:
-    return _SIGNS in data.translate(_ONE_SIGN, _BETWEEN_SIGNS)
-
-
-def _bracket_depth(data: bytes) -> int:
-    return max(itertools.accumulate(map(_BRACKETS.__getitem__, data.translate(None, _NO_BRACKETS))), default=0)
 
 
 def _syntax_problem(text: str, error: SyntaxError) -> tuple[int, str]:

@@ -1,6 +1,7 @@
 """Which first-party file a module name leads to, and who imports whom, before anything is parsed.
 
-A module is found from the importing file's own folder, its ancestors up to the project's root, and the root's ``src``;
+A module is found from the importing file's own folder, its ancestors up to the project's root, the root's ``src``, and the
+folders of the project that a file of the same program puts on ``sys.path``;
 importers are found by a search for import statements in the bytes of the project's files. Third-party code is never read.
 """
 
@@ -8,12 +9,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from speedlint.disk import Disk, Listing, Mark
 from speedlint.facts.imported import imported_names
+from speedlint.facts.put_on_path import HERE, Put, put_on_path
 from speedlint.torch import library
 
 _MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
@@ -23,6 +26,12 @@ _ENTRY_POINTS = ("pyproject.toml", "setup.py", "setup.cfg")
 """Where a command that an installation makes names its module: ``train = "package.train:main"``."""
 _BY_STRING = (b"import_module", b"__import__", b"iter_modules", b"walk_packages")
 _MOST_AROUND = 400
+_MOST_PUT = 64
+"""Different folders that files of a project put on ``sys.path``: who shares each is asked of the whole project."""
+_PUTTING = (b"sys.path", b"addsitedir")
+
+_Folders = tuple[str, ...]
+"""The folders that one path may be, as the working folder is not known: more than one where it is."""
 
 
 @dataclass(slots=True)
@@ -31,11 +40,17 @@ class _Project:
 
     Attributes:
         stems: the names of its modules, packages and folders, without what is around them.
+        put: what its files put on ``sys.path``, those first that are searched first.
+        offered: the names of what lies in those folders.
+        shared: what the files of the same programs put there, by file.
     """
 
     root: str
     listing: Listing
     stems: frozenset[str]
+    put: dict[str, list[tuple[bool, _Folders]]] | None = None
+    offered: frozenset[str] = frozenset()
+    shared: dict[str, frozenset[_Folders]] | None = None
     importers: dict[str, list[str]] | None = None
     saying: dict[str, list[str]] | None = None
 
@@ -44,13 +59,21 @@ class Known:
     """What is known of files' texts, kept while other files are edited."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[bytes, tuple[str, ...]]] = {}
+        self._imported: dict[str, tuple[bytes, tuple[str, ...]]] = {}
+        self._put: dict[str, tuple[bytes, tuple[Put, ...]]] = {}
 
     def imported_names(self, path: str, data: bytes) -> tuple[str, ...]:
         """See ``imported_names``."""
-        known = self._known.get(path)
+        known = self._imported.get(path)
         if known is None or known[0] != data:
-            known = self._known[path] = (data, imported_names(data))
+            known = self._imported[path] = (data, imported_names(data))
+        return known[1]
+
+    def put_on_path(self, path: str, data: bytes) -> tuple[Put, ...]:
+        """See ``put_on_path``."""
+        known = self._put.get(path)
+        if known is None or known[0] != data:
+            known = self._put[path] = (data, put_on_path(data))
         return known[1]
 
 
@@ -66,6 +89,7 @@ class Imports:
         self._spread: dict[str, list[str]] = {}
         self._users: dict[str, list[Path]] = {}
         self._modules: dict[tuple[str, str, str], str | None] = {}
+        self._searched: dict[str, dict[str, str | None]] = {}
         self._folders: dict[str, list[str]] = {}
         self._targets_of: dict[str, list[str]] = {}
         self.bounds: dict[str, None] = {}
@@ -102,6 +126,17 @@ class Imports:
         return None
 
     def _file(self, path: str, dotted: str) -> str | None:
+        first = dotted.partition(".")[0]
+        if not first or first not in self._offered(self._project(path)):
+            return self._usual(path, dotted)
+        shared = self._shared(self._project(path))
+        searched = self._searched.setdefault(path, {})
+        if dotted not in searched:
+            searched[dotted] = self._search(path, dotted, shared.get(path, frozenset()))
+        return searched[dotted]
+
+    def _usual(self, path: str, dotted: str) -> str | None:
+        """The file that a name leads to where nothing is put on ``sys.path``."""
         folder, _, name = path.rpartition(os.sep)
         key = (folder, dotted, name if dotted.rpartition(".")[2] + ".py" == name or name == "__init__.py" else "")
         if key not in self._modules:
@@ -126,11 +161,16 @@ class Imports:
         for folder in folders:
             if mark is not None and self._is_there(project, os.path.join(folder, parts[0], mark)):  # noqa: PTH118
                 continue
-            base = os.path.join(folder, *parts)  # noqa: PTH118 (thousands of these: Path takes ten times as long)
-            for candidate in (f"{base}.py", f"{base}{os.sep}__init__.py") if parts else (f"{base}{os.sep}__init__.py",):
-                if candidate != path and self._is_there(project, candidate):
-                    return candidate
+            found = self._in(project, path, folder, parts)
+            if found is not None:
+                return found
         return None
+
+    def _in(self, project: _Project, path: str, folder: str, parts: Sequence[str]) -> str | None:
+        """The file of a module in a folder, if it is another one than that which imports it."""
+        base = os.path.join(folder, *parts)  # noqa: PTH118 (thousands of these: Path takes ten times as long)
+        candidates = (f"{base}.py", f"{base}{os.sep}__init__.py") if parts else (f"{base}{os.sep}__init__.py",)
+        return next((each for each in candidates if each != path and self._is_there(project, each)), None)
 
     def _is_there(self, project: _Project, file: str) -> bool:
         listing = project.listing
@@ -152,6 +192,99 @@ class Imports:
                 found.append(up)
             self._folders[folder] = [*found, os.path.join(root, "src")]  # noqa: PTH118
         return self._folders[folder]
+
+    # What is put on sys.path
+
+    def _offered(self, project: _Project) -> frozenset[str]:
+        """The names that may lead into folders which files of a project put on ``sys.path``."""
+        if project.put is None:
+            listing = project.listing
+            project.put = {path: put for path in self._disk.holding(listing.readable, _PUTTING) if (put := self._put(path))}
+            folders = {folder for put in project.put.values() for _, each in put for folder in each}
+            if folders:
+                inside = (each.rpartition(os.sep) for each in (*listing.files, *listing.folders))
+                names = {name.removesuffix(".py") for folder, _, name in inside if folder in folders}
+                known = library.KNOWN - library.COMMON_NAMES.keys()
+                project.offered = frozenset(names - known - sys.stdlib_module_names)
+        return project.offered
+
+    def _put(self, path: str) -> list[tuple[bool, _Folders]]:
+        """The folders of the project that a file puts on ``sys.path``, those that are searched first before the others. A
+        path is taken as seen from the file's own folder and from the project's root, where that says nothing of it."""
+        project = self._project(path)
+        own = os.path.dirname(path)  # noqa: PTH120
+        found: list[tuple[bool, _Folders]] = []
+        for is_first, places in self._disk.put_on_path(path, self._known.put_on_path):
+            starts = ((start, to) for base, to in places for start in ((own,) if base == HERE else (own, project.root)))
+            folders = (os.path.normpath(os.path.join(start, *to.split("/"))) for start, to in starts)  # noqa: PTH118
+            inside = tuple(dict.fromkeys(folder for folder in folders if folder in project.listing.folders))
+            if inside:
+                found = [(True, inside), *found] if is_first else [*found, (False, inside)]
+        return found
+
+    def _search(self, path: str, dotted: str, shared: Iterable[_Folders]) -> str | None:
+        """The file that a name leads to: by what the file itself puts first, as usual, by what else it puts there, or by
+        what others put there, if that is one file."""
+        project, parts = self._project(path), dotted.split(".")
+        put = (project.put or {}).get(path, [])
+        for is_first, folders in put:
+            found = self._only(project, path, folders, parts) if is_first else None
+            if found is not None:
+                return found
+        usual = self._usual(path, dotted)
+        if usual is not None or (len(parts) > 1 and self._usual(path, parts[0]) is not None):
+            return usual
+        for is_first, folders in put:
+            found = self._only(project, path, folders, parts) if not is_first else None
+            if found is not None:
+                return found
+        return self._only(project, path, sorted({folder for each in shared for folder in each}), parts)
+
+    def _only(self, project: _Project, path: str, folders: Iterable[str], parts: Sequence[str]) -> str | None:
+        """The one file that a name leads to from any of some folders."""
+        mark = library.COMMON_NAMES.get(parts[0])
+        found = {
+            file
+            for folder in folders
+            if mark is None or not self._is_there(project, os.path.join(folder, parts[0], mark))  # noqa: PTH118
+            if (file := self._in(project, path, folder, parts)) is not None
+        }
+        return found.pop() if len(found) == 1 else None
+
+    def _shared(self, project: _Project) -> Mapping[str, frozenset[_Folders]]:
+        """What the files of the programs that each file is part of put on ``sys.path``. The files that this leads to may put
+        more there: it is asked again, of all files at a time, until it stays."""
+        if project.shared is not None:
+            return project.shared
+        owners: dict[_Folders, list[str]] = {}
+        for file, put in (project.put or {}).items():
+            for _, folders in put:
+                if any(folder not in (project.root, os.path.join(project.root, "src")) for folder in folders):  # noqa: PTH118
+                    owners.setdefault(folders, []).append(file)
+        if len(owners) > _MOST_PUT:
+            self._bound(
+                f"puts more than {_MOST_PUT} folders on sys.path: each was looked into for the file that does", project.root
+            )
+            owners = {}
+        shared: dict[str, frozenset[_Folders]] = {}
+        is_more = bool(owners)
+        project.shared = {}
+        while is_more:
+            targets = {file: self._imported(file) for file in project.listing.readable}
+            importers: dict[str, list[str]] = {}
+            for file, imported in targets.items():
+                for target in imported:
+                    importers.setdefault(target, []).append(file)
+            for folders, files in owners.items():
+                for file in _reached(_reached(files, importers), targets):
+                    shared[file] = shared.get(file, frozenset()) | {folders}
+            changed = [file for file in shared if shared[file] != project.shared.get(file)]
+            for file in changed:
+                self._targets_of.pop(file, None)
+                self._searched.pop(file, None)
+            is_more = bool(changed)
+            project.shared = dict(shared)
+        return project.shared
 
     # Who imports whom
 
@@ -318,6 +451,17 @@ def _root(disk: Disk, folder: str) -> str:
 
 def _is_marked(disk: Disk, folder: str, marks: tuple[str, ...]) -> bool:
     return any(disk.exists(os.path.join(folder, mark)) for mark in marks)  # noqa: PTH118
+
+
+def _reached(paths: Iterable[str], edges: Mapping[str, Sequence[str]]) -> list[str]:
+    """The paths and all that edges lead to from them."""
+    found = dict.fromkeys(paths)
+    todo = list(found)
+    while todo:
+        new = [other for other in edges.get(todo.pop(), ()) if other not in found]
+        found.update(dict.fromkeys(new))
+        todo.extend(new)
+    return list(found)
 
 
 def _spread(paths: Iterable[str], edges: Callable[[str], Sequence[str]]) -> list[str]:
