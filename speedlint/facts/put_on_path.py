@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import itertools
 import posixpath
+import re
 from collections.abc import Iterable, Iterator
 
 from speedlint.facts.parse import is_too_deep, parsed
@@ -19,6 +20,8 @@ Put = tuple[bool, tuple[Place, ...]]
 """Whether it is searched before the script's own folder from the file's beginning on, and the places of which it is one."""
 
 _MARKS = (b"sys.path", b"addsitedir")
+_NEXT = re.compile(rb"\n(?=[A-Za-z_@])")
+"""Where a statement begins that stands in no other: in front of most of a file, which then need not be parsed."""
 _DEEP = 40
 """Folders that a path may lead upward."""
 _ROOTS = {HERE: "/here" + "/0" * _DEEP, WORKING: "/working" + "/0" * _DEEP}
@@ -44,11 +47,12 @@ _PUTTING = frozenset({"sys.path.append", "sys.path.insert", "sys.path.extend", "
 
 def put_on_path(data: bytes) -> tuple[Put, ...]:
     """What a file puts on ``sys.path``, in the order in which it does; what only who runs it knows is left out."""
-    if not any(mark in data for mark in _MARKS) or is_too_deep(data):
+    last = max(map(data.rfind, _MARKS))
+    if last < 0:
         return ()
-    try:
-        tree = parsed(data)
-    except (SyntaxError, RecursionError, MemoryError):
+    end = _NEXT.search(data, last) if b"def " not in data[:last] else None
+    tree = (_parsed(data[: end.start()]) if end is not None else None) or _parsed(data)
+    if tree is None:
         return ()
     reader = _Reader()
     reader.run(tree.body)
@@ -56,6 +60,13 @@ def put_on_path(data: bytes) -> tuple[Put, ...]:
     for function in reader.defined:
         reader.run_function(function, {})
     return tuple(dict.fromkeys(reader.found))
+
+
+def _parsed(data: bytes) -> ast.Module | None:
+    try:
+        return None if is_too_deep(data) else parsed(data)
+    except (SyntaxError, RecursionError, MemoryError):
+        return None
 
 
 class _Reader:

@@ -217,7 +217,8 @@ class Imports:
         for is_first, places in self._disk.put_on_path(path, self._known.put_on_path):
             starts = ((start, to) for base, to in places for start in ((own,) if base == HERE else (own, project.root)))
             folders = (os.path.normpath(os.path.join(start, *to.split("/"))) for start, to in starts)  # noqa: PTH118
-            inside = tuple(dict.fromkeys(folder for folder in folders if folder in project.listing.folders))
+            usual = () if is_first else (project.root, os.path.join(project.root, "src"))  # noqa: PTH118
+            inside = tuple(dict.fromkeys(each for each in folders if each in project.listing.folders and each not in usual))
             if inside:
                 found = [(True, inside), *found] if is_first else [*found, (False, inside)]
         return found
@@ -259,8 +260,7 @@ class Imports:
         owners: dict[_Folders, list[str]] = {}
         for file, put in (project.put or {}).items():
             for _, folders in put:
-                if any(folder not in (project.root, os.path.join(project.root, "src")) for folder in folders):  # noqa: PTH118
-                    owners.setdefault(folders, []).append(file)
+                owners.setdefault(folders, []).append(file)
         if len(owners) > _MOST_PUT:
             self._bound(
                 f"puts more than {_MOST_PUT} folders on sys.path: each was looked into for the file that does", project.root
