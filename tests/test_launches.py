@@ -682,3 +682,118 @@ def test_what_is_detached_is_not_what_trains(project: Project) -> None:
     text = text.replace("data = ", "spectrum = nn.Conv1d(1, 80, 1024).cuda()\ndata = ")
     (found,) = project.findings(project.write("train.py", text))
     assert found["message"].startswith("`model(spectrum(inputs.cuda()).detach())`")
+
+
+LIBRARY = """
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+{network}
+
+
+def fit(network, loader, device="cuda"):
+    network = network.to(device)
+    optimizer = torch.optim.Adam(network.parameters())
+    for rows, labels in loader:
+        loss = F.mse_loss(network(rows.to(device)), labels.to(device))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+TAGGER = """
+class Tagger(nn.Module):
+    def __init__(self, words, classes, hidden):
+        super().__init__()
+        self.embed = nn.Embedding(words, 100)
+        self.cells = nn.LSTM(100, hidden, batch_first=True)
+        self.head = nn.Linear(hidden, {head})
+
+    def forward(self, rows):
+        return self.head(self.cells(self.embed(rows))[0])
+
+
+class Both(nn.Module):
+    def __init__(self, first, second):
+        super().__init__()
+        self.first, self.second, self.cells = first, second, nn.GRU(9, 9)
+
+    def forward(self, rows):
+        return self.cells(self.first(rows) + self.second(rows))[0]
+
+
+past, future = Tagger(9, 9, widths["hidden"]), Tagger(9, 9, 100)
+"""
+
+
+@pytest.mark.parametrize(
+    ("network", "level"),
+    [
+        ("", "note"),
+        ("class Layers(nn.Module):\n    def __init__(self):\n        super().__init__()\n        {}", "note"),
+        (RESIDUAL.format(last=512), "warning"),
+        ("import transformers", "warning"),
+    ],
+)
+def test_a_network_that_a_function_is_handed_by_no_one_is_large_where_one_is_defined(
+    project: Project, network: str, level: str
+) -> None:
+    project.configure("select = ['SPD101']\ntorch = '2.4'")
+    layers = "self.first, self.cells = nn.Linear(40, 64), nn.LSTM(64, 128)"
+    (found,) = project.findings(project.write("fitting.py", LIBRARY.format(network=network.format(layers))), "--notes")
+    assert found["level"] == level
+
+
+@pytest.mark.parametrize(
+    ("model", "head", "level"),
+    [
+        ("Tagger(len(widths), widths['classes'], 100 if args.deep else 200)", "classes", "note"),
+        ("Tagger(len(widths), widths['classes'], 1024)", "classes", "warning"),
+        ("Tagger(len(widths), widths['classes'], widths['hidden'])", "classes", "warning"),
+        ("Tagger(len(widths), 9, 100 if args.deep else 200)", "words", "warning"),
+        ("Tagger(len(widths), 4096, 100)", "classes", "warning"),
+        ("Both(past, future)", "classes", "warning"),
+    ],
+)
+def test_narrow_recurrent_layers_are_launches_unless_they_tell_words(
+    project: Project, model: str, head: str, level: str
+) -> None:
+    project.configure("select = ['SPD101']\ntorch = '2.4'")
+    text = STEPS.format(network=TAGGER.format(head=head), model=model, data="rows", loss=LOSS)
+    (found,) = project.findings(project.write("train.py", text), "--notes")
+    assert found["level"] == level
+
+
+SOUND = """
+import librosa
+
+
+class Sound(torch.utils.data.Dataset):
+    def __init__(self, names):
+        self.names = names
+
+    def __len__(self):
+        return len(self.names)
+
+    def __getitem__(self, index):
+        wave, rate = librosa.load(self.names[index])
+        return {item}, 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("item", "model", "level"),
+    [
+        ("torch.from_numpy(librosa.feature.mfcc(y=wave, sr=rate))[None]", "torchvision.models.resnet18()", "note"),
+        ("torch.from_numpy(wave)", "torchvision.models.resnet18()", "warning"),
+        ("torch.from_numpy(librosa.feature.mfcc(y=wave, sr=rate))[None]", "torchvision.models.vit_b_16()", "warning"),
+    ],
+)
+def test_a_loader_that_analyses_recordings_bounds_a_step_of_convolutions(
+    project: Project, item: str, model: str, level: str
+) -> None:
+    project.configure("select = ['SPD101']\ntorch = '2.4'")
+    text = STEPS.format(network=SOUND.format(item=item), model=model, data="Sound(widths)", loss=LOSS)
+    text = text.replace("batch_size=64", "batch_size=10, num_workers=4")
+    (found,) = project.findings(project.write("train.py", text), "--notes")
+    assert found["level"] == level

@@ -39,13 +39,14 @@ loaded with the optimizer's state. Shown, not written: several losses or optimiz
 by hand, double precision, `BCELoss`, fill values and sums beyond float16, amounts of any size, `log(1 - p)`, outputs
 that a float32 layer or buffer takes in afterwards, comparisons of dtypes that raise, models or losses out of sight,
 optimizers made elsewhere. Where a matrix is multiplied by its own transpose, which float16 may not hold the sums of,
-bfloat16 is advised. Reinforcement learning, where the environment takes the time, is a note; so are networks whose
-kernels take less time than their launch: recurrent cells, mixtures of small operations, narrow attention, narrow
-convolutions of small inputs, torchvision's networks for large images on small batches of small ones, networks that
-shrink the images of a batch of a few, and what options choose by default where that is images of digits or narrow
-Linear layers; and networks made out of sight, where neither the packages that are imported nor the data say that they
-are large. Models of narrow Linear and recurrent layers are left alone, and those that a sharding wrapper already
-computes in half precision.
+bfloat16 is advised. Reinforcement learning, where the environment takes the time, is a note; so are steps that wait for
+loaders that parse text or analyse recordings item by item, and networks whose kernels take less time than their launch:
+recurrent cells, narrow recurrent layers, mixtures of small operations, narrow attention, narrow convolutions of small
+inputs, torchvision's networks for large images on small batches of small ones, networks that shrink the images of a
+batch of a few, and what options choose by default where that is images of digits or narrow Linear layers; and networks
+that are made, or handed to a function, out of sight, where neither the packages that are imported nor the data nor the
+networks that the program defines say that they are large. Models of narrow Linear and recurrent layers are left alone,
+and those that a sharding wrapper already computes in half precision.
 
 ## Sources
 PyTorch Performance Tuning Guide and PyTorch AMP recipe (1.5 to 3 times); Hugging Face performance documentation (1.3 to 3).
@@ -68,12 +69,13 @@ from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.shapes import eras, worth
+from speedlint.shapes.data import pace
 from speedlint.shapes.model import launches
 from speedlint.shapes.precision import hazards
 from speedlint.shapes.precision.autocast import is_sharded_in_half, uses_autocast
 from speedlint.shapes.precision.doubles import computes_in_double
 from speedlint.shapes.probes import is_probe
-from speedlint.shapes.steps import Step, is_reinforcement, training_steps, updates
+from speedlint.shapes.steps import Step, is_reinforcement, step_network, training_steps, updates
 from speedlint.shapes.training import is_framework_driven
 from speedlint.torch.words import Place
 
@@ -109,8 +111,9 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
             f", and add `scaler = {spelled_constructor(script)}` beside the optimizer, `scaler.scale(loss).backward()`, "
             "`scaler.unscale_(optimizer)` before clipping, `scaler.step(optimizer)` and `scaler.update()`"
         )
-    if small is not None:
-        gain = Estimate(Worth.LOW, small.because)
+    nothing = small.because if small is not None else _why_hidden(step)
+    if nothing:
+        gain = Estimate(Worth.LOW, nothing)
         yield Finding(step.shown, message, advice=f"{advice}, which may gain nothing", level=Level.NOTE, worth=gain)
         return
     if is_reinforcement(script):
@@ -145,6 +148,15 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         yield Finding(step.shown, message, advice=f"{advice}; not written because {why}")
         return
     yield Finding(step.shown, message, fix=fix, advice=advice)
+
+
+def _why_hidden(step: Step) -> str:
+    """Why the step's computations are waited for by no one; empty where they may be."""
+    if pace.waits_for_texts(step.script):
+        return "the step waits for its loader, which parses text for each item"
+    if pace.waits_for_analyses(step.script) and not (step_network(step).attention or step_network(step).recurrent):
+        return "the step waits for its loader, which analyses a recording for each item"
+    return ""
 
 
 def _message(forward: str, kind: str) -> str:

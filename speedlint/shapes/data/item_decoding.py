@@ -21,6 +21,14 @@ PARSERS = frozenset(
     "numpy.loadtxt numpy.genfromtxt pandas.read_csv pandas.read_table pandas.read_excel pandas.read_fwf".split()
 )
 
+ANALYSES = frozenset(
+    f"librosa.{name}"
+    for name in (
+        "stft cqt vqt pyin yin resample hpss effects.hpss effects.pitch_shift effects.time_stretch feature.mfcc "
+        "feature.melspectrogram feature.chroma_stft feature.chroma_cqt feature.tonnetz feature.spectral_contrast"
+    ).split()
+)
+"""Go over a recording on the host, for some ten milliseconds and more."""
 
 READERS = frozenset({"csv.reader", "csv.DictReader"})
 """Parse a line when they are asked for it."""

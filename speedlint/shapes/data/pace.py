@@ -34,6 +34,13 @@ def waits_for_texts(script: Script) -> bool:
 
 
 @once(False)
+def waits_for_analyses(script: Script) -> bool:
+    """Whether each loader that training reads again and again analyses a recording for an item, which takes some workers
+    longer than the convolutions of what it gives take."""
+    return _all_read(script, lambda each: all(map(scale.analyses, each.origins)))
+
+
+@once(False)
 def reads_recordings(script: Script) -> bool:
     """Whether each loader that training reads again and again gives seconds of sound, by the public set that it reads."""
     return _all_read(script, scale.is_of_recordings)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
-from speedlint.shapes.data.item_decoding import DECODERS, PARSERS
+from speedlint.shapes.data.item_decoding import ANALYSES, DECODERS, PARSERS
 from speedlint.shapes.model.networks import with_named
 from speedlint.solve import shipped
 from speedlint.solve.flow import once
@@ -147,6 +147,12 @@ def reads_store(origin: Origin) -> bool:
 def parses(origin: Origin) -> bool:
     """Whether an item is a text of numbers that is parsed when it is read."""
     return origin.definition is not None and _calls_in_item(origin, PARSERS)
+
+
+def analyses(origin: Origin) -> bool:
+    """Whether a recording is read for an item and gone over on the host: its spectrum, its pitch."""
+    is_read = origin.definition is not None and _calls_in_item(origin, frozenset({"librosa.load"}))
+    return is_read and _calls_in_item(origin, ANALYSES)
 
 
 def _calls_in_item(origin: Origin, names: frozenset[str], *, at_first: bool = False) -> bool:

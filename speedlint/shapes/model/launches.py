@@ -26,7 +26,9 @@ from speedlint.shapes.steps import Step, modules_of, of_program, step_network, t
 from speedlint.shapes.training import roots, trained_modules
 from speedlint.solve import off
 from speedlint.solve.flow import once
+from speedlint.solve.terms import Definition
 from speedlint.torch import library
+from speedlint.torch.words import Role
 
 _LINES = ("torch.nn.Conv1d", "torch.nn.ConvTranspose1d")
 _LAYERS = (*_LINES, "torch.nn.Conv2d", "torch.nn.Conv3d", "torch.nn.ConvTranspose2d", "torch.nn.ConvTranspose3d")
@@ -42,6 +44,8 @@ _NARROW_PRODUCT = 256
 """Outputs of a Linear layer up to which a product of some thousand rows takes no longer than its launch."""
 _FEW_LAYERS, _SMALL_BATCH = 4, 32
 """Convolutions, and items of a batch, up to which narrow ones take less than a millisecond on patches of some 40 pixels."""
+_NARROW_RECURRENT = 256
+"""Hidden units up to which each position of a recurrent layer takes no longer than its launch."""
 _NARROW_LINE = 32
 """The same for a convolution of sequences."""
 _NARROW_ATTENTION = 64
@@ -166,6 +170,8 @@ def _small_kernels(step: Step) -> str:
     if not RECURRENT_CELLS.isdisjoint(names) and not any(name in _LAYERS and name not in _LINES for name in names):
         return "its recurrent cells run as small kernels, position by position"
     layers, made_of = list(_layers(step, code)), step_network(step)
+    if _recurs_narrowly(step, code, names):
+        return f"its recurrent layers have {_NARROW_RECURRENT} hidden units at most"
     if not layers and made_of.widest_known <= WIDE and _goes_over_graphs(code):
         return "between its layers it gathers and adds up what nodes send each other, which half precision hardly speeds up"
     if (made_of.attention or made_of.narrow_attention) and _attends_narrowly(step, code):
@@ -212,10 +218,60 @@ def _small_for_all_that_is_seen(step: Step) -> str:
     has_layers = _has_layers(made_of)
     if made_of.is_known and made_of.attention and not has_layers and not any(True for _ in near(step.script)):
         return "it attends to a whole graph by weights of its own, and no layer of it is known to be wide"
-    is_hidden = bool(made) and not made_of.is_known and all(isinstance(node, syntax.Call) for _, node in made)
-    if is_hidden and not has_layers and not made_of.attention and not _decodes(step.script):
+    is_hidden = bool(made) and not made_of.is_known and not has_layers and not made_of.attention
+    is_made_out_of_sight = all(isinstance(node, syntax.Call) for _, node in made)
+    if is_hidden and not _decodes(step.script) and (is_made_out_of_sight or not _defines_large(step.script)):
         return "its network is not in sight, and nothing that is says that it is large"
     return ""
+
+
+def _defines_large(script: Script) -> bool:
+    """Whether a module that the program defines convolves, attends, or is wide: what a function is handed may be of it."""
+    defined = (
+        code_network(place, each)
+        for place in script.everywhere(b"nn")
+        for each in place.source.of(syntax.ClassDef)
+        if any(base.startswith("torch.nn.") for base in place.roles.calls.foreign_bases(Definition(place, each)))
+    )
+    return any(each.convolutions or each.attention or each.recurrent or each.widest_known > WIDE for each in defined)
+
+
+def _recurs_narrowly(step: Step, code: list[tuple[Script, syntax.Node]], names: set[str]) -> bool:
+    """Whether all that a network holds beside recurrent layers, each known to be narrow, is Linear layers that are not
+    known to be wide, and that do not tell one word of as many as are embedded."""
+    made_of = step_network(step)
+    if not (made_of.recurrent or made_of.narrow_recurrent) or made_of.attention or made_of.convolutions:
+        return False
+    if any(name.partition(".")[0] in _OF_LARGE for name in names):
+        return False
+    if any(_is_handed_modules(*root) for root in modules_of(step)):
+        return False
+    made = [widths.Given(script, node) for script, node in modules_of(step)]
+    hidden, told = widths.arguments(made, "hidden_size", 1), widths.arguments(made, "out_features", 1)
+    calls = [(place, call) for place, node in code for call in place.source.inside(node, syntax.Call)]
+    embedded = {
+        place.text(rows)
+        for place, call in calls
+        if place.is_call_to(call, "torch.nn.Embedding") and (rows := place.argument(call, "num_embeddings", 0)) is not None
+    }
+    for place, call in calls:
+        if place.is_call_to(call, *_RECURRENT):
+            units = widths.most(hidden.get(call) or [widths.given(place, call, "hidden_size", 1)])
+            if units is None or units > _NARROW_RECURRENT:
+                return False
+        if place.is_call_to(call, "torch.nn.Linear"):
+            given = told.get(call) or [widths.given(place, call, "out_features", 1)]
+            out = place.argument(call, "out_features", 1)
+            is_wide = any((widths.most([each]) or 0) > WIDE for each in given)
+            if is_wide or (out is not None and place.text(out) in embedded):
+                return False
+    return any(place.is_call_to(call, *_RECURRENT) for place, call in calls)
+
+
+def _is_handed_modules(script: Script, made: syntax.Node) -> bool:
+    """Whether a module is made of others, which its own code does not name: ``Translator(encoder, decoder)``."""
+    args = made.args if isinstance(made, syntax.Call) else ()
+    return any(script.role(arg.value) is Role.MODULE for arg in args)
 
 
 def _has_layers(made_of: Network) -> bool:
