@@ -663,6 +663,28 @@ def test_a_loss_that_autocast_refuses_stays_outside(project: Project) -> None:
     assert "1 by hand" in told
 
 
+def test_a_loss_out_of_sight_is_told_of_one_that_autocast_refuses(project: Project) -> None:
+    project.configure("select = ['SPD101']\ntorch = '2.4'")
+    losses = "\n\nclass Coder:\n    def loss(out, rows):\n        return F.binary_cross_entropy(out, rows)\n"
+    project.write("coders.py", f"from torch.nn import functional as F\n{losses}")
+    network = RESIDUAL.format(last=512) + "\n\nimport coders\n\nloss_of = getattr(coders, args.kind).loss"
+    loss = "loss_of(model(inputs.cuda()), labels.cuda())"
+    text = STEPS.format(network=network, model="Residual(Block, [3, 3, 3])", data=OWN, loss=loss)
+    told = " ".join(project.run("check", project.write("train.py", text)).stdout.split())
+    assert "leave `loss_of` outside where it comes to `F.binary_cross_entropy` (coders.py line 6)" in told
+
+
+@pytest.mark.parametrize(("second", "is_told"), [("model", True), ("model.head", False)])
+def test_two_optimizers_of_the_same_parameters_are_left_to_bfloat16(project: Project, second: str, is_told: bool) -> None:
+    project.configure("select = ['SPD101']\ntorch = '2.4'")
+    text = STEPS.format(network=RESIDUAL.format(last=512), model="Residual(Block, [3, 3, 3])", data=OWN, loss=LOSS)
+    text = text.replace("for inputs", f"other = torch.optim.SGD({second}.parameters(), lr=1e-3)\nfor inputs")
+    path = project.write("train.py", f"{text}    other.step()\n")
+    told = " ".join(project.run("check", path).stdout.split())
+    assert ("one scaler would unscale twice" in told) is is_told
+    assert ("scaler.step(optimizer)" in told) is not is_told
+
+
 @pytest.mark.parametrize(("scores", "is_told"), [("{} + 1e-15", True), ("{} + 1e-3", False)])
 def test_what_half_precision_would_break_is_told_where_the_release_is_old(
     project: Project, scores: str, is_told: bool

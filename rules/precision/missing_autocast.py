@@ -106,6 +106,8 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         advice = (
             f"put it under `with {context}:`, leave `{refused}` outside, which raises there, and hand it `.float()` outputs"
         )
+    elif unseen := hazards.refused_out_of_sight(step):
+        advice = f"{advice}, leave {unseen}, which raises there, and hand it `.float()` outputs"
     if kind == "float16":
         advice += (
             f", and add `scaler = {spelled_constructor(script)}` beside the optimizer, `scaler.scale(loss).backward()`, "
@@ -133,11 +135,11 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
             worth=worth.TOO_NEW if is_too_old else None,
         )
         return
-    overflow = next((each for each in hazards.of_step(step) if each.overflows), None) if kind == "float16" else None
-    if overflow is not None:
+    against = _why_bfloat(step) if kind == "float16" else ""
+    if against:
         advice = (
             'put it and the loss under `with torch.autocast(device_type="cuda", dtype=torch.bfloat16):` on GPUs that have '
-            f"it (Ampere and newer), without a scaler; not written because of float16, {overflow.told(script)}"
+            f"it (Ampere and newer), without a scaler; not written because {against}"
         )
         yield Finding(step.shown, _message(forward, "bfloat16"), advice=advice)
         return
@@ -148,6 +150,12 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         yield Finding(step.shown, message, advice=f"{advice}; not written because {why}")
         return
     yield Finding(step.shown, message, fix=fix, advice=advice)
+
+
+def _why_bfloat(step: Step) -> str:
+    """Why a step is told to compute in bfloat16, which needs no scaler; empty where float16 may do."""
+    overflow = next((each for each in hazards.of_step(step) if each.overflows), None)
+    return f"of float16, {overflow.told(step.script)}" if overflow is not None else hazards.why_unscalable(step)
 
 
 def _why_hidden(step: Step) -> str:

@@ -57,16 +57,8 @@ def refuse_hazards(step: Step, *, half: bool) -> None:
     _refuse(step.script, step_network(step), hazards.of_step(step), half=half)
     _refuse_first(step.script, hazards.of_uses(step), half=half)
     for call in (call for statement in step.statements for call in step.script.source.inside(statement, syntax.Call)):
-        if _is_out_of_sight(step.script, call):
+        if hazards.is_out_of_sight(step.script, call):
             raise CannotEdit(f"what `{step.script.text(call.func)}` computes is out of sight")
-
-
-def _is_out_of_sight(script: Script, call: syntax.Call) -> bool:
-    """Whether nothing is known of what a call runs, and it is no method of a tensor or the like."""
-    if script.name(call.func) is not None or script.role(call.func) is Role.MODULE or script.callee(call) is not None:
-        return False
-    is_own = isinstance(call.func, syntax.Attribute) and script.text(call.func.value) == "self"
-    return is_own or not isinstance(call.func, syntax.Attribute)
 
 
 def refuse_module_hazards(script: Script, module: syntax.BaseExpression, *, half: bool) -> None:

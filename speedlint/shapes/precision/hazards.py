@@ -64,6 +64,27 @@ def of_step(step: Step) -> list[Hazard]:
     return list(dict.fromkeys((*own, *_of_roots(modules_of(step)), *_of_amount(step))))
 
 
+def why_unscalable(step: Step) -> str:
+    """Why one loss scaler does not do for a step's optimizers; nothing where it may."""
+    script, held = step.script, set[tuple[Root, ...]]()
+    for call in step.optimizer_steps():
+        assert isinstance(call.func, syntax.Attribute)
+        found = {each for place, made in script.roles.origins(call.func.value) for each in _taken_whole(place, made)}
+        if found & held:
+            return "two optimizers hold the same parameters, whose gradients one scaler would unscale twice"
+        held |= found
+    return ""
+
+
+def _taken_whole(script: Script, made: syntax.Node) -> Iterator[tuple[Root, ...]]:
+    """The module all of whose parameters an optimizer is made of: ``Adam(model.parameters())``."""
+    match made:
+        case syntax.Call(args=[syntax.Arg(value=syntax.Call(func=taken, args=[])), *_]):
+            if isinstance(taken, syntax.Attribute) and taken.attr.value == "parameters":
+                module = tuple(roots(script, taken.value))
+                yield from (module,) if module else ()
+
+
 def of_uses(step: Step) -> list[Hazard]:
     """The comparisons of dtypes that raise, in what a step hands its network's outputs to beside the loss."""
     script, outputs = step.script, _outputs(step)
@@ -133,6 +154,29 @@ def refused_loss(step: Step) -> str:
     """The loss of a step that raises under autocast, as it is called; nothing where none does."""
     calls = ((each.script, each.node) for each in of_step(step) if isinstance(each.node, syntax.Call))
     return next((script.text(call.func) for script, call in calls if script.name(call.func) in _REFUSED), "")
+
+
+def is_out_of_sight(script: Script, call: syntax.Call) -> bool:
+    """Whether nothing is known of what a call runs, and it is no method of a tensor or the like."""
+    if script.name(call.func) is not None or script.role(call.func) is Role.MODULE or script.callee(call) is not None:
+        return False
+    is_own = isinstance(call.func, syntax.Attribute) and script.text(call.func.value) == "self"
+    return is_own or not isinstance(call.func, syntax.Attribute)
+
+
+def refused_out_of_sight(step: Step) -> str:
+    """A loss of the program that raises under autocast, and its place, where a step calls what may come to it and is not
+    followed; nothing where there is none."""
+    script = step.script
+    calls = (call for each in step.statements for call in script.source.inside(each, syntax.Call))
+    unseen = next((call for call in calls if is_out_of_sight(script, call)), None)
+    if unseen is None:
+        return ""
+    for place in script.everywhere(b"BCELoss", b"binary_cross_entropy"):
+        for call in place.calls(*_REFUSED):
+            where = f"{place.path.name} line {place.source.line(call)}"
+            return f"`{script.text(unseen.func)}` outside where it comes to `{place.text(call.func)}` ({where})"
+    return ""
 
 
 def of_module(script: Script, module: syntax.Node) -> list[Hazard]:
