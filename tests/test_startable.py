@@ -94,3 +94,200 @@ def test_a_name_that_another_file_binds_in_a_module(project: Project) -> None:
     text = TRAINS.format(imports="", before="", starts="").replace("total = 0.0", "total = 0.0 * config.scale")
     (found,) = project.findings(project.write("train.py", text), "--notes")
     assert found["level"] == "warning"
+
+
+OPTIONS = """import argparse
+
+
+def parsed():
+    parser = argparse.ArgumentParser()
+    group = parser.add_argument_group("training")
+    group.add_argument("--epochs", type=int, default=9)
+    parser.{adds}("--gpu-id", type=int, default=0)
+    args = parser.parse_args()
+    {after}
+    return args
+"""
+
+
+def _with_module(project: Project, name: str, text: str, *, imports: str, before: str, starts: str = STARTS) -> str:
+    project.write(f"{name}.py", text)
+    return _told(project, imports=imports, before=before, starts=starts)
+
+
+@pytest.mark.parametrize(
+    ("adds", "after", "before", "level"),
+    [
+        ("add_argument", "", "args = parsed()\nprint(args.gpu)", "note"),
+        ("add_argument", "", "args = parsed()\nprint(args.gpu_id, args.epochs)", "warning"),
+        ("add_argument", "args.gpu = args.gpu_id", "args = parsed()\nprint(args.gpu)", "warning"),
+        ("add_argument", "setattr(args, 'g' + 'pu', 0)", "args = parsed()\nprint(args.gpu)", "warning"),
+        ("add_argument", "vars(args).update(argparse.OPTIONS)", "args = parsed()\nprint(args.gpu)", "warning"),
+        ("add_argument", "import common; common.configured(args)", "args = parsed()\nprint(args.gpu)", "warning"),
+        ("add_argument", "print(vars(args))", "args = parsed()\nprint(args.gpu)", "note"),
+        ("add_argument", "", "args = parsed()\nif hasattr(args, 'gpu'):\n    print(args.gpu)", "warning"),
+        ("add_argument", "", "args = parsed()\nif args.epochs > 90:\n    print(args.gpu)", "warning"),
+        ("add_argument", "", "args = parsed()\ntry:\n    print(args.gpu)\nexcept AttributeError:\n    pass", "warning"),
+        (
+            "add_argument",
+            "",
+            "args = parsed()\nif args.epochs > 90:\n    args = torch.load('o.pt')\nprint(args.gpu)",
+            "warning",
+        ),
+        ("add", "", "args = parsed()", "note"),
+        ("add", "", "if torch.cuda.device_count() > 1:\n    parsed()", "warning"),
+        ("register", "", "args = parsed()", "warning"),
+    ],
+)
+def test_an_option_that_the_parser_does_not_have(project: Project, adds: str, after: str, before: str, level: str) -> None:
+    text = OPTIONS.format(adds=adds, after=after)
+    assert _with_module(project, "options", text, imports="from options import parsed", before=before) == level
+
+
+@pytest.mark.parametrize(
+    "parser",
+    [
+        "parser = argparse.ArgumentParser(parents=[common])",
+        "parser = argparse.ArgumentParser()\nadd_more(parser)",
+        "parser = argparse.ArgumentParser()\nparser.set_defaults(**torch.load('o.pt'))",
+        "parser = argparse.ArgumentParser()\nfor name in names:\n    parser.add_argument('--' + name)",
+        "parser = Parser()",
+    ],
+)
+def test_a_parser_whose_options_are_not_all_seen(project: Project, parser: str) -> None:
+    imports = "import argparse\nfrom common import Parser, add_more, common, names"
+    assert _told(project, imports=imports, before=f"{parser}\nargs = parser.parse_args()\nprint(args.gpu)") == "warning"
+
+
+HELPERS = """
+import abc
+import functools
+
+
+def loaders(folder, workers, *, pin=False):
+    return 1, 2, 3
+
+
+def several(folder):
+    if folder:
+        return 1, 2
+    return [1, 2, 3]
+
+
+def passed_on(*args, **kwargs):
+    return loaders(*args, **kwargs)
+
+
+@functools.lru_cache
+def cached(folder):
+    return 1
+
+
+def lazily(folder):
+    yield loaders()
+
+
+def stops(folder):
+    if folder is None:
+        print("none")
+    return loaders(folder)
+
+
+def may_stop(folder):
+    if folder is None:
+        return None
+    return loaders(folder)
+
+
+class Base(abc.ABC):
+    @abc.abstractmethod
+    def load(self):
+        pass
+
+
+class Half(Base):
+    pass
+
+
+class Whole(Base):
+    def load(self):
+        return 1
+
+
+class Aliased(Base):
+    load = print
+
+
+class Head:
+    def __init__(self, wide):
+        self.wide = wide
+
+
+class Network:
+    def __init__(self):
+        self.head = Head(width=3)
+
+
+class Free:
+    def __new__(cls, *args):
+        return object.__new__(cls)
+
+    def __init__(self):
+        self.wide = 3
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "level"),
+    [
+        ("loaders('a', 2)", "warning"),
+        ("loaders('a', workers=2, pin=True)", "warning"),
+        ("loaders('a')", "note"),
+        ("loaders('a', 2, True)", "note"),
+        ("loaders('a', 2, n_workers=3)", "note"),
+        ("loaders(*batch)", "warning"),
+        ("loaders('a', **batch)", "warning"),
+        ("passed_on('a')", "warning"),
+        ("cached('a', 2)", "warning"),
+        ("lazily('a')", "warning"),
+        ("stops('a')", "note"),
+        ("may_stop('a')", "warning"),
+        ("train_set, test_set = loaders('a', 2)", "note"),
+        ("train_set, *rest = loaders('a', 2)", "warning"),
+        ("(train_set, test_set), names = loaders('a', 2), 3", "warning"),
+        ("a, b, c = several('a')", "warning"),
+        ("Half()", "note"),
+        ("Whole()", "warning"),
+        ("Aliased()", "warning"),
+        ("Head(3)", "warning"),
+        ("Head(width=3)", "note"),
+        ("Network()", "note"),
+        ("Free(1, 2)", "warning"),
+        ("import contextlib\nwith contextlib.suppress(TypeError):\n    loaders('a')", "warning"),
+        ("try:\n    loaders('a')\nexcept TypeError:\n    pass", "warning"),
+        ("if torch.cuda.device_count() > 1:\n    loaders('a')", "warning"),
+        ("count = lambda: loaders('a')", "warning"),
+    ],
+)
+def test_a_call_that_the_project_does_not_take(project: Project, before: str, level: str) -> None:
+    names = "Aliased, Free, Half, Head, Network, Whole, cached, lazily, loaders, may_stop, passed_on, several, stops"
+    imports = f"from helpers import {names}"
+    assert _with_module(project, "helpers", HELPERS, imports=imports, before=f"batch = torch.load('a')\n{before}") == level
+
+
+def test_a_function_that_is_bound_anew_or_chosen(project: Project) -> None:
+    chosen = "try:\n    from helpers import loaders\nexcept ImportError:\n    loaders = None\nloaders('a')"
+    assert _with_module(project, "helpers", HELPERS, imports="", before=chosen) == "warning"
+    patched = "import helpers\nfrom helpers import loaders\nhelpers.loaders = print"
+    assert _with_module(project, "helpers", HELPERS, imports=patched, before="loaders('a')") == "warning"
+
+
+def test_the_note_names_the_line_that_stops_the_run(project: Project) -> None:
+    project.write("helpers.py", HELPERS)
+    project.configure("select = ['SPD301']\ntorch = '2.4'")
+    text = TRAINS.format(imports="from helpers import stops", before="stops('a')", starts=STARTS)
+    (found,) = project.findings(project.write("train.py", text), "--notes")
+    assert (
+        found["because"]
+        == "the script ends before it, at line 32 of helpers.py: `loaders` needs `workers`, which is not passed"
+    )

@@ -135,6 +135,13 @@ class Order:
             return False
         return any(graph.leads(end, goals) for end in ways)
 
+    def always_runs(self, node: syntax.Node, function: syntax.Node) -> bool:
+        """Whether a node of a function is done in each of its runs that ends."""
+        graph = self._graph(function.row)
+        ends = graph.done(node.row) if self._home(node) == function.row else []
+        is_reached = any(graph.is_reached(end) for end in ends) and next(self.under(node), None) is None
+        return is_reached and not graph.leads(graph.entry, [graph.exit], ends)
+
     def under(self, node: syntax.Node) -> Iterator[syntax.Node]:
         """The branches, loops' bodies, handlers and cases around a node in its function, innermost first."""
         kinds, above, home = self._tree.rows.kind, self._tree.rows.parent, self._home(node)

@@ -172,7 +172,7 @@ def _of_object(script: Script, attribute: syntax.Attribute) -> Values | None:
     owner, name = script.value(attribute.value).definition, attribute.attr.value
     if owner is None or not isinstance(owner.node, syntax.ClassDef):
         return None
-    own = [each for klass in (owner, *_derived(owner)) for each in script.roles.assigned_on_self(klass, name)]
+    own = [each for klass in (owner, *derived(owner)) for each in script.roles.assigned_on_self(klass, name)]
     if not own or any(path or _is_field(place, value) for place, value, path in own):
         return None
     kept = truths.union(values(place, value) for place, value, _ in own)
@@ -188,7 +188,7 @@ def _is_field(script: Script, value: syntax.BaseExpression) -> bool:
     return isinstance(statement, syntax.AnnAssign) and not isinstance(statement.target, syntax.Attribute)
 
 
-def _derived(owner: Definition) -> Iterator[Definition]:
+def derived(owner: Definition) -> Iterator[Definition]:
     """The classes of the program that derive from a class: they may set what it sets otherwise."""
     for place in owner.script.everywhere(owner.name.encode()):
         for node in place.source.of(syntax.ClassDef):

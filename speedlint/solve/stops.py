@@ -1,0 +1,490 @@
+"""Code that surely raises an error where it stands, so that nothing behind it runs: what no run as shipped gets past.
+
+Only what Python itself decides, whatever the machine, the data and the installed packages: a name that nothing binds, an
+option that the parser does not have, arguments that a function of the project does not take, a result of two values that is
+taken apart into three, an object of a class whose abstract methods are missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import builtins
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
+
+from speedlint.facts import syntax
+from speedlint.solve import off
+from speedlint.solve.flow import listed_once, once
+from speedlint.solve.names import Binding, Kind, last_name
+from speedlint.solve.terms import Definition
+from speedlint.solve.values import returned
+
+if TYPE_CHECKING:
+    from speedlint.ask.script import Script
+
+_FINDS_BY_ITSELF = (b"sys.path", b"__path__", b"exec(", b"globals()", b"locals()", b"get_ipython", b"builtins")
+_BUILTINS = frozenset(dir(builtins)) | {"__file__", "__path__", "__annotations__", "__builtins__"}
+_OF_PYTHON_2 = frozenset("basestring cmp execfile file long raw_input reduce reload unichr unicode xrange".split())
+_ELSEWHERE = (syntax.Lambda, syntax.Try, syntax.Import, syntax.ImportFrom, syntax.Annotation)
+"""In what a name is read at another time, or not at all, or where the error is caught."""
+_CAUGHT = (syntax.Lambda, syntax.Try)
+_PARSER = "argparse.ArgumentParser"
+_OF_PARSER = frozenset(dir(argparse.ArgumentParser()))
+_OF_NAMESPACE = frozenset(dir(argparse.Namespace()))
+_READ_ONLY = frozenset({"print", "str", "repr", "vars", "type", "isinstance", "json.dumps", "pprint.pprint", "wandb.init"})
+"""What is handed the parsed options and sets none."""
+_READS = frozenset({"items", "keys", "values", "get", "copy"})
+"""Methods of a dict that leave it as it is."""
+_SETS_BY_NAME = (b"setattr", b"__dict__", b"__setattr__", b"Namespace", b"exec(", b"globals(")
+_PLAIN = frozenset({"object", "abc.ABC"})
+_ABSTRACT = frozenset({"abc.abstractmethod", "abc.abstractproperty"})
+_MOST_BASES = 16
+
+
+_Base = Definition | str | None
+
+
+class Stop(NamedTuple):
+    """What surely raises, why, in a clause, and where the error is: in what a call runs, of another script perhaps."""
+
+    node: syntax.Node
+    why: str
+    place: Script
+    cause: syntax.Node
+
+
+@listed_once
+def within(script: Script) -> Iterator[Stop]:
+    """What surely raises in a script where it is run."""
+    if script.source.cells is not None:
+        return
+    if not any(mark in script.source.data for mark in _FINDS_BY_ITSELF):
+        for name in _unbound(script):
+            yield Stop(name, f"nothing has bound `{name.value}`, which it reads", script, name)
+    for node, why in (*_undeclared(script), *_unfit(script)):
+        if _is_plain(script, node):
+            yield Stop(node, why, script, node)
+    for call in script.source.of(syntax.Call):
+        inner = _in_call(script, call) if _is_plain(script, call) else None
+        if inner is not None:
+            yield Stop(call, inner.why, inner.place, inner.cause)
+
+
+def never_made(script: Script, klass: syntax.ClassDef) -> Stop | None:
+    """Why no object of a class can be made, nor of one that derives from it, though the program makes some."""
+    made = Definition(script, klass)
+    if next(off.derived(made), None) is not None:
+        return None
+    if (why := _abstract(made)) is not None:
+        calls = ((place, call) for place in script.everywhere(made.name.encode()) for call in place.written_calls(made.name))
+        called = next(((place, call) for place, call in calls if _exact(place, call.func) == made), None)
+        return Stop(called[1], why, *called) if called is not None else None
+    constructor = _constructor(made)
+    return _in_function(Definition(script, constructor)) if constructor is not None else None
+
+
+def _in_call(script: Script, call: syntax.Call) -> Stop | None:
+    """What surely stops a function or constructor of the project that a call runs."""
+    made = _exact(script, call.func)
+    if made is None:
+        return None
+    if isinstance(made.node, syntax.FunctionDef):
+        return _in_function(made)
+    constructor = _constructor(made)
+    return _in_function(Definition(made.script, constructor)) if constructor is not None else None
+
+
+@once(None)
+def _in_function(made: Definition) -> Stop | None:
+    """What stops a function in each of its runs."""
+    script, function = made.script, made.node
+    if not _runs_at_once(made):
+        return None
+    own = (stop for stop in within(script) if script.function(stop.node) is function)
+    return next((stop for stop in own if script.order.always_runs(stop.node, function)), None)
+
+
+def _is_plain(script: Script, node: syntax.Node) -> bool:
+    """Whether an error of a node is neither caught nor swallowed by what it stands in, nor raised at another time."""
+    for up in script.source.ancestors(node):
+        if isinstance(up, _CAUGHT):
+            return False
+        if isinstance(up, syntax.With) and not all(_lets_through(script, item.item) for item in up.items):
+            return False
+        if isinstance(up, (syntax.FunctionDef, syntax.ClassDef)):
+            return True
+    return True
+
+
+def _lets_through(script: Script, manager: syntax.BaseExpression) -> bool:
+    """Whether a context manager is a library's that swallows no error."""
+    name = script.name(manager.func) if isinstance(manager, syntax.Call) else script.name(manager)
+    return name is not None and not name.endswith(("suppress", "raises", "assertRaises", "catch_errors", "ExitStack"))
+
+
+# Names that nothing binds
+
+
+@listed_once
+def _unbound(script: Script) -> Iterator[syntax.Name]:
+    """The names that the module's own code reads before anything can have bound them, and those that a function reads which
+    nothing binds at all; none of an excerpt, which imports nothing."""
+    imported = list(script.source.of(syntax.ImportFrom))
+    is_excerpt = not imported and not any(True for _ in script.source.of(syntax.Import))
+    if is_excerpt or any(each.star is not None for each in imported):
+        return
+    module = script.names.scope(script.source.module)
+    for name in script.source.of(syntax.Name):
+        if name.value in _BUILTINS or not _is_read(script, name) or script.source.enclosing(name, *_ELSEWHERE) is not None:
+            continue
+        scope = script.names.scope(name)
+        if script.function(name) is not None and scope is not module:
+            if scope.lookup(name.value) is None and not _is_given(script, name.value):
+                yield name
+        elif scope is module:
+            bound = scope.bindings.get(name.value, [])
+            if not any(script.order.may_run_before(each.node, name) for each in bound):
+                yield name
+
+
+def _is_given(script: Script, name: str) -> bool:
+    """Whether a name of a module may be bound from outside: as ``module.name = x``, or by Python 2."""
+    if name in _OF_PYTHON_2:
+        return True
+    targets = (
+        target.target for place in script.everywhere(name.encode()) for target in place.source.of(syntax.AssignTarget)
+    )
+    return any(isinstance(each, syntax.Attribute) and each.attr.value == name for each in targets)
+
+
+def _is_read(script: Script, name: syntax.Name) -> bool:
+    """Whether an expression takes the value of a name: that of ``x.y``, ``x[0]``, ``x(...)`` or ``f(x)``."""
+    match script.source.parents[name]:
+        case syntax.Attribute(value=value) | syntax.Subscript(value=value) | syntax.Arg(value=value):
+            return value is name
+        case syntax.Param(default=default):
+            return default is name
+        case syntax.Call(func=func):
+            return func is name
+    return False
+
+
+# Options that the parser does not have
+
+
+def _undeclared(script: Script) -> Iterator[tuple[syntax.Node, str]]:
+    """What is read of a parser of options, or of what it has parsed, that neither has."""
+    for call in script.source.of(syntax.Call):
+        match call.func:
+            case syntax.Attribute(value=syntax.Name() as parser, attr=syntax.Name(value=method)) if (
+                method not in _OF_PARSER and _is_call_of(_only_value(script, parser), script, _PARSER)
+            ):
+                yield (call, f"an `{_PARSER}` has no `{method}`")
+    for assign in script.source.of(syntax.Assign):
+        match assign:
+            case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Name() as name)]):
+                options = _options_of(script, assign.value) if _only_value(script, name) is assign.value else None
+                if options is not None and _only_shown(script, name):
+                    yield from _beyond(script, name, options)
+
+
+def _beyond(script: Script, parsed: syntax.Name, options: frozenset[str]) -> Iterator[tuple[syntax.Node, str]]:
+    """What is read of parsed options that is none of ``options``, and that nothing sets."""
+    for use in script.names.uses(parsed):
+        read = script.source.parents[use]
+        if not isinstance(read, syntax.Attribute) or read.value is not use:
+            continue
+        name = read.attr.value
+        if name not in options and name not in _OF_NAMESPACE and not _may_be_set(script, name):
+            yield (read, f"`{script.text(read)}` is no option of its parser")
+
+
+def _may_be_set(script: Script, name: str) -> bool:
+    """Whether something in the program may give an object an attribute, by its name or by a text."""
+    for place in script.everywhere(name.encode()):
+        if place.values.is_assigned(name) or any(
+            text.evaluated_value == name for text in place.source.of(syntax.SimpleString)
+        ):
+            return True
+        for kind in (syntax.AugAssign, syntax.AnnAssign):
+            if any(
+                isinstance(each.target, syntax.Attribute) and each.target.attr.value == name
+                for each in place.source.of(kind)
+            ):
+                return True
+    return any(script.program.mentions(script, mark) for mark in _SETS_BY_NAME)
+
+
+def _only_shown(script: Script, parsed: syntax.Name) -> bool:
+    """Whether parsed options are read one by one, and handed as a whole to code of the project, or to what sets none."""
+    return all(_keeps(script, use) for use in script.names.uses(parsed))
+
+
+def _keeps(script: Script, use: syntax.Node) -> bool:
+    up = script.source.parents[use]
+    match up:
+        case syntax.Attribute(value=value):
+            return value is use
+        case syntax.AssignTarget() | syntax.Return() | syntax.FormattedStringExpression():
+            return True
+        case syntax.Arg(star=""):
+            call = script.source.parents[up]
+            if not isinstance(call, syntax.Call):
+                return False
+            if script.name(call.func) == "vars":
+                around = script.source.parents[call]
+                is_read = isinstance(around, syntax.Attribute) and around.attr.value in _READS
+                return is_read or (isinstance(around, syntax.Arg) and _keeps(script, call))
+            return script.name(call.func) in _READ_ONLY or script.definition(call.func) is not None
+    return False
+
+
+@once(None)
+def _options_of(script: Script, parsed: syntax.BaseExpression) -> frozenset[str] | None:
+    """The names under which a parser keeps its options, where ``parsed`` is a call that parses them; None where there may be
+    more of them."""
+    match parsed:
+        case syntax.Call(func=syntax.Attribute(value=syntax.Name() as parser, attr=syntax.Name("parse_args"))):
+            return _options(script, parser) if script.argument(parsed, "namespace", 1) is None else None
+        case syntax.Call(func=func):
+            made = _exact(script, func)
+            if made is None or not isinstance(made.node, syntax.FunctionDef) or not _runs_at_once(made):
+                return None
+            found = [_options_of_result(made.script, result) for result in returned(made)]
+            return found[0] if len(found) == 1 else None
+    return None
+
+
+def _options_of_result(script: Script, result: syntax.BaseExpression) -> frozenset[str] | None:
+    if isinstance(result, syntax.Name):
+        value = _only_value(script, result) if _only_shown(script, result) else None
+        return _options_of(script, value) if value is not None else None
+    return _options_of(script, result)
+
+
+def _options(script: Script, parser: syntax.Name) -> frozenset[str] | None:
+    """The names under which a parser keeps its options; None where it may get others than those that are written here."""
+    made = _only_value(script, parser)
+    if not _is_call_of(made, script, _PARSER) or any(
+        arg.keyword is None or arg.keyword.value == "parents" for arg in made.args
+    ):
+        return None
+    found: set[str] = set()
+    todo = [parser]
+    while todo:
+        for use in script.names.uses(todo.pop()):
+            up = script.source.parents[use]
+            if isinstance(up, syntax.AssignTarget):
+                continue
+            call = script.source.parents[up]
+            if not (
+                isinstance(up, syntax.Attribute) and up.value is use and isinstance(call, syntax.Call) and call.func is up
+            ):
+                return None
+            match up.attr.value:
+                case "add_argument":
+                    if any(arg.star for arg in call.args) or (name := script.values.destination(call)) is None:
+                        return None
+                    found.add(name)
+                case "add_argument_group" | "add_mutually_exclusive_group":
+                    match script.source.parents[call]:
+                        case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Name() as group)]) if (
+                            _only_value(script, group) is call
+                        ):
+                            todo.append(group)
+                        case _:
+                            return None
+                case "parse_args" | "print_help" | "print_usage" | "error" | "format_help" | "parse_known_args":
+                    pass
+                case _:
+                    return None
+    return frozenset(found)
+
+
+def _only_value(script: Script, name: syntax.Name) -> syntax.BaseExpression | None:
+    """The one value that a variable of this file ever has; None where there may be others."""
+    scope = script.names.scope(name).lookup(name.value)
+    bindings = scope.bindings.get(name.value, []) if scope is not None else []
+    is_assigned = len(bindings) == 1 and bindings[0].kind is Kind.ASSIGN and not bindings[0].path
+    return bindings[0].value if is_assigned else None
+
+
+def _is_alone(script: Script, binding: Binding) -> bool:
+    """Whether a variable is bound in one place alone."""
+    owner = script.names.scope(binding.node).lookup(binding.name)
+    return owner is not None and len(owner.bindings.get(binding.name, ())) == 1
+
+
+def _is_call_of(made: syntax.BaseExpression | None, script: Script, name: str) -> TypeGuard[syntax.Call]:
+    return isinstance(made, syntax.Call) and script.is_call_to(made, name)
+
+
+# Calls that a function or class of the project does not take
+
+
+def _exact(script: Script, expression: syntax.Node) -> Definition | None:
+    """The function or class that a name stands for, where it is bound once, as it is written, and by no other file."""
+    if not isinstance(expression, syntax.Name):
+        return None
+    bindings = script.names.reaching(expression)
+    if len(bindings) != 1 or not _is_alone(script, bindings[0]) or _is_given(script, expression.value):
+        return None
+    binding, place = bindings[0], script
+    if binding.kind is Kind.IMPORT and binding.dotted is not None and _is_plain(script, binding.node):
+        leads, other = script.imported_binding(binding.dotted)
+        if leads is None or other is None or not _is_alone(other, leads) or _may_be_another(script, other, leads.name):
+            return None
+        binding, place = leads, other
+    node = binding.node
+    if not isinstance(node, (syntax.FunctionDef, syntax.ClassDef)) or node.decorators:
+        return None
+    return Definition(place, node) if next(place.order.under(node), None) is None else None
+
+
+def _may_be_another(script: Script, other: Script, name: str) -> bool:
+    """Whether a file of the program with the same name as an imported one binds a name too: which of them is meant hangs on
+    where the program starts."""
+    same = [path for path in script.program.around(script.path) if path.name == other.path.name and path != other.key]
+    return any(script.program.disk.mentions(str(path), name.encode()) for path in same)
+
+
+def _runs_at_once(definition: Definition) -> bool:
+    """Whether a call of a function runs its body: it is no generator, and not asynchronous."""
+    node, source = definition.node, definition.script.source
+    yields = source.inside(node, syntax.Yield)
+    is_generator = any(source.enclosing(each, syntax.FunctionDef, syntax.Lambda) is node for each in yields)
+    return isinstance(node, syntax.FunctionDef) and not node.asynchronous and not is_generator
+
+
+def _unfit(script: Script) -> Iterator[tuple[syntax.Node, str]]:
+    """The calls that a function or class of the project does not take, and the results that do not fit their names."""
+    for call in script.source.of(syntax.Call):
+        if (why := _misfit(script, call)) is not None:
+            yield call, why
+    for assign in script.source.of(syntax.Assign):
+        if (why := _miscounted(script, assign)) is not None:
+            yield assign, why
+
+
+def _misfit(script: Script, call: syntax.Call) -> str | None:
+    """Why a call of a function or class of the project raises an error before it runs anything of it."""
+    made = _exact(script, call.func)
+    if made is None:
+        return None
+    if isinstance(made.node, syntax.FunctionDef):
+        return _unmatched(made.node, call, 0)
+    constructor = _constructor(made)
+    return _abstract(made) or (_unmatched(constructor, call, 1) if constructor is not None else None)
+
+
+def _unmatched(function: syntax.FunctionDef, call: syntax.Call, bound: int) -> str | None:
+    """Why a function does not take the arguments of a call; ``bound`` are the parameters that are passed by themselves."""
+    if any(arg.star for arg in call.args):
+        return None
+    params = function.params
+    written = [each.name.value for each in (*params.posonly_params, *params.params)]
+    by_position = written[bound:]
+    passed = sum(arg.keyword is None for arg in call.args)
+    called = last_name(call.func)
+    if passed > len(by_position) and not isinstance(params.star_arg, syntax.Param):
+        return f"`{called}` takes {len(by_position)} arguments by position, and is passed {passed}"
+    keywords = [arg.keyword.value for arg in call.args if arg.keyword is not None]
+    named = {each.name.value for each in (*params.params, *params.kwonly_params)} - set(written[:bound])
+    unknown = next((each for each in keywords if each not in named), None)
+    if unknown is not None and params.star_kwarg is None:
+        return f"`{called}` takes no `{unknown}`"
+    required = [
+        each.name.value
+        for each in (*(*params.posonly_params, *params.params)[bound:][passed:], *params.kwonly_params)
+        if each.default is None
+    ]
+    lacking = next((each for each in required if each not in keywords), None)
+    return f"`{called}` needs `{lacking}`, which is not passed" if lacking is not None else None
+
+
+def _constructor(made: Definition) -> syntax.FunctionDef | None:
+    """The ``__init__`` that a class defines itself, where nothing else decides what a call of the class takes."""
+    scope = made.script.names.scope(made.node.body)
+    bound = scope.bindings.get("__init__", [])
+    if len(bound) != 1 or not isinstance(bound[0].node, syntax.FunctionDef) or bound[0].node.decorators:
+        return None
+    if next(made.script.order.under(bound[0].node), None) is not None:
+        return None
+    return bound[0].node if all(map(_is_made_plainly, _bases(made))) else None
+
+
+def _is_made_plainly(base: _Base) -> bool:
+    """Whether a base of a class, or the class itself, leaves it to ``__init__`` what a call of the class takes."""
+    if isinstance(base, str):
+        return base in _PLAIN or base.startswith("torch.")
+    if base is None or not isinstance(base.node, syntax.ClassDef) or base.node.keywords or base.node.decorators:
+        return False
+    return "__new__" not in base.script.names.scope(base.node.body).bindings
+
+
+def _bases(made: Definition) -> Iterator[_Base]:
+    """A class and all its bases: the project's, the names of a library's, and None for what is out of sight."""
+    todo: list[Definition] = [made]
+    seen: set[syntax.Node] = set()
+    while todo:
+        klass = todo.pop()
+        if klass.node in seen or len(seen) > _MOST_BASES or not isinstance(klass.node, syntax.ClassDef):
+            yield None
+            continue
+        seen.add(klass.node)
+        yield klass
+        for base in klass.node.bases:
+            found = klass.script.definition(base.value)
+            if found is not None:
+                todo.append(found)
+            else:
+                yield klass.script.name(base.value)
+
+
+def _abstract(made: Definition) -> str | None:
+    """Why no object can be made of a class: it has an abstract method that none of its classes defines otherwise."""
+    bases = list(_bases(made))
+    if not all(isinstance(each, Definition) or each in _PLAIN for each in bases) or "abc.ABC" not in bases:
+        return None
+    classes = [each for each in bases if isinstance(each, Definition)]
+    abstract: dict[str, str] = {}
+    defined: set[str] = set()
+    for klass in classes:
+        for written, bound in klass.script.names.scope(klass.node.body).bindings.items():
+            own = (
+                f"_{klass.name.lstrip('_')}{written}" if written.startswith("__") and not written.endswith("__") else written
+            )
+            if all(_is_abstract(klass.script, each) for each in bound):
+                abstract[own] = written
+            else:
+                defined.add(own)
+        if any(each.star for each in klass.node.bases) or klass.node.keywords:
+            return None
+    lacking = next((each for each in sorted(abstract) if each not in defined), None)
+    return f"`{made.name}` defines no `{abstract[lacking]}`, which is abstract" if lacking is not None else None
+
+
+def _is_abstract(script: Script, binding: Binding) -> bool:
+    node = binding.node
+    return isinstance(node, syntax.FunctionDef) and any(script.name(each.decorator) in _ABSTRACT for each in node.decorators)
+
+
+def _miscounted(script: Script, assign: syntax.Assign) -> str | None:
+    """Why the result of a call cannot be taken apart into the names that it is assigned to."""
+    match assign:
+        case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Tuple(elements=names))], value=syntax.Call() as call):
+            made = _exact(script, call.func)
+            if any(isinstance(each, syntax.StarredElement) for each in names) or made is None or not _runs_at_once(made):
+                return None
+            sizes = {_size(result) for result in returned(made)}
+            if sizes and None not in sizes and len(names) not in sizes:
+                given = " or ".join(map(str, sorted(size for size in sizes if size is not None)))
+                return f"`{made.name}` returns {given} values, which are taken apart into {len(names)}"
+    return None
+
+
+def _size(result: syntax.BaseExpression) -> int | None:
+    """How many values a written tuple has."""
+    if not isinstance(result, syntax.Tuple) or any(isinstance(each, syntax.StarredElement) for each in result.elements):
+        return None
+    return len(result.elements)
