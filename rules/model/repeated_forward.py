@@ -6,6 +6,9 @@ turn: no argument is set or changed there, no optimizer and no line of the loop 
 or has nothing that hangs on chance. So each turn gets the same result, as where an attack of several steps computes the
 prediction for the clean images in each of them.
 
+It finds a layer too that a network, called in a loop of another one's `forward`, runs on what that loop hands it unchanged:
+the keys of attention, projected again for each word.
+
 Loops that read the clock, and results that nothing uses, are left alone: they measure.
 
 ## Why it is slow
@@ -65,20 +68,33 @@ from collections.abc import Iterator
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
-from speedlint.rule import Estimate, Finding, Related, Rule, Worth
+from speedlint.rule import Estimate, Finding, Level, Related, Rule, Worth
 from speedlint.shapes.model import repeated
 from speedlint.shapes.sync import reads
 
+_PART = Estimate(Worth.LOW, "one layer of each turn is enough once")
+
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
-    loop = repeated.same_in_each_turn(script, call)
-    if loop is None or script.is_test:
+    if script.is_test:
         return
     shown = reads.shown(script, call)
-    message = f"`{shown}` computes the same in each turn of the loop on line {script.source.line(loop)}"
-    advice = "run it once before the loop, under `torch.no_grad()` where nothing differentiates it"
-    advice = f"{advice}; not written, since that is for the script to say"
-    yield Finding(call, message, advice=advice, related=(Related(script.source, loop, "the loop"),))
+    if (loop := repeated.same_in_each_turn(script, call)) is not None:
+        message = f"`{shown}` computes the same in each turn of the loop on line {script.source.line(loop)}"
+        advice = "run it once before the loop, under `torch.no_grad()` where nothing differentiates it"
+        advice = f"{advice}; not written, since that is for the script to say"
+        yield Finding(call, message, advice=advice, related=(Related(script.source, loop, "the loop"),))
+    elif (part := repeated.part_in_each_turn(script, call)) is not None:
+        layer = reads.shown(part.script, part.call)
+        line = script.source.line(part.loop)
+        message = f"`{shown}` runs `{layer}` on the same in each turn of the loop on line {line}"
+        advice = "run that layer once before the loop, and hand its result in; not written, since `forward` takes another "
+        advice = f"{advice}argument then"
+        related = (
+            Related(part.script.source, part.call, "computes the same"),
+            Related(script.source, part.loop, "the loop"),
+        )
+        yield Finding(call, message, advice=advice, level=Level.WARNING, related=related, worth=_PART)
 
 
 RULE = Rule(
@@ -87,5 +103,4 @@ RULE = Rule(
     check=check,
     triggers=(b"for ", b"while "),
     worth=Estimate(Worth.HIGH, "a forward pass in each turn, of which one is enough"),
-    often=True,
 )

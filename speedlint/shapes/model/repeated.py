@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.shapes import probes
-from speedlint.shapes.evaluation import is_network
+from speedlint.shapes.evaluation import is_in_forward, is_network
 from speedlint.shapes.model import networks
 from speedlint.shapes.optimizer.discarded import may_update
 from speedlint.shapes.sync.clocks import may_read_clock
@@ -20,6 +21,8 @@ from speedlint.solve.passes import sets_eval_mode
 from speedlint.torch import library
 from speedlint.torch.words import FREQUENT, Role
 
+_DEPTH = 3
+"""Functions of the project that hand an argument on to the layer that takes it."""
 _CHANCE = re.compile(
     rb"rand|noise|sampl|bernoulli|normal_\(|gumbel|distributions|functional\.\w*dropout|F\.\w*dropout|no_?ise|perm\("
 )
@@ -38,37 +41,104 @@ _UPDATES = re.compile(
 """What the code of a turn says where it may change a network."""
 
 
+class Part(NamedTuple):
+    """A layer of a network that computes the same in each turn of a loop.
+
+    Attributes:
+        script: where the layer is called.
+        call: the call of the layer, in the network's ``forward``.
+        loop: the loop that calls the network.
+    """
+
+    script: Script
+    call: syntax.Call
+    loop: Loop
+
+
 def same_in_each_turn(script: Script, call: syntax.Call) -> Loop | None:
     """The loop around the call of a network which gives it the same, and so gets the same, in each of its turns."""
-    if not call.args or not is_network(script, call) or script.frequency(call) not in FREQUENT:
-        return None
-    loop = script.source.enclosing(
-        call,
-        *(syntax.For, syntax.While, syntax.If, syntax.IfExp, syntax.Try, syntax.BooleanOperation, syntax.Lambda),
-        *(syntax.ListComp, syntax.GeneratorExp, syntax.DictComp, syntax.FunctionDef),
-    )
-    if not isinstance(loop, syntax.For | syntax.While) or not script.source.contains(loop.body, call):
-        return None
-    if isinstance(script.source.parents[call], syntax.Expr) or script.loops.ends_in_first_turn(loop):
+    loop = _loop_around(script, call)
+    if loop is None or not is_network(script, call) or script.frequency(call) not in FREQUENT:
         return None
     if not all(not arg.star and _is_fixed(script, arg.value, loop) for arg in call.args):
-        return None
-    if counts.turns(script, loop) in (0, 1) or probes.is_in_benchmark(script, call) or may_read_clock(script, loop):
         return None
     if not _is_left_alone(script, call, loop) or not _is_settled(script, call):
         return None
     return loop
 
 
-def _is_fixed(script: Script, given: syntax.BaseExpression, loop: Loop) -> bool:
-    """Whether an argument is a tensor, or a constant, that no turn of a loop sets anew or changes."""
-    if any(_is_set_within(script, loop, name) for name in script.source.inside(given, syntax.Name)):
+def part_in_each_turn(script: Script, call: syntax.Call) -> Part | None:
+    """The first layer behind a call, in a loop of a network's ``forward``, which takes only what the loop gives the call
+    unchanged in each turn: the keys of attention, projected again for each word."""
+    loop = _loop_around(script, call)
+    if loop is None or not is_in_forward(script, call) or script.hides_arguments(call):
+        return None
+    if any(_is_set_within(script, loop, name) for name in script.source.inside(call.func, syntax.Name)):
+        return None
+    found = _layer_of_fixed(script, call, lambda given: _is_fixed(script, given, loop), _DEPTH)
+    return Part(*found, loop) if found is not None and _is_left_alone(script, call, loop) else None
+
+
+def _layer_of_fixed(
+    script: Script, call: syntax.Call, is_fixed: Callable[[syntax.BaseExpression], bool], depth: int
+) -> tuple[Script, syntax.Call] | None:
+    """The first layer that each run of what is called runs on parameters for which the call passes what is fixed, itself or
+    in what it calls in turn."""
+    callee = script.callee(call)
+    if callee is None or not isinstance(callee.node, syntax.FunctionDef):
+        return None
+    place, function = callee.script, callee.node
+
+    def is_handed(given: syntax.BaseExpression) -> bool:
+        inner = viewed(given)
+        bindings = place.names.reaching(inner) if isinstance(inner, syntax.Name) else ()
+        if len(bindings) != 1 or not isinstance(parameter := bindings[0].node, syntax.Param):
+            return False
+        passed = place.values.given(function, parameter, script, call)
+        return passed is not None and is_fixed(passed) and _is_fixed(place, given, None)
+
+    for inner in place.source.inside(function.body, syntax.Call):
+        handed = [not arg.star and is_handed(arg.value) for arg in inner.args]
+        if not any(handed) or _around(place, inner) is not function:
+            continue
+        if all(handed) and is_network(place, inner) and _is_settled(place, inner):
+            return place, inner
+        further = _layer_of_fixed(place, inner, is_handed, depth - 1) if depth else None
+        if further is not None:
+            return further
+    return None
+
+
+def _loop_around(script: Script, call: syntax.Call) -> Loop | None:
+    """The loop that calls a network in each of its turns."""
+    loop = _around(script, call) if call.args else None
+    if not isinstance(loop, syntax.For | syntax.While) or not script.source.contains(loop.body, call):
+        return None
+    if isinstance(script.source.parents[call], syntax.Expr) or script.loops.ends_in_first_turn(loop):
+        return None
+    if counts.turns(script, loop) in (0, 1) or probes.is_in_benchmark(script, call) or may_read_clock(script, loop):
+        return None
+    return loop
+
+
+def _around(script: Script, call: syntax.Call) -> syntax.Node | None:
+    """The loop, condition or function that decides how often a call runs."""
+    return script.source.enclosing(
+        call,
+        *(syntax.For, syntax.While, syntax.If, syntax.IfExp, syntax.Try, syntax.BooleanOperation, syntax.Lambda),
+        *(syntax.ListComp, syntax.GeneratorExp, syntax.DictComp, syntax.FunctionDef),
+    )
+
+
+def _is_fixed(script: Script, given: syntax.BaseExpression, loop: Loop | None) -> bool:
+    """Whether an argument is a tensor, or a constant, that no turn of a loop, where one is given, sets anew or changes."""
+    if loop is not None and any(_is_set_within(script, loop, name) for name in script.source.inside(given, syntax.Name)):
         return False  # `x[i]`: the view that is another one in each turn
     given = viewed(given)
     if not isinstance(given, syntax.Name):
         return script.constant(given) is not None
     bindings = script.names.reaching(given)
-    if not bindings or _is_set_within(script, loop, given):
+    if not bindings or (loop is not None and _is_set_within(script, loop, given)):
         return False
     same = [given, *_aliases(script, given)]
     return not any(is_written(script, each) or _is_added_to(script, each) or _may_be_trained(script, each) for each in same)
