@@ -10,6 +10,7 @@ from speedlint.facts import syntax
 from speedlint.solve import off
 from speedlint.solve.flow import once
 from speedlint.solve.names import Kind, last_name
+from speedlint.solve.terms import Definition
 from speedlint.solve.unpacking import all_written
 from speedlint.source import is_name
 from speedlint.torch.library import FORWARD_HOOKS
@@ -120,12 +121,14 @@ class Manual(NamedTuple):
         output: the second one.
         masked: whether something is masked or added between the product and the softmax.
         dropped: whether the weights go through dropout.
+        kept_for: the flag, False unless something asks for it, under which the weights go elsewhere too.
     """
 
     product: syntax.BaseExpression
     output: syntax.BaseExpression
     masked: bool
     dropped: bool
+    kept_for: syntax.BaseExpression | None = None
 
 
 def is_of_triangle(script: Script, softmax: syntax.Call) -> bool:
@@ -159,8 +162,8 @@ def _all_manual(script: Script) -> dict[syntax.Call, Manual]:
         seen = {node for _, before, _ in branches for node in before.seen}
         if not any(before.is_read_beside(seen) for _, before, _ in branches) and isinstance(output, syntax.BaseExpression):
             masked, dropped = any(one.masked for _, one, _ in branches), any(one.dropped for _, _, one in branches)
-            softmax, before, _ = min(branches, key=lambda branch: off.is_off(script, branch[0]))
-            found[softmax] = Manual(before.products[0], output, masked, dropped)
+            softmax, before, after = min(branches, key=lambda branch: off.is_off(script, branch[0]))
+            found[softmax] = Manual(before.products[0], output, masked, dropped, after.kept_for)
     return found
 
 
@@ -333,6 +336,7 @@ class _Weights:
         self.script = script
         self.products: list[syntax.BaseExpression] = []
         self.dropped = self.is_lost = False
+        self.kept_for: syntax.BaseExpression | None = None
 
     def follow(self, node: syntax.BaseExpression, depth: int) -> None:
         if depth > _DEPTH:
@@ -363,8 +367,11 @@ class _Weights:
 
     def _bound(self, target: syntax.Name, depth: int) -> None:
         uses = _reads(self.script, target)
-        self.is_lost = self.is_lost or not uses
-        for use in uses:
+        wanted = [(use, flag) for use in uses if (flag := _flag_around(self.script, use)) is not None]
+        self.kept_for = self.kept_for or next((flag for _, flag in wanted), None)
+        followed = [use for use in uses if use not in [each for each, _ in wanted]]
+        self.is_lost = self.is_lost or not followed
+        for use in followed:
             self.follow(use, depth + 1)
 
     def _drops(self, call: syntax.Call, arg: syntax.Arg) -> bool:
@@ -377,6 +384,47 @@ class _Weights:
             place.is_call_to(node, "torch.nn.Dropout", "torch.nn.Identity") or isinstance(node, syntax.IfExp)
             for place, node in made
         )
+
+
+def _flag_around(script: Script, use: syntax.Name) -> syntax.BaseExpression | None:
+    """The flag, False unless something asks for it, under which weights are kept for somebody to look at."""
+    for up in script.source.ancestors(use):
+        if isinstance(up, syntax.FunctionDef):
+            break
+        if isinstance(up, syntax.If) and script.source.contains(up.body, use):
+            return up.test if _is_false_unless_asked(script, up.test) else None
+    return None
+
+
+def _is_false_unless_asked(script: Script, flag: syntax.BaseExpression) -> bool:
+    """Whether a flag is False by default: an argument, or an attribute that is set to it when the object is made."""
+    if isinstance(flag, syntax.Attribute):
+        function = script.function(flag)
+        owner = script.names.owner(function) if function is not None else None
+        if owner is None or not isinstance(flag.value, syntax.Name) or flag.value.value != "self":
+            return False
+        given = [
+            (place, value)
+            for place, value in script.roles.self_assignments(Definition(script, owner), flag.attr.value)
+            if (setter := place.function(value)) is not None and setter.name.value == "__init__"
+        ]
+        return bool(given) and all(_is_false_unless_asked(*each) or _is_false(*each) for each in given)
+    bindings = script.names.reaching(flag) if isinstance(flag, syntax.Name) else ()
+    parameters = [one.node for one in bindings if isinstance(one.node, syntax.Param)]
+    if len(bindings) != 1 or not parameters or parameters[0].default is None:
+        return False
+    passed = [(place, value) for place, value in script.values.passed(parameters[0]) if value is not None]
+    return _is_false(script, parameters[0].default) and all(not _is_true(*each) for each in passed)
+
+
+def _is_false(script: Script, value: syntax.BaseExpression) -> bool:
+    known = script.constant(value)
+    return known is not None and known.value is False
+
+
+def _is_true(script: Script, value: syntax.BaseExpression) -> bool:
+    known = script.constant(value)
+    return known is not None and bool(known.value)
 
 
 def _is_transposed(script: Script, node: syntax.BaseExpression, depth: int) -> bool:
