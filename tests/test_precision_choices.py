@@ -35,7 +35,9 @@ if __name__ == "__main__":
     train(network, torch.optim.SGD(network.parameters(), lr=0.1), [])
 """
 LOCAL = STEP.replace("from choice import {what}", "what = {what}").replace("dtype={what}", "dtype=what")
-EITHER = "torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16"
+EITHER = "torch.bfloat16 if len(input()) else torch.float16"
+BY_GPU = "torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16"
+OR_DEFAULT = LOCAL.replace("dtype=what", "dtype=what if torch.cuda.is_bf16_supported() else None")
 
 
 def _found(folder: Path, code: str, **files: str) -> list[tuple[str, str]]:
@@ -54,11 +56,18 @@ def _found(folder: Path, code: str, **files: str) -> list[tuple[str, str]]:
         ("torch.float16", "", []),
         (EITHER, "", [("note", "shown")]),
         (EITHER, ", enabled=what == torch.float16", []),
+        (BY_GPU, "", [("warning", "shown")]),
+        (BY_GPU, ", enabled=what == torch.float16", []),
         ("getattr(torch, input())", "", []),
     ],
 )
 def test_a_scaler_beside_each_dtype(tmp_path: Path, what: str, enabled: str, expected: list[tuple[str, str]]) -> None:
     assert _found(tmp_path, "SPD107", train=LOCAL.format(what=what, enabled=enabled)) == expected
+
+
+def test_a_scaler_where_the_gpu_decides_between_bfloat16_and_the_default(tmp_path: Path) -> None:
+    train = OR_DEFAULT.format(what="torch.bfloat16", enabled="")
+    assert _found(tmp_path, "SPD107", train=train) == [("warning", "shown")]
 
 
 def test_another_file_that_computes_in_float16_needs_the_scaler(tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
 """A loss scaler is enabled although autocast computes in bfloat16, which needs none.
 
 ## What it does
-Finds a `GradScaler` in a program all of whose autocasts compute in bfloat16. Where they may also compute in float16, as the
-machine or an option decides, a scaler that is enabled all the same is a note.
+Finds a `GradScaler` in a program all of whose autocasts compute in bfloat16. Where they may also compute in float16, as an
+option decides, a scaler that is enabled all the same is a note; it is a warning where the GPU decides, by
+`torch.cuda.is_bf16_supported()`: GPUs since 2020 compute in bfloat16.
 
 ## Why it is slow
 float16 ends at 65504 and loses gradients below 6e-8; bfloat16 has the range of float32, and there is nothing to scale. The
@@ -64,6 +65,7 @@ from speedlint.shapes.sync import reads
 from speedlint.torch import library
 
 _READS_STATE = re.compile(rb"get_scale\(|\._scale\b|\[\s*[\"'](?:scale|growth_factor|_growth_tracker)[\"']\s*\]")
+_BY_GPU = re.compile(rb"is_bf16_supported\(")
 _WHEN_BOTH = "enable it only where it is needed: `enabled=dtype == torch.float16`"
 
 
@@ -81,7 +83,8 @@ def check(scaler: syntax.Call, script: Script) -> Iterator[Finding]:
     else:
         message = f"`{made}` scales the loss also where autocast computes in bfloat16, which needs none"
         reason = "the dtype is decided at run time"
-        yield Finding(scaler, message, advice=f"{_WHEN_BOTH}; not written: {reason}", level=Level.NOTE)
+        level = Level.WARNING if script.program.mentions(script, _BY_GPU) else Level.NOTE
+        yield Finding(scaler, message, advice=f"{_WHEN_BOTH}; not written: {reason}", level=level)
 
 
 def _finding(scaler: syntax.Call, script: Script, message: str) -> Finding:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.solve.names import Binding, Kind
+from speedlint.source import is_none
 from speedlint.torch import library
 
 BFLOAT16, FLOAT16 = "torch.bfloat16", "torch.float16"
@@ -34,7 +35,13 @@ def _of_autocast(script: Script, call: syntax.Call) -> set[str] | None:
     if script.hides_arguments(call):
         return None
     dtype = script.argument(call, "dtype", 1)
-    return dtypes(script, dtype) if dtype is not None else {FLOAT16}
+    if isinstance(dtype, syntax.IfExp):
+        return _all_of([_of_argument(script, dtype.body), _of_argument(script, dtype.orelse)])
+    return _of_argument(script, dtype)
+
+
+def _of_argument(script: Script, dtype: syntax.BaseExpression | None) -> set[str] | None:
+    return {FLOAT16} if dtype is None or is_none(dtype) else dtypes(script, dtype)
 
 
 def _is_off(script: Script, call: syntax.Call) -> bool:
