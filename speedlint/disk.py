@@ -10,9 +10,9 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import accumulate, islice, takewhile
 from pathlib import Path
 from typing import NamedTuple, TypeVar, cast
 
@@ -31,7 +31,7 @@ Note = tuple[str, str] | tuple[str, str, bytes]
 """A question: its kind, the path, and the names' patterns that are looked for."""
 CONTENTS = "contents"
 """The kind of note that names a file's bytes: where they are the same, so is all that they answer; else that is asked."""
-OF_CONTENTS = frozenset({"data", "imports", "put", "defines", "renamed", "size"})
+OF_CONTENTS = frozenset({"data", "syntax", "imports", "put", "defines", "renamed"})
 """The kinds of questions whose answers a file's bytes give."""
 Answer = TypeVar("Answer", bound=Hashable)
 
@@ -127,6 +127,15 @@ class Disk:
         if isinstance(data, OSError):
             raise data
         return data
+
+    def code(self, path: Path) -> bytes:
+        """A file's bytes, to be parsed: what is asked of them then is noted by ``syntax`` or ``read``. Raises OSError."""
+        data = self._held(str(path))
+        return self.read(path) if isinstance(data, OSError) else data
+
+    def syntax(self, path: str, meaning: Callable[[], str]) -> str:
+        """The name of a file's syntax, wherever in the file it stands; ``meaning`` finds it."""
+        return self._note(("syntax", path), meaning)
 
     def text(self, path: str) -> bytes:
         """A file's bytes, none where it cannot be read; what is made of them must be noted by who asks."""
@@ -262,9 +271,15 @@ class Disk:
             ("defines", path), lambda: tuple(sorted({each.decode() for each in _DEFINED.findall(self.text(path))}))
         )
 
-    def size(self, path: str) -> int:
-        """The bytes of a file; none where it cannot be read."""
-        return self._note(("size", path), lambda: len(self.text(path)))
+    def fitting(self, paths: Sequence[str], most: int) -> int:
+        """How many of some files, from the first on, hold no more than ``most`` bytes together; what cannot be read holds
+        none."""
+
+        def fit() -> int:
+            sizes = accumulate(len(self.text(path)) for path in paths)
+            return sum(1 for _ in takewhile(most.__ge__, sizes))
+
+        return self._note(("fitting", "\0".join(paths), str(most).encode()), fit)
 
     def renamed(self, path: str) -> tuple[str, ...]:
         """The names that ``import ... as`` and the like give in a file."""
@@ -283,6 +298,8 @@ class Disk:
         match kind:
             case "data":
                 return self.digest(path)
+            case "syntax":
+                return self.syntax(path, lambda: _meaning(path, self.text(path)))
             case "file":
                 return self.is_file(path)
             case "exists":
@@ -304,8 +321,8 @@ class Disk:
                 return self.renamed(path)
             case "defines":
                 return self.defined_names(path)
-            case "size":
-                return self.size(path)
+            case "fitting":
+                return self.fitting(path.split("\0") if path else [], int(note[2]))  # type: ignore[misc]
         return None
 
 
@@ -314,6 +331,16 @@ def _name(data: bytes | OSError) -> str:
     if isinstance(data, OSError):
         return digest(str(data).encode("utf-8", "replace")) if isinstance(data, NotebookError) else ""
     return digest(data)
+
+
+def _meaning(path: str, data: bytes) -> str:
+    """The name of a file's syntax; none where it has none."""
+    from speedlint.source import Source, SourceError
+
+    try:
+        return Source.parse(Path(path), data).tree.rows.meaning()
+    except SourceError:
+        return ""
 
 
 def digest(data: bytes) -> str:

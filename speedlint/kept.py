@@ -53,6 +53,8 @@ def find(store: Store, name: str, disk: Disk) -> list[Report] | None:
     try:
         notes, reports = held
         if hold(notes, disk):
+            if any(disk.digest(path) != known for path, (known, *_) in notes[2].items()):
+                store.keep(_KIND, name, (of_now(notes, disk), reports))
             return [_report(each) for each in reports]
         disk.begin(of_same_bytes(notes, disk))
     except (ValueError, TypeError, KeyError, IndexError, re.error):
@@ -113,6 +115,13 @@ def hold(notes: PlainNotes, disk: Disk) -> bool:
             if not disk.holds(Notes(dict(asked), looked_for)):
                 return False
     return True
+
+
+def of_now(notes: PlainNotes, disk: Disk) -> PlainNotes:
+    """Notes that hold, under the names that the files' bytes have now."""
+    marks, apart, held = notes
+    now = {path: (disk.digest(path), asked, holds, lacks) for path, (_, asked, holds, lacks) in held.items()}
+    return marks, apart, now
 
 
 def files(notes: PlainNotes) -> Iterable[str]:

@@ -11,7 +11,7 @@ import itertools
 import re
 import sys
 import tokenize
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import NamedTuple, TypeVar, cast
@@ -99,7 +99,6 @@ class Source:
 
     Attributes:
         path: where the file is, as it was asked for.
-        data: its bytes.
         tree: its nodes.
         module: the node of the whole file.
         parents: each node's parent.
@@ -107,8 +106,10 @@ class Source:
     """
 
     def __init__(self, path: Path, data: bytes, text: str | None, encoding: str, rows: Rows) -> None:
-        self.path, self.data, self.encoding = path, data, encoding
+        self.path, self._data, self.encoding = path, data, encoding
         self._text = text
+        self._is_text_asked = False
+        self._tell: Callable[[], object] | None = None
         self.tree = syntax.Tree(rows, str(path.absolute()))
         self.parents = Parents(self.tree)
         self.order = Column(range(len(rows.kind)))
@@ -137,9 +138,35 @@ class Source:
             raise SourceError(path, 1, _TOO_DEEP) from None
         return cls(path, data, kept, encoding, rows)
 
+    def holds(self, data: bytes) -> bool:
+        """Whether these are its bytes."""
+        return self._data == data
+
+    def when_text_is_asked(self, tell: Callable[[], object]) -> None:
+        """Has ``tell`` called once something rests on more than the syntax: on the text, or on where in it a node stands."""
+        if self._is_text_asked:
+            tell()
+        else:
+            self._tell = tell
+
+    def _ask_text(self) -> None:
+        self._is_text_asked = True
+        if self._tell is not None:
+            self._tell()
+            self._tell = None
+
+    @property
+    def data(self) -> bytes:
+        """The file's bytes."""
+        if not self._is_text_asked:
+            self._ask_text()
+        return self._data
+
     @property
     def text_(self) -> str:
         """The text that was parsed; it is not kept where it is what the bytes say."""
+        if not self._is_text_asked:
+            self._ask_text()
         return self._text if self._text is not None else _decode(self.path, self.data)[0]
 
     @cached_property
@@ -308,6 +335,8 @@ class Source:
 
     def code_span(self, node: syntax.Node) -> Span:
         """The node's bytes without its own parentheses; those of a tuple or generator count as its text."""
+        if not self._is_text_asked:
+            self._ask_text()
         rows = self.tree.rows
         start, end = rows.start[node.row], rows.end[node.row]
         if self.encoding == "utf-8":

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from speedlint import kept
 from speedlint.cli import main
 from speedlint.disk import Disk, Mark, words
+from speedlint.engine import Engine
 from speedlint.facts import store
 from speedlint.facts.store import Store
 from speedlint.server.analysis import Analyst
@@ -42,14 +43,17 @@ for x, y in DataLoader(list(range(9)), num_workers=workers):
     log(loss)
 """
 QUIET, LOUD = "def log(loss):\n    return None\n", "def log(loss):\n    print(loss.item())\n"
+MOVED = f"# What is told of a loss.\n\n{LOUD}"
+SPACED = "def log(loss):\n    # Each step.\n    print( (loss).item( ) )\n"
 TEXTS = {
     "train.py": (TRAIN, TRAIN.replace("    log(loss)\n", "    total += loss.item()\n"), "import torch\n", "x = (\n"),
     "options.py": (
         "workers = 0\n",
         "workers = 4\n",
+        "# How many.\n\nworkers = (0)\n",
         "import yaml\nworkers = yaml.safe_load(open('config.yml'))['workers']\n",
     ),
-    "helper.py": (QUIET, LOUD),
+    "helper.py": (QUIET, LOUD, MOVED, SPACED, f"{LOUD}\n\ndef unused(loss):\n    return loss.cpu()\n"),
     "config.yml": ("workers: 0\n", "workers: 4\n"),
     "requirements.txt": ("torch>=1.10\n", "torch>=2.4\n"),
     "other.py": ("from helper import log\nlog(1)\n", "x = 1\n"),
@@ -141,6 +145,25 @@ def test_nothing_is_read_again_where_nothing_has_changed(folder: Path, monkeypat
     first = found(folder)
     monkeypatch.setattr(Source, "parse", lambda *_: pytest.fail("parsed again"))
     assert found(folder) == first
+
+
+@pytest.mark.parametrize("text", [f"# Of losses.\n\n{QUIET}", QUIET.replace("\n ", "  # one\n\n ")])
+def test_what_another_file_says_in_comments_changes_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    first = found(folder)
+    write(folder, "helper.py", text)
+    monkeypatch.setattr(Engine, "check", lambda *_: pytest.fail("looked again"))
+    assert found(folder) == first
+    monkeypatch.setattr(Source, "parse", lambda *_: pytest.fail("parsed again"))
+    assert found(folder) == first
+
+
+def test_a_finding_moves_with_the_line_of_another_file_that_it_names(folder: Path) -> None:
+    write(folder, "helper.py", LOUD)
+    first = found(folder)
+    write(folder, "helper.py", MOVED)
+    assert found(folder) == found(folder, "--no-cache") != first
 
 
 def test_what_a_training_writes_beside_it_changes_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

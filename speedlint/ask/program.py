@@ -7,7 +7,7 @@ reaches it; something is missing only where none of their scripts has it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from speedlint.ask.script import Options, Script
@@ -51,7 +51,7 @@ class Cache:
     def source(self, path: Path, data: bytes) -> tuple[Source, Names]:
         """The parsed file and its names. Raises SourceError."""
         known = self._sources.get(path)
-        if known is None or known[0].data != data:
+        if known is None or not known[0].holds(data):
             if known is not None:
                 self._size -= _size(known[0])
             source = self._parsed(path, data)
@@ -147,7 +147,13 @@ class Program:
         return self._scripts[key]
 
     def _parsed(self, path: Path) -> Script:
-        source, names = self._cache.source(path, self.disk.read(path))
+        try:
+            source, names = self._cache.source(path, self.disk.code(path))
+        except SourceError:
+            self.disk.read(path)
+            raise
+        self.disk.syntax(str(path), source.tree.rows.meaning)
+        source.when_text_is_asked(lambda: self.disk.read(path))
         return Script(source, names, self, self.options)
 
     def is_asked(self, path: Path) -> bool:
@@ -248,7 +254,7 @@ class Program:
             paths = self._imports.users(script.key)
             chosen = self._imports.holding(paths, marks) if marks else paths
             most = _MOST_IMPORTERS if marks else _MOST_USERS
-            is_much = sum(map(self.size, chosen)) > _MOST_BYTES
+            is_much = self.fitting(chosen, _MOST_BYTES) < len(chosen)
             if len(chosen) > most or is_much:
                 limit = f"{most}" if len(chosen) > most else f"{_MOST_BYTES // 1000} kB together"
                 what = f"calls were not followed into all files that import a module, where they are over {limit}"
@@ -276,9 +282,9 @@ class Program:
         """Those of some files whose text holds one of some marks, in their order."""
         return self._imports.holding(paths, marks)
 
-    def size(self, path: Path) -> int:
-        """The bytes of a file."""
-        return self.disk.size(str(path))
+    def fitting(self, paths: Sequence[Path], most: int) -> int:
+        """How many of some files, from the first on, hold no more than ``most`` bytes together."""
+        return self.disk.fitting([*map(str, paths)], most)
 
     def bound(self, script: Script, what: str) -> None:
         """Notes that something was not looked at in the project of a script, since there was too much."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import marshal
 import struct
 import sys
@@ -59,6 +60,12 @@ class Rows:
             found.append(at)
             at = kinds.find(kind, at + 1)
         return found
+
+    def meaning(self) -> str:
+        """The name of what is written, wherever in the file it stands: comments and spaces leave it as it is."""
+        texts = marshal.dumps(self.strings, _MARSHAL)
+        columns = (self.kind, self.slot, self.parent.tobytes(), self.text.tobytes(), texts)
+        return hashlib.sha256(b"".join(columns)).hexdigest()
 
     def dump(self) -> bytes:
         """The columns as bytes; ``load`` reads them on a machine of the same byte order."""

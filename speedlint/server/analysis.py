@@ -87,6 +87,7 @@ class Analyst:
         known = self._known.get(path)
         if known is not None:
             if known.name == name and kept.hold(known.notes, disk):
+                self._known[path] = replace(known, notes=kept.of_now(known.notes, disk))
                 return known.checked
             disk.begin(kept.of_same_bytes(known.notes, disk))
         if self._cache.held() > _MOST_HELD:

@@ -7,7 +7,6 @@ theirs, reads all that may call it; going down from the loops reads what they ru
 from __future__ import annotations
 
 import enum
-import itertools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -96,7 +95,7 @@ def _drivers(script: Script) -> _Drivers:
     program = script.program
     upward = program.upward_files(script)
     paths = _may_drive(script, upward)
-    if sum(map(program.size, paths)) <= _MOST_BYTES:
+    if program.fitting(paths, _MOST_BYTES) == len(paths):
         return _Drivers(tuple(paths), frozenset(upward))
     program.bound(script, _TOO_MANY)
     distances = program.distances(script)
@@ -117,8 +116,7 @@ def _may_drive(script: Script, paths: Iterable[Path]) -> list[Path]:
 
 def _first(program: Program, paths: list[Path], most: int) -> list[Path]:
     """The first of some files, as far as they hold no more than so many bytes together."""
-    sizes = itertools.accumulate(map(program.size, paths))
-    return [path for path, size in zip(paths, sizes, strict=True) if size <= most]
+    return paths[: program.fitting(paths, most)]
 
 
 def _readable(script: Script, drivers: _Drivers, among: Among) -> Iterator[Script]:
