@@ -670,6 +670,7 @@ def test_a_loss_out_of_sight_is_told_of_one_that_autocast_refuses(project: Proje
     network = RESIDUAL.format(last=512) + "\n\nimport coders\n\nloss_of = getattr(coders, args.kind).loss"
     loss = "loss_of(model(inputs.cuda()), labels.cuda())"
     text = STEPS.format(network=network, model="Residual(Block, [3, 3, 3])", data=OWN, loss=loss)
+    text = text.replace("args = parser", 'parser.add_argument("--kind", default="Coder")\nargs = parser')
     told = " ".join(project.run("check", project.write("train.py", text)).stdout.split())
     assert "leave `loss_of` outside where it comes to `F.binary_cross_entropy` (coders.py line 6)" in told
 
