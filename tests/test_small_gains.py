@@ -1190,3 +1190,86 @@ def test_nothing_that_speeds_float32_up_is_said_of_a_network_in_double_precision
 ) -> None:
     text = _text(PRODUCTS.replace("784, 256", "784, 2048"), ADAM).replace("Body().cuda()", model)
     assert bool(_levels(project, "train.py", text, code)) is is_told
+
+
+TRAINERS = """
+import torch
+from torch import nn
+
+
+class Forecasting:
+    def fit(self, network, loader):
+        network = network.cuda()
+        optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
+        for epoch in range(60):
+            for series, after in loader:
+                loss = nn.functional.mse_loss(network(series.cuda()), after.cuda())
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+
+
+class Smoothing(Forecasting):
+    def fit(self, network, loader):
+        network.train()
+        super().fit(network, loader)
+"""
+CHOSEN = """
+import argparse
+import sys
+
+sys.path.append("../nets")
+sys.path.append("../fitting")
+
+from torch.utils.data import DataLoader
+
+from networks import Series
+from trainers import Forecasting, Smoothing
+
+
+class Model:
+    def __init__(self, how):
+        self.trainer = None
+        if how == "forecast":
+            self.trainer = Forecasting()
+        if how == "smooth":
+            self.trainer = Smoothing()
+
+    def fit(self, loader):
+        self.trainer.fit(Series(), loader)
+
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--how")
+Model(parser.parse_args().how).fit(DataLoader(open("series.bin"), batch_size=32, num_workers=4))
+"""
+SERIES = """
+from torch import nn
+
+
+class Series(nn.Module):
+    def __init__(self, size=32):
+        super().__init__()
+        self.size = size
+        self.first = {layer}
+        self.head = nn.Linear(64 * 100, {size})
+
+    def forward(self, x):
+        return self.head(self.first(x)[0].flatten(1))
+"""
+
+
+@pytest.mark.parametrize(
+    ("layer", "size", "level"),
+    [
+        ("nn.LSTM(64, 64, batch_first=True)", "self.size", "note"),
+        ("nn.LSTM(64, 64, batch_first=True)", "4096", "warning"),
+        ("nn.LSTM(64, 2048, batch_first=True)", "self.size", "warning"),
+        ("nn.Conv1d(64, 64, 9)", "self.size", "warning"),
+    ],
+)
+def test_half_precision_for_a_network_that_a_trainer_is_handed(project: Project, layer: str, size: str, level: str) -> None:
+    project.write("pyproject.toml", "")
+    project.write("main/main.py", CHOSEN)
+    project.write("nets/networks.py", SERIES.format(layer=layer, size=size))
+    assert _levels(project, "fitting/trainers.py", TRAINERS, "SPD101") == [level]

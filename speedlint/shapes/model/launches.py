@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import reduce
+from math import prod
 from typing import NamedTuple
 
 from speedlint.ask.script import Script
@@ -228,12 +229,31 @@ def _small_for_all_that_is_seen(step: Step) -> str:
 def _defines_large(script: Script) -> bool:
     """Whether a module that the program defines convolves, attends, or is wide: what a function is handed may be of it."""
     defined = (
-        code_network(place, each)
+        (code_network(place, each), place, each)
         for place in script.everywhere(b"nn")
         for each in place.source.of(syntax.ClassDef)
         if any(base.startswith("torch.nn.") for base in place.roles.calls.foreign_bases(Definition(place, each)))
     )
-    return any(each.convolutions or each.attention or each.recurrent or each.widest_known > WIDE for each in defined)
+    return any(
+        made_of.convolutions
+        or made_of.attention
+        or made_of.recurrent
+        or (made_of.widest_known > WIDE and any(_is_wide(*part) for part in with_named(place, each)))
+        for made_of, place, each in defined
+    )
+
+
+def _is_wide(script: Script, code: syntax.Node) -> bool:
+    """Whether code makes a Linear layer of more weights than a wide one has, or with a wide side where one is not known: the
+    positions of a short sequence, side by side, that become a few numbers are none."""
+    for call in script.source.inside(code, syntax.Call):
+        if script.is_call_to(call, "torch.nn.Linear", "torch.nn.LazyLinear", "torch.nn.Bilinear"):
+            given = (widths.given(script, call, name, at) for at, name in enumerate(("in_features", "out_features")))
+            sides = [widths.most([each]) for each in given]
+            known = [side for side in sides if side is not None]
+            if prod(known) > WIDE**2 if len(known) == len(sides) else max(known, default=0) > WIDE:
+                return True
+    return False
 
 
 def _recurs_narrowly(step: Step, code: list[tuple[Script, syntax.Node]], names: set[str]) -> bool:
