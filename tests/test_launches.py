@@ -815,8 +815,8 @@ class Sound(torch.utils.data.Dataset):
 def test_a_loader_that_analyses_recordings_bounds_a_step_of_convolutions(
     project: Project, item: str, model: str, level: str
 ) -> None:
-    project.configure("select = ['SPD101']\ntorch = '2.4'")
+    project.configure("select = ['SPD101', 'SPD502']\ntorch = '2.4'")
     text = STEPS.format(network=SOUND.format(item=item), model=model, data="Sound(widths)", loss=LOSS)
     text = text.replace("batch_size=64", "batch_size=10, num_workers=4")
-    (found,) = project.findings(project.write("train.py", text), "--notes")
-    assert found["level"] == level
+    found = project.findings(project.write("train.py", text), "--notes")
+    assert {each["level"] for each in found} == {level}

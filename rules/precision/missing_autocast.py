@@ -68,14 +68,13 @@ from speedlint.cures.scaling import scaling, spelled_constructor
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Risk, Rule, Worth
-from speedlint.shapes import eras, worth
-from speedlint.shapes.data import pace
+from speedlint.shapes import durations, eras, worth
 from speedlint.shapes.model import launches
 from speedlint.shapes.precision import hazards
 from speedlint.shapes.precision.autocast import is_sharded_in_half, uses_autocast
 from speedlint.shapes.precision.doubles import computes_in_double
 from speedlint.shapes.probes import is_probe
-from speedlint.shapes.steps import Step, is_reinforcement, step_network, training_steps, updates
+from speedlint.shapes.steps import Step, is_reinforcement, training_steps, updates
 from speedlint.shapes.training import is_framework_driven
 from speedlint.torch.words import Place
 
@@ -113,7 +112,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
             f", and add `scaler = {spelled_constructor(script)}` beside the optimizer, `scaler.scale(loss).backward()`, "
             "`scaler.unscale_(optimizer)` before clipping, `scaler.step(optimizer)` and `scaler.update()`"
         )
-    nothing = small.because if small is not None else _why_hidden(step)
+    nothing = small.because if small is not None else durations.why_paced_by_workers(script)
     if nothing:
         gain = Estimate(Worth.LOW, nothing)
         yield Finding(step.shown, message, advice=f"{advice}, which may gain nothing", level=Level.NOTE, worth=gain)
@@ -156,15 +155,6 @@ def _why_bfloat(step: Step) -> str:
     """Why a step is told to compute in bfloat16, which needs no scaler; empty where float16 may do."""
     overflow = next((each for each in hazards.of_step(step) if each.overflows), None)
     return f"of float16, {overflow.told(step.script)}" if overflow is not None else hazards.why_unscalable(step)
-
-
-def _why_hidden(step: Step) -> str:
-    """Why the step's computations are waited for by no one; empty where they may be."""
-    if pace.waits_for_texts(step.script):
-        return "the step waits for its loader, which parses text for each item"
-    if pace.waits_for_analyses(step.script) and not (step_network(step).attention or step_network(step).recurrent):
-        return "the step waits for its loader, which analyses a recording for each item"
-    return ""
 
 
 def _message(forward: str, kind: str) -> str:

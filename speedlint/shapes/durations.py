@@ -38,8 +38,24 @@ def why_long(script: Script) -> str | None:
         return on_host
     if pace.waits_for_items(script):
         return "the step waits for its loader, which decodes or parses each item"
+    if (waited := why_paced_by_workers(script)) is not None:
+        return waited
     reasons = [of_modules(steps.modules_of(step)) for step in steps.of_program(script)]
     return reasons[0] if reasons and None not in reasons else None
+
+
+@once(None)
+def why_paced_by_workers(script: Script) -> str | None:
+    """Why a training step waits for its loader though that has workers, so that nothing the GPU saves is seen; None where it
+    may not."""
+    if pace.waits_for_texts(script):
+        return "the step waits for its loader, which parses text for each item"
+    if not pace.waits_for_analyses(script):
+        return None
+    made_of = [steps.step_network(each) for each in steps.of_program(script)]
+    if any(each.attention or each.recurrent for each in made_of):
+        return None
+    return "the step waits for its loader, which analyses a recording for each item"
 
 
 @once(None)
