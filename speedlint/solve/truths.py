@@ -24,6 +24,8 @@ _COMPARE: dict[type[syntax.BaseCompOp], Callable[[Any, Any], bool]] = {
     syntax.GreaterThan: operator.gt,
     syntax.GreaterThanEqual: operator.ge,
 }
+_OF_TEXT = {"lower": 0, "upper": 0, "casefold": 0, "strip": 0, "startswith": 1, "endswith": 1}
+"""Methods of texts, and how many texts each is given."""
 
 
 def values(expression: syntax.BaseExpression, known: Known) -> Values | None:
@@ -39,6 +41,10 @@ def values(expression: syntax.BaseExpression, known: Known) -> Values | None:
         case syntax.IfExp(test=test, body=body, orelse=orelse):
             found = truths(test, known) or (True, False)
             return union(values(body if one else orelse, known) for one in found)
+        case syntax.Call(func=syntax.Attribute(value=text, attr=syntax.Name(value=name)), args=args) if name in _OF_TEXT:
+            given = [values(arg.value, known) if arg.keyword is None else None for arg in args]
+            if (told := _asked_of_text(values(text, known), name, given)) is not None:
+                return told
     return known(expression)
 
 
@@ -64,6 +70,15 @@ def union(found: Iterable[Values | None]) -> Values | None:
     ways = list(found)
     known = [way for way in ways if way is not None]
     return each(itertools.chain.from_iterable(known)) if known and len(known) == len(ways) else None
+
+
+def _asked_of_text(texts: Values | None, name: str, given: list[Values | None]) -> Values | None:
+    """What a method of texts gives, such as ``lower``; None where one of its parts may be unknown, or is no text."""
+    parts = [texts, *given]
+    known = [part for part in parts if part is not None and all(isinstance(one, str) for one in part)]
+    if len(known) < len(parts) or len(given) != _OF_TEXT[name]:
+        return None
+    return each(getattr(text, name)(*rest) for text, *rest in itertools.product(*known))
 
 
 def _joined(deciding: bool, left: tuple[bool, ...] | None, right: tuple[bool, ...] | None) -> Values | None:
