@@ -1018,6 +1018,15 @@ os.environ["CUDA_VISIBLE_DEVICES"] = WHICH
 
 
 @pytest.mark.parametrize(
+    ("ids", "level"), [("[0]", "note"), ("several", "warning"), ("one", "note"), ("[*one]", "warning"), ("None", "warning")]
+)
+def test_a_wrapper_that_is_told_of_one_gpu(project: Project, ids: str, level: str) -> None:
+    text = _text(CONVOLUTIONS, ADAM, imports="one = [1]\nseveral = [0, 1]")
+    text = text.replace("Body().cuda()", f"nn.DataParallel(Body(), device_ids={ids}).cuda()")
+    assert _levels(project, "train.py", text, "SPD603") == [level]
+
+
+@pytest.mark.parametrize(
     ("batch", "item", "planes", "level"),
     [
         (16, 'file["low"][index]', 64, "note"),

@@ -3,7 +3,7 @@
 ## What it does
 Finds modules wrapped in `torch.nn.DataParallel`, under any name, in programs that train. It is a note where the same
 function wraps in `DistributedDataParallel` in another branch, or only evaluates, and where the program itself makes one GPU
-visible by default. Nothing is said where the training asks the wrapper for what only the module within has, or where nothing
+visible by default or names one in `device_ids`. Nothing is said where the training asks the wrapper for what only the module within has, or where nothing
 moves the module to a GPU, which raises: that branch never ran.
 
 ## Why it is slow
@@ -80,6 +80,8 @@ def _why_trifle(call: syntax.Call, script: Script) -> str | None:
         return "the script has `DistributedDataParallel` in another branch, for those who ask for speed"
     if wrapping.sees_one_gpu(script):
         return "the program lets itself see one GPU by default, where the wrapper only hands the call on"
+    if wrapping.names_one_gpu(script, call):
+        return "it is told of one GPU, where the wrapper only hands the call on"
     return "what follows only evaluates" if wrapping.is_for_evaluation(script, call) else None
 
 

@@ -92,6 +92,18 @@ def sees_one_gpu(script: Script) -> bool:
     return bool(said) and all(each is not None and str(each.value).strip().isdigit() for each in said)
 
 
+def names_one_gpu(script: Script, wrapper: syntax.Call) -> bool:
+    """Whether a wrapper is told of a single GPU, in a list that is written out: ``DataParallel(model, device_ids=[0])``."""
+    given = script.argument(wrapper, "device_ids", 1)
+    bindings = script.names.reaching(given) if isinstance(given, syntax.Name) else []
+    listed = [binding.value for binding in bindings] or [given]
+    return all(isinstance(each, (syntax.List, syntax.Tuple)) and _is_of_one(each) for each in listed)
+
+
+def _is_of_one(listed: syntax.List | syntax.Tuple) -> bool:
+    return len(listed.elements) == 1 and isinstance(listed.elements[0], syntax.Element)
+
+
 def is_for_evaluation(script: Script, call: syntax.Call) -> bool:
     """Whether what its function runs after a call evaluates, and trains nothing: the training stands before, or in other
     branches."""
