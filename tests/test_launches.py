@@ -724,6 +724,7 @@ def fit(network, loader, device="cuda"):
         loss.backward()
         optimizer.step()
 """
+DEFINED = "class Layers(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.one, self.other = {}"
 TAGGER = """
 class Tagger(nn.Module):
     def __init__(self, words, classes, hidden):
@@ -753,7 +754,10 @@ past, future = Tagger(9, 9, widths["hidden"]), Tagger(9, 9, 100)
     ("network", "level"),
     [
         ("", "note"),
-        ("class Layers(nn.Module):\n    def __init__(self):\n        super().__init__()\n        {}", "note"),
+        (DEFINED.format("nn.Linear(40, 64), nn.LSTM(64, 128)"), "note"),
+        (DEFINED.format("nn.Linear(6400, 3200), nn.LSTM(64, 128)"), "note"),
+        (DEFINED.format("nn.Linear(6400, 3200), nn.LSTM(64, 512)"), "warning"),
+        (DEFINED.format("nn.Linear(6400, 3200), nn.ReLU()"), "warning"),
         (RESIDUAL.format(last=512), "warning"),
         ("import transformers", "warning"),
     ],
@@ -762,18 +766,17 @@ def test_a_network_that_a_function_is_handed_by_no_one_is_large_where_one_is_def
     project: Project, network: str, level: str
 ) -> None:
     project.configure("select = ['SPD101']\ntorch = '2.4'")
-    layers = "self.first, self.cells = nn.Linear(40, 64), nn.LSTM(64, 128)"
-    (found,) = project.findings(project.write("fitting.py", LIBRARY.format(network=network.format(layers))), "--notes")
+    (found,) = project.findings(project.write("fitting.py", LIBRARY.format(network=network)), "--notes")
     assert found["level"] == level
 
 
 @pytest.mark.parametrize(
     ("model", "head", "level"),
     [
-        ("Tagger(len(widths), widths['classes'], 100 if args.deep else 200)", "classes", "note"),
+        ("Tagger(len(widths), widths['classes'], 100 if args.hidden else 200)", "classes", "note"),
         ("Tagger(len(widths), widths['classes'], 1024)", "classes", "warning"),
         ("Tagger(len(widths), widths['classes'], widths['hidden'])", "classes", "warning"),
-        ("Tagger(len(widths), 9, 100 if args.deep else 200)", "words", "warning"),
+        ("Tagger(len(widths), 9, 100 if args.hidden else 200)", "words", "warning"),
         ("Tagger(len(widths), 4096, 100)", "classes", "warning"),
         ("Both(past, future)", "classes", "warning"),
     ],

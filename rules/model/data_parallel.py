@@ -3,8 +3,8 @@
 ## What it does
 Finds modules wrapped in `torch.nn.DataParallel`, under any name, in programs that train. It is a note where the same
 function wraps in `DistributedDataParallel` in another branch, or only evaluates, and where the program itself makes one GPU
-visible by default or names one in `device_ids`. Nothing is said where the training asks the wrapper for what only the module within has, or where nothing
-moves the module to a GPU, which raises: that branch never ran.
+visible by default or names one in `device_ids`. Nothing is said where the training asks the wrapper for what only the module
+within has, or where nothing moves the module to a GPU, which raises: that branch never ran.
 
 ## Why it is slow
 Each forward pass copies all parameters from the first GPU to the others, scatters the batch, runs one Python thread for

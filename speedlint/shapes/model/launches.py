@@ -227,7 +227,10 @@ def _small_for_all_that_is_seen(step: Step) -> str:
 
 
 def _defines_large(script: Script) -> bool:
-    """Whether a module that the program defines convolves, attends, or is wide: what a function is handed may be of it."""
+    """Whether a module that the program defines convolves, attends, or is wide: what a function is handed may be of it.
+
+    Where it goes through narrow recurrent layers position by position, a Linear layer once an item does not make it so.
+    """
     defined = (
         (code_network(place, each), place, each)
         for place in script.everywhere(b"nn")
@@ -238,7 +241,11 @@ def _defines_large(script: Script) -> bool:
         made_of.convolutions
         or made_of.attention
         or made_of.recurrent
-        or (made_of.widest_known > WIDE and any(_is_wide(*part) for part in with_named(place, each)))
+        or (
+            made_of.widest_known > WIDE
+            and not made_of.narrow_recurrent
+            and any(_is_wide(*part) for part in with_named(place, each))
+        )
         for made_of, place, each in defined
     )
 
