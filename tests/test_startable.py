@@ -291,3 +291,49 @@ def test_the_note_names_the_line_that_stops_the_run(project: Project) -> None:
         found["because"]
         == "the script ends before it, at line 32 of helpers.py: `loaders` needs `workers`, which is not passed"
     )
+
+
+@pytest.mark.parametrize(
+    ("module", "starred", "read", "level"),
+    [
+        ("parts.py", "import math\n", "print(math.pi)", "warning"),
+        ("parts.py", "import math\n", "print(maths.pi)", "note"),
+        ("parts.py", "import math\nfrom more import *\n", "print(maths.pi)", "warning"),
+        ("parts.py", "import math\nglobals().update(math.__dict__)\n", "print(maths.pi)", "warning"),
+        ("parts/__init__.py", "from .heads import Head\n", "print(heads.Head)", "warning"),
+        ("parts/__init__.py", "from .heads import Head\n", "print(tails.Head)", "note"),
+    ],
+)
+def test_all_names_of_a_module_of_the_project(project: Project, module: str, starred: str, read: str, level: str) -> None:
+    project.write("parts/heads.py", "class Head:\n    pass\n")
+    project.write(module, starred)
+    assert _told(project, imports="from parts import *", before=read) == level
+
+
+STEP = """
+    for images, labels in loader:
+        loss = nn.functional.cross_entropy(model(images.cuda()), labels.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
+"""
+
+
+@pytest.mark.parametrize(
+    ("after", "level"),
+    [
+        ("        clip(model)\n", "note"),
+        ("        if len(images) > 9:\n            clip(model)\n", "warning"),
+        ("        if len(images) > 9:\n            continue\n        clip(model)\n", "warning"),
+        ("    clip(model)\n", "warning"),
+    ],
+)
+def test_what_stops_in_the_first_step(project: Project, after: str, level: str) -> None:
+    project.configure("select = ['SPD301']\ntorch = '2.4'")
+    text = TRAINS.format(imports="", before="", starts=STARTS)
+    start = text.index("\n    for images, labels")
+    end = text.index("    return total")
+    path = project.write("train.py", text[:start] + STEP + after + text[end:])
+    (found,) = project.findings(path, "--notes")
+    assert found["level"] == level

@@ -353,6 +353,13 @@ def test_a_copy_that_no_program_of_the_package_reaches_is_only_noted(package: Pa
     assert levels(package, "package/loop_old.py") == ["note"]
 
 
+@pytest.mark.parametrize(("imports", "level"), [("from .loop import train as other\n", "note"), ("", "warning")])
+def test_a_copy_in_a_package_without_init(package: Path, imports: str, level: str) -> None:
+    (package / "package" / "__init__.py").unlink()
+    (package / "package" / "loop_old.py").write_text(imports + (package / "package" / "loop_old.py").read_text())
+    assert levels(package, "package/loop_old.py") == [level]
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [

@@ -25,6 +25,7 @@ _WEAK_MARKS = ("requirements.txt", "README.md", "README.rst", "environment.yml")
 _ENTRY_POINTS = ("pyproject.toml", "setup.py", "setup.cfg")
 """Where a command that an installation makes names its module: ``train = "package.train:main"``."""
 _BY_STRING = (b"import_module", b"__import__", b"iter_modules", b"walk_packages")
+_RELATIVE = re.compile(rb"(?m)^\s*from\s+\.")
 _MOST_AROUND = 400
 _MOST_PUT = 64
 """Different folders that files of a project put on ``sys.path``: who shares each is asked of the whole project."""
@@ -311,7 +312,7 @@ class Imports:
 
     def is_left_out(self, path: Path) -> bool:
         """Whether nothing imports a module of a package whose other modules are imported, by statements alone."""
-        if self._importers(str(path)) or not self._disk.is_file(str(path.parent / "__init__.py")):
+        if self._importers(str(path)) or not self._is_of_package(path):
             return False
         project = self._project(str(path))
         folder = str(path.parent)
@@ -322,6 +323,10 @@ class Imports:
         if any(self._disk.mentions(os.path.join(project.root, name), named) for name in _ENTRY_POINTS):  # noqa: PTH118
             return False
         return not any(self._disk.mentions(file, mark) for file in project.listing.readable for mark in _BY_STRING)
+
+    def _is_of_package(self, path: Path) -> bool:
+        """Whether a file is a module of a package, not a script beside others: it stands in one, or imports from its own."""
+        return self._disk.is_file(str(path.parent / "__init__.py")) or self._disk.mentions(str(path), _RELATIVE)
 
     def notebooks(self, path: Path) -> list[str]:
         """The notebooks beside a module that import it."""

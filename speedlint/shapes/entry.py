@@ -45,14 +45,15 @@ def starts(script: Script) -> list[Script]:
 
 
 def is_never_called(script: Script, node: syntax.Node) -> bool:
-    """Whether a node stands in a function that no code of its program names: left over, or for somebody else to import."""
+    """Whether a node stands in a function that no code of its program names, or a module that none reaches: left over, or
+    for somebody else to import."""
+    if is_left_out(script):
+        return True
     module = script.source.module
     around = [up for up in script.source.ancestors(node) if script.source.parents.get(up) is module]
     function = around[0] if around else node
     if not isinstance(function, syntax.FunctionDef) or function.decorators:
         return False
-    if is_left_out(script):
-        return True
     name = function.name.value
     uses = (each for each in script.source.of(syntax.Name) if each.value == name and each is not function.name)
     if any(not isinstance(script.source.parents[use], syntax.Attribute) for use in uses):

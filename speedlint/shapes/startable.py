@@ -16,13 +16,15 @@ _DEEPEST = 4
 
 
 def why_not(script: Script, node: syntax.Node) -> str | None:
-    """Why a program surely ends before it reaches a node; None where it may not."""
-    stop = _before(script, node, 0)
+    """Why a program surely ends before it reaches a node, or in the first step that does; None where it may not."""
+    stop, when = _before(script, node, 0), "before it"
+    if stop is None:
+        stop, when = _in_first_step(script, node, 0), "in its first step"
     if stop is None:
         return None
     line = f"line {stop.place.source.line(stop.cause)}"
     where = line if stop.place is script else f"{line} of {stop.place.path.name}"
-    return f"the script ends before it, at {where}: {stop.why}"
+    return f"the script ends {when}, at {where}: {stop.why}"
 
 
 def _before(script: Script, node: syntax.Node, depth: int) -> Stop | None:
@@ -37,10 +39,31 @@ def _before(script: Script, node: syntax.Node, depth: int) -> Stop | None:
     return _before_function(script, function, depth)
 
 
+def _in_first_step(script: Script, node: syntax.Node, depth: int) -> Stop | None:
+    """What surely ends a program in the first turn of the loop of steps that a node is in, its own or that of each call."""
+    if script.loops.driving_loop(node) is not None:
+        for stop in stops.within(script):
+            if script.order.is_followed(node, [stop.node]) and not script.order.runs_again(node, node, [stop.node]):
+                return stop
+    function = script.function(node)
+    if function is None or depth == _DEEPEST:
+        return None
+    return _in_first_step_of(script, function, depth)
+
+
+@once(None)
+def _in_first_step_of(script: Script, function: syntax.FunctionDef, depth: int) -> Stop | None:
+    return _each([_in_first_step(other, call, depth + 1) for other, call in script.call_sites(function)])
+
+
 @once(None)
 def _before_function(script: Script, function: syntax.FunctionDef, depth: int) -> Stop | None:
     owner = script.names.owner(function)
     if owner is not None and not function.decorators and (stop := stops.never_made(script, owner)) is not None:
         return stop
-    found = [_before(other, call, depth + 1) for other, call in script.call_sites(function)]
+    return _each([_before(other, call, depth + 1) for other, call in script.call_sites(function)])
+
+
+def _each(found: list[Stop | None]) -> Stop | None:
+    """The first of what ends the calls of a function, where each of them ends."""
     return found[0] if found and None not in found else None

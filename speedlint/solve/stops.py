@@ -129,15 +129,17 @@ def _lets_through(script: Script, manager: syntax.BaseExpression) -> bool:
 def _unbound(script: Script) -> Iterator[syntax.Name]:
     """The names that the module's own code reads before anything can have bound them, and those that a function reads which
     nothing binds at all; none of an excerpt, which imports nothing."""
-    imported = list(script.source.of(syntax.ImportFrom))
-    is_excerpt = not imported and not any(True for _ in script.source.of(syntax.Import))
-    if is_excerpt or any(each.star is not None for each in imported):
+    is_excerpt = not any(True for kind in (syntax.Import, syntax.ImportFrom) for _ in script.source.of(kind))
+    starred = _starred(script)
+    if is_excerpt or starred is None:
         return
     module = script.names.scope(script.source.module)
     for name in script.source.of(syntax.Name):
         if name.value in _BUILTINS or not _is_read(script, name) or script.source.enclosing(name, *_ELSEWHERE) is not None:
             continue
         scope = script.names.scope(name)
+        if any(_may_give(script, each, name.value) for each in starred):
+            continue
         if script.function(name) is not None and scope is not module:
             if scope.lookup(name.value) is None and not _is_given(script, name.value):
                 yield name
@@ -145,6 +147,34 @@ def _unbound(script: Script) -> Iterator[syntax.Name]:
             bound = scope.bindings.get(name.value, [])
             if not any(script.order.may_run_before(each.node, name) for each in bound):
                 yield name
+
+
+@once(None)
+def _starred(script: Script) -> tuple[Script, ...] | None:
+    """The modules of the project that ``from module import *`` takes names from, through others too; None where one of them
+    is out of sight, or binds names that cannot be told."""
+    found: list[Script] = []
+    todo = [script]
+    while todo:
+        place = todo.pop()
+        for star in place.names.module.stars:
+            leads = place.program.module(place, star)
+            other = place.program.reached(leads[0]) if leads is not None and not leads[1] else None
+            if other is None or any(mark in other.source.data for mark in _FINDS_BY_ITSELF):
+                return None
+            if other not in found:
+                found.append(other)
+                todo.append(other)
+    return tuple(found)
+
+
+def _may_give(script: Script, starred: Script, name: str) -> bool:
+    """Whether a module that all names are taken from, or another of its name, may have one; a package has its modules."""
+    return (
+        name in starred.names.module.bindings
+        or (starred.path.name == "__init__.py" and starred.program.module(starred, f".{name}") is not None)
+        or _may_be_another(script, starred, name)
+    )
 
 
 def _is_given(script: Script, name: str) -> bool:
