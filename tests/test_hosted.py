@@ -161,3 +161,51 @@ def test_other_devices_are_none_of_cudas(project: Project, code: str, chosen: st
     text = _text('"--device"', chosen, PLANES, moved)
     found = project.findings(project.write("train.py", text), "--notes", "--torch", "2.6")
     assert bool(found) is is_told
+
+
+READS = """
+import torch
+from PIL import Image
+from torch.utils.data import DataLoader, Dataset
+from drawing import draw
+
+
+class Photos(Dataset):
+    def __init__(self, paths):
+        self.paths = paths
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        return torch.tensor(Image.open(self.paths[index]).resize((256, 256)).getdata())
+
+
+model = torch.nn.Linear(3, 512).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = DataLoader(Photos(open("photos.txt").read().split()), batch_size=32)
+for epoch in range(90):
+    for images in loader:
+        optimizer.zero_grad()
+        model(images.cuda()).mean().backward()
+        optimizer.step()
+    draw(model)
+"""
+
+
+@pytest.mark.parametrize(
+    ("drawing", "level"),
+    [
+        ("from PIL import ImageFont\n\n\ndef draw(model):\n    ImageFont.truetype('C:/Windows/Fonts/arial.ttf')\n", "note"),
+        ("from PIL import ImageFont\n\n\ndef draw(model):\n    ImageFont.truetype('arial.ttf', 'http://a')\n", "warning"),
+        ("FONT = 'C:/Windows/Fonts/arial.ttf'\n\n\ndef draw(model):\n    pass\n", "warning"),
+        ("import winreg\n\n\ndef draw(model):\n    pass\n", "note"),
+        ("try:\n    import winreg\nexcept ImportError:\n    winreg = None\n\n\ndef draw(model):\n    pass\n", "warning"),
+        ("def draw(model):\n    import winreg\n", "warning"),
+    ],
+)
+def test_workers_of_a_script_for_windows_that_would_run_it_again(project: Project, drawing: str, level: str) -> None:
+    project.configure("select = ['SPD201']")
+    project.write("drawing.py", drawing)
+    (found,) = project.findings(project.write("train.py", READS), "--notes")
+    assert found["level"] == level

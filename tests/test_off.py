@@ -307,3 +307,23 @@ trainer.fit(torch.load("batches.pt"))
 def test_what_an_object_is_made_with_is_off_too(project: Project, default: str, made: str, also: str, level: str) -> None:
     text = KEPT.replace("PLOT", default).replace("MADE", made).replace("SET", also)
     assert _levels(project, text) == [level]
+
+
+@pytest.mark.parametrize(
+    ("start", "level"),
+    [
+        ("run(**vars(parsed()))", "note"),
+        ("run(**vars(parsed()), loader=[])", "note"),
+        ("options = vars(parsed())\noptions.update(torch.load('o.pt'))\nrun(**options)", "warning"),
+        ("run(*torch.load('o.pt'))", "warning"),
+    ],
+)
+def test_options_that_are_handed_on_all_at_once(project: Project, start: str, level: str) -> None:
+    text = _guarded(PLOT, "self.plot").replace(
+        "def __init__(self, args):", "def __init__(self, args, plot):\n        self.plot = plot"
+    )
+    text = text.replace("args, total = self.args, 0.0", "total = 0.0")
+    trains = "def run(plot, cuda=True, loader=None):\n    Trainer(None, plot).fit(loader)\n"
+    assert _levels(project, text.replace('Trainer(parsed()).fit(torch.load("batches.pt"))', f"{trains}\n\n{start}")) == [
+        level
+    ]

@@ -54,10 +54,10 @@ from speedlint.cures import spelling
 from speedlint.cures.loader_arguments import set_where_set
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
-from speedlint.shapes import worth
+from speedlint.shapes import hosted, worth
 from speedlint.shapes.data import scale
 from speedlint.shapes.data.loader_settings import Setting, places
-from speedlint.shapes.data.loaders import Loader, loader
+from speedlint.shapes.data.loaders import Loader, is_unguarded, loader
 from speedlint.solve.names import last_name
 
 _FEW = Estimate(Worth.LOW, "it reads few items in a pass, which take no longer than the start of workers")
@@ -88,6 +88,8 @@ def _finding(found: Loader, workers: Setting) -> Finding:
     hazard = found.worker_hazard()
     if hazard is not None:
         advice = f"{_WRITE}; not written: {hazard}"
+        if (windows := hosted.why_windows(found.script, is_unguarded(found.script, found.call))) is not None:
+            level, estimate = Level.NOTE, Estimate(Worth.LOW, f"{windows}: each worker is a new process, and {hazard}")
         return Finding(found.call, message, advice=advice, level=level, related=related, worth=estimate)
     try:
         fix = Fix(_edits(found, workers), Risk.NUMERIC)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from speedlint.disk import Mark
 from speedlint.facts import syntax
 from speedlint.solve import shipped
 from speedlint.solve.flow import once
@@ -23,6 +24,42 @@ _DEVICE = "device"
 _OFF_AT = {_DEVICE: "cpu"}
 """What an option is where it asks for no GPU, of those that are no flags."""
 _NAMES_GPU = re.compile(rb"CUDA_VISIBLE_DEVICES=[\"']?\d")
+
+
+_OF_WINDOWS = frozenset({"msilib", "msvcrt", "winreg", "_winreg", "winsound", "win32api", "win32con", "win32gui"})
+_DRIVE = re.compile(r"[A-Za-z]:[\\/](?!/)")
+_MARKS: tuple[Mark, ...] = (re.compile(rb"[\"'][A-Za-z]:[\\/]"), *(name.encode() for name in sorted(_OF_WINDOWS)))
+
+
+@once(None)
+def why_windows(script: Script, by_files: bool) -> str | None:
+    """Why a program runs on Windows alone as it is shipped: by what it imports or, with ``by_files``, the path of a file."""
+    for place in _reached(script):
+        if not script.program.holding([place.key], *_MARKS):
+            continue
+        for name, dotted in place.names.imports:
+            bound = place.names.module.bindings.get(name, [])
+            if dotted.partition(".")[0] in _OF_WINDOWS and bound and next(place.order.under(bound[0].node), None) is None:
+                return f"it runs on Windows alone, since {place.path.name} imports `{dotted.partition('.')[0]}`"
+        for text in place.source.of(syntax.SimpleString) if by_files else ():
+            if isinstance(text.evaluated_value, str) and _DRIVE.match(text.evaluated_value) and _is_handed_on(place, text):
+                return f"it runs on Windows, where line {place.source.line(text)} of {place.path.name} names a file"
+    return None
+
+
+def _reached(script: Script) -> list[Script]:
+    """A script and all that it imports, through others too."""
+    found = [script]
+    for place in found:
+        found += [each for each in place.imports if each not in found]
+    return found
+
+
+def _is_handed_on(script: Script, text: syntax.Node) -> bool:
+    """Whether a text is what a call is given, not an option's default that others set."""
+    up = script.source.parents[text]
+    call = script.source.parents[up] if isinstance(up, syntax.Arg) else None
+    return isinstance(call, syntax.Call) and option_of(script, call) is None
 
 
 @once(False)

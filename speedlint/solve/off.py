@@ -163,7 +163,7 @@ def _of_part(script: Script, expression: syntax.BaseExpression) -> Values | None
         return _of_constant(known)
     if not isinstance(expression, syntax.Attribute):
         return None
-    several = _of_several(script, expression)
+    several = _of_several(script, expression.value, expression.attr.value)
     return several if several is not None else _of_object(script, expression)
 
 
@@ -238,14 +238,22 @@ def _of_parameter(script: Script, parameter: syntax.Param) -> Values | None:
     if not isinstance(function, syntax.FunctionDef):
         return None
     sites = script.call_sites(function)
-    if not sites or any(other.hides_arguments(call) for other, call in sites):
+    return truths.union(_passed(script, function, parameter, other, call) for other, call in sites)
+
+
+def _passed(
+    script: Script, function: syntax.FunctionDef, parameter: syntax.Param, other: Script, call: syntax.Call
+) -> Values | None:
+    """What one call of a function gives a parameter, also with all options of a program: ``run(**vars(args))``."""
+    given = script.values.given(function, parameter, other, call)
+    if other.hides_arguments(call):
+        match [arg.value for arg in call.args if arg.star]:
+            case [syntax.Call(func=by, args=[syntax.Arg(value=parsed)])] if given is None and other.name(by) == "vars":
+                return _of_several(other, parsed, parameter.name.value)
         return None
-    passed = ((other, script.values.given(function, parameter, other, call)) for other, call in sites)
-    default = parameter.default
-    return truths.union(
-        values(other, given) if given is not None else values(script, default) if default is not None else None
-        for other, given in passed
-    )
+    if given is not None:
+        return values(other, given)
+    return values(script, parameter.default) if parameter.default is not None else None
 
 
 def _of_constant(known: Constant) -> Values | None:
@@ -255,10 +263,9 @@ def _of_constant(known: Constant) -> Values | None:
     return _of_option(known.script, option, known.value)
 
 
-def _of_several(script: Script, attribute: syntax.Attribute) -> Values | None:
+def _of_several(script: Script, parsed: syntax.BaseExpression, name: str) -> Values | None:
     """What an option comes to that each of several programs declares."""
-    name = attribute.attr.value
-    settings = script.values.settings(attribute.value)
+    settings = script.values.settings(parsed)
     if not settings or not all(isinstance(setting, syntax.Call) for _, setting in settings):
         return None
     declared = {
