@@ -74,6 +74,7 @@ def test_a_name_that_nothing_has_bound_ends_what_comes_after_it(
         ("total: config.Number = 0.0", STARTS, "warning"),
         ("total = 0.0\n    if len(loader) > 9000:\n        total *= config.scale", STARTS, "warning"),
         ("total = sum(0.0 for _ in xrange(3))", STARTS, "warning"),
+        ("print(__class__.__name__)\n    total = 0.0", STARTS, "warning"),
     ],
 )
 def test_a_function_that_reads_what_nothing_binds_does_not_train(
@@ -121,6 +122,8 @@ def _with_module(project: Project, name: str, text: str, *, imports: str, before
         ("add_argument", "", "args = parsed()\nprint(args.gpu)", "note"),
         ("add_argument", "", "args = parsed()\nprint(args.gpu_id, args.epochs)", "warning"),
         ("add_argument", "args.gpu = args.gpu_id", "args = parsed()\nprint(args.gpu)", "warning"),
+        ("add_argument", "args.gpu, args.rank = args.gpu_id, 0", "args = parsed()\nprint(args.gpu)", "warning"),
+        ("add_argument", "for args.gpu in range(1): pass", "args = parsed()\nprint(args.gpu)", "warning"),
         ("add_argument", "setattr(args, 'g' + 'pu', 0)", "args = parsed()\nprint(args.gpu)", "warning"),
         ("add_argument", "vars(args).update(argparse.OPTIONS)", "args = parsed()\nprint(args.gpu)", "warning"),
         ("add_argument", "import common; common.configured(args)", "args = parsed()\nprint(args.gpu)", "warning"),
@@ -280,6 +283,21 @@ def test_a_function_that_is_bound_anew_or_chosen(project: Project) -> None:
     assert _with_module(project, "helpers", HELPERS, imports="", before=chosen) == "warning"
     patched = "import helpers\nfrom helpers import loaders\nhelpers.loaders = print"
     assert _with_module(project, "helpers", HELPERS, imports=patched, before="loaders('a')") == "warning"
+
+
+@pytest.mark.parametrize(
+    ("imports", "level"),
+    [
+        ("from helpers import loaders\nfrom others import *", "warning"),
+        ("from others import *\nfrom helpers import loaders", "warning"),
+        ("from helpers import loaders\nfrom torchvision import *", "warning"),
+        ("from helpers import loaders\nfrom parts import *", "note"),
+    ],
+)
+def test_a_function_that_a_star_import_may_bind_anew(project: Project, imports: str, level: str) -> None:
+    project.write("others.py", "def loaders(folder):\n    return folder\n")
+    project.write("parts.py", "def parts(folder):\n    return folder\n")
+    assert _with_module(project, "helpers", HELPERS, imports=imports, before="loaders('a')") == level
 
 
 def test_the_note_names_the_line_that_stops_the_run(project: Project) -> None:

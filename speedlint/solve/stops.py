@@ -18,12 +18,15 @@ from speedlint.solve.flow import listed_once, once
 from speedlint.solve.names import Binding, Kind, last_name
 from speedlint.solve.terms import Definition
 from speedlint.solve.values import returned
+from speedlint.source import is_name
 
 if TYPE_CHECKING:
     from speedlint.ask.script import Script
 
 _FINDS_BY_ITSELF = (b"sys.path", b"__path__", b"exec(", b"globals()", b"locals()", b"get_ipython", b"builtins")
-_BUILTINS = frozenset(dir(builtins)) | {"__file__", "__path__", "__annotations__", "__builtins__"}
+_BUILTINS = frozenset(dir(builtins)).union(
+    "__file__ __path__ __annotations__ __builtins__ __cached__ __class__ __module__ __qualname__ WindowsError".split()
+)
 _OF_PYTHON_2 = frozenset("basestring cmp execfile file long raw_input reduce reload unichr unicode xrange".split())
 _ELSEWHERE = (syntax.Lambda, syntax.Try, syntax.Import, syntax.ImportFrom, syntax.Annotation)
 """In what a name is read at another time, or not at all, or where the error is caught."""
@@ -231,18 +234,28 @@ def _beyond(script: Script, parsed: syntax.Name, options: frozenset[str]) -> Ite
 
 def _may_be_set(script: Script, name: str) -> bool:
     """Whether something in the program may give an object an attribute, by its name or by a text."""
+    if any(script.program.mentions(script, mark) for mark in _SETS_BY_NAME):
+        return True
     for place in script.everywhere(name.encode()):
         if place.values.is_assigned(name) or any(
             text.evaluated_value == name for text in place.source.of(syntax.SimpleString)
         ):
             return True
-        for kind in (syntax.AugAssign, syntax.AnnAssign):
-            if any(
-                isinstance(each.target, syntax.Attribute) and each.target.attr.value == name
-                for each in place.source.of(kind)
-            ):
-                return True
-    return any(script.program.mentions(script, mark) for mark in _SETS_BY_NAME)
+        if any(each.attr.value == name and _is_target(place, each) for each in place.source.of(syntax.Attribute)):
+            return True
+    return False
+
+
+def _is_target(script: Script, attribute: syntax.Attribute) -> bool:
+    """Whether an attribute is set where it is written, alone or among others; ``self.x = x`` is of another object, and a
+    library's switch is none of an object."""
+    child: syntax.Node = attribute
+    up = script.source.parents[child]
+    while isinstance(up, (syntax.Element, syntax.StarredElement, syntax.Tuple, syntax.List)):
+        child, up = up, script.source.parents[up]
+    if child is attribute and (is_name(attribute.value, "self") or script.name(attribute) is not None):
+        return False
+    return isinstance(up, (syntax.AssignTarget, syntax.AsName)) or getattr(up, "target", None) is child
 
 
 def _only_shown(script: Script, parsed: syntax.Name) -> bool:
@@ -336,13 +349,16 @@ def _only_value(script: Script, name: syntax.Name) -> syntax.BaseExpression | No
     scope = script.names.scope(name).lookup(name.value)
     bindings = scope.bindings.get(name.value, []) if scope is not None else []
     is_assigned = len(bindings) == 1 and bindings[0].kind is Kind.ASSIGN and not bindings[0].path
+    is_assigned = is_assigned and _is_alone(script, bindings[0])
     return bindings[0].value if is_assigned else None
 
 
 def _is_alone(script: Script, binding: Binding) -> bool:
-    """Whether a variable is bound in one place alone."""
-    owner = script.names.scope(binding.node).lookup(binding.name)
-    return owner is not None and len(owner.bindings.get(binding.name, ())) == 1
+    """Whether a variable is bound in one place alone, and by no ``from module import *``."""
+    owner, starred = script.names.scope(binding.node).lookup(binding.name), _starred(script)
+    if owner is None or starred is None or len(owner.bindings.get(binding.name, ())) != 1:
+        return False
+    return owner is not script.names.module or not any(_may_give(script, each, binding.name) for each in starred)
 
 
 def _is_call_of(made: syntax.BaseExpression | None, script: Script, name: str) -> TypeGuard[syntax.Call]:
