@@ -361,6 +361,15 @@ def test_a_copy_in_a_package_without_init(package: Path, imports: str, level: st
 
 
 @pytest.mark.parametrize(
+    "statement", ["from package.训练 import train\n", "import package.训练 as loop\n\nloop.train(None, [], None)\n"]
+)
+def test_a_module_of_a_package_with_a_name_beyond_ascii_is_reached(package: Path, statement: str) -> None:
+    (package / "package" / "loop_old.py").rename(package / "package" / "训练.py")
+    (package / "other.py").write_text(statement, "utf-8")
+    assert levels(package, "package/训练.py") == ["warning"]
+
+
+@pytest.mark.parametrize(
     ("name", "text"),
     [
         ("package/__init__.py", "import importlib\n\nmodules = [importlib.import_module(name) for name in ()]\n"),

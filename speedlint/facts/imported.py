@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-_FROM = re.compile(rb"from[ \t]+([.\w]+)[ \t]+import[ \t]*(\([^)]*\)|(?:\\\r?\n|[^#\n;])*)")
+_FROM = re.compile(rb"from[ \t]+([.\w\x80-\xff]+)[ \t]+import[ \t]*(\([^)]*\)|(?:\\\r?\n|[^#\n;])*)")
 _PLAIN = re.compile(rb"import[ \t]+((?:\\\r?\n|[^#\n;])+)")
-_WORD = re.compile(rb"\w+")
+_WORD = re.compile(rb"[\w\x80-\xff]+")
+"""A name in UTF-8 may hold any byte above ASCII."""
 _DOTTED = re.compile(r"[.\w]+")
 
 
