@@ -360,6 +360,17 @@ def test_a_copy_in_a_package_without_init(package: Path, imports: str, level: st
     assert levels(package, "package/loop_old.py") == [level]
 
 
+@pytest.mark.parametrize(("name", "level"), [("setup.py", "warning"), ("notes.txt", "note")])
+def test_a_class_that_no_program_reaches_may_be_for_those_of_others(package: Path, name: str, level: str) -> None:
+    old = package / "package" / "loop_old.py"
+    head, _, body = old.read_text().partition("def train(")
+    old.write_text(head + "class Trainer:\n    @staticmethod\n" + textwrap.indent(f"def train({body}", "    "))
+    (package / "pyproject.toml").unlink(missing_ok=True)
+    (package / ".git").mkdir()
+    (package / name).write_text("")
+    assert levels(package, "package/loop_old.py") == [level]
+
+
 @pytest.mark.parametrize(
     "statement", ["from package.训练 import train\n", "import package.训练 as loop\n\nloop.train(None, [], None)\n"]
 )

@@ -8,6 +8,8 @@ from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.solve.flow import once
 
+_INSTALLS = ("setup.py", "setup.cfg", "pyproject.toml")
+
 
 def main_guard(script: Script) -> syntax.If | None:
     """The ``if __name__ == "__main__":`` of a script, with nothing else in its condition."""
@@ -45,15 +47,15 @@ def starts(script: Script) -> list[Script]:
 
 
 def is_never_called(script: Script, node: syntax.Node) -> bool:
-    """Whether a node stands in a function that no code of its program names, or a module that none reaches: left over, or
-    for somebody else to import."""
-    if is_left_out(script):
-        return True
+    """Whether a node stands in a function that no code of its program names, or in a module of a program, not of a library,
+    that none reaches: left over, or for somebody else to import."""
     module = script.source.module
     around = [up for up in script.source.ancestors(node) if script.source.parents.get(up) is module]
     function = around[0] if around else node
     if not isinstance(function, syntax.FunctionDef) or function.decorators:
-        return False
+        return is_left_out(script) and not _is_installed(script)
+    if is_left_out(script):
+        return True
     name = function.name.value
     uses = (each for each in script.source.of(syntax.Name) if each.value == name and each is not function.name)
     if any(not isinstance(script.source.parents[use], syntax.Attribute) for use in uses):
@@ -72,6 +74,12 @@ def is_never_called(script: Script, node: syntax.Node) -> bool:
 def is_left_out(script: Script) -> bool:
     """Whether no program reaches a module that does not start itself, though its package is in use: a copy kept aside."""
     return not is_entry(script) and script.program.is_left_out(script)
+
+
+def _is_installed(script: Script) -> bool:
+    """Whether a script's project may be a library, which other programs import."""
+    root = script.program.root(script.path)
+    return any(script.program.disk.is_file(str(root / name)) for name in _INSTALLS)
 
 
 def _names(script: Script, function: syntax.FunctionDef) -> bool:
