@@ -65,10 +65,12 @@ class ReadApart(NamedTuple):
     Attributes:
         rows: the tensor, as the loop goes over it; those beside it, of ``zip``, that are only read as well.
         first: the first read of a row.
+        beside: what else a row is compared with, and is not known to lie on the host; None for nothing.
     """
 
     rows: tuple[syntax.BaseExpression, ...]
-    first: syntax.Call
+    first: syntax.BaseExpression
+    beside: syntax.BaseExpression | None
 
 
 def read_apart(script: Script, loop: syntax.For) -> ReadApart | None:
@@ -76,13 +78,22 @@ def read_apart(script: Script, loop: syntax.For) -> ReadApart | None:
     the rows: the whole tensor could be copied before."""
     if script.frequency(loop) not in FREQUENT or script.loops.iterates_loader(loop):
         return None
-    read: dict[syntax.BaseExpression, syntax.Call] = {}
+    read: dict[syntax.BaseExpression, syntax.BaseExpression] = {}
+    bound = {target.value: rows for target, rows in _gone_over(script, loop) if isinstance(target, syntax.Name)}
+    compared: list[syntax.Comparison] = []
     for target, rows in _gone_over(script, loop):
         if isinstance(target, syntax.Name) and script.is_shown_device_tensor(rows):
             found = [_read_of(script, use) for use in _uses(script, target, loop)]
-            if found and (first := found[0]) is not None and None not in found:
-                read[rows] = first
-    return ReadApart(tuple(read), next(iter(read.values()))) if read else None
+            in_each = [each for each in found if each is not None and not conditions.depends_on_data(script, each)]
+            if in_each and None not in found:
+                read[rows] = in_each[0]
+                compared += [each for each in found if isinstance(each, syntax.Comparison)]
+    sides = [side for each in compared for side in (each.left, *(target.comparator for target in each.comparisons))]
+    others = [side for side in sides if not (isinstance(side, syntax.Name) and bound.get(side.value) in read)]
+    if not read or any(script.is_device_tensor(side) for side in others):
+        return None
+    beside = next((side for side in others if script.constant(side) is None), None)
+    return ReadApart(tuple(read), next(iter(read.values())), beside)
 
 
 def _gone_over(script: Script, loop: syntax.For) -> Iterator[tuple[syntax.BaseExpression, syntax.BaseExpression]]:
@@ -108,14 +119,20 @@ def _uses(script: Script, target: syntax.Name, loop: syntax.For) -> list[syntax.
     return [name for name in read if any(each.node is target for each in script.names.reaching(name))]
 
 
-def _read_of(script: Script, row: syntax.Name) -> syntax.Call | None:
-    """The call by which the host reads a row as it is, and needs at once: ``row.tolist()``, ``int(row)``."""
+def _read_of(script: Script, row: syntax.Name) -> syntax.BaseExpression | None:
+    """The call by which the host reads a row as it is, and needs at once, ``row.tolist()``, ``int(row)``, or the comparison
+    of a row that is a condition: ``if row == 0:``."""
     for up in script.source.ancestors(row):
+        if isinstance(up, syntax.Comparison | syntax.ComparisonTarget):
+            comparison = up if isinstance(up, syntax.Comparison) else script.source.parents[up]
+            holder = script.source.parents[comparison]
+            is_test = isinstance(holder, syntax.If | syntax.IfExp) and holder.test is comparison
+            return comparison if is_test and isinstance(comparison, syntax.Comparison) else None
         if isinstance(up, syntax.Call):
             read = reads.scalar(script, up) or reads.copied(script, up)
             if read is not None and not any(inner.args for inner in script.source.inside(read, syntax.Call)):
                 is_told = reads.avoidable_scalar(script, up) or reads.avoidable_copy(script, up)
-                return None if is_told or conditions.depends_on_data(script, up) else up
+                return None if is_told else up
         elif not isinstance(up, syntax.Attribute | syntax.Arg):
             return None
     return None
