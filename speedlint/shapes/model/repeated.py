@@ -62,9 +62,9 @@ def same_in_each_turn(script: Script, call: syntax.Call) -> Loop | None:
         return None
     if not all(not arg.star and _is_fixed(script, arg.value, loop) for arg in call.args):
         return None
-    if not _is_left_alone(script, call, loop) or not _is_settled(script, call):
+    if not _goes_on_untimed(script, call, loop) or not _is_left_alone(script, call, loop):
         return None
-    return loop
+    return loop if _is_settled(script, call) else None
 
 
 def part_in_each_turn(script: Script, call: syntax.Call) -> Part | None:
@@ -76,7 +76,9 @@ def part_in_each_turn(script: Script, call: syntax.Call) -> Part | None:
     if any(_is_set_within(script, loop, name) for name in script.source.inside(call.func, syntax.Name)):
         return None
     found = _layer_of_fixed(script, call, lambda given: _is_fixed(script, given, loop), _DEPTH)
-    return Part(*found, loop) if found is not None and _is_left_alone(script, call, loop) else None
+    if found is None or not _goes_on_untimed(script, call, loop) or not _is_left_alone(script, call, loop):
+        return None
+    return Part(*found, loop)
 
 
 def _layer_of_fixed(
@@ -114,11 +116,14 @@ def _loop_around(script: Script, call: syntax.Call) -> Loop | None:
     loop = _around(script, call) if call.args else None
     if not isinstance(loop, syntax.For | syntax.While) or not script.source.contains(loop.body, call):
         return None
-    if isinstance(script.source.parents[call], syntax.Expr) or script.loops.ends_in_first_turn(loop):
-        return None
-    if counts.turns(script, loop) in (0, 1) or probes.is_in_benchmark(script, call) or may_read_clock(script, loop):
-        return None
-    return loop
+    return None if isinstance(script.source.parents[call], syntax.Expr) else loop
+
+
+def _goes_on_untimed(script: Script, call: syntax.Call, loop: Loop) -> bool:
+    """Whether a loop may take several turns, and measures none of them."""
+    if script.loops.ends_in_first_turn(loop) or counts.turns(script, loop) in (0, 1):
+        return False
+    return not (probes.is_in_benchmark(script, call) or may_read_clock(script, loop))
 
 
 def _around(script: Script, call: syntax.Call) -> syntax.Node | None:
