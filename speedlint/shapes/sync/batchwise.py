@@ -83,7 +83,9 @@ def read_apart(script: Script, loop: syntax.For) -> ReadApart | None:
     compared: list[syntax.Comparison] = []
     for target, rows in _gone_over(script, loop):
         if isinstance(target, syntax.Name) and script.is_shown_device_tensor(rows):
-            found = [_read_of(script, use) for use in _uses(script, target, loop)]
+            uses = _uses(script, target, loop)
+            awaited = any(_asked_in(script, use) is not None for use in uses)
+            found = [_asked_in(script, use) or _read_of(script, use, awaited=awaited) for use in uses]
             in_each = [each for each in found if each is not None and not conditions.depends_on_data(script, each)]
             if in_each and None not in found:
                 read[rows] = in_each[0]
@@ -119,19 +121,24 @@ def _uses(script: Script, target: syntax.Name, loop: syntax.For) -> list[syntax.
     return [name for name in read if any(each.node is target for each in script.names.reaching(name))]
 
 
-def _read_of(script: Script, row: syntax.Name) -> syntax.BaseExpression | None:
-    """The call by which the host reads a row as it is, and needs at once, ``row.tolist()``, ``int(row)``, or the comparison
-    of a row that is a condition: ``if row == 0:``."""
+def _asked_in(script: Script, row: syntax.Name) -> syntax.Comparison | None:
+    """The comparison of a row that is a condition: ``if row == 0:``."""
+    up: syntax.Node = script.source.parents[row]
+    if isinstance(up, syntax.ComparisonTarget):
+        up = script.source.parents[up]
+    holder = script.source.parents[up]
+    is_test = isinstance(holder, syntax.If | syntax.IfExp) and holder.test is up
+    return up if is_test and isinstance(up, syntax.Comparison) else None
+
+
+def _read_of(script: Script, row: syntax.Name, *, awaited: bool) -> syntax.BaseExpression | None:
+    """The call by which the host reads a row as it is, and needs at once, ``row.tolist()``, ``int(row)``; one that could be
+    read later too where a condition on the row is ``awaited``."""
     for up in script.source.ancestors(row):
-        if isinstance(up, syntax.Comparison | syntax.ComparisonTarget):
-            comparison = up if isinstance(up, syntax.Comparison) else script.source.parents[up]
-            holder = script.source.parents[comparison]
-            is_test = isinstance(holder, syntax.If | syntax.IfExp) and holder.test is comparison
-            return comparison if is_test and isinstance(comparison, syntax.Comparison) else None
         if isinstance(up, syntax.Call):
             read = reads.scalar(script, up) or reads.copied(script, up)
             if read is not None and not any(inner.args for inner in script.source.inside(read, syntax.Call)):
-                is_told = reads.avoidable_scalar(script, up) or reads.avoidable_copy(script, up)
+                is_told = not awaited and (reads.avoidable_scalar(script, up) or reads.avoidable_copy(script, up))
                 return None if is_told else up
         elif not isinstance(up, syntax.Attribute | syntax.Arg):
             return None
