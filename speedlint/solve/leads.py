@@ -24,8 +24,11 @@ from speedlint.torch import library
 if TYPE_CHECKING:
     from speedlint.ask.script import Script
 
-_STEPS = re.compile(rb"backward\s{0,9}\(|\.\s{0,9}step\s{0,9}\(")
-UPDATERS = re.compile(rb"(?:Native|Apex)Scaler\b")
+_STEPS = (
+    (b"backward", re.compile(rb"backward\s{0,9}\(")),
+    (b"step", re.compile(rb"\.\s{0,9}step\s{0,9}\(")),
+)
+UPDATERS = (b"Scaler", re.compile(rb"(?:Native|Apex)Scaler\b"))
 """What a file says that makes one of ``library.UPDATERS``."""
 _MOST_READ = 16
 """Files that speak of what leads to a step: where there are more, most of the program is about training."""
@@ -101,7 +104,7 @@ def _find(script: Script) -> Leads:
     if not script.program.is_whole(script):
         found.is_open = True
         return found
-    marks: list[Mark] = [_STEPS]
+    marks: list[Mark] = [*_STEPS]
     if script.program.mentions(script, UPDATERS):
         held = of_updaters(script)
         found.is_open = held.is_open

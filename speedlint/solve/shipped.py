@@ -24,6 +24,7 @@ _JOBS = (".yaml", ".yml")
 """Ends of the names of files that hold commands, which trainings write too: looked into beside the script and above."""
 _MOST_FILES = 200
 """Files of a project that are looked into, nearest first."""
+_PASSED = rb"(?<![\w\[./-])(?:%b)(?![\w-])"
 _CONTINUED = re.compile(rb"\\\r?\n")
 _COMMENT = re.compile(rb"^\s*(?:#|::|REM\b).*$", re.MULTILINE)
 _VARIABLE = re.compile(rb"\$\{?([A-Za-z_]\w*)\}?")
@@ -104,11 +105,12 @@ def _given(script: Script, option: syntax.Call) -> Iterator[str | None]:
     if not flags:
         return
     written = b"|".join(map(re.escape, flags))
-    passed = re.compile(rb"(?<![\w\[./-])(?:" + written + rb")(?![\w-])(?:\s*=\s*|[ \t]+)?([^\s-]\S*|-[\d.]\S*)?")
+    passed = re.compile(_PASSED % written + rb"(?:\s*=\s*|[ \t]+)?([^\s-]\S*|-[\d.]\S*)?")
+    marks = [(flag, re.compile(_PASSED % re.escape(flag))) for flag in flags]
     starts, runs, modules = _starts(script)
     disk = script.program.disk
     for path in (*texts(script), *starts):
-        if not disk.mentions(str(path), passed):
+        if not any(disk.mentions(str(path), mark) for mark in marks):
             continue
         data = disk.read(path)
         for command in _commands(path, data):

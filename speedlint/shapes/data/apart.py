@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from speedlint.disk import Mark
 from speedlint.facts import syntax
 from speedlint.shapes.data import sent, started
 from speedlint.shapes.sync.reads import shown
@@ -119,8 +120,12 @@ _PICKLES = frozenset({"__getstate__", "__reduce__", "__reduce_ex__", "__setstate
 _UNBOUND = frozenset({"staticmethod", "classmethod", "property", "cached_property"})
 _TRAINS = (Role.MODULE, Role.OPTIMIZER, Role.SCHEDULER, Role.SCALER)
 _PLAIN_DECORATORS = frozenset({"staticmethod", "classmethod", "property", "abstractmethod", "overload", "override"})
-_OTHER_PROCESSES = re.compile(
-    rb"\bPool\(|ProcessPoolExecutor|daemon\s{0,9}=\s{0,9}True|\bjoblib\b|^\s*(?:import|from) ray\b", re.M
+_OTHER_PROCESSES: tuple[Mark, ...] = (
+    (b"Pool(", re.compile(rb"\bPool\(")),
+    b"ProcessPoolExecutor",
+    (b"daemon", re.compile(rb"daemon\s{0,9}=\s{0,9}True")),
+    (b"joblib", re.compile(rb"\bjoblib\b")),
+    (b" ray", re.compile(rb"^\s*(?:import|from) ray\b", re.M)),
 )
 _DEFAULTS = re.compile(rb"set_default_device|set_default_tensor_type|set_default_dtype|with torch\.device")
 _DEEPEST = 24
@@ -245,7 +250,7 @@ class _Proof:
                     raise Unproven(f"`{shown(other, call)}` seeds each pass, but not workers")
 
     def _processes(self, script: Script) -> None:
-        if self.are_sent and script.program.mentions(script, _OTHER_PROCESSES):
+        if self.are_sent and any(script.program.mentions(script, mark) for mark in _OTHER_PROCESSES):
             raise Unproven("it may run in a process that must not start others")
         if self.are_sent and script.program.mentions(script, _DEFAULTS):
             raise Unproven("workers do not share torch's default device or dtype")
