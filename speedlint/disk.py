@@ -273,13 +273,10 @@ class Disk:
 
     def fitting(self, paths: Sequence[str], most: int) -> int:
         """How many of some files, from the first on, hold no more than ``most`` bytes together; what cannot be read holds
-        none."""
-
-        def fit() -> int:
-            sizes = accumulate(len(self.text(path)) for path in paths)
-            return sum(1 for _ in takewhile(most.__ge__, sizes))
-
-        return self._note(("fitting", "\0".join(paths), str(most).encode()), fit)
+        none. Noted of those that it hangs on: what comes behind the first that is too much may be anything."""
+        sizes = accumulate(len(self.text(path)) for path in paths)
+        found = sum(1 for _ in takewhile(most.__ge__, sizes))
+        return self._note(("fitting", "\0".join(paths[: found + 1]), str(most).encode()), lambda: found)
 
     def renamed(self, path: str) -> tuple[str, ...]:
         """The names that ``import ... as`` and the like give in a file."""

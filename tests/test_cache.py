@@ -159,6 +159,20 @@ def test_what_another_file_says_in_comments_changes_nothing(
     assert found(folder) == first
 
 
+sizes = st.lists(st.integers(0, 9), min_size=4, max_size=4)
+
+
+@given(sizes, sizes, st.integers(0, 30))
+def test_how_many_files_fit_is_asked_again_where_a_size_may_change_it(
+    before: list[int], after: list[int], most: int
+) -> None:
+    paths = [f"/{number}.py" for number in range(4)]
+    texts = [{Path(path): b"x" * size for path, size in zip(paths, held, strict=True)} for held in (before, after)]
+    one, other = (Disk(held.__getitem__) for held in texts)
+    fitted = one.fitting(paths, most)
+    assert other.holds(one.notes) is (fitted == Disk(texts[1].__getitem__).fitting(paths, most))
+
+
 def test_a_finding_moves_with_the_line_of_another_file_that_it_names(folder: Path) -> None:
     write(folder, "helper.py", LOUD)
     first = found(folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 
 _FROM = re.compile(rb"from[ \t]+([.\w\x80-\xff]+)[ \t]+import[ \t]*(\([^)]*\)|(?:\\\r?\n|[^#\n;])*)")
 _PLAIN = re.compile(rb"import[ \t]+((?:\\\r?\n|[^#\n;])+)")
@@ -31,4 +32,4 @@ def imported_names(data: bytes) -> tuple[str, ...]:
                 base = base if base.endswith(".") else f"{base}."
                 found.update(dict.fromkeys(base + name.decode("utf-8", "replace") for name in _WORD.findall(statement[2])))
         at = data.find(b"import", at + 6)
-    return tuple(name for name in found if _DOTTED.fullmatch(name))
+    return tuple(sys.intern(name) for name in found if _DOTTED.fullmatch(name))

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 VARIABLE = "SPEEDLINT_CACHE_DIR"
 """The environment variable that names another folder."""
 _FILE = "store.sqlite3"
-_MARSHAL = 2
+_MARSHAL = 4
+"""The version that writes a string once that stands in many places."""
 _MOST_BYTES = 256 << 20
 """What the database may hold; beyond it what was not used for longest goes."""
 _MOST_UNWRITTEN = 8 << 20
