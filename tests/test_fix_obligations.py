@@ -153,6 +153,39 @@ CASES = {
         ),
         "goes on after an error",
     ),
+    "anomaly detection within a manager that ends errors": (
+        "SPD406",
+        ("    total, kept", "    torch.autograd.set_detect_anomaly(True)\n    total, kept"),
+        (
+            "    for x, y in loader:\n        x, y = x.to(device), y.to(device)",
+            "    class Skipping:\n        def __enter__(self):\n            return self\n\n"
+            "        def __exit__(self, kind, *rest):\n            return kind is RuntimeError\n\n"
+            "    skipping = Skipping()\n"
+            "    for x, y in loader:\n      x, y = x.to(device), y.to(device)\n      with skipping:",
+        ),
+        "goes on after an error",
+    ),
+    "anomaly detection within a generator that ends errors": (
+        "SPD406",
+        ("    total, kept", "    torch.autograd.set_detect_anomaly(True)\n    total, kept"),
+        (
+            "    for x, y in loader:\n        x, y = x.to(device), y.to(device)",
+            "    @contextlib.contextmanager\n    def skipping():\n        try:\n            yield\n"
+            "        except RuntimeError:\n            print('skipped')\n\n"
+            "    for x, y in loader:\n      x, y = x.to(device), y.to(device)\n      with skipping():",
+        ),
+        "goes on after an error",
+    ),
+    "anomaly detection in a function that is tried": (
+        "SPD406",
+        ("    total, kept", "    torch.autograd.set_detect_anomaly(True)\n    total, kept"),
+        (
+            "\n\ndef main",
+            "\n\ndef skipping(run):\n    def tried(*args):\n        try:\n            return run(*args)\n"
+            "        except RuntimeError:\n            return None\n\n    return tried\n\n\n@skipping\ndef main",
+        ),
+        "goes on after an error",
+    ),
     "gradients that a scaler counts": (
         "SPD501",
         ("zero_grad()", "zero_grad(set_to_none=False)"),

@@ -80,6 +80,9 @@ def _fixed(script: Script) -> str:
         ("t = {}", "t[step] = loss.item()", "return t", "used at once"),
         ("", "log(loss.item())", "", "takes it as a number"),
         ("", "if math.isnan(loss.item()): return", "", "takes it as a number"),
+        ("t = 0.0", "part = loss * 2 if lam else torch.tensor(0.)\nt += part.item()", "return t", "which is not on the GPU"),
+        ("t = 0.0", "part = 0.0\nif lam: part = part + loss\nt += float(part)", "return t", "which is no tensor"),
+        ("t = 0.0", "b = model.to('cuda:1')(x).sum()\nt += loss.item()\nt += b.item()", "return t", "on several GPUs"),
     ],
 )
 def test_what_is_not_deferred(tmp_path: Path, before: str, inside: str, after: str, why: str) -> None:
@@ -106,6 +109,14 @@ def test_what_is_not_deferred(tmp_path: Path, before: str, inside: str, after: s
         ("t = 0", "t += float(y.eq(out.argmax(1)).sum())", "return t", (".sum().float()", "return float(t)")),
         ("t = 0", "t += float(out.max())", "return t", ("t += out.max().detach().float()", "return float(t)")),
         ("t = 0", "t += loss.item() * lam.size(0)", "return t", ("t += loss.detach() * lam.size(0)",)),
+        ("t = 0.0", "t += out[0, :1].item()\nt += loss.item()", "return t", ("t += out[0, :1].detach().squeeze()",)),
+        ("t = 0.0", "t += loss.item()\nt += out[0, :1].item()", "return t", ("t += loss.detach()\n",)),
+        (
+            "t = []",
+            "part = out[0, 0] if lam else torch.zeros(1, device='cuda')\nt.append(part.item())",
+            "return t",
+            ("t.append(part.detach().squeeze())",),
+        ),
         (
             "t, u = [], []",
             "t.append(loss.item())",

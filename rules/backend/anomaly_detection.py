@@ -24,7 +24,8 @@ torch.autograd.set_detect_anomaly(False)
 
 ## Fix safety
 Exact: the gradients are the same bit for bit. The call is taken out, and a context manager is switched off. A NaN in a
-gradient then no longer ends the run; where the program catches an error of its training and goes on, it is only shown.
+gradient then no longer ends the run; where the program goes on after an error of its training, by a `try`, a context
+manager or a decorator, it is only shown.
 
 ## Sources
 PyTorch's documentation of anomaly detection: for debugging only, since it slows down the program. Measured with torch 2.13

@@ -68,6 +68,10 @@ class _Deferral:
             return tallies.kept(tally)
         if placed.changes_device(self.script, self.read):
             raise CannotEdit("its turns may compute on several GPUs, whose numbers are not added up there")
+        if (
+            why := placed.why_apart(self.script, self.tensor, is_called=isinstance(self.read.func, syntax.Attribute))
+        ) is not None:
+            raise CannotEdit(why)
         self._flow(self.read)
         if may_be_complex(self.script) and not self._is_differentiated():
             raise CannotEdit("it may be complex, which is no float")
@@ -92,7 +96,7 @@ class _Deferral:
             raise CannotEdit(f"`{func.value}()` changes the value")
         methods = [] if is_graphless(self.script, self.tensor) else ["detach"]
         methods += ["float"] if self._must_be_made_float() else []
-        methods += ["squeeze"] if self.squeezed else []
+        methods += ["squeeze"] if self._must_lose_dimensions() else []
         kept = "".join(f".{method}()" for method in methods)
         if isinstance(func, syntax.Attribute):
             if func.value is self.tensor and methods:
@@ -113,6 +117,12 @@ class _Deferral:
         if self.unclear and may_be_small(self.script):
             return True
         return may_be_half(self.script) and not self.integral
+
+    def _must_lose_dimensions(self) -> bool:
+        """Whether what is added up or joined may have a dimension of length 1 at one time and none at another."""
+        if self.is_unread or is_scalar(self.script, self.tensor):
+            return False
+        return self.squeezed or not placed.has_one_shape(self.script, self.tensor)
 
     def _cut(self, kept: str) -> Edit:
         """Writes ``kept`` for all that follows the tensor."""
@@ -238,6 +248,7 @@ class _Deferral:
             if binding not in added:
                 if binding.kind is Kind.AUGMENT:
                     self._check_inference(binding.node, name)
+                    self._check_beside(self.source.enclosing(binding.node, syntax.AugAssign))
                 self._other_binding(binding, name, is_sum=True)
         zeros = [written(binding) for binding in bindings if is_zero(self.script, binding)]
         if not zeros:
@@ -297,6 +308,14 @@ class _Deferral:
             ):
                 raise CannotEdit(f"`{name}` is added to outside of inference mode, which would not take its tensors")
 
+    def _check_beside(self, other: syntax.Node | None) -> None:
+        """Where a sum takes a second tensor, both need one shape. Raises CannotEdit where they may lie apart."""
+        if other is None or not any(reads.scalar(self.script, call) for call in self.source.inside(other, syntax.Call)):
+            return
+        self.squeezed = True
+        if (why := placed.why_apart(self.script, self.tensor, is_called=True, beside=True)) is not None:
+            raise CannotEdit(why)
+
     def _is_inference(self, manager: syntax.BaseExpression) -> bool:
         called = manager.func if isinstance(manager, syntax.Call) else manager
         return self.script.name(called) in ("torch.inference_mode", "torch.autograd.inference_mode")
@@ -321,6 +340,7 @@ class _Deferral:
                 case syntax.AugAssign() as other if other.target is use:
                     if other is not statement:
                         self._check_inference(other, text)
+                        self._check_beside(other)
                         if not self._adds_number(other):
                             raise CannotEdit(f"`{text}` is also set on line {self.source.line(use)}")
                 case syntax.AssignTarget() as bound:
@@ -441,7 +461,7 @@ class _Deferral:
         value = self.script.value(base)
         if value.definition is None or not accepts_tensors(value.definition, len(update.args)):
             raise CannotEdit(f"whether `{self.script.text(update.func)}` takes a tensor is not seen")
-        self.squeezed = not is_scalar(self.script, self.tensor)
+        self.squeezed = True
         self.unclear |= not (self.integral or self.floating or self.divided)
         if not self.script.names.reaching(base) or self._bindings(base)[0].kind is not Kind.ASSIGN:
             raise CannotEdit(f"where `{base.value}` is read is not seen")

@@ -7,8 +7,10 @@ from speedlint.facts import syntax
 from speedlint.shapes.backend import intent
 from speedlint.solve.flow import once
 from speedlint.solve.loops import Does
+from speedlint.solve.names import Kind
+from speedlint.solve.values import returned
 from speedlint.source import last_statement
-from speedlint.torch.words import FREQUENT, Frequency
+from speedlint.torch.words import FREQUENT, Frequency, Role
 
 SETTERS = ("torch.autograd.set_detect_anomaly", "torch.autograd.anomaly_mode.set_detect_anomaly")
 ANOMALY = (*SETTERS, "torch.autograd.detect_anomaly", "torch.autograd.anomaly_mode.detect_anomaly")
@@ -139,27 +141,50 @@ def is_undone(script: Script, call: syntax.Call, setters: tuple[str, ...] = SETT
 
 def is_caught(script: Script) -> bool:
     """Whether the program goes on after a RuntimeError that is raised in its training."""
-    return any(_goes_on(one) for one in script.everywhere(b"except", b"suppress"))
+    return any(_goes_on(one) for one in script.everywhere(b"except", b"suppress", b"with "))
 
 
 def _goes_on(script: Script) -> bool:
     suppressed = (
-        each
-        for each in script.source.of(syntax.With)
-        if any(isinstance(item.item, syntax.Call) and _suppresses(script, item.item) for item in each.items)
+        each for each in script.source.of(syntax.With) if any(_suppresses(script, item.item) for item in each.items)
     )
     if any(script.loops.does(each.body, Does.BACKWARD | Does.TRAINS) for each in suppressed):
         return True
     return any(
-        script.loops.does(each.body, Does.BACKWARD | Does.TRAINS)
+        (script.loops.does(each.body, Does.BACKWARD | Does.TRAINS) or _calls_what_it_was_given(script, each))
         and any(_catches(script, handler) for handler in each.handlers)
         for each in script.source.of(syntax.Try)
     )
 
 
-def _suppresses(script: Script, manager: syntax.Call) -> bool:
-    name = script.name(manager.func) or script.text(manager.func)
-    return name.rpartition(".")[2] == "suppress" and any(script.text(arg.value) in _CAUGHT for arg in manager.args)
+def _calls_what_it_was_given(script: Script, tried: syntax.Try) -> bool:
+    """Whether a function tries another that it was given: it may train, as what a decorator is around does."""
+    return any(
+        isinstance(call.func, syntax.Name)
+        and any(binding.kind is Kind.PARAMETER for binding in script.names.reaching(call.func))
+        and script.role(call.func) is not Role.MODULE
+        for call in script.source.inside(tried.body, syntax.Call)
+    )
+
+
+def _suppresses(script: Script, manager: syntax.BaseExpression) -> bool:
+    """Whether a context manager ends what is raised within it: the library's, or one of the project's own."""
+    made = script.definition(manager.func) if isinstance(manager, syntax.Call) else script.value(manager).definition
+    if made is None:
+        name = (script.name(manager.func) or script.text(manager.func)) if isinstance(manager, syntax.Call) else ""
+        return (
+            isinstance(manager, syntax.Call)
+            and name.rpartition(".")[2] == "suppress"
+            and any(script.text(arg.value) in _CAUGHT for arg in manager.args)
+        )
+    if isinstance(made.node, syntax.ClassDef):
+        left = script.roles.calls.method(made, "__exit__")
+        return left is not None and any(left.script.text(value) not in ("None", "False") for value in returned(left))
+    return any(
+        any(True for _ in made.script.source.inside(each.body, syntax.Yield))
+        and any(_catches(made.script, handler) for handler in each.handlers)
+        for each in made.script.source.inside(made.node, syntax.Try)
+    )
 
 
 def _catches(script: Script, handler: syntax.ExceptHandler) -> bool:

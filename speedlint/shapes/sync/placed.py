@@ -1,15 +1,68 @@
-"""Whether the tensors that the turns of a loop give may lie on several GPUs, which nothing adds up or joins."""
+"""Whether the tensors that the turns of a loop give can be added up and joined: all of them tensors, on one device."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.solve.names import Kind
+from speedlint.solve.values import returned
+from speedlint.torch.words import Place, Role
 
 _SEVERAL = re.compile(rb"device_count\(|cuda:[1-9]|cuda:\{|cuda:%|[\"']cuda:[\"']\s{0,3}\+|device\([\"']cuda[\"'],")
+_SECOND = re.compile(rb"cuda:[1-9]|cuda\([1-9]|device\([\"']cuda[\"'],\s{0,3}(index=)?[1-9]")
 _MOVES = frozenset({"to", "cuda"})
+_DEEPEST = 4
+
+
+def given(script: Script, tensor: syntax.BaseExpression, depth: int = 0) -> Iterator[tuple[Script, syntax.BaseExpression]]:
+    """What a tensor may be: seen through variables, conditions, its methods and what the project's functions return."""
+    for other, value in script.roles.origins(tensor):
+        match value:
+            case syntax.IfExp(body=body, orelse=orelse) if depth < _DEEPEST:
+                yield from given(other, body, depth + 1)
+                yield from given(other, orelse, depth + 1)
+            case syntax.Call() if depth < _DEEPEST:
+                yield from _given_by_call(other, value, depth)
+            case _:
+                yield other, value
+
+
+def _given_by_call(script: Script, call: syntax.Call, depth: int) -> Iterator[tuple[Script, syntax.BaseExpression]]:
+    callee, func = script.callee(call), call.func
+    if callee is not None and isinstance(callee.node, syntax.FunctionDef) and callee.node.name.value != "__init__":
+        for result in returned(callee):
+            yield from given(callee.script, result, depth + 1)
+    elif isinstance(func, syntax.Attribute) and script.role(func.value) is Role.TENSOR and func.attr.value not in _MOVES:
+        yield from given(script, func.value, depth + 1)
+    else:
+        yield script, call
+
+
+def has_one_shape(script: Script, tensor: syntax.BaseExpression) -> bool:
+    """Whether one call or expression alone gives the tensor, wherever it is written: its dimensions stay the same."""
+    made = {other.text(value.func if isinstance(value, syntax.Call) else value) for other, value in given(script, tensor)}
+    return len(made) <= 1
+
+
+def why_apart(script: Script, tensor: syntax.BaseExpression, *, is_called: bool, beside: bool = False) -> str | None:
+    """Why what is read of a tensor may not be added up on one device, or None.
+
+    A read that ``is_called`` as a method, ``x.item()``, has no number before it; ``beside`` is whether the sum takes other
+    tensors too.
+    """
+    found = list(given(script, tensor))
+    for other, value in found:
+        known = other.value(value)
+        if known.role is Role.ARRAY or (known.role is Role.NUMBER and not is_called):
+            return f"`{script.first_line(tensor)}` may be `{other.first_line(value)}`, which is no tensor"
+        if known.role is Role.TENSOR and known.place is Place.HOST:
+            return f"`{script.first_line(tensor)}` may be `{other.first_line(value)}`, which is not on the GPU"
+    if beside and script.program.mentions(script, _SECOND):
+        return "what is added to one sum may lie on several GPUs"
+    return None
 
 
 def changes_device(script: Script, read: syntax.Node) -> bool:
