@@ -207,6 +207,12 @@ CASES = {
         ("\n\ndef main", "\n\nclass Pair(dict):\n    pass\n\n\njoin = Pair\n\n\ndef main"),
         "pinning makes a batch that is a `Pair` anew",
     ),
+    "pinned batches that hold sparse tensors": (
+        "SPD202",
+        (", pin_memory=True", ", collate_fn=join"),
+        ("\n\ndef main", "\n\ndef join(items):\n    return torch.stack(items).to_sparse()\n\n\ndef main"),
+        "sparse tensors",
+    ),
     "pinned batches of an object that collates": (
         "SPD202",
         (", pin_memory=True", ", collate_fn=join"),

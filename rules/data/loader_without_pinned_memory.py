@@ -28,9 +28,10 @@ images = next(iter(loader)).to("cuda", non_blocking=True)
 Exact. Where the device is chosen at run time, the question whether the script's own device variable is a GPU is written
 instead of `True`, or `torch.cuda.is_available()` where none is in sight, since pinning without a GPU warns. It takes memory
 of the host that cannot be swapped out: two batches per worker. Loaders whose dataset or collate function already makes GPU
-tensors are left alone, since those cannot be pinned. Loaders of a handful of rows, those of batches that are known to be
-below 100 kilobytes, those of public sets of texts or of recordings, whose batches are small beside their steps, and those
-whose batches do not go to a GPU as far as is seen, are a note.
+tensors are left alone, since those cannot be pinned; where the program makes sparse tensors, which older releases cannot
+pin either, it is shown. Loaders of a handful of rows, those of batches that are known to be below 100 kilobytes, those of
+public sets of texts or of recordings, whose batches are small beside their steps, and those whose batches do not go to a
+GPU as far as is seen, are a note.
 
 ## Sources
 PyTorch's tutorial on pinned memory and `non_blocking`; the Performance Tuning Guide asks for `pin_memory=True`.
@@ -86,6 +87,8 @@ def _finding(found: Loader, pinned: Setting, level: Level) -> Finding:
             raise edits.CannotEdit(found.own_class)
         if (own := found.own_batch) is not None:
             raise edits.CannotEdit(f"pinning makes a batch that is a `{own}` anew")
+        if found.may_be_sparse:
+            raise edits.CannotEdit("its batches may hold sparse tensors, which older releases of torch cannot pin")
         return Finding(found.call, message, Fix(_edits(found, pinned), Risk.EXACT), advice, level, related)
     except edits.CannotEdit as reason:
         return Finding(found.call, message, advice=f"{advice}; not written: {reason}", level=level, related=related)

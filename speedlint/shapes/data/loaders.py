@@ -38,6 +38,7 @@ _SMALL_COPY = 100_000
 """Bytes of a copy to the GPU that takes some ten microseconds, about what it takes to ask for it."""
 _ASKS_FOR_TUPLE = re.compile(rb"isinstance\(\s*\w+\s*,\s*tuple\s*\)|\b(?:is|==)\s+tuple\b")
 """What tells a tuple from a list, which pinning makes of it."""
+_SPARSE = re.compile(rb"sparse_(?:coo|cs[rc]|bs[rc])_tensor|\.to_sparse|sparse\.\w{0,20}Tensor|SparseTensor")
 _ENDLESS = 10_000_000
 _SUBSETS = ("torch.utils.data.Subset", "torch.utils.data.dataset.Subset")
 _OVER_ROUNDS_AND_CLIENTS = 2
@@ -191,6 +192,12 @@ class Loader:
                     if isinstance(value, syntax.Tuple) and self.script.program.mentions(self.script, _ASKS_FOR_TUPLE):
                         return "tuple"
         return None
+
+    @property
+    def may_be_sparse(self) -> bool:
+        """Whether a batch may hold a sparse tensor: a program that makes any makes its batches with code of its own."""
+        is_own = any(origin.definition is not None for origin in self.origins)
+        return (is_own or bool(self.collate)) and self.script.program.mentions(self.script, _SPARSE)
 
     def _functions(self, expression: syntax.BaseExpression) -> Iterator[tuple[Script, syntax.Node]]:
         for script, node in ((self.script, expression), *self.script.roles.origins(expression)):
