@@ -34,25 +34,24 @@ _MARKS: tuple[Mark, ...] = (re.compile(rb"[\"'][A-Za-z]:[\\/]"), *(name.encode()
 @once(None)
 def why_windows(script: Script, by_files: bool) -> str | None:
     """Why a program runs on Windows alone as it is shipped: by what it imports or, with ``by_files``, the path of a file."""
-    for place in _reached(script):
-        if not script.program.holding([place.key], *_MARKS):
-            continue
-        for name, dotted in place.names.imports:
-            bound = place.names.module.bindings.get(name, [])
-            if dotted.partition(".")[0] in _OF_WINDOWS and bound and next(place.order.under(bound[0].node), None) is None:
-                return f"it runs on Windows alone, since {place.path.name} imports `{dotted.partition('.')[0]}`"
-        for text in place.source.of(syntax.SimpleString) if by_files else ():
-            if isinstance(text.evaluated_value, str) and _DRIVE.match(text.evaluated_value) and _is_handed_on(place, text):
-                return f"it runs on Windows, where line {place.source.line(text)} of {place.path.name} names a file"
+    for place in script.everywhere(*_MARKS):
+        why = _why_windows(place, by_files)
+        if why is not None and (place is script or script.key in script.program.upward_files(place)):
+            return why
     return None
 
 
-def _reached(script: Script) -> list[Script]:
-    """A script and all that it imports, through others too."""
-    found = [script]
-    for place in found:
-        found += [each for each in place.imports if each not in found]
-    return found
+@once(None)
+def _why_windows(script: Script, by_files: bool) -> str | None:
+    """What in a file runs on Windows alone."""
+    for name, dotted in script.names.imports:
+        module, bound = dotted.partition(".")[0], script.names.module.bindings.get(name, [])
+        if module in _OF_WINDOWS and bound and next(script.order.under(bound[0].node), None) is None:
+            return f"it runs on Windows alone, since {script.path.name} imports `{module}`"
+    for text in script.source.of(syntax.SimpleString) if by_files else ():
+        if isinstance(text.evaluated_value, str) and _DRIVE.match(text.evaluated_value) and _is_handed_on(script, text):
+            return f"it runs on Windows, where line {script.source.line(text)} of {script.path.name} names a file"
+    return None
 
 
 def _is_handed_on(script: Script, text: syntax.Node) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
@@ -53,7 +54,7 @@ def _in_first_step(script: Script, node: syntax.Node, depth: int) -> Stop | None
 
 @once(None)
 def _in_first_step_of(script: Script, function: syntax.FunctionDef, depth: int) -> Stop | None:
-    return _each([_in_first_step(other, call, depth + 1) for other, call in script.call_sites(function)])
+    return _each(_in_first_step(other, call, depth + 1) for other, call in script.call_sites(function))
 
 
 @once(None)
@@ -61,9 +62,14 @@ def _before_function(script: Script, function: syntax.FunctionDef, depth: int) -
     owner = script.names.owner(function)
     if owner is not None and not function.decorators and (stop := stops.never_made(script, owner)) is not None:
         return stop
-    return _each([_before(other, call, depth + 1) for other, call in script.call_sites(function)])
+    return _each(_before(other, call, depth + 1) for other, call in script.call_sites(function))
 
 
-def _each(found: list[Stop | None]) -> Stop | None:
+def _each(found: Iterable[Stop | None]) -> Stop | None:
     """The first of what ends the calls of a function, where each of them ends."""
-    return found[0] if found and None not in found else None
+    first: Stop | None = None
+    for stop in found:
+        if stop is None:
+            return None
+        first = first if first is not None else stop
+    return first

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import builtins
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from speedlint.facts import syntax
@@ -56,19 +56,28 @@ class Stop(NamedTuple):
     cause: syntax.Node
 
 
+_Picked = Callable[[syntax.Node], bool]
+
+
 @listed_once
 def within(script: Script) -> Iterator[Stop]:
     """What surely raises in a script where it is run."""
+    yield from _found(script, script.source.module, lambda _: True)
+
+
+def _found(script: Script, part: syntax.Node, is_picked: _Picked) -> Iterator[Stop]:
+    """What surely raises in a part of a script where it is run, among the nodes that are picked."""
     if script.source.cells is not None:
         return
     if not any(mark in script.source.data for mark in _FINDS_BY_ITSELF):
         for name in _unbound(script):
-            yield Stop(name, f"nothing has bound `{name.value}`, which it reads", script, name)
-    for node, why in (*_undeclared(script), *_unfit(script)):
-        if _is_plain(script, node):
+            if script.source.contains(part, name) and is_picked(name):
+                yield Stop(name, f"nothing has bound `{name.value}`, which it reads", script, name)
+    for node, why in (*_undeclared(script, part), *_unfit(script, part, is_picked)):
+        if is_picked(node) and _is_plain(script, node):
             yield Stop(node, why, script, node)
-    for call in script.source.of(syntax.Call):
-        inner = _in_call(script, call) if _is_plain(script, call) else None
+    for call in script.source.inside(part, syntax.Call):
+        inner = _in_call(script, call) if is_picked(call) and _is_plain(script, call) else None
         if inner is not None:
             yield Stop(call, inner.why, inner.place, inner.cause)
 
@@ -88,13 +97,16 @@ def never_made(script: Script, klass: syntax.ClassDef) -> Stop | None:
 
 def _in_call(script: Script, call: syntax.Call) -> Stop | None:
     """What surely stops a function or constructor of the project that a call runs."""
-    made = _exact(script, call.func)
+    made = _written(script, call.func)
     if made is None:
         return None
-    if isinstance(made.node, syntax.FunctionDef):
-        return _in_function(made)
-    constructor = _constructor(made)
-    return _in_function(Definition(made.script, constructor)) if constructor is not None else None
+    if not isinstance(made.node, syntax.FunctionDef):
+        constructor = _constructor(made)
+        if constructor is None:
+            return None
+        made = Definition(made.script, constructor)
+    stop = _in_function(made)
+    return stop if stop is not None and _exact(script, call.func) is not None else None
 
 
 @once(None)
@@ -103,8 +115,12 @@ def _in_function(made: Definition) -> Stop | None:
     script, function = made.script, made.node
     if not _runs_at_once(made):
         return None
-    own = (stop for stop in within(script) if script.function(stop.node) is function)
-    return next((stop for stop in own if script.order.always_runs(stop.node, function)), None)
+    return next(
+        _found(
+            script, function, lambda node: script.function(node) is function and script.order.always_runs(node, function)
+        ),
+        None,
+    )
 
 
 def _is_plain(script: Script, node: syntax.Node) -> bool:
@@ -205,15 +221,15 @@ def _is_read(script: Script, name: syntax.Name) -> bool:
 # Options that the parser does not have
 
 
-def _undeclared(script: Script) -> Iterator[tuple[syntax.Node, str]]:
+def _undeclared(script: Script, part: syntax.Node) -> Iterator[tuple[syntax.Node, str]]:
     """What is read of a parser of options, or of what it has parsed, that neither has."""
-    for call in script.source.of(syntax.Call):
+    for call in script.source.inside(part, syntax.Call):
         match call.func:
             case syntax.Attribute(value=syntax.Name() as parser, attr=syntax.Name(value=method)) if (
                 method not in _OF_PARSER and _is_call_of(_only_value(script, parser), script, _PARSER)
             ):
                 yield (call, f"an `{_PARSER}` has no `{method}`")
-    for assign in script.source.of(syntax.Assign):
+    for assign in script.source.inside(part, syntax.Assign):
         match assign:
             case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Name() as name)]):
                 options = _options_of(script, assign.value) if _only_value(script, name) is assign.value else None
@@ -290,11 +306,11 @@ def _options_of(script: Script, parsed: syntax.BaseExpression) -> frozenset[str]
         case syntax.Call(func=syntax.Attribute(value=syntax.Name() as parser, attr=syntax.Name("parse_args"))):
             return _options(script, parser) if script.argument(parsed, "namespace", 1) is None else None
         case syntax.Call(func=func):
-            made = _exact(script, func)
+            made = _written(script, func)
             if made is None or not isinstance(made.node, syntax.FunctionDef) or not _runs_at_once(made):
                 return None
             found = [_options_of_result(made.script, result) for result in returned(made)]
-            return found[0] if len(found) == 1 else None
+            return found[0] if len(found) == 1 and found[0] is not None and _exact(script, func) is not None else None
     return None
 
 
@@ -370,10 +386,18 @@ def _is_call_of(made: syntax.BaseExpression | None, script: Script, name: str) -
 
 def _exact(script: Script, expression: syntax.Node) -> Definition | None:
     """The function or class that a name stands for, where it is bound once, as it is written, and by no other file."""
+    made = _written(script, expression)
+    return made if isinstance(expression, syntax.Name) and not _is_given(script, expression.value) else None
+
+
+@once(None)
+def _written(script: Script, expression: syntax.Node) -> Definition | None:
+    """The function or class that a name stands for, where this file binds it once, as it is written; another file may yet
+    bind it anew, which takes longer to rule out."""
     if not isinstance(expression, syntax.Name):
         return None
     bindings = script.names.reaching(expression)
-    if len(bindings) != 1 or not _is_alone(script, bindings[0]) or _is_given(script, expression.value):
+    if len(bindings) != 1 or not _is_alone(script, bindings[0]):
         return None
     binding, place = bindings[0], script
     if binding.kind is Kind.IMPORT and binding.dotted is not None and _is_plain(script, binding.node):
@@ -402,19 +426,20 @@ def _runs_at_once(definition: Definition) -> bool:
     return isinstance(node, syntax.FunctionDef) and not node.asynchronous and not is_generator
 
 
-def _unfit(script: Script) -> Iterator[tuple[syntax.Node, str]]:
+def _unfit(script: Script, part: syntax.Node, is_picked: _Picked) -> Iterator[tuple[syntax.Node, str]]:
     """The calls that a function or class of the project does not take, and the results that do not fit their names."""
-    for call in script.source.of(syntax.Call):
-        if (why := _misfit(script, call)) is not None:
+    for call in script.source.inside(part, syntax.Call):
+        why = _misfit(script, call) if is_picked(call) else None
+        if why is not None and _exact(script, call.func) is not None:
             yield call, why
-    for assign in script.source.of(syntax.Assign):
-        if (why := _miscounted(script, assign)) is not None:
+    for assign in script.source.inside(part, syntax.Assign):
+        if is_picked(assign) and (why := _miscounted(script, assign)) is not None:
             yield assign, why
 
 
 def _misfit(script: Script, call: syntax.Call) -> str | None:
-    """Why a call of a function or class of the project raises an error before it runs anything of it."""
-    made = _exact(script, call.func)
+    """Why a call of a function or class raises before it runs anything of it, if that is what its name stands for."""
+    made = _written(script, call.func)
     if made is None:
         return None
     if isinstance(made.node, syntax.FunctionDef):
@@ -519,11 +544,11 @@ def _miscounted(script: Script, assign: syntax.Assign) -> str | None:
     """Why the result of a call cannot be taken apart into the names that it is assigned to."""
     match assign:
         case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Tuple(elements=names))], value=syntax.Call() as call):
-            made = _exact(script, call.func)
+            made = _written(script, call.func)
             if any(isinstance(each, syntax.StarredElement) for each in names) or made is None or not _runs_at_once(made):
                 return None
             sizes = {_size(result) for result in returned(made)}
-            if sizes and None not in sizes and len(names) not in sizes:
+            if sizes and None not in sizes and len(names) not in sizes and _exact(script, call.func) is not None:
                 given = " or ".join(map(str, sorted(size for size in sizes if size is not None)))
                 return f"`{made.name}` returns {given} values, which are taken apart into {len(names)}"
     return None
