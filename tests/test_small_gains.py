@@ -831,7 +831,7 @@ def test_workers_that_start_for_a_pass_of_a_library_transformer(project: Project
 
 
 def test_a_read_of_an_evaluation_by_a_transformer(project: Project) -> None:
-    layers = f"self.run, self.head = {HUGGING}NAME), nn.Linear(64, 10)"
+    layers = f"self.run, self.head = {HUGGING}'google/vit-base-patch16-224'), nn.Linear(64, 10)"
     told = """optimizer.step()
         with torch.no_grad():
             for images, labels in loader:
@@ -1272,7 +1272,8 @@ class Series(nn.Module):
     ("layer", "size", "level"),
     [
         ("nn.LSTM(64, 64, batch_first=True)", "self.size", "note"),
-        ("nn.LSTM(64, 64, batch_first=True)", "4096", "warning"),
+        ("nn.LSTM(64, 64, batch_first=True)", "4096", "note"),
+        ("nn.Linear(64, 64)", "4096", "warning"),
         ("nn.LSTM(64, 2048, batch_first=True)", "self.size", "warning"),
         ("nn.Conv1d(64, 64, 9)", "self.size", "warning"),
     ],
