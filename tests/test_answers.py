@@ -327,6 +327,34 @@ def test_an_evaluation_in_a_throttled_call_is_each_evaluation_step(project: Writ
     assert script.frequency(expression(script, "model(x.cuda())")) is Frequency.EVAL_STEP
 
 
+@pytest.mark.parametrize(
+    ("beside", "often"), [("", Frequency.EVAL_STEP), ("with torch.enable_grad(): pass", Frequency.STEP)]
+)
+def test_a_step_that_training_shares_takes_none_without_gradients(project: Write, beside: str, often: Frequency) -> None:
+    script = project(
+        train=f"""
+        import torch
+        from torch.utils.data import DataLoader
+
+        def one(model, optimizer, x, mode="train"):
+            loss = model(x.cuda()).sum()
+            if mode == "train":
+                loss.backward()
+                optimizer.step()
+            {beside}
+            return loss
+
+        def fit(model, loader, held_out, optimizer):
+            for x in DataLoader(loader):
+                one(model, optimizer, x)
+            for x in DataLoader(held_out):
+                with torch.no_grad():
+                    probe(one(model, optimizer, x, mode="eval"))
+        """
+    )
+    assert script.frequency(expression(script, 'one(model, optimizer, x, mode="eval")')) is often
+
+
 def test_an_evaluation_pass_that_is_made_once_is_seldom(project: Write) -> None:
     script = project(
         train="""

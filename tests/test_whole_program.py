@@ -131,6 +131,41 @@ def test_a_wait_in_a_file_that_is_not_asked_for_is_told_at_the_call(project: Pat
     assert [(place.path.name, place.line) for place in chain] == [("metrics.py", 5), ("numbers_of.py", 2)]
 
 
+@pytest.mark.parametrize(("moved", "is_told"), [("scores.detach().cpu()", False), ("scores.detach()", True)])
+def test_what_came_to_the_host_on_the_way_is_not_waited_for(tmp_path: Path, moved: str, is_told: bool) -> None:
+    (tmp_path / "hits.py").write_text("import torch\n\ndef share(guess, truth):\n    return torch.sum(guess == truth).item() / len(truth)\n")
+    (tmp_path / "rates.py").write_text(
+        textwrap.dedent(f"""
+        from hits import share
+
+        def rates(scores, truth, chosen):
+            guess = {moved}.argmax(dim=1)
+            return share(guess[chosen], truth[chosen])
+        """)
+    )
+    (tmp_path / "train.py").write_text(
+        textwrap.dedent("""
+        from rates import rates
+        from data import graph
+        from torch import nn, optim
+
+        def fit(turns):
+            nodes, truth, chosen = graph()
+            model = nn.Linear(64, 8).cuda()
+            optimizer = optim.Adam(model.parameters())
+            for turn in range(turns):
+                scores = model(nodes.cuda())
+                loss = nn.functional.cross_entropy(scores, truth.cuda())
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                print(rates(wrapped(scores), truth.cuda(), chosen))
+        """)
+    )
+    messages = [each.message for each in found(tmp_path, "train.py").values()]
+    assert any("hits.py" in each for each in messages) is is_told, messages
+
+
 def test_a_wait_is_told_once_whichever_files_are_asked_for(project: Path) -> None:
     everything = found(project, "train.py", "metrics.py", "numbers_of.py", "losses.py")
     assert set(everything) == {("numbers_of.py", "SPD301"), ("losses.py", "SPD301"), ("train.py", "SPD311")}

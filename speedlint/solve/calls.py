@@ -31,6 +31,7 @@ from speedlint.solve.unpacking import written
 from speedlint.solve.values import returned
 from speedlint.source import is_name
 from speedlint.torch import library
+from speedlint.torch.methods import MOVES
 from speedlint.torch.words import Place, Role
 
 if TYPE_CHECKING:
@@ -430,8 +431,8 @@ class Calls:
                 return base
             case Role.UNKNOWN if name == "cpu" or (name == "to" and self.place_of_move(call, Place.EITHER) is Place.HOST):
                 return at(UNKNOWN, Place.HOST)
-            case Role.UNKNOWN if name == "numpy" and base.place is Place.HOST:
-                return ARRAY
+            case Role.UNKNOWN if base.place is Place.HOST and name not in MOVES:
+                return torch_method(name, base, bool(call.args))
             case Role.UNKNOWN if name in library.NEW_TENSORS:
                 return at(TENSOR, self._device_argument(call, Place.EITHER))
             case Role.UNKNOWN if name in ("prepare", "setup_dataloaders", "prepare_data_loader"):

@@ -65,6 +65,8 @@ _UPDATES = re.compile(
     rb"|\b(?:sub|add|addcdiv|addcmul|mul|lerp|copy)_\("
 )
 """What a program says somewhere that may update parameters: by an optimizer, by a framework, or by hand."""
+_SWITCHES_ON = re.compile(rb"enable_grad|set_grad_enabled|inference_mode\(\s*(?:mode\s*=\s*)?False")
+"""What a program says that may record gradients within ``no_grad``."""
 _STEP_METHODS = frozenset({"training_step", "train_step"})
 """Methods that a trainer of whatever framework calls in each step, where they are a module's."""
 _DEFINITIONS = bytes((syntax.FunctionDef.kind, syntax.ClassDef.kind))
@@ -468,7 +470,13 @@ class Loops:
         callee = self.script.callee(call)
         if callee is None or not isinstance(callee.node, syntax.FunctionDef):
             return found
-        return found | callee.script.loops.function_does(callee.node, wanted)
+        does = callee.script.loops.function_does(callee.node, wanted)
+        return found | (does & ~Does.STEPS if does & Does.STEPS and self._cannot_step(call) else does)
+
+    def _cannot_step(self, call: syntax.Call) -> bool:
+        """Whether a call runs without gradients, so that a backward pass in the function it calls is not reached: one that
+        training and evaluation share."""
+        return told(self.script, call) is True and not self.script.program.mentions(self.script, _SWITCHES_ON)
 
     def _may_lead(self, call: syntax.Call, wanted: Does) -> bool:
         """Whether a call may lead to what is wanted, by its name."""

@@ -825,7 +825,7 @@ class Roles:
                 if key in (entries := dict(base.keys)):
                     return entries[key] if self._keeps_entry(node.value, key) else UNKNOWN
             return base.element
-        return UNKNOWN
+        return at(UNKNOWN, base.place)
 
     def moved_entry(self, batch: syntax.Name, node: syntax.Subscript) -> syntax.BaseExpression | None:
         """The expression of the tensor that was put in the place of a batch's entry: ``batch["x"] =
