@@ -387,6 +387,19 @@ def test_convolutions_of_small_batches_of_thumbnails(project: Project, data: str
     assert _levels(project, "train.py", text.replace("batch_size=64", f"batch_size={size}"), "SPD402") == [level]
 
 
+@pytest.mark.parametrize(
+    ("layers", "level"),
+    [
+        ("nn.Conv2d(1, 64, 3)", "note"),
+        ("nn.Sequential(*[nn.Conv2d(512, 512, 3) for _ in range(9)])", "warning"),
+        (f"nn.Sequential({DEEP.format(kind='2d')})".replace("64", "512"), "warning"),
+    ],
+)
+def test_one_convolution_beside_attention(project: Project, layers: str, level: str) -> None:
+    text = _text(f"self.run = nn.Sequential({layers}, nn.MultiheadAttention(64, 8), {DEEP.format(kind='1d')})", ADAM)
+    assert _levels(project, "train.py", text, "SPD402") == [level]
+
+
 @pytest.mark.parametrize(("kind", "level"), [("2d", "warning"), ("1d", "note")])
 def test_convolutions_beside_recurrent_layers(project: Project, kind: str, level: str) -> None:
     layers = f"self.run = nn.Sequential({DEEP.format(kind=kind)}, nn.LSTM(64, 512))"

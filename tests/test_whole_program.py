@@ -913,6 +913,56 @@ def test_a_dataset_whose_class_a_table_chooses(tmp_path: Path, chosen: str) -> N
     assert places["kinds.py", "SPD209"].line == 14
 
 
+SHOWS = "def shown():\n    return DataLoader(Borders(['a.png'], 2.0), batch_size=1)\n\n\n"
+
+
+@pytest.mark.parametrize(
+    ("other", "drawn", "count"),
+    [
+        ("", "shuffle=True", 1),
+        ("find_boxes = None", "shuffle=True", 1),
+        ("find_boxes = boxes = None", "shuffle=True", 1),
+        ("find_boxes = boxes = None", "shuffle=False", 0),
+        ("find_boxes = boxes = None", "sampler=by_ratio(rows)", 0),
+        ("boxes, roi_align = None, None", "shuffle=True", 0),
+        (f"{SHOWS}if __name__ == '__main__':\n    shown()", "", 1),
+        (f"{SHOWS}shown()", "", 0),
+    ],
+)
+def test_items_that_are_stacked_in_any_order_have_one_shape(tmp_path: Path, other: str, drawn: str, count: int) -> None:
+    kinds = REGISTRY_OF_DATASETS.format(chosen="KINDS[name]").replace("import Dataset", "import DataLoader, Dataset")
+    text = CHOOSES.format(size=32).replace("num_workers=8", f"num_workers=8, {drawn}")
+    written(tmp_path, kinds=f"{kinds}\n\n{other}\n", train=text)
+    assert len(found(tmp_path, "train.py", codes=("SPD402",))) == count
+
+
+MOVES = """
+def ready(net, other):
+    {body}
+    return net
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "asked", "lines"),
+    [
+        ("net.cuda()", ("train.py",), [("train.py", 11)]),
+        ("net.cuda()", ("train.py", "moves.py"), [("moves.py", 2)]),
+        ("other.cuda()", ("train.py",), []),
+        ("net.cpu()", ("train.py",), []),
+    ],
+)
+def test_a_network_that_a_helper_moves(
+    tmp_path: Path, body: str, asked: tuple[str, ...], lines: list[tuple[str, int]]
+) -> None:
+    text = CHOOSES.format(size=32).replace("net.cuda()", "net = ready(net, nn.L1Loss())")
+    text = text.replace("from kinds import get_kind", "from kinds import get_kind\nfrom moves import ready")
+    kinds = REGISTRY_OF_DATASETS.format(chosen="KINDS[name]")
+    written(tmp_path, kinds=kinds, train=text, moves=MOVES.format(body=body))
+    places = found(tmp_path, *asked, codes=("SPD402",))
+    assert [(path, each.line) for (path, _), each in places.items()] == lines
+
+
 @pytest.mark.parametrize(("size", "count"), [(32, 1), (1, 0)])
 def test_items_of_any_size_come_one_by_one(tmp_path: Path, size: int, count: int) -> None:
     written(tmp_path, kinds=REGISTRY_OF_DATASETS.format(chosen="KINDS[name]"), train=CHOOSES.format(size=size))

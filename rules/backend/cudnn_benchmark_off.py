@@ -26,9 +26,10 @@ torch.backends.cudnn.benchmark = True
 ## Fix safety
 Numeric: another algorithm adds up in another order. The line is put in front of the one that puts the model on its device.
 Nothing is reported where the program asks for determinism or where the shapes vary: a collate function of its own, several
-scales, boxes, padded sequences. Each new shape would be timed again. A False that belongs to a seeded branch is not turned;
-what is missing there is a True in the other branch. It is a note where convolutions do not take the step: behind a loader
-that decodes without workers, beside recurrent layers or attention, on batches of 64 images of 32 by 32 pixels and less.
+scales, padded sequences, boxes where no loader stacks any items with any others. Each new shape would be timed again. A
+False that belongs to a seeded branch is not turned; what is missing there is a True in the other branch. It is a note where
+convolutions do not take the step: behind a loader that decodes without workers, beside recurrent layers or attention, on
+batches of 64 images of 32 by 32 pixels and less.
 
 ## Sources
 PyTorch's Performance Tuning Guide.
@@ -58,6 +59,8 @@ def check(module: syntax.Module, script: Script) -> Iterator[Finding]:
         return
     all_placed = [*training.model_placements(script), *accelerated.placements(script)]
     placed = [one for one in all_placed if networks.is_convolutional(script, one.module)]
+    if not placed:
+        placed = [one for one in training.placed_by_helpers(script) if networks.is_convolutional(script, one.module)]
     off = [one for one in cudnn.settings(script, "benchmark") if one.value is False and not _is_meant(one, script)]
     if not (placed or off) or not _matters(script):
         return

@@ -41,6 +41,16 @@ def is_entry(script: Script) -> bool:
     return not script.program.is_imported(script) and any(_works(statement) for statement in script.source.module.body)
 
 
+def is_of_self_test(script: Script, node: syntax.Node) -> bool:
+    """Whether a node of a module that others import runs only where the module itself is the script."""
+    guard = main_guard(script)
+    if guard is None or not script.program.is_imported(script):
+        return False
+    function = script.function(node)
+    sites = script.call_sites(function) if function is not None else [(script, node)]
+    return bool(sites) and all(one is script and script.source.contains(guard, site) for one, site in sites)
+
+
 def starts(script: Script) -> list[Script]:
     """The scripts in which the programs start that a script is part of; none for a library's module."""
     return [each for each in script.program.possible_starts(script) if is_entry(each)]

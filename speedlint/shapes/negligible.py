@@ -38,6 +38,8 @@ _WIDE = 4096
 """Outputs of a Linear layer from which on it has as many parameters as all convolutions beside it, as in AlexNet and VGG."""
 _PATCH = 8
 """Pixels of a kernel's side from which on it cuts the patches that attention goes over."""
+_PLANAR_LAYERS = ("torch.nn.Conv2d", "torch.nn.Conv3d")
+_REPEATS = (syntax.For, syntax.While, syntax.ListComp, syntax.GeneratorExp)
 _MANY_STEPS = 500
 """Steps from which on they take so long, at 50 ms each, that the start of some workers is half a percent."""
 _SYSTEM = re.compile(r"os\.name|platform|windows|darwin", re.IGNORECASE)
@@ -165,21 +167,30 @@ def _is_left_for_other(script: Script, module: syntax.Node) -> bool:
 
 
 def _holds_planar(script: Script, module: syntax.Node) -> bool:
-    """Whether the code of a network, as far as it is in sight, convolves in two or three dimensions, but to cut patches."""
+    """Whether the code of a network, as far as it is in sight, convolves in two or three dimensions, but to cut patches, or
+    in one layer of its own class."""
     for place, node in roots(script, module):
         definition = root_definition(place, node)
         parts = with_named(definition.script, definition.node) if definition is not None else ((place, node),)
         for each, part in parts:
             patching = sum(_cuts_patches(each, call) for call in each.source.inside(part, syntax.Call))
-            if len(PLANAR.findall(each.text(part).encode())) > patching:
+            others = len(PLANAR.findall(each.text(part).encode())) - patching
+            is_top = definition is not None and part is definition.node
+            if others > 1 or (others and not (is_top and _has_one_layer(each, part))):
                 return True
     return False
+
+
+def _has_one_layer(script: Script, part: syntax.Node) -> bool:
+    """Whether a class makes one convolution of two or three dimensions, and makes it once."""
+    layers = [call for call in script.source.inside(part, syntax.Call) if script.name(call.func) in _PLANAR_LAYERS]
+    return len(layers) == 1 and script.source.enclosing(layers[0], *_REPEATS) is None
 
 
 def _cuts_patches(script: Script, call: syntax.Call) -> bool:
     """Whether a call makes the convolution before attention whose steps are as long as its kernel, or whose kernel is of the
     size of a patch."""
-    if script.name(call.func) not in ("torch.nn.Conv2d", "torch.nn.Conv3d"):
+    if script.name(call.func) not in _PLANAR_LAYERS:
         return False
     kernel, stride = script.argument(call, "kernel_size", 2), script.argument(call, "stride", 3)
     if kernel is None or stride is None:

@@ -110,6 +110,39 @@ def model_placements(script: Script) -> list[Placement]:
     ]
 
 
+@once([])
+def placed_by_helpers(script: Script) -> list[Placement]:
+    """The calls by which this script hands a module it trains to a function, of a file that is not asked for, which puts it
+    on its device."""
+    found: list[Placement] = []
+    trained: set[int] | None = None
+    for call in script.source.of(syntax.Call):
+        callee = script.callee(call)
+        if callee is None or not isinstance(callee.node, syntax.FunctionDef) or script.is_reported(callee.script):
+            continue
+        for moved in _moved_parameters(callee.script, callee.node):
+            given = script.values.given(callee.node, moved, script, call)
+            if given is None:
+                continue
+            trained = {id(node) for _, node in trained_modules(script)} if trained is None else trained
+            if trained & {id(node) for _, node in roots(script, given)}:
+                found.append(Placement(call, given))
+    return found
+
+
+@listed_once
+def _moved_parameters(script: Script, function: syntax.FunctionDef) -> Iterator[syntax.Param]:
+    """The parameters of a function that it puts on a device as modules."""
+    for call in script.source.inside(function.body, syntax.Call):
+        match call.func:
+            case syntax.Attribute(value=syntax.Name() as moved, attr=syntax.Name("to" | "cuda")) if _moves_module(
+                script, call
+            ):
+                for binding in script.names.reaching(moved):
+                    if isinstance(binding.node, syntax.Param) and script.function(call) is function:
+                        yield binding.node
+
+
 def _moves_module(script: Script, call: syntax.Call) -> bool:
     assert isinstance(call.func, syntax.Attribute)
     if script.name(call.func) is not None or script.role(call.func.value) is not Role.MODULE:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.facts import syntax
+from speedlint.shapes import entry
 from speedlint.shapes.backend import intent
 from speedlint.shapes.model.networks import network
 from speedlint.shapes.training import roots
@@ -24,10 +25,15 @@ PLANAR = re.compile(
 _SHALLOW = 2
 _PLANAR_MARKS = (b"Conv", b"conv", b"models", b"timm", b"segmentation_models")
 _VARIES = re.compile(
-    rb"(?=[mptrabMPTRAB-])(?i:\bmulti_?scale\b|--multi-scale\b|pad_sequence|pack_padded|torch_geometric|models\.detection|\bRandomResize\(|bbox|anchor_?(?:box|gen|size)"
-    rb"|\bboxes\b|BucketIterator|random_size)"
+    rb"(?=[mptrabMPTRAB-])(?i:\bmulti_?scale\b|--multi-scale\b|pad_sequence|pack_padded|torch_geometric|models\.detection|\bRandomResize\("
+    rb"|BucketIterator|random_size)"
 )
 """Said in any case; their first letters come first, since that is found two times as fast."""
+_BOXES = re.compile(rb"(?=[abAB])(?i:bbox|anchor_?(?:box|gen|size)|\bboxes\b)")
+_REGIONS = re.compile(
+    rb"(?=[abrcABRC])(?i:\broi|\brois?\b|region_?proposal|aspect_?ratio_?group|batch_?sampler|crop_and_resize|bucket)"
+)
+"""Where networks take regions of images, as many as there are, or batches gather images of like sizes."""
 _LOADER_MARKS = tuple({name.rpartition(".")[2].encode() for name in library.LOADERS})
 _CUDNN = "torch.backends.cudnn"
 _REPRODUCIBLE = ("seed", "determin", "reproduc", "repeatab")
@@ -145,13 +151,30 @@ def is_conditional(script: Script, node: syntax.Node) -> bool:
 
 
 def shapes_are_fixed(script: Script) -> bool:
-    """Whether the network's inputs keep one shape: batches collated by default, no word of other sizes."""
+    """Whether the network's inputs keep one shape: batches collated by default, no word of other sizes, or of boxes where
+    not any items are stacked with any others."""
     if script.program.mentions(script, _VARIES):
         return False
-    loaders = [(one, call) for one in script.everywhere(*_LOADER_MARKS) for call in one.calls(*library.LOADERS)]
+    loaders = [
+        (one, call)
+        for one in script.everywhere(*_LOADER_MARKS)
+        for call in one.calls(*library.LOADERS)
+        if one is script or not entry.is_of_self_test(one, call)
+    ]
     if not loaders:
         return False
-    return not any(_is_uneven(one, call) for one, call in loaders)
+    if any(_is_uneven(one, call) for one, call in loaders):
+        return False
+    return not script.program.mentions(script, _BOXES) or _stacks_any(script, loaders)
+
+
+def _stacks_any(script: Script, loaders: list[tuple[Script, syntax.Call]]) -> bool:
+    """Whether loaders stack any items with any others, so that all have one shape, and nothing speaks of regions of them."""
+    drawn = [script.argument(call, "sampler", 3) for script, call in loaders]
+    if not all(each is None or is_none(each) for each in drawn) or script.program.mentions(script, _REGIONS):
+        return False
+    shuffled = (one.argument(call, "shuffle", 2) for one, call in loaders)
+    return any(is_name(each, "True") for each in shuffled)
 
 
 def _is_uneven(script: Script, call: syntax.Call) -> bool:
