@@ -98,3 +98,24 @@ def _told(folder: Path, code: str, *asked: str) -> list[tuple[str, int]]:
 def test_told_once(tmp_path: Path, code: str, at_call: list[int], at_place: list[tuple[str, int]]) -> None:
     assert sorted(_told(tmp_path, code, "train.py")) == [("train.py", line) for line in at_call]
     assert sorted(_told(tmp_path, code, "train.py", "parts.py", "rows.py")) == at_place
+
+
+@pytest.mark.parametrize(
+    ("body", "lines"),
+    [
+        ("for row in x:\n        if row == 0:\n            break", [16]),
+        ("for row in names:\n        if row == 0:\n            break", []),
+        ("y[x > 0.5] = x[x > 0.5]", [16]),
+        ("y[x > 0.5] = 0", []),
+    ],
+)
+def test_waits_of_a_helper_in_another_file(tmp_path: Path, body: str, lines: list[int]) -> None:
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "helper.py").write_text(f"def told(x, y, names):\n    {body}\n    return y\n")
+    text = TRAIN.replace("from rows import Rows\n", "from rows import Rows\nfrom helper import told\n")
+    text = text.replace("loss = ", "noise = told(noise[0], noise[1], [1, 2])\n        loss = ")
+    for name, written in (("train.py", text), ("parts.py", PARTS), ("rows.py", ROWS)):
+        (tmp_path / name).write_text(written)
+    path = tmp_path / "train.py"
+    found = Engine(Settings(tmp_path, select=("SPD311",)), Registry.load(), asked=(path,)).check(path).diagnostics
+    assert [each.line for each in found if "told" in each.message] == lines

@@ -5,7 +5,8 @@ Finds operations whose result is as large as the values on the GPU say, `x[mask]
 `masked_select`, `argwhere`, `unique` and `torch.where` of one argument, in loops of training steps and in the functions they
 call. A warning where the selection is only averaged, summed up or compared by a loss, since a mask as weight gives the same;
 a note where the selected elements themselves are needed, as for boxes and points, and in evaluation. `x[mask] += 1` takes
-the elements out and puts them back; `x[mask] = 0` fills without counting, and is left alone.
+the elements out and puts them back, and `x[mask] = y[mask]` takes them from elsewhere, which counts twice; `x[mask] = 0`
+fills without counting, and is left alone.
 
 ## Why it is slow
 Memory for the result can only be taken when its size is known. Python stops until the GPU has done all that was queued
@@ -68,6 +69,7 @@ from speedlint.torch.words import Frequency
 
 _WEIGHT = "weigh with the mask: `(x * mask).sum() / mask.sum()`, or let the loss ignore what is masked"
 _CHANGED = "change all of it: `x = torch.where(mask, x + 1, x)`, or add the mask itself, which keeps the shape"
+_CHOSEN = "choose among all of both: `x = torch.where(mask, y, x)`, the mask unsqueezed where it has fewer dimensions"
 _NEEDED = "keep it if the elements themselves are needed; `torch.where(mask, x, other)` keeps the shape where they are not"
 
 
@@ -78,8 +80,9 @@ def check(node: syntax.Call | syntax.Subscript, script: Script) -> Iterator[Find
     message = f"the size of `{reads.shown(script, node)}` depends on values: it waits for the GPU {often}"
     is_changed = shapes.is_changed(script, node)
     is_weighed = not is_changed and shapes.is_only_reduced(script, node)
-    is_avoidable = (is_changed or is_weighed) and reads.how_often(script, node) is Frequency.STEP
-    cure = _CHANGED if is_changed else _WEIGHT if is_weighed else _NEEDED
+    is_put_back = not is_changed and shapes.is_put_back(script, node)
+    is_avoidable = (is_changed or is_weighed or is_put_back) and reads.how_often(script, node) is Frequency.STEP
+    cure = _CHANGED if is_changed else _WEIGHT if is_weighed else _CHOSEN if is_put_back else _NEEDED
     advice = f"{cure}; not rewritten, since values that the selection leaves out may be `nan`"
     yield Finding(node, message, advice=advice, level=None if is_avoidable else Level.NOTE)
 

@@ -55,6 +55,34 @@ def is_changed(script: Script, node: syntax.Node) -> bool:
     return isinstance(node, syntax.Subscript) and isinstance(parent, syntax.AugAssign) and parent.target is node
 
 
+def is_put_back(script: Script, selected: syntax.Node) -> bool:
+    """Whether what a mask selects goes to where the same mask selects, with only numbers beside: ``x[m] = y[m] / 2``."""
+    source = script.source
+    up = source.parents[selected]
+    while isinstance(up, syntax.BinaryOperation | syntax.UnaryOperation):
+        up = source.parents[up]
+    match up:
+        case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Subscript() as target)], value=value):
+            return _are_selected(script, value, _mask_of(script, target))
+    return False
+
+
+def _are_selected(script: Script, value: syntax.BaseExpression, mask: str) -> bool:
+    """Whether an expression is made of what one mask selects, and of numbers."""
+    match value:
+        case syntax.Subscript():
+            return _mask_of(script, value) == mask
+        case syntax.BinaryOperation(left=left, right=right):
+            return _are_selected(script, left, mask) and _are_selected(script, right, mask)
+        case syntax.UnaryOperation(expression=inner):
+            return _are_selected(script, inner, mask)
+    return script.role(value) is Role.NUMBER
+
+
+def _mask_of(script: Script, subscript: syntax.Subscript) -> str:
+    return ", ".join(script.text(element) for element in subscript.slice)
+
+
 def is_only_reduced(script: Script, selected: syntax.Call | syntax.Subscript) -> bool:
     """Whether what a mask selects only goes into a mean, a sum or a loss: a mask as weight gives the same without a wait."""
     by_mask = isinstance(selected, syntax.Subscript) or "masked_select" in script.text(selected.func)

@@ -122,8 +122,13 @@ def _candidates(script: Script, block: syntax.Node) -> Iterator[tuple[syntax.Bas
         if shapes.sized_by_values(script, call) is not None and shapes.is_only_reduced(script, call):
             yield call, call
     for subscript in script.source.inside(block, syntax.Subscript):
-        if shapes.sized_by_values(script, subscript) is not None and shapes.is_only_reduced(script, subscript):
+        if shapes.sized_by_values(script, subscript) is not None and (
+            shapes.is_only_reduced(script, subscript) or shapes.is_put_back(script, subscript)
+        ):
             yield subscript, subscript
+    for loop in script.source.inside(block, syntax.For):
+        if (apart := batchwise.read_apart(script, loop)) is not None:
+            yield apart.first, apart.rows[0]
     for assign in script.source.inside(block, syntax.Assign):
         if (given := returned.stored(script, assign)) is not None:
             yield assign.targets[0].target, given
