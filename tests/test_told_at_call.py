@@ -119,3 +119,60 @@ def test_waits_of_a_helper_in_another_file(tmp_path: Path, body: str, lines: lis
     path = tmp_path / "train.py"
     found = Engine(Settings(tmp_path, select=("SPD311",)), Registry.load(), asked=(path,)).check(path).diagnostics
     assert [each.line for each in found if "told" in each.message] == lines
+
+
+MEMORY = """
+import numpy as np
+
+class Memory:
+    def __init__(self, capacity, weighed):
+        self.rows, self.weighed = np.zeros((capacity, 64)), weighed
+        self.priorities = np.ones(capacity)
+
+    def sample(self, size):
+        if not self.weighed:
+            return self.rows[np.random.choice(len(self.rows), size)]
+        probs = self.priorities ** 0.6
+        return self.rows[np.random.choice(len(self.rows), size, p=probs / probs.sum())]
+"""
+PLAYS = """
+import torch
+from torch import nn
+
+from memory import Memory
+
+weighed = True
+memory = Memory({capacity}, weighed)
+model = nn.Linear(64, 64).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for frame in range(10000000):
+    if frame % 4 == 0:
+        if weighed:
+            rows = memory.sample(32)
+        else:
+            rows = memory.sample(32)
+        loss = model(torch.as_tensor(rows).cuda()).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("capacity", "asked", "told"),
+    [
+        (100000, ("train.py",), [("train.py", 14)]),
+        (100000, ("train.py", "memory.py"), [("memory.py", 13)]),
+        (10000, ("train.py", "memory.py"), []),
+    ],
+)
+def test_chances_of_a_whole_memory(
+    tmp_path: Path, capacity: int, asked: tuple[str, ...], told: list[tuple[str, int]]
+) -> None:
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "memory.py").write_text(MEMORY)
+    (tmp_path / "train.py").write_text(PLAYS.format(capacity=capacity))
+    paths = tuple(tmp_path / name for name in asked)
+    settings = Settings(tmp_path, select=("SPD218",))
+    found = [each for path in paths for each in Engine(settings, Registry.load(), asked=paths).check(path).diagnostics]
+    assert [(each.path.name, each.line) for each in found] == told
