@@ -78,16 +78,16 @@ _PART = Estimate(Worth.LOW, "one layer of each turn is enough once")
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if script.is_test:
         return
-    shown = reads.shown(script, call)
     if (loop := repeated.same_in_each_turn(script, call)) is not None:
-        message = f"`{shown}` computes the same in each turn of the loop on line {script.source.line(loop)}"
+        line = script.source.line(loop)
+        message = f"`{reads.shown(script, call)}` computes the same in each turn of the loop on line {line}"
         advice = "run it once before the loop, under `torch.no_grad()` where nothing differentiates it"
         advice = f"{advice}; not written, since that is for the script to say"
         yield Finding(call, message, advice=advice, related=(Related(script.source, loop, "the loop"),))
     elif (part := repeated.part_in_each_turn(script, call)) is not None:
         layer = reads.shown(part.script, part.call)
         line = script.source.line(part.loop)
-        message = f"`{shown}` runs `{layer}` on the same in each turn of the loop on line {line}"
+        message = f"`{reads.shown(script, call)}` runs `{layer}` on the same in each turn of the loop on line {line}"
         advice = "run that layer once before the loop, and hand its result in; not written, since `forward` takes another "
         advice = f"{advice}argument then"
         related = (

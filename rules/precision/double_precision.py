@@ -53,14 +53,14 @@ _ADVICE = (
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if not script.on_gpu:
         return
-    shown = reads.shown(script, call)
     if makes_default_double(script, call):
-        message = f"`{shown}` makes the networks of this program compute in float64"
+        made = "the networks of this program"
     elif makes_module_double(script, call):
-        message = f"`{shown}` makes this network compute in float64"
+        made = "this network"
     else:
         return
     if not may_be_needed(script):
+        message = f"`{reads.shown(script, call)}` makes {made} compute in float64"
         yield Finding(call, message, advice=_ADVICE, level=Level.NOTE)
 
 

@@ -330,6 +330,7 @@ def _calls_runner(script: Script, call: syntax.Call) -> bool:
     return callee is not None and is_plain and runs_module(callee)
 
 
+@once(Network())
 def step_network(step: Step) -> Network:
     """What the modules of a step, its losses included, are made of."""
     script = step.script
@@ -357,6 +358,7 @@ def _steps_by_name(call: syntax.Call) -> bool:
     return isinstance(call.func, syntax.Attribute) and call.func.attr.value.startswith(("step", "update"))
 
 
+@once([])
 def modules_of(step: Step) -> list[Root]:
     """The modules that the step names; all that are trained where it names none but runs one out of sight."""
     script = step.script

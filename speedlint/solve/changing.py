@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
+from speedlint.solve.flow import listed_once, once
 from speedlint.solve.names import Binding, Kind, last_name
 from speedlint.source import is_name
 from speedlint.torch import library, methods
@@ -70,6 +71,7 @@ _DATASETS = ("torch.utils.data.", "torchvision.datasets.", "torchaudio.datasets.
 _MODULE = ("", 0)
 Held = tuple[str, int, str]
 """What may hold an object: a variable, by its file, the row of its scope and its name; an attribute, by its name alone."""
+_NOTHING_NEAR: dict[Held, set[Held]] = {}
 ENVIRONMENT: Held = ("", -1, "environ")
 """The variables of the process's environment."""
 
@@ -94,6 +96,12 @@ def written(script: Script, body: syntax.Node) -> Iterator[tuple[syntax.BaseExpr
         yield from _set(deleted.target, deleted)
     for call in source.inside(body, syntax.Call):
         yield from _by_call(script, call)
+
+
+@listed_once
+def _written_in(script: Script) -> Iterator[tuple[syntax.BaseExpression, syntax.Node]]:
+    """What the code of a file changes in place."""
+    return written(script, script.source.module)
 
 
 def _set(target: syntax.Node, node: syntax.Node) -> Iterator[tuple[syntax.BaseExpression, syntax.Node]]:
@@ -181,7 +189,7 @@ def changed(
     changed in them before."""
     same, ways = _same(script, read) | plain, list(ways_to(script, made))
     for other in script.everywhere():
-        for base, node in written(other, other.source.module):
+        for base, node in _written_in(other):
             found = {each for each in _changed_by(other, base, node, classes) if each is not None and each in same}
             is_read = bool(found) and not _is_bound_anew(other, base, node)
             if other.function(node) in own or not (is_read or _is_of_dataset(other, base, node, same, classes)):
@@ -379,6 +387,19 @@ def _is_spoken_of(script: Script, function: syntax.FunctionDef) -> bool:
 
 def _same(script: Script, names: set[Held]) -> set[Held]:
     """What is ``names``, and what may hold the same objects."""
+    near = _near(script)
+    found, todo = set(names), list(names)
+    while todo:
+        for name in near.get(todo.pop(), ()):
+            if name not in found:
+                found.add(name)
+                todo.append(name)
+    return found
+
+
+@once(_NOTHING_NEAR)
+def _near(script: Script) -> dict[Held, set[Held]]:
+    """For all that holds something in the programs of a script, what may hold the same object by one step."""
     near: dict[Held, set[Held]] = {}
     parameters: dict[str, list[list[Held]]] = {}
     for other in script.everywhere():
@@ -397,13 +418,7 @@ def _same(script: Script, names: set[Held]) -> set[Held]:
         for one, two in (*_given(other, results), *_handed(other, parameters)):
             near.setdefault(one, set()).add(two)
             near.setdefault(two, set()).add(one)
-    found, todo = set(names), list(names)
-    while todo:
-        for name in near.get(todo.pop(), ()):
-            if name not in found:
-                found.add(name)
-                todo.append(name)
-    return found
+    return near
 
 
 def _given(script: Script, results: dict[str, list[Held]]) -> Iterator[tuple[Held, Held]]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from speedlint.facts import syntax
 from speedlint.solve import driven, leads, modes, passes
-from speedlint.solve.flow import once
+from speedlint.solve.flow import listed_once, once
 from speedlint.solve.gradients import switches, told
 from speedlint.solve.guards import Guards
 from speedlint.solve.terms import Definition
@@ -382,9 +382,9 @@ class Loops:
     @once(Does.NOTHING)
     def _does_of(self, block: syntax.Node, part: Does) -> Does:
         source, found = self.script.source, Does.NOTHING
-        for call in source.inside(block, syntax.Call):
-            if found == part or not self._runs_here(call, block):
-                continue
+        for call in self._calls_of(block):
+            if found == part:
+                break
             does = self._call_does(call, part)
             if not does or not self.script.order.is_run(call):
                 continue
@@ -399,6 +399,11 @@ class Loops:
             if any(self._runs_here(loop, block) and self.kind(loop) is Frequency.EVAL_STEP for loop in loops):
                 found = Does.EVALUATES
         return found
+
+    @listed_once
+    def _calls_of(self, block: syntax.Node) -> Iterator[syntax.Call]:
+        """The calls that run as part of a block."""
+        return (call for call in self.script.source.inside(block, syntax.Call) if self._runs_here(call, block))
 
     def _steps_within(self, inner: list[Loop], does: Does) -> Does:
         """Steps inside an inner loop make that loop the training loop, unless it only accumulates gradients."""

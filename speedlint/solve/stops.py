@@ -154,13 +154,15 @@ def _unbound(script: Script) -> Iterator[syntax.Name]:
         return
     module = script.names.scope(script.source.module)
     for name in script.source.of(syntax.Name):
-        if name.value in _BUILTINS or not _is_read(script, name) or script.source.enclosing(name, *_ELSEWHERE) is not None:
-            continue
         scope = script.names.scope(name)
+        if name.value in _BUILTINS or (scope is not module and scope.lookup(name.value) is not None):
+            continue
+        if not _is_read(script, name) or script.source.enclosing(name, *_ELSEWHERE) is not None:
+            continue
         if any(_may_give(script, each, name.value) for each in starred):
             continue
         if script.function(name) is not None and scope is not module:
-            if scope.lookup(name.value) is None and not _is_given(script, name.value):
+            if not _is_given(script, name.value):
                 yield name
         elif scope is module:
             bound = scope.bindings.get(name.value, [])
@@ -223,7 +225,7 @@ def _is_read(script: Script, name: syntax.Name) -> bool:
 
 def _undeclared(script: Script, part: syntax.Node) -> Iterator[tuple[syntax.Node, str]]:
     """What is read of a parser of options, or of what it has parsed, that neither has."""
-    for call in script.source.inside(part, syntax.Call):
+    for call in script.source.inside(part, syntax.Call) if any(True for _ in script.calls(_PARSER)) else ():
         match call.func:
             case syntax.Attribute(value=syntax.Name() as parser, attr=syntax.Name(value=method)) if (
                 method not in _OF_PARSER and _is_call_of(_only_value(script, parser), script, _PARSER)

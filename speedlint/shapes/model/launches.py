@@ -71,6 +71,7 @@ _OF_LARGE = frozenset(
     "pytorch_pretrained_bert pytorch_transformers pytorch_pretrained xformers flash_attn deepspeed megatron".split()
 )
 """Packages whose networks, or whose data, make a step's kernels large."""
+_NOTHING_MADE: dict[syntax.Node, list[widths.Given]] = {}
 
 
 class Bound(NamedTuple):
@@ -87,6 +88,7 @@ class _Layer(NamedTuple):
     channels: int | None
 
 
+@once(None)
 def bound_by(step: Step) -> Bound | None:
     """Why the kernels of a step's network are too small to gain from half precision; None where that is not known."""
     if reads_digits(step.script):
@@ -134,8 +136,7 @@ def has_narrow_products(script: Script, module: syntax.Node) -> bool:
     made_of = network(script, module)
     if made_of.attention or not (made_of.recurrent or made_of.narrow_recurrent):
         return False
-    made = [widths.Given(place, node) for place, node in roots(script, module)]
-    sides = [widths.arguments(made, name, at) for at, name in enumerate(("in_features", "out_features"))]
+    made = widths.constructed(widths.Given(place, node) for place, node in roots(script, module))
     code = [part for place, node in roots(script, module) for part in _parts(place, node)]
     linears = [
         call
@@ -143,7 +144,10 @@ def has_narrow_products(script: Script, module: syntax.Node) -> bool:
         for call in place.source.inside(node, syntax.Call)
         if place.name(call.func) == "torch.nn.Linear"
     ]
-    taken, given = ([widths.most(each.get(call, [None])) for call in linears] for each in sides)
+    taken, given = (
+        [widths.most(widths.passed(made.get(call, ()), name, at)) for call in linears]
+        for at, name in enumerate(("in_features", "out_features"))
+    )
     are_narrow = all(each is not None and each <= _NARROW_PRODUCT for each in given)
     return bool(given) and are_narrow and all(each is None or each <= WIDE for each in taken)
 
@@ -255,8 +259,8 @@ def _is_wide(script: Script, code: syntax.Node) -> bool:
     positions of a short sequence, side by side, that become a few numbers are none."""
     for call in script.source.inside(code, syntax.Call):
         if script.is_call_to(call, "torch.nn.Linear", "torch.nn.LazyLinear", "torch.nn.Bilinear"):
-            given = (widths.given(script, call, name, at) for at, name in enumerate(("in_features", "out_features")))
-            sides = [widths.most([each]) for each in given]
+            way = [widths.Given(script, call)]
+            sides = [widths.most(widths.passed(way, name, at)) for at, name in enumerate(("in_features", "out_features"))]
             known = [side for side in sides if side is not None]
             if prod(known) > WIDE**2 if len(known) == len(sides) else max(known, default=0) > WIDE:
                 return True
@@ -273,8 +277,7 @@ def _recurs_narrowly(step: Step, code: list[tuple[Script, syntax.Node]], names: 
         return False
     if any(_is_handed_modules(*root) for root in modules_of(step)):
         return False
-    made = [widths.Given(script, node) for script, node in modules_of(step)]
-    hidden, told = widths.arguments(made, "hidden_size", 1), widths.arguments(made, "out_features", 1)
+    made = _constructed(step)
     calls = [(place, call) for place, node in code for call in place.source.inside(node, syntax.Call)]
     embedded = {
         place.text(rows)
@@ -283,11 +286,11 @@ def _recurs_narrowly(step: Step, code: list[tuple[Script, syntax.Node]], names: 
     }
     for place, call in calls:
         if place.is_call_to(call, *_RECURRENT):
-            units = widths.most(hidden.get(call) or [widths.given(place, call, "hidden_size", 1)])
+            units = widths.most(widths.passed(made.get(call) or [widths.Given(place, call)], "hidden_size", 1))
             if units is None or units > _NARROW_RECURRENT:
                 return False
         if place.is_call_to(call, "torch.nn.Linear"):
-            given = told.get(call) or [widths.given(place, call, "out_features", 1)]
+            given = widths.passed(made.get(call) or [widths.Given(place, call)], "out_features", 1)
             out = place.argument(call, "out_features", 1)
             is_wide = any((widths.most([each]) or 0) > WIDE for each in given)
             if is_wide or (out is not None and place.text(out) in embedded):
@@ -328,13 +331,12 @@ def _decodes(script: Script) -> bool:
 
 def _attends_narrowly(step: Step, code: list[tuple[Script, syntax.Node]]) -> bool:
     """Whether the widths of all layers of an attending network are known, and narrow; not where it is a package's."""
-    made = [widths.Given(script, node) for script, node in modules_of(step)]
+    made = _constructed(step)
     limits = {"torch.nn.Linear": ("out_features", 1, 2 * _NARROW_ATTENTION)}
     limits |= dict.fromkeys(_LAYERS, ("out_channels", 1, _NARROW_ATTENTION))
     limits |= dict.fromkeys(_RECURRENT, ("hidden_size", 1, 2 * _NARROW_ATTENTION))
     limits |= dict.fromkeys(_ATTENDING, ("embed_dim", 0, _NARROW_ATTENTION))
     limits |= dict.fromkeys(_ATTENDING_LAYERS, ("d_model", 0, _NARROW_ATTENTION))
-    found = {(name, at): widths.arguments(made, name, at) for name, at, _ in limits.values()}
     known: list[bool] = []
     for place, node in code:
         for call in place.source.inside(node, syntax.Call):
@@ -343,7 +345,7 @@ def _attends_narrowly(step: Step, code: list[tuple[Script, syntax.Node]]) -> boo
             if name not in limits:
                 continue
             keyword, at, most = limits[name]
-            given = widths.most(found[keyword, at].get(call) or [widths.given(place, call, keyword, at)])
+            given = widths.most(widths.passed(made.get(call) or [widths.Given(place, call)], keyword, at))
             known.append(given is not None and given <= most)
     return bool(known) and all(known)
 
@@ -422,14 +424,19 @@ def _parts(script: Script, module: syntax.Node) -> Iterator[tuple[Script, syntax
     yield from with_named(*((definition.script, definition.node) if definition is not None else (script, module)))
 
 
+@once(_NOTHING_MADE)
+def _constructed(step: Step) -> dict[syntax.Node, list[widths.Given]]:
+    """The calls of a library that making a step's modules leads to."""
+    return widths.constructed(widths.Given(script, node) for script, node in modules_of(step))
+
+
 def _layers(step: Step, code: list[tuple[Script, syntax.Node]]) -> Iterator[_Layer]:
     """The convolutions of a step's network."""
-    made = [widths.Given(script, node) for script, node in modules_of(step)]
-    found = widths.arguments(made, "out_channels", 1)
+    made = _constructed(step)
     for place, node in code:
         for call in place.source.inside(node, syntax.Call):
             if (name := place.name(call.func)) in _LAYERS:
-                given = found.get(call) or [widths.given(place, call, "out_channels", 1)]
+                given = widths.passed(made.get(call) or [widths.Given(place, call)], "out_channels", 1)
                 yield _Layer(name or "", widths.most(given))
 
 

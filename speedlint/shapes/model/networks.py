@@ -16,6 +16,7 @@ from speedlint.facts import syntax
 from speedlint.shapes.training import roots
 from speedlint.solve import off
 from speedlint.solve.flow import once
+from speedlint.solve.names import last_name
 from speedlint.solve.terms import Definition
 from speedlint.torch import library
 from speedlint.torch.words import Role
@@ -280,6 +281,7 @@ def root_network(script: Script, node: syntax.Node) -> Network:
     return _of_library(script, node, name)
 
 
+@once(False)
 def is_library_transformer(script: Script, node: syntax.Node) -> bool:
     """Whether a module that is made by this expression is, or holds, a library's transformer of a usual size: pretrained by
     transformers, or made by name by timm or torchvision."""
@@ -332,12 +334,14 @@ def _runs_handed(script: Script, made: syntax.Node, handed: syntax.BaseExpressio
     taken = {each.name.value for each in start.params.params if place.values.given(start, each, script, made) is handed}
     if klass is None or not taken:
         return False
-    kept = {
-        place.text(assign.targets[0].target)
+    kept = [
+        assign.targets[0].target
         for assign in place.source.inside(start.body, syntax.Assign)
         if isinstance(assign.value, syntax.Name) and assign.value.value in taken
-    }
-    return any(place.text(call.func) in kept for call in place.source.inside(klass, syntax.Call))
+    ]
+    texts, names = {place.text(each) for each in kept}, {last_name(each) for each in kept}
+    called = (call.func for call in place.source.inside(klass, syntax.Call))
+    return any(last_name(each) in names and place.text(each) in texts for each in called)
 
 
 def root_definition(script: Script, node: syntax.Node) -> Definition | None:

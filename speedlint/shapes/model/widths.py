@@ -29,15 +29,16 @@ class Given:
         return Given(self.script, node, self.frame)
 
 
-def given(script: Script, call: syntax.Call, keyword: str, position: int) -> Given | None:
-    """What a call passes for a parameter."""
-    passed = script.argument(call, keyword, position)
-    return Given(script, passed) if passed is not None else None
+def passed(ways: Iterable[Given], keyword: str, position: int) -> list[Given | None]:
+    """What a call passes for a parameter, in each of the ways that lead to it."""
+    calls = [(each, each.node) for each in ways if isinstance(each.node, syntax.Call)]
+    given = [(each, each.script.argument(call, keyword, position)) for each, call in calls]
+    return [each.of(node) if node is not None else None for each, node in given]
 
 
-def arguments(made: Iterable[Given], keyword: str, position: int) -> dict[syntax.Call, list[Given | None]]:
-    """What each call of a library that some constructions lead to passes for a parameter, in each way that leads there."""
-    found: dict[syntax.Call, list[Given | None]] = {}
+def constructed(made: Iterable[Given]) -> dict[syntax.Node, list[Given]]:
+    """The calls of a library that some constructions lead to, each in the ways that lead there."""
+    found: dict[syntax.Node, list[Given]] = {}
     todo, left = list(made), _MOST_VISITS
     while todo and left:
         now = todo.pop()
@@ -45,8 +46,7 @@ def arguments(made: Iterable[Given], keyword: str, position: int) -> dict[syntax
             continue
         definition = _constructed(now.script, now.node)
         if definition is None:
-            passed = now.script.argument(now.node, keyword, position)
-            found.setdefault(now.node, []).append(now.of(passed) if passed is not None else None)
+            found.setdefault(now.node, []).append(now)
             continue
         left -= 1
         frame = dict(_frame(definition, now))

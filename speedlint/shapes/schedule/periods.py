@@ -77,14 +77,18 @@ def validation(script: Script, call: syntax.Call) -> Validation | None:
 def _loop(script: Script, node: syntax.Node) -> syntax.For | syntax.While | None:
     """The innermost loop around a node in its function that steps or goes over epochs."""
     up = script.source.enclosing(node, syntax.FunctionDef, syntax.For, syntax.While)
-    while isinstance(up, (syntax.For, syntax.While)):
-        kind = script.loops.kind(up)
-        if kind is Frequency.EPOCH:
-            return up
-        if kind is Frequency.STEP:
-            return None if _trains_whole(script, up) else up
-        up = script.source.enclosing(up, syntax.FunctionDef, syntax.For, syntax.While)
-    return None
+    return _stepping(script, up) if isinstance(up, (syntax.For, syntax.While)) else None
+
+
+@once(None)
+def _stepping(script: Script, loop: syntax.For | syntax.While) -> syntax.For | syntax.While | None:
+    """The loop itself, where it steps or goes over epochs; else the innermost one around it in its function that does."""
+    kind = script.loops.kind(loop)
+    if kind is Frequency.EPOCH:
+        return loop
+    if kind is Frequency.STEP:
+        return None if _trains_whole(script, loop) else loop
+    return _loop(script, loop)
 
 
 @once(False)

@@ -36,10 +36,10 @@ def is_display(script: Script, call: syntax.Call) -> bool:
     if not isinstance(call.func, syntax.Attribute):
         return False
     method = call.func.attr.value
-    base = script.text(call.func.value).rpartition(".")[2]
     if method in _PROGRESS:
         return True
     if method in _LOG_LEVELS:
+        base = script.text(call.func.value).rpartition(".")[2]
         return base.lower() in _BY_NAME or base.lower().endswith(("logger", "_log")) or base.startswith("getLogger")
     return method in ("log", "log_metrics") and any(
         (where.name(value.func) or "").startswith(("wandb.", "mlflow.", "swanlab."))
