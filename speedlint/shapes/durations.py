@@ -126,12 +126,16 @@ def _pauses(script: Script) -> bool:
 
 def of_modules(found: Iterable[Root]) -> str | None:
     """Why a step that runs some modules takes long; None where it may not."""
-    for script, module in found:
-        parts = _parts(script, module)
-        if _runs_cells_in_loop(parts):
-            return "the step goes through time in Python, with hundreds of kernels"
-        if _convolves_volumes(parts):
-            return "the step convolves volumes"
+    return next((why for root in found if (why := _of_module(*root)) is not None), None)
+
+
+@once(None)
+def _of_module(script: Script, module: syntax.Node) -> str | None:
+    parts = _parts(script, module)
+    if _runs_cells_in_loop(parts):
+        return "the step goes through time in Python, with hundreds of kernels"
+    if _convolves_volumes(parts):
+        return "the step convolves volumes"
     return None
 
 

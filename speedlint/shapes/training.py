@@ -193,7 +193,14 @@ def _may_make_optimizer(script: Script, call: syntax.Call) -> bool:
     parent = script.source.parents[call]
     targets = parent.targets if isinstance(parent, syntax.Assign) else ()
     written = (call.func, *(target.target for target in targets))
-    return any(_NAMES_OPTIMIZER.search(script.text(each)) for each in written)
+    words, rows = _words_of_optimizers(script), script.source.tree.rows
+    return any(not words.isdisjoint(rows.text[each.row : rows.last[each.row] + 1]) for each in written)
+
+
+@once(frozenset())
+def _words_of_optimizers(script: Script) -> frozenset[int]:
+    """Which of a file's names and strings hold what names of optimizers do."""
+    return frozenset(number for number, text in enumerate(script.source.tree.rows.strings) if _NAMES_OPTIMIZER.search(text))
 
 
 def _modules_within(

@@ -702,7 +702,9 @@ class Calls:
     @cached_property
     def of_entries(self) -> list[syntax.Call]:
         """The calls of what a dict or list holds: ``trainers[name](...)``."""
-        return [call for call in self.script.source.of(syntax.Call) if isinstance(call.func, syntax.Subscript)]
+        kinds = self.script.source.tree.rows.kind
+        calls = self.script.source.tree.rows.of(syntax.Call.kind)
+        return self.script.source.at(syntax.Call, (row for row in calls if kinds[row + 1] == syntax.Subscript.kind))
 
     def of_instances(self) -> dict[syntax.Node, list[syntax.Call]]:
         """The calls of objects in this script, by the ``forward`` or ``__call__`` they run."""

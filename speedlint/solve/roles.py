@@ -31,7 +31,6 @@ from speedlint.solve.terms import (
 )
 from speedlint.solve.unpacking import all_written, key_of, written
 from speedlint.solve.values import is_property, needs_no_object, returned
-from speedlint.source import is_name
 from speedlint.torch import library
 from speedlint.torch.words import Place, Role
 
@@ -53,6 +52,7 @@ _ANNOTATED = {
 }
 _LITERALS = (syntax.BaseNumber, syntax.SimpleString, syntax.FormattedString)
 _WRITTEN_NUMBER = NUMBER._replace(literal=True)
+_NAMED = {"None": NONE, "True": _WRITTEN_NUMBER, "False": _WRITTEN_NUMBER}
 _MODULE_USES = frozenset({"parameters", "named_parameters", "modules", "named_modules", "children"})
 _HOLDERS = ("torch.nn.ModuleList", "torch.nn.Sequential")
 _MODULE_HINTS = frozenset({"train", "eval"})
@@ -89,20 +89,16 @@ class Roles:
 
     def _evaluate(self, node: syntax.Node) -> Value | None:
         match node:
-            case syntax.Integer() | syntax.Float() | syntax.Imaginary():
-                return _WRITTEN_NUMBER
-            case syntax.SimpleString() | syntax.FormattedString() | syntax.ConcatenatedString():
-                return STRING
-            case syntax.Name(value="None"):
-                return NONE
-            case syntax.Name(value="True" | "False"):
-                return _WRITTEN_NUMBER
             case syntax.Name():
-                return self._name(node)
+                return _NAMED.get(node.value) or self._name(node)
             case syntax.Attribute():
                 return self._attribute(node)
             case syntax.Call():
                 return self.calls.value(node)
+            case syntax.Integer() | syntax.Float() | syntax.Imaginary():
+                return _WRITTEN_NUMBER
+            case syntax.SimpleString() | syntax.FormattedString() | syntax.ConcatenatedString():
+                return STRING
             case syntax.Subscript():
                 return self._subscript(node)
             case syntax.BinaryOperation(left=left, right=right):
@@ -722,10 +718,19 @@ class Roles:
 
     def _self_uses(self, definition: Definition, name: str) -> Iterator[tuple[Script, syntax.Attribute]]:
         for owner in self.calls.lineage(definition):
-            for attribute in owner.script.source.inside(owner.node, syntax.Attribute):
-                base = attribute.value
-                if attribute.attr.value == name and is_name(base, "self"):
-                    yield owner.script, attribute
+            place = owner.script
+            uses = place.roles._of_self.get(name, ())
+            yield from ((place, attribute) for attribute in uses if place.source.contains(owner.node, attribute))
+
+    @cached_property
+    def _of_self(self) -> dict[str, list[syntax.Attribute]]:
+        """The attributes of ``self``, by their names."""
+        found: dict[str, list[syntax.Attribute]] = {}
+        for base in self.script.source.tree.named(("self",)):
+            parent = self.script.source.parents[base]
+            if isinstance(parent, syntax.Attribute) and parent.value is base:
+                found.setdefault(parent.attr.value, []).append(parent)
+        return found
 
     def _self_by_use(self, definition: Definition, name: str) -> Value:
         methods: dict[str, syntax.Call] = {}

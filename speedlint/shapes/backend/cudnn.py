@@ -53,10 +53,15 @@ class Setting(NamedTuple):
 def settings(script: Script, switch: str) -> Iterator[Setting]:
     """Where ``torch.backends.cudnn.<switch>`` is set in this file."""
     for assign in script.source.of(syntax.Assign):
-        if any(script.name(target.target) == f"{_CUDNN}.{switch}" for target in assign.targets):
+        targets = [each.target for each in assign.targets if not _is_other_attribute(each.target, switch)]
+        if any(script.name(each) == f"{_CUDNN}.{switch}" for each in targets):
             constant = script.constant(assign.value)
             known = constant is not None and isinstance(constant.value, (bool, int))
             yield Setting(script, assign, bool(constant.value) if constant is not None and known else None)
+
+
+def _is_other_attribute(node: syntax.Node, name: str) -> bool:
+    return isinstance(node, syntax.Attribute) and node.attr.value != name
 
 
 def is_undone(script: Script, assign: syntax.Assign, switch: str) -> bool:
