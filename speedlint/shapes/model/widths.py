@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
+from speedlint.solve.flow import listed_once
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Definition
 from speedlint.solve.unpacking import written
@@ -39,20 +40,23 @@ def passed(ways: Iterable[Given], keyword: str, position: int) -> list[Given | N
 def constructed(made: Iterable[Given]) -> dict[syntax.Node, list[Given]]:
     """The calls of a library that some constructions lead to, each in the ways that lead there."""
     found: dict[syntax.Node, list[Given]] = {}
-    todo, left = list(made), _MOST_VISITS
+    todo = [(each, _constructed(each.script, each.node)) for each in made if isinstance(each.node, syntax.Call)]
+    left = _MOST_VISITS
     while todo and left:
-        now = todo.pop()
-        if not isinstance(now.node, syntax.Call):
-            continue
-        definition = _constructed(now.script, now.node)
+        now, definition = todo.pop()
         if definition is None:
             found.setdefault(now.node, []).append(now)
             continue
         left -= 1
-        frame = dict(_frame(definition, now))
-        place = definition.script
-        todo += [Given(place, call, frame) for call in place.source.inside(definition.node, syntax.Call)]
+        frame, place = dict(_frame(definition, now)), definition.script
+        todo += [(Given(place, call, frame), inner) for call, inner in _calls_in(place, definition.node)]
     return {} if todo else found
+
+
+@listed_once
+def _calls_in(script: Script, code: syntax.Node) -> Iterator[tuple[syntax.Call, Definition | None]]:
+    """The calls that stand in code, each with what it makes an object of or runs."""
+    return ((call, _constructed(script, call)) for call in script.source.inside(code, syntax.Call))
 
 
 def _constructed(script: Script, call: syntax.Call) -> Definition | None:
