@@ -187,7 +187,9 @@ class _Reader:
             self._values = dict(before)
             self.run(arm)
             for name, values in self._values.items():
-                after[name] = _few((*after.get(name, ()), *values))
+                known = after.get(name)
+                if known is not values:
+                    after[name] = _few((*known, *values)) if known is not None else values
         self._values = after
 
     def _call(self, call: ast.Call) -> None:

@@ -77,9 +77,10 @@ def _found(script: Script, part: syntax.Node, is_picked: _Picked) -> Iterator[St
         if is_picked(node) and _is_plain(script, node):
             yield Stop(node, why, script, node)
     for call in script.source.inside(part, syntax.Call):
-        inner = _in_call(script, call) if is_picked(call) and _is_plain(script, call) else None
-        if inner is not None:
-            yield Stop(call, inner.why, inner.place, inner.cause)
+        if isinstance(call.func, syntax.Name) and is_picked(call) and _is_plain(script, call):
+            inner = _in_call(script, call)
+            if inner is not None:
+                yield Stop(call, inner.why, inner.place, inner.cause)
 
 
 def never_made(script: Script, klass: syntax.ClassDef) -> Stop | None:
@@ -125,14 +126,12 @@ def _in_function(made: Definition) -> Stop | None:
 
 def _is_plain(script: Script, node: syntax.Node) -> bool:
     """Whether an error of a node is neither caught nor swallowed by what it stands in, nor raised at another time."""
-    for up in script.source.ancestors(node):
-        if isinstance(up, _CAUGHT):
+    up = script.source.enclosing(node, *_CAUGHT, syntax.With, syntax.FunctionDef, syntax.ClassDef)
+    while isinstance(up, syntax.With):
+        if not all(_lets_through(script, item.item) for item in up.items):
             return False
-        if isinstance(up, syntax.With) and not all(_lets_through(script, item.item) for item in up.items):
-            return False
-        if isinstance(up, (syntax.FunctionDef, syntax.ClassDef)):
-            return True
-    return True
+        up = script.source.enclosing(up, *_CAUGHT, syntax.With, syntax.FunctionDef, syntax.ClassDef)
+    return not isinstance(up, _CAUGHT)
 
 
 def _lets_through(script: Script, manager: syntax.BaseExpression) -> bool:
@@ -431,12 +430,14 @@ def _runs_at_once(definition: Definition) -> bool:
 def _unfit(script: Script, part: syntax.Node, is_picked: _Picked) -> Iterator[tuple[syntax.Node, str]]:
     """The calls that a function or class of the project does not take, and the results that do not fit their names."""
     for call in script.source.inside(part, syntax.Call):
-        why = _misfit(script, call) if is_picked(call) else None
+        why = _misfit(script, call) if isinstance(call.func, syntax.Name) and is_picked(call) else None
         if why is not None and _exact(script, call.func) is not None:
             yield call, why
     for assign in script.source.inside(part, syntax.Assign):
-        if is_picked(assign) and (why := _miscounted(script, assign)) is not None:
-            yield assign, why
+        if isinstance(assign.value, syntax.Call) and is_picked(assign):
+            why = _miscounted(script, assign)
+            if why is not None:
+                yield assign, why
 
 
 def _misfit(script: Script, call: syntax.Call) -> str | None:
