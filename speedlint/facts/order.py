@@ -228,17 +228,15 @@ class _Graph:
     def begun(self, row: int) -> Sequence[Point]:
         """Where a row begins to run."""
         found = self._begun.get(row)
-        return found if found is not None else [point._replace(row=row) for point in self._begun[self._atom(row)]]
+        return found if found is not None else [Point(block, at, row) for block, at, _, _ in self._begun[self._atom(row)]]
 
     def done(self, row: int) -> Sequence[Point]:
         """Where a row is done."""
         found = self._done.get(row)
         last = self._rows.last[row]
-        return (
-            found
-            if found is not None
-            else [point._replace(row=last, is_done=True) for point in self._begun[self._atom(row)]]
-        )
+        if found is not None:
+            return found
+        return [Point(block, at, last, is_done=True) for block, at, _, _ in self._begun[self._atom(row)]]
 
     def _atom(self, row: int) -> int:
         """The innermost row around one that has points."""
@@ -292,11 +290,11 @@ class _Graph:
 
     def leads(self, start: Point, goals: Sequence[Point], avoiding: Sequence[Point] = ()) -> bool:
         """Whether a way leads from ``start`` to one of ``goals`` and passes none of ``avoiding``."""
+        if not avoiding:
+            return self.is_ahead(start, goals)
         here = _firsts(point for point in (*goals, *avoiding) if point.block == start.block and point > start)
         if here:
             return here[start.block] in goals
-        if not avoiding:
-            return self.is_ahead(start, goals)
         firsts, stops = _firsts(goals), _firsts(avoiding)
         seen: set[int] = set()
         todo = list(self._after[start.block])

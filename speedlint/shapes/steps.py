@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import reduce
+from functools import cached_property, reduce
 from typing import NamedTuple
 
 from speedlint.ask.script import Script
@@ -258,14 +258,20 @@ class _Origin:
 
     def _attribute(self, attribute: syntax.Attribute) -> None:
         """Assignments to the same attribute in this turn, as in ``self.loss = ...`` and ``output, self.loss = ...``."""
-        source, text = self.script.source, self.script.text(attribute)
-        for assign in source.inside(self.turn, syntax.Assign):
-            if self._is_before(assign) and any(
-                target.attr.value == attribute.attr.value and self.script.text(target) == text
-                for target in attributes_set(assign)
-            ):
+        text = self.script.text(attribute)
+        for assign, target in self._set.get(attribute.attr.value, ()):
+            if self.script.text(target) == text and self._is_before(assign):
                 self.statements.append(_line(self.script, assign))
                 self.follow(assign.value)
+
+    @cached_property
+    def _set(self) -> dict[str, list[tuple[syntax.Assign, syntax.Attribute]]]:
+        """The assignments of the turn to attributes, by the names of these."""
+        found: dict[str, list[tuple[syntax.Assign, syntax.Attribute]]] = {}
+        for assign in self.script.source.inside(self.turn, syntax.Assign):
+            for target in attributes_set(assign):
+                found.setdefault(target.attr.value, []).append((assign, target))
+        return found
 
 
 def attributes_set(assign: syntax.Assign) -> Iterator[syntax.Attribute]:

@@ -7,6 +7,7 @@ out of sight, such as a transform handed in from elsewhere, counts as chance.
 from __future__ import annotations
 
 import enum
+import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -51,6 +52,7 @@ _TAKES = frozenset(
     "min max".split()
 )
 _GENERATORS = ("numpy.random.", "random.Random", "random.SystemRandom", "torch.Generator")
+_PARTS = (syntax.Subscript, syntax.Attribute)
 _DEEPEST = 4
 
 
@@ -74,6 +76,7 @@ class Run:
         self.script, self.function, self.given, self.depth = script, function, given, depth
         self._inner: dict[syntax.Node, Run | None] = {}
         self._passed: dict[syntax.Param, Constant | None] = {}
+        self._written_by: dict[tuple[int, str] | None, list[syntax.Name]] = {}
         self._self = _own_self(Definition(script, function))
 
     @once(Hangs.NOTHING)
@@ -129,35 +132,32 @@ class Run:
 
     def _written(self, name: syntax.Name) -> Hangs:
         """What the values hang on that are written into a variable before this use of it."""
-        source, found = self.script.source, Hangs.NOTHING
-        for use in self.script.names.uses(name):
-            if source.contains(self.function, use) and use is not name and self.script.order.runs_again(use, name):
+        found = Hangs.NOTHING
+        for use in self._writing(name):
+            if found is not Hangs.CHANCE and use is not name and self.script.order.runs_again(use, name):
                 found = max(found, self._written_at(use))
         return found
 
-    def _written_at(self, use: syntax.Node) -> Hangs:
-        node, parent, places = use, self.script.source.parents[use], Hangs.NOTHING
-        while isinstance(parent, (syntax.Subscript, syntax.Attribute)) and parent.value is node:
-            if isinstance(parent, syntax.Subscript):
-                places = max(places, self._all(parent.slice))
-            node, parent = parent, self.script.source.parents[parent]
-        if node is not use and isinstance(parent, syntax.AssignTarget):
-            assign = self.script.source.parents[parent]
-            assert isinstance(assign, syntax.Assign)
-            return max(places, self.of(assign.value), self.decided(assign))
-        if node is not use and isinstance(parent, syntax.AugAssign) and parent.target is node:
-            return max(places, self.of(parent.value), self.decided(parent))
-        call = parent if node is not use else self.script.source.parents[parent] if isinstance(parent, syntax.Arg) else None
-        return Hangs.CHANCE if call is not None and self._may_change(call) else Hangs.NOTHING
+    def _writing(self, name: syntax.Name) -> list[syntax.Name]:
+        """The uses of a variable in the function that may write into its value."""
+        variable = self.script.names.variable(name)
+        if variable not in self._written_by:
+            uses = (use for use in self.script.names.uses(name) if self.script.source.contains(self.function, use))
+            self._written_by[variable] = [use for use in uses if _writer(self.script, use) is not None]
+        return self._written_by[variable]
 
-    def _may_change(self, call: syntax.Node) -> bool:
+    @once(Hangs.NOTHING)
+    def _written_at(self, use: syntax.Name) -> Hangs:
+        writer = _writer(self.script, use)
+        if writer is None or isinstance(writer, syntax.Call):
+            return Hangs.CHANCE if writer is not None and self._may_change(writer) else Hangs.NOTHING
+        parts = itertools.takewhile(lambda each: isinstance(each, _PARTS), self.script.source.ancestors(use))
+        places = max((self._all(each.slice) for each in parts if isinstance(each, syntax.Subscript)), default=Hangs.NOTHING)
+        return max(places, self.of(writer.value), self.decided(writer))
+
+    def _may_change(self, call: syntax.Call) -> bool:
         """Whether a call that is a statement of its own changes what it is given by chance."""
-        return (
-            isinstance(call, syntax.Call)
-            and isinstance(self.script.source.parents[call], syntax.Expr)
-            and self._call(call) is Hangs.CHANCE
-            and self.script.name(call.func) not in ("print", "setattr")
-        )
+        return self._call(call) is Hangs.CHANCE and self.script.name(call.func) not in ("print", "setattr")
 
     def _attribute(self, node: syntax.Attribute) -> Hangs:
         if self.script.name(node) is not None:
@@ -296,6 +296,27 @@ def _own_self(function: Definition) -> syntax.Param | None:
     if not isinstance(node, syntax.FunctionDef) or script.names.owner(node) is None or is_static(node):
         return None
     return next(iter((*node.params.posonly_params, *node.params.params)), None)
+
+
+def _writer(script: Script, use: syntax.Name) -> syntax.Assign | syntax.AugAssign | syntax.Call | None:
+    """What may write into the value of a variable at a use of it: ``x[i] = y``, ``x.y += z``, and ``x.f()`` or ``f(x)`` that
+    is a statement of its own."""
+    parents = script.source.parents
+    node: syntax.Node = use
+    parent = parents[use]
+    while isinstance(parent, _PARTS) and parent.value is node:
+        node, parent = parent, parents[parent]
+    if node is use and not isinstance(parent, syntax.Arg):
+        return None
+    writer = parents[parent] if node is use or isinstance(parent, syntax.AssignTarget) else parent
+    match writer:
+        case syntax.Assign():
+            return writer
+        case syntax.AugAssign(target=target):
+            return writer if target is node else None
+        case syntax.Call() if isinstance(parents[writer], syntax.Expr):
+            return writer
+    return None
 
 
 def _part(binding: Binding) -> syntax.Node:

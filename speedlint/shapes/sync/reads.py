@@ -400,7 +400,7 @@ class _Flow:
 
     def _uses(self, script: Script, target: syntax.Name) -> Iterator[syntax.Name]:
         for use in script.names.uses(target):
-            if use is not target and self._reaches(script, target, use):
+            if use is not target and use not in self._seen and self._reaches(script, target, use):
                 yield use
 
     @staticmethod
