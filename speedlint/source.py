@@ -219,11 +219,11 @@ class Source:
 
     def inside(self, outer: syntax.Node, kind: type[Node]) -> Iterator[Node]:
         """The nodes of exactly this type within ``outer``, in source order."""
-        kinds, number, tree = self.tree.rows.kind, kind.kind, self.tree
+        kinds, number, nodes, node_of = self.tree.rows.kind, kind.kind, self.tree.nodes, self.tree.node
         last = self._last[outer.row] + 1
         at = kinds.find(number, outer.row, last)
         while at >= 0:
-            yield tree.node(at)  # type: ignore[misc]
+            yield nodes[at] or node_of(at)  # type: ignore[misc]
             at = kinds.find(number, at + 1, last)
 
     def last(self, node: syntax.Node) -> int:

@@ -210,7 +210,8 @@ class Names:
 
     def scope(self, node: syntax.Node) -> Scope:
         """The scope in which ``node`` is evaluated."""
-        return self._scope_of_row(self._owners[node.row])
+        row = self._owners[node.row]
+        return self._scopes.get(row) or self._scope_of_row(row)
 
     def _scope_of_row(self, row: int) -> Scope:
         found = self._scopes.get(row)
