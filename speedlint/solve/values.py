@@ -26,6 +26,8 @@ _COPIES = ("dataclasses.replace", "copy.copy", "copy.deepcopy")
 _MOST_ON_THE_WAY = 100
 """Expressions through which a configuration object is followed."""
 _DECLARE = ("add_argument", "option", "set_defaults")
+_ASSIGNED = rb"\b(?:[^\n=(,]|,(?!\s{0,9}\w{1,99}=[^=])){0,99}=[^=]"
+"""What follows an attribute that is assigned: not a keyword, beside which it is handed on, ``f(args.device, dtype=x)``."""
 PARSERS = ("parse_args", "parse_known_args", "parse_intermixed_args")
 
 
@@ -451,7 +453,7 @@ class Values:
         options = [(script, call) for script in places for call in script.values.options(name)]
         own = [(script, call) for script, call in options if script is self.script and self._is_of(call, parsed)]
         attribute = b"." + name.encode()
-        assigned = (attribute, re.compile(re.escape(attribute) + rb"\b[^\n=(]{0,99}=[^=]"))
+        assigned = (attribute, re.compile(re.escape(attribute) + _ASSIGNED))
         places = self.script.everywhere(assigned, b"set_defaults(")
         return [] if any(script.values.is_assigned(name) for script in places) else own or options
 

@@ -306,17 +306,13 @@ def _writer(script: Script, use: syntax.Name) -> syntax.Assign | syntax.AugAssig
     parent = parents[use]
     while isinstance(parent, _PARTS) and parent.value is node:
         node, parent = parent, parents[parent]
-    if node is use and not isinstance(parent, syntax.Arg):
-        return None
-    writer = parents[parent] if node is use or isinstance(parent, syntax.AssignTarget) else parent
-    match writer:
-        case syntax.Assign():
-            return writer
-        case syntax.AugAssign(target=target):
-            return writer if target is node else None
-        case syntax.Call() if isinstance(parents[writer], syntax.Expr):
-            return writer
-    return None
+    if isinstance(parent, syntax.AssignTarget) and node is not use:
+        assign = parents[parent]
+        return assign if isinstance(assign, syntax.Assign) else None
+    if isinstance(parent, syntax.AugAssign) and node is not use:
+        return parent if parent.target is node else None
+    call = parent if node is not use else parents[parent] if isinstance(parent, syntax.Arg) else None
+    return call if isinstance(call, syntax.Call) and isinstance(parents[call], syntax.Expr) else None
 
 
 def _part(binding: Binding) -> syntax.Node:
