@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import itertools
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,6 +35,7 @@ class Order:
         self._tree = tree
         self._graphs: dict[int, _Graph] = {}
         self._homes = array("i")
+        self._cuts: dict[int, list[int]] = {}
 
     def runs_before(self, first: syntax.Node, then: syntax.Node) -> bool:
         """Whether ``first`` is done on every way to ``then``."""
@@ -91,12 +93,9 @@ class Order:
         """Whether no jump above a row in its function can cut all ways to it: each stands in another branch, or in a loop or
         ``if`` without ``else`` that is over before, and no condition is a constant. Where it is False, nothing is known."""
         kinds, above, last = self._tree.rows.kind, self._tree.rows.parent, self._tree.rows.last
-        for found in _CUTTING.finditer(kinds, home + 1, row):
-            at = found.start()
+        for at in itertools.takewhile(row.__gt__, self._cuts_of(home)):
             if kinds[at] in _TESTED:
-                if self._is_constant(at + 1):
-                    return False
-                continue
+                return False
             is_own = True
             while last[above[at]] < row:
                 at = above[at]
@@ -104,6 +103,14 @@ class Order:
             if is_own and kinds[above[at]] != syntax.If.kind and not self._may_be_passed(at):
                 return False
         return True
+
+    def _cuts_of(self, home: int) -> list[int]:
+        """The rows of a function that are jumps, or test a constant."""
+        if home not in self._cuts:
+            kinds, last = self._tree.rows.kind, self._tree.rows.last[home]
+            found = (each.start() for each in _CUTTING.finditer(kinds, home + 1, last + 1))
+            self._cuts[home] = [at for at in found if kinds[at] not in _TESTED or self._is_constant(at + 1)]
+        return self._cuts[home]
 
     def _may_be_passed(self, row: int) -> bool:
         """Whether a row is a loop or an ``if`` without ``else``: what it holds may be left out."""

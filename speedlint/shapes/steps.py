@@ -163,7 +163,7 @@ class _Origin:
         loop = script.loops.driving_loop(backward)
         self.turn: syntax.Node = loop.body if loop is not None else self.function or script.source.module
         self.statements: list[syntax.Node] = []
-        self.calls: list[syntax.Call] = []
+        self.calls: dict[syntax.Call, None] = {}
         self._seen: set[syntax.Node] = set()
 
     def follow(self, expression: syntax.Node) -> None:
@@ -173,7 +173,7 @@ class _Origin:
         self._seen.add(expression)
         for call in self.script.source.inside(expression, syntax.Call):
             if call not in self.calls and not self._is_cut(call, expression):
-                self.calls.append(call)
+                self.calls[call] = None
         for name in self.script.source.inside(expression, syntax.Name):
             parent = self.script.source.parents[name]
             if self._is_cut(name, expression):
