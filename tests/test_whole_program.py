@@ -133,7 +133,9 @@ def test_a_wait_in_a_file_that_is_not_asked_for_is_told_at_the_call(project: Pat
 
 @pytest.mark.parametrize(("moved", "is_told"), [("scores.detach().cpu()", False), ("scores.detach()", True)])
 def test_what_came_to_the_host_on_the_way_is_not_waited_for(tmp_path: Path, moved: str, is_told: bool) -> None:
-    (tmp_path / "hits.py").write_text("import torch\n\ndef share(guess, truth):\n    return torch.sum(guess == truth).item() / len(truth)\n")
+    (tmp_path / "hits.py").write_text(
+        "import torch\n\ndef share(guess, truth):\n    return torch.sum(guess == truth).item() / len(truth)\n"
+    )
     (tmp_path / "rates.py").write_text(
         textwrap.dedent(f"""
         from hits import share
