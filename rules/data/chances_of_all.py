@@ -44,9 +44,7 @@ from torchrl.data import LazyTensorStorage, TensorDictPrioritizedReplayBuffer
 
 
 def train(net, optimizer, capacity, steps):
-    memory = TensorDictPrioritizedReplayBuffer(
-        alpha=0.6, beta=0.4, storage=LazyTensorStorage(capacity), batch_size=64
-    )
+    memory = TensorDictPrioritizedReplayBuffer(alpha=0.6, beta=0.4, storage=LazyTensorStorage(capacity), batch_size=64)
     for _ in range(steps):
         batch = memory.sample()
         error = net(batch["rows"].cuda()).squeeze(1)
