@@ -118,3 +118,36 @@ def test_weights_of_another(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(PLAIN)
     script = Program(Options((2, 13))).script(tmp_path / "train.py")
     assert [each.kind for each in discarded(script, script.method_calls("backward")[1])] == [Kind.OTHER]
+
+
+@pytest.mark.parametrize(("held", "kinds"), [("self.table = table", []), ("self.table = nn.Linear(4, 4)", [Kind.WEIGHTS])])
+def test_a_loss_made_of_products_has_no_weights(tmp_path: Path, held: str, kinds: list[Kind]) -> None:
+    """A transition between states, as diffusion over classes weighs them, looks like attention."""
+    (tmp_path / "train.py").write_text(
+        textwrap.dedent(f"""
+        import torch
+        from torch import nn
+        from torch.utils.data import DataLoader
+
+        class Transitions(nn.Module):
+            def __init__(self, table):
+                super().__init__()
+                {held}
+
+            def forward(self, scores, states):
+                chances = torch.softmax(scores @ states.transpose(-2, -1), dim=-1)
+                return (chances @ states).mean()
+
+        def train(dataset, table):
+            network, weigh = nn.Linear(4, 4), Transitions(table)
+            optimizer = torch.optim.Adam(network.parameters())
+            for rows in DataLoader(dataset):
+                loss = weigh(network(rows), rows)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+        """)
+    )
+    script = Program(Options((2, 13))).script(tmp_path / "train.py")
+    found = [each for call in script.method_calls("backward") for each in discarded(script, call)]
+    assert [each.kind for each in found] == kinds

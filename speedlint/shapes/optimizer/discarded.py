@@ -174,8 +174,10 @@ def _untrained(step: Step, forward: syntax.Call) -> Iterator[Discarded]:
 
 
 def _has_layers(script: Script, module: syntax.BaseExpression) -> bool:
+    """Whether a module has layers with weights: attention that is written out in products has those of its Linear layers."""
     made_of = networks.network(script, module)
-    return bool(made_of.convolutions or made_of.attention or made_of.recurrent or made_of.linears)
+    in_layers = made_of.attention and not made_of.products
+    return bool(made_of.convolutions or in_layers or made_of.recurrent or made_of.linears)
 
 
 def _needs_gradient(script: Script, at: syntax.Call, given: syntax.BaseExpression) -> bool:
