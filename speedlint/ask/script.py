@@ -197,17 +197,9 @@ class Script:
 
     # Definitions and calls
 
+    @once(None)
     def definition(self, expression: syntax.Node) -> Definition | None:
         """The first-party function or class that a name or attribute stands for, in this file or another."""
-        if expression not in self._definitions:
-            self._definitions[expression] = self._find_definition(expression)
-        return self._definitions[expression]
-
-    @cached_property
-    def _definitions(self) -> dict[syntax.Node, Definition | None]:
-        return {}
-
-    def _find_definition(self, expression: syntax.Node) -> Definition | None:
         if isinstance(expression, syntax.Name):
             for binding in self.names.reaching(expression):
                 found = self._definition_of(binding)
