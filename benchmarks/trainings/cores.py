@@ -116,8 +116,8 @@ CORES = (
     ),
     Core(
         "adversary",
-        "noise = torch.randn(len(x), 8, device=x.device)\n"
-        "fake = $generator(noise)\n"
+        "latent = torch.randn(len(x), 8, device=x.device)\n"
+        "fake = $generator(latent)\n"
         "$judge_optimizer.zero_grad()\n"
         "real_loss = F.softplus(-$judge(x)).mean()\nfake_loss = F.softplus($judge(fake.detach())).mean()\n"
         "judge_loss = real_loss + fake_loss\njudge_loss.backward()\n$judge_optimizer.step()\n"
