@@ -158,7 +158,8 @@ def _lines_inside_strings(source: Source) -> set[int]:
     for kind in _STRINGS:
         for node in source.of(kind):
             start, end = source.span(node)
-            lines.update(range(source.position(start)[0] + 1, source.position(end)[0] + 1))
+            if len(source.data[start:end].splitlines()) > 1:
+                lines.update(range(source.position(start)[0] + 1, source.position(end)[0] + 1))
     return lines
 
 

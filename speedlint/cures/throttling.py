@@ -13,6 +13,7 @@ from speedlint.shapes.sync.accumulators import is_target
 from speedlint.shapes.sync.counters import Counter
 from speedlint.shapes.sync.displays import PERIOD
 from speedlint.solve import changing, counts
+from speedlint.solve.flow import once
 from speedlint.solve.loops import Loop
 from speedlint.solve.names import Kind
 from speedlint.solve.unpacking import written
@@ -135,6 +136,7 @@ def _whole(script: Script, expression: syntax.BaseExpression | None) -> int | No
     return constant.value if constant is not None and isinstance(constant.value, int) else None
 
 
+@once(False)
 def _is_set_in(script: Script, loop: Loop, name: str) -> bool:
     return any(use.value == name and is_target(script.source, use) for use in script.source.inside(loop.body, syntax.Name))
 

@@ -264,6 +264,7 @@ def is_loss(script: Script, call: syntax.Call) -> bool:
     return any(_LOSS.search(name.rpartition(".")[2]) for name in (*names, defined.name if defined is not None else ""))
 
 
+@once(_UNKNOWN)
 def root_network(script: Script, node: syntax.Node) -> Network:
     """What a module that is made by this expression is made of."""
     definition = root_definition(script, node)

@@ -118,16 +118,14 @@ def _bound(script: Script, name: syntax.Name, call: syntax.Call) -> Iterator[syn
 
 def formatted_tensors(script: Script, text: syntax.BaseExpression) -> Iterator[syntax.BaseExpression]:
     """The device tensors in an f-string, a ``.format(...)`` or a ``%`` that stands outside a display call."""
-    source = script.source
-    for up in source.ancestors(text):
+    for up in script.source.ancestors(text) if is_text(script, text) else ():
         if isinstance(up, syntax.Call) and is_display(script, up):
             return
         if isinstance(up, syntax.Raise | syntax.Assert) or (isinstance(up, syntax.BaseExpression) and is_text(script, up)):
             return
         if isinstance(up, syntax.BaseStatement):
-            break
-    if is_text(script, text):
-        yield from _tensors(script, text, None)
+            yield from _tensors(script, text, None)
+            return
 
 
 def is_text(script: Script, node: syntax.Node) -> bool:
