@@ -99,6 +99,19 @@ def test_what_an_earlier_jump_leaves_out_is_a_note(project: Project, test: str, 
     assert _levels(project, TRAIN.format(option=PLOT, guarded=guarded)) == [level]
 
 
+@pytest.mark.parametrize(
+    ("lines", "level"),
+    [
+        ("args.plot, seed=True, 3", "warning"),
+        ("args.plot, seed=(True, 3)", "warning"),
+        ("seed = chosen(args.plot, count=3)", "note"),
+    ],
+)
+def test_an_option_that_is_set_beside_another_name(project: Project, lines: str, level: str) -> None:
+    text = _guarded(PLOT, "args.plot").replace("Trainer(parsed()).", f"args = parsed()\n{lines}\nTrainer(args).")
+    assert _levels(project, text) == [level]
+
+
 @pytest.mark.parametrize(("test", "level"), [("args.plot", "note"), ("not args.plot", "warning")])
 def test_a_function_that_only_an_option_calls_is_as_its_call(project: Project, test: str, level: str) -> None:
     assert _levels(project, _guarded(PLOT, test, "total += norm_of(self.model)")) == [level]

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from speedlint.disk import words
@@ -26,7 +27,7 @@ _COPIES = ("dataclasses.replace", "copy.copy", "copy.deepcopy")
 _MOST_ON_THE_WAY = 100
 """Expressions through which a configuration object is followed."""
 _DECLARE = ("add_argument", "option", "set_defaults")
-_ASSIGNED = rb"\b(?:[^\n=(,]|,(?!\s{0,9}\w{1,99}=[^=])){0,99}=[^=]"
+_ASSIGNED = rb"\b(?:[^\n=(,]|,(?!\s{0,9}\w{1,99}=(?!=)[^\n(]{0,99}\))){0,99}=[^=]"
 """What follows an attribute that is assigned: not a keyword, beside which it is handed on, ``f(args.device, dtype=x)``."""
 PARSERS = ("parse_args", "parse_known_args", "parse_intermixed_args")
 
@@ -509,8 +510,7 @@ class Values:
     @cached_property
     def _assigned_attributes(self) -> frozenset[str]:
         found: set[str] = set()
-        for target in self.script.source.of(syntax.AssignTarget):
-            inner = target.target
+        for inner in chain.from_iterable(_targets(each.target) for each in self.script.source.of(syntax.AssignTarget)):
             if not isinstance(inner, syntax.Attribute) or self.script.name(inner) is not None:
                 continue  # have: cudnn.deterministic = True beside args.deterministic
             if not isinstance(inner.value, syntax.Name) or inner.value.value != "self":
@@ -518,6 +518,15 @@ class Values:
         for call in self.script.method_calls("set_defaults"):
             found |= {arg.keyword.value for arg in call.args if arg.keyword}
         return frozenset(found)
+
+
+def _targets(target: syntax.Node) -> Iterator[syntax.Node]:
+    """What an assignment's target sets, seen through ``a, (b.c, *d) = value``."""
+    if isinstance(target, (syntax.Tuple, syntax.List)):
+        for element in target.elements:
+            yield from _targets(element.value)
+    else:
+        yield target
 
 
 def _is_parser(call: syntax.Call) -> bool:
