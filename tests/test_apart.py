@@ -319,6 +319,14 @@ CHANGED = {
         "setattr(sys.modules[__name__], 'SCALE', epoch)",
     ),
     "a line in a string": (_items("pass", "return torch.zeros(4) + SCALE", "SCALE = 1.0"), "exec('SCALE = 2', globals())"),
+    "a name that a loop binds": (
+        _items(
+            "pass",
+            "return torch.zeros(4) + turn",
+            "turn = 0\n\n\ndef turned():\n    global turn\n    for turn in range(2):\n        pass",
+        ),
+        "turned()",
+    ),
     "an attribute that is patched": (READS, "mock.patch.object(made.dataset, 'rows', []).start()"),
     "attributes by names": (READS, "for name in ('rows',): setattr(made.dataset, name, rows[epoch:])"),
     "the environment": (

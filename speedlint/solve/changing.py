@@ -195,10 +195,10 @@ def changed(
             if other.function(node) in own or not (is_read or _is_of_dataset(other, base, node, same, classes)):
                 continue
             is_lost = is_anew and any(each[:2] == _MODULE for each in found) and not is_at_the_top(other, node)
-            if is_lost or _is_late(other, node, ways, 0):
+            if is_lost or is_late(other, node, ways):
                 return " ".join(other.text(base).split())
         for call in other.source.of(syntax.Call):
-            if _CHANGES_ANYTHING.match(other.name(call.func) or "") and _is_late(other, call, ways, 0):
+            if _CHANGES_ANYTHING.match(other.name(call.func) or "") and is_late(other, call, ways):
                 return other.text(call)
         for trained in _trained(other):
             if held(other, trained) in same:
@@ -355,7 +355,7 @@ def ways_to(script: Script, made: syntax.Node, depth: int = 0) -> Iterator[tuple
             yield from ways_to(other, call, depth + 1)
 
 
-def _is_late(script: Script, node: syntax.Node, made: list[tuple[Script, syntax.Node]], depth: int) -> bool:
+def is_late(script: Script, node: syntax.Node, made: list[tuple[Script, syntax.Node]], depth: int = 0) -> bool:
     """Whether code may run after an object is complete, which is ``made`` in some places."""
     function = script.function(node)
     is_making = function is not None and function.name.value in ("__init__", "__post_init__", "__new__")
@@ -371,7 +371,7 @@ def _is_late(script: Script, node: syntax.Node, made: list[tuple[Script, syntax.
     sites = script.call_sites(function)
     if not sites:
         return function.name.value in _CALLED_BY_PYTHON or _is_spoken_of(script, function)
-    return depth > _DEEPEST or any(_is_late(other, call, made, depth + 1) for other, call in sites)
+    return depth > _DEEPEST or any(is_late(other, call, made, depth + 1) for other, call in sites)
 
 
 def _is_spoken_of(script: Script, function: syntax.FunctionDef) -> bool:

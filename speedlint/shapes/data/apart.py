@@ -180,6 +180,8 @@ class _Proof:
         self._given: dict[syntax.Param, list[tuple[Script, syntax.BaseExpression]]] = {}
         self.own: set[syntax.Node] = set()
         """The functions that run for each item."""
+        self._outer: dict[tuple[Script, str], Scope] = {}
+        """The variables around the code of the items that it reads by name, and where they are bound."""
         self._seen: set[tuple[syntax.Node, str]] = set()
         self._items: list[Definition] = []
         self._instances: list[Definition] = []
@@ -207,6 +209,7 @@ class _Proof:
             if (act := started.acts(script, reading.made)) is not None:
                 raise Unproven(act)
         self._seeded_again(script)
+        self._bound_anew(script)
         changed = changing.changed(
             script, self.read, self.plain, self.classes, self.own, reading.made, is_anew=self.are_sent
         )
@@ -229,6 +232,14 @@ class _Proof:
                     )
                 if is_held and isinstance(assign, syntax.Assign):
                     self._value(other, assign.value, 1, runs=True)
+
+    def _bound_anew(self, script: Script) -> None:
+        """Raises Unproven where a variable around the code of the items stands for something else later on."""
+        ways = list(changing.ways_to(script, self.reading.made))
+        for (other, name), scope in self._outer.items():
+            for binding in scope.bindings.get(name, ()):
+                if binding.kind is not Kind.PARAMETER and changing.is_late(other, binding.node, ways):
+                    raise Unproven(f"`{name}` may change while workers hold a copy of it")
 
     def _sent_back(self) -> None:
         """Raises Unproven where what the items or batches are does not arrive as it was."""
@@ -690,6 +701,8 @@ class _Proof:
         elif (dotted := script.name(name)) is not None and script.imported_binding(dotted)[0] is None:
             self._library(script, name, dotted)
         elif not self._is_within(script, scope, function) and name.value != "self":
+            if not self.is_in_training:
+                self._outer[script, name.value] = scope
             self._value(script, name, 1, runs=isinstance(parent, syntax.Call) and parent.func is name)
 
     def _attribute_in_code(self, script: Script, attribute: syntax.Attribute) -> None:
