@@ -600,6 +600,11 @@ WITHIN = {
         "    held = endless(made)\n    for x in made:\n        print(next(held))\n",
         True,
     ),
+    "two endless ones": ("    one, two = endless(made), endless(made)\n    print(next(one), next(two))\n", True),
+    "a generator that goes on": (
+        "    held = (x for x in made)\n    for x in made:\n        print(next(held))\n",
+        True,
+    ),
     "an iterator that has ended": (
         "    held = iter(made)\n    print(next(held))\n    for x in made:\n        pass\n",
         False,
@@ -625,6 +630,16 @@ def test_iterators_over_one_loader_that_are_read_in_turns(lines: str, is_within:
     script = Program(Options()).script(tmp_path / "train.py")
     found = next(each for call in script.source.of(syntax.Call) if (each := loader(script, call)) is not None)
     assert found.is_read_within_itself is is_within
+
+
+def test_a_loader_that_yields_in_its_own_way(tmp_path: Path) -> None:
+    """Where workers persist, two iterators over one loader are one."""
+    pairs = "\n\nclass Pairs(DataLoader):\n    def __iter__(self):\n        yield from zip(super().__iter__(), super().__iter__())\n"
+    end = END.replace("DataLoader(", "Pairs(").replace("ITEMS", "Items", 1).replace("MORE", "").replace("AFTER", "pass")
+    (tmp_path / "train.py").write_text(BEGIN + READS + pairs + end)
+    script = Program(Options()).script(tmp_path / "train.py")
+    found = next(each for call in script.source.of(syntax.Call) if (each := loader(script, call)) is not None)
+    assert "`Pairs.__iter__`" in (found.changes_between_reads() or "")
 
 
 KEPT = {

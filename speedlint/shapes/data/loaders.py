@@ -218,6 +218,8 @@ class Loader:
     def own_class(self) -> str | None:
         """What is not known of a loader that the project's own class collates or samples for."""
         definition = self.script.definition(self.call.func)
+        if definition is not None and definition.script.roles.calls.method(definition, "__iter__") is not None:
+            return f"what `{definition.name}.__iter__` makes of its batches is not known"
         init = definition.script.roles.calls.method(definition, "__init__") if definition is not None else None
         if init is None or not isinstance(init.node, syntax.FunctionDef) or len(init.node.params.params) <= 2:
             return None
@@ -368,7 +370,11 @@ class Loader:
                 if _runs_within(start.script, start.node, loop, 0):
                     return True
         others = [(one, two) for one in self.starts for two in self.starts if one is not two]
-        return any(_goes_on_after(one, two) for one, two in others) or _is_read_in_step(self.uses)
+        return (
+            any(_goes_on_after(one, two) for one, two in others)
+            or _is_read_in_step(self.uses)
+            or any(_is_made_twice(start, self.uses) for start in self.starts)
+        )
 
     @property
     def _is_never_made(self) -> bool:
@@ -434,7 +440,12 @@ def _goes_on_after(start: Start, other: Start) -> bool:
     if isinstance(function, syntax.FunctionDef) and any(True for _ in script.source.inside(function.body, syntax.Yield)):
         sites = script.call_sites(function)
         return other.script.function(other.node) is not function and not all(_is_looped_over(*site) for site in sites)
-    if _reads_one_batch(start) or not isinstance(start.node, syntax.Call) or not script.is_call_to(start.node, "iter"):
+    held: syntax.Node = start.node
+    if isinstance(held, syntax.CompFor):
+        held, parent = parent, script.source.parents[parent]
+        if not isinstance(held, syntax.GeneratorExp) or not isinstance(parent, syntax.Assign):
+            return False
+    elif _reads_one_batch(start) or not isinstance(held, syntax.Call) or not script.is_call_to(held, "iter"):
         return False
     if isinstance(other.node, syntax.Call) and (_restarts(other) or _is_same_variable(parent, other)):
         return False
@@ -457,6 +468,19 @@ def _goes_on_after(start: Start, other: Start) -> bool:
         or any(script.source.contains(node, read) or script.order.may_run_before(node, read) for node in begun)
         for read in reads
     )
+
+
+def _is_made_twice(start: Start, uses: list[reach.Use]) -> bool:
+    """Whether a generator that reads the loader is made several times, of which one may be read beside another."""
+    script, function = start.script, start.script.function(start.node)
+    if not isinstance(function, syntax.FunctionDef):
+        return False
+    if not any(script.function(each) is function for each in script.source.inside(function.body, syntax.Yield)):
+        return False
+    parents = [use.script.source.parents[use.node] for use in uses]
+    handed = {use.script.source.parents[arg] for use, arg in zip(uses, parents, strict=True) if isinstance(arg, syntax.Arg)}
+    made = [call for other, call in script.call_sites(function) if not _is_looped_over(other, call)]
+    return len([call for call in made if call in handed] or made) > 1
 
 
 def _restarts(start: Start) -> bool:
