@@ -327,6 +327,10 @@ CHANGED = {
         ),
         "turned()",
     ),
+    "an array that takes a result": (
+        _items("self.gain = np.ones(9)", "return torch.zeros(4) + self.gain[index]"),
+        "np.multiply(made.dataset.gain, 2, made.dataset.gain)",
+    ),
     "an attribute that is patched": (READS, "mock.patch.object(made.dataset, 'rows', []).start()"),
     "attributes by names": (READS, "for name in ('rows',): setattr(made.dataset, name, rows[epoch:])"),
     "the environment": (

@@ -49,6 +49,18 @@ _IN_PLACE = (
     "cv2.ellipse",
 )
 """Functions of libraries that change their first argument."""
+_RESULT_AFTER = {
+    **dict.fromkeys(
+        "abs absolute ceil cos exp exp2 expm1 floor log log10 log1p log2 negative rint sign sin sqrt square tanh".split(), 1
+    ),
+    **dict.fromkeys(
+        "add divide dot floor_divide fmax fmin logical_and logical_or matmul maximum minimum mod multiply power remainder "
+        "subtract true_divide".split(),
+        2,
+    ),
+    "clip": 3,
+}
+"""Functions of numpy's, and how many arguments stand before the array that takes the result."""
 _CHANGES_ANYTHING = re.compile(r"exec$|unittest\.mock\.patch")
 """Functions that change what the strings say which they are given."""
 _PARTS = frozenset({"loc", "iloc", "at", "iat", "values", "flat", "T", "__dict__", "keywords"})
@@ -132,6 +144,10 @@ def _by_call(script: Script, call: syntax.Call) -> Iterator[tuple[syntax.BaseExp
             yield func.value, call
         if method == "shuffle":
             yield from ((arg.value, call) for arg in call.args[:1])
+    package, _, function = (name or "").rpartition(".")
+    by_place = [arg.value for arg in call.args if arg.keyword is None]
+    if package == "numpy" and function in _RESULT_AFTER and len(by_place) > _RESULT_AFTER[function]:
+        yield by_place[_RESULT_AFTER[function]], call
     for arg in call.args:
         if arg.keyword is None:
             continue
