@@ -553,6 +553,24 @@ def test_what_is_set_from_outside_is_sent_too(tmp_path: Path) -> None:
     assert "a lambda cannot be sent" in (_reason(tmp_path, items, made="build") or "")
 
 
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("options['rate'] = lambda epoch: 0.1", "a lambda cannot be sent"),
+        ("options['log'] = open('log.txt', 'w')", "cannot be sent to workers"),
+        ("options['log'] = Log('log.txt')", "cannot be sent to workers"),
+        ("options['size'] = 3", None),
+    ],
+)
+def test_what_is_put_into_what_is_sent(line: str, why: str | None, tmp_path: Path) -> None:
+    items = _items("pass", "return torch.zeros(4) * self.rows['gain']")
+    items += "\n\nclass Log:\n    def __init__(self, path):\n        self.file = open(path, 'w')\n"
+    items += f"\n\ndef build(rows):\n    options = {{'gain': 2}}\n    {line}\n    return Items(options)\n"
+    found = _reason(tmp_path, items, made="build")
+    assert found is None if why is None else why in (found or "")
+    assert _reason(tmp_path, items, made="build", sent=False) is None
+
+
 def test_a_sampler_whose_weights_change_runs_ahead(tmp_path: Path) -> None:
     more = ", sampler=WeightedRandomSampler(weights, 8)"
     assert _reason(tmp_path, READS, more=more) is None

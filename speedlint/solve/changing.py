@@ -203,7 +203,7 @@ def changed(
     ``made`` is where it is complete. ``plain`` is what holds numbers, ``own`` are functions that are looked at for
     themselves. ``is_anew`` where modules may be imported anew, as spawned workers do: they see nothing that functions have
     changed in them before."""
-    same, ways = _same(script, read) | plain, list(ways_to(script, made))
+    same, ways = shared_with(script, read) | plain, list(ways_to(script, made))
     for other in script.everywhere():
         for base, node in _written_in(other):
             found = {each for each in _changed_by(other, base, node, classes) if each is not None and each in same}
@@ -231,7 +231,7 @@ def _rewritten(script: Script, read: set[Held], own: set[syntax.Node]) -> str | 
         if (path := _written_path(other, call)) is not None
         and other.frequency(call) in (Frequency.STEP, Frequency.THROTTLED)
     ]
-    same = _same(script, read) if found else set()
+    same = shared_with(script, read) if found else set()
     spelled = {
         each.evaluated_value
         for other in (script.everywhere() if found else ())
@@ -401,7 +401,7 @@ def _is_spoken_of(script: Script, function: syntax.FunctionDef) -> bool:
     )
 
 
-def _same(script: Script, names: set[Held]) -> set[Held]:
+def shared_with(script: Script, names: set[Held]) -> set[Held]:
     """What is ``names``, and what may hold the same objects."""
     near = _near(script)
     found, todo = set(names), list(names)

@@ -128,6 +128,7 @@ _OTHER_PROCESSES: tuple[Mark, ...] = (
     (b" ray", re.compile(rb"^\s*(?:import|from) ray\b", re.M)),
 )
 _DEFAULTS = re.compile(rb"set_default_device|set_default_tensor_type|set_default_dtype|with torch\.device")
+_PUTS = frozenset({"append", "add", "insert", "setdefault"})
 _DEEPEST = 24
 _FEW = 4
 """Loaders that may keep their workers at once: those of a training, a validation and a test set, and one more."""
@@ -205,6 +206,8 @@ class _Proof:
             raise Unproven("each of many loaders would keep its workers")
         self._set_from_outside(script)
         if self.are_sent:
+            self._put_in(script)
+        if self.are_sent:
             self._sent_back()
             if (act := started.acts(script, reading.made)) is not None:
                 raise Unproven(act)
@@ -232,6 +235,42 @@ class _Proof:
                     )
                 if is_held and isinstance(assign, syntax.Assign):
                     self._value(other, assign.value, 1, runs=True)
+
+    def _put_in(self, script: Script) -> None:
+        """What is put into what workers are sent: another option, an entry of a dict, one more of a list."""
+        same = changing.shared_with(script, self.read)
+        for other in script.everywhere():
+            for target in other.source.of(syntax.AssignTarget):
+                holder, assign = target.target, other.source.parents[target]
+                is_part = isinstance(holder, (syntax.Attribute, syntax.Subscript)) and isinstance(assign, syntax.Assign)
+                if is_part and changing.held(other, holder.value) in same:
+                    self._part(other, assign.value)
+            for call in other.source.of(syntax.Call):
+                func = call.func
+                if (
+                    isinstance(func, syntax.Attribute)
+                    and func.attr.value in _PUTS
+                    and changing.held(other, func.value) in same
+                ):
+                    for arg in call.args:
+                        self._part(other, arg.value)
+
+    def _part(self, script: Script, value: syntax.BaseExpression) -> None:
+        """Raises Unproven where a part is a function that cannot be sent, or what a library or a class of the project's
+        does not let be sent."""
+        definition = script.definition(value.func if isinstance(value, syntax.Call) else value)
+        if isinstance(value, syntax.Lambda):
+            self._lambda(script, value)
+        elif definition is not None and isinstance(definition.node, syntax.ClassDef):
+            self._instance(definition, 1)
+        elif definition is not None and not isinstance(value, syntax.Call):
+            self._defined(definition, 1)
+        elif isinstance(value, syntax.Call) and definition is None:
+            name = script.name(value.func)
+            if name is None and isinstance(value.func, syntax.Name) and not script.names.reaching(value.func):
+                name = value.func.value
+            if name is not None and (name in _NOT_SENT or name.startswith(_NOT_SENT_PACKAGES)):
+                raise Unproven(f"`{shown(script, value)}` cannot be sent to workers, or belongs to one process")
 
     def _bound_anew(self, script: Script) -> None:
         """Raises Unproven where a variable around the code of the items stands for something else later on."""
@@ -263,6 +302,8 @@ class _Proof:
     def _processes(self, script: Script) -> None:
         if self.are_sent and any(script.program.mentions(script, mark) for mark in _OTHER_PROCESSES):
             raise Unproven("it may run in a process that must not start others")
+        if self.are_sent and script.program.mentions(script, b"FileType("):
+            raise Unproven("an option may be an open file (`FileType`), which no worker can be sent")
         if self.are_sent and script.program.mentions(script, _DEFAULTS):
             raise Unproven("workers do not share torch's default device or dtype")
         if self.are_sent and (setting := started.sets_process(script)) is not None:
