@@ -478,6 +478,8 @@ def test_a_file_whose_name_is_written_out_in_both_places(tmp_path: Path) -> None
         "np.seterr(all='raise')",
         "np.sinc = np.cos",
         "Items.gain = max",
+        "sys.setrecursionlimit(10000)",
+        "torch.serialization.add_safe_globals([Items])",
     ],
 )
 def test_what_main_sets_for_its_process(line: str, tmp_path: Path) -> None:
@@ -485,6 +487,12 @@ def test_what_main_sets_for_its_process(line: str, tmp_path: Path) -> None:
     items += "\n    def gain(self, index, other):\n        return index\n\n\ndef prepare():\n    LINE\n"
     assert "workers that are spawned do not have it" in (_reason(tmp_path, items.replace("LINE", line)) or "")
     assert _reason(tmp_path, items.replace("LINE", "warnings.simplefilter('ignore')")) is None
+
+
+def test_what_answers_signals_would_do_so_in_workers(tmp_path: Path) -> None:
+    begin = "import signal\n\n\ndef stop(number, frame):\n    SEEN['stop'] = 1\n\n\ndef listen():\n    signal.signal(signal.SIGINT, WHAT)\n"
+    assert "`stop` would answer signals" in (_reason(tmp_path, begin.replace("WHAT", "stop") + READS) or "")
+    assert _reason(tmp_path, begin.replace("WHAT", "signal.SIG_DFL") + READS) is None
 
 
 AT_THE_TOP = {

@@ -308,6 +308,8 @@ class _Proof:
             raise Unproven("workers do not share torch's default device or dtype")
         if self.are_sent and (setting := started.sets_process(script)) is not None:
             raise Unproven(setting)
+        if self.are_sent and (answered := started.answers_signals(script)) is not None:
+            raise Unproven(answered)
         for other, call in script.calls_everywhere("os.chdir", "contextlib.chdir"):
             if other.frequency(call) >= Frequency.EPOCH:
                 raise Unproven(f"`{shown(other, call)}` gives paths another meaning, but not in workers")

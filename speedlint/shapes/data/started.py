@@ -3,6 +3,7 @@ their top; what the training has set in them, or has drawn there, it does not ha
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
@@ -54,6 +55,12 @@ _DRAWS = (
 """Functions that give something else each time."""
 _SEEDED = ("seed", "Random", "RandomState", "default_rng", "SeedSequence", "PCG64")
 """Those that give the same where they are handed a seed."""
+_SETS = re.compile(r"(?:set|register|unregister|add|enable|disable)(?:_|[a-z]*$)")
+"""The names of functions that set something of a library, or tell it of something."""
+_SET_FOR_ITEMS = frozenset(
+    "PIL codecs copyreg csv cv2 decimal h5py librosa locale mimetypes nltk pandas sqlite3 sys torchaudio yaml".split()
+)
+"""Libraries that read data, whose settings are those of one process."""
 _PROCESS_WIDE = (
     "numpy.seterr",
     "numpy.seterrcall",
@@ -133,12 +140,27 @@ def sets_process(script: Script) -> str | None:
         if not (other.name(call.func) or "").startswith("warnings.") or "error" in other.text(call):
             return f"`{shown(other, call)}` {clause}"
     for other in script.everywhere():
+        for call in other.source.of(syntax.Call):
+            package, _, function = (other.name(call.func) or "").rpartition(".")
+            is_set = _SETS.match(function) is not None and isinstance(other.source.parents[call], syntax.Expr)
+            is_of_items = package.partition(".")[0] in _SET_FOR_ITEMS or package == "torch.serialization"
+            if is_set and is_of_items and function != "setNumThreads" and not changing.is_at_the_top(other, call):
+                return f"`{shown(other, call)}` {clause}"
         for target in other.source.of(syntax.AssignTarget):
             dotted = other.name(target.target) if isinstance(target.target, syntax.Attribute) else None
             if dotted is None or dotted.startswith(_HARMLESS) or changing.is_at_the_top(other, target):
                 continue
             if "." in dotted and other.imported_binding(dotted)[0] is None and other.program.module(other, dotted) is None:
                 return f"`{shown(other, target.target)}` {clause}"
+    return None
+
+
+def answers_signals(script: Script) -> str | None:
+    """The function that answers signals, which workers that are forked have too, in a clause."""
+    for other, call in script.calls_everywhere("signal.signal"):
+        handler = other.argument(call, "handler", 1)
+        if handler is not None and not (other.name(handler) or "").startswith("signal."):
+            return f"`{shown(other, handler)}` would answer signals in each worker too"
     return None
 
 
