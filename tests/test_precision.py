@@ -287,3 +287,63 @@ def test_where_the_model_is_moved_later_the_advice_begins_with_that(
     assert found.fix is None
     assert found.advice.startswith("move the model to its device before the optimizer is made, and only then pass")
     assert f"before torch {since} it raises" in found.advice
+
+
+ATTENDS = """
+import math
+import sys
+import warnings
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(50, 512)
+        self.q, self.k, self.v = nn.Linear(512, 512), nn.Linear(512, 512), nn.Linear(512, 512)
+        self.head = nn.Linear(512, 4)
+
+    def forward(self, ids):
+        x, pad = self.words(ids), (ids == 0)[:, None, :]
+        scores = self.q(x) @ self.k(x).transpose(1, 2) / 23.0
+        scores = scores.masked_fill(pad, float("-inf"))
+        return self.head((scores.softmax(-1) @ self.v(x)).mean(1))
+
+
+def main(loader):
+    model = Net().cuda()
+    optimizer = torch.optim.Adam(model.parameters())
+    for ids, labels in loader:
+        ids, labels = ids.cuda(), labels.cuda()
+        logits = model(ids)
+        loss = F.cross_entropy(logits, labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+_FILL, _LOSS = 'scores.masked_fill(pad, float("-inf"))', "loss = F.cross_entropy(logits, labels)"
+BREAKS = {
+    "the least of float32": (_FILL, "scores.masked_fill(pad, torch.finfo(torch.float32).min)"),
+    "a function of torch's that fills": (_FILL, "torch.masked_fill(scores, pad, -1e9)"),
+    "a power of two": (_FILL, "scores.masked_fill(pad, float(-(2**32) + 1))"),
+    "a value that pads": (_FILL, "F.pad(scores, (0, 1), value=-1e9)[..., :-1].masked_fill(pad, float('-inf'))"),
+    "a wide bound": (_FILL, "scores.clamp(min=-1e9)"),
+}
+
+
+@pytest.mark.parametrize(("old", "new"), BREAKS.values(), ids=BREAKS.keys())
+def test_what_float16_breaks_is_not_covered(old: str, new: str, tmp_path: Path) -> None:
+    assert old in ATTENDS
+    assert "autocast" in _rewritten(ATTENDS, tmp_path)
+    assert "autocast" not in _rewritten(ATTENDS.replace(old, new), tmp_path)
+
+
+def _rewritten(text: str, folder: Path) -> str:
+    path = folder / "attends.py"
+    path.write_text(text)
+    settings = config.Settings(folder, select=("SPD101",), risk=Risk.NUMERIC)
+    outcomes = stages.fix((path,), settings, Registry.load(), Options((2, 13), "fp16")).outcomes
+    return outcomes[0].after.decode() if outcomes else text

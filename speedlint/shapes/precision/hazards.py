@@ -211,12 +211,10 @@ def _of_call(script: Script, call: syntax.Call) -> list[Hazard]:
     method = call.func.attr.value if isinstance(call.func, syntax.Attribute) else ""
     if name in _REFUSED:
         why = f"`{script.text(call.func)}` raises under autocast; use its `with_logits` form on the logits"
-    elif (
-        method in ("masked_fill", "masked_fill_", "full_like")
-        and len(call.args) > 1
-        and _overflows(script, call.args[1].value)
-    ):
-        why, half_only = f"`{script.text(call.args[1].value)}` does not fit in float16, so `{method}` raises", True
+    elif (fill := _fill(script, call, name, method)) is not None and not _is_held_by_half(script, fill):
+        why, half_only = f"`{script.text(fill)}` is not known to fit in float16, else `{method}` raises", True
+    elif (bound := _wide_bound(script, call, method)) is not None:
+        why, half_only = f"`{script.text(bound)}` does not fit in float16, so `{method}` raises", True
     elif name is not None and (
         name.startswith(("torch.linalg.", "torch.fft.", "torch.sparse.", "torch.cholesky", "torch.svd"))
         or name.rpartition(".")[2] in _NO_HALF
@@ -237,6 +235,39 @@ def _of_call(script: Script, call: syntax.Call) -> list[Hazard]:
     elif method == "double" and not call.args:
         why = "it computes in double precision"
     return [Hazard(script, call, why, half_only)] if why else []
+
+
+def _fill(script: Script, call: syntax.Call, name: str | None, method: str) -> syntax.BaseExpression | None:
+    """The value that a call fills a tensor with."""
+    if method not in _FILLS:
+        return None
+    is_function = name is not None and method != "full_like"
+    return script.argument(call, "fill_value" if method == "full_like" else "value", 1 + is_function)
+
+
+def _is_held_by_half(script: Script, fill: syntax.BaseExpression) -> bool:
+    """Whether a value that fills a tensor is known to fit in float16: small, infinite, or the least of the tensor's own."""
+    match fill:
+        case syntax.UnaryOperation(operator=syntax.Minus(), expression=inner) if script.constant(fill) is None:
+            return _is_held_by_half(script, inner)
+        case syntax.Call(func=syntax.Name("float"), args=[syntax.Arg(value=syntax.SimpleString() as said)]):
+            return "inf" in str(said.evaluated_value) or "nan" in str(said.evaluated_value)
+        case syntax.Attribute(value=syntax.Call() as asked, attr=syntax.Name("min" | "max" | "eps" | "tiny")):
+            given = asked.args[0].value if asked.args else None
+            is_own = isinstance(given, syntax.Attribute) and given.attr.value == "dtype"
+            return is_own or (given is not None and script.name(given) in ("torch.float16", "torch.half"))
+    if script.name(fill) in ("math.inf", "numpy.inf", "torch.inf", "math.nan", "numpy.nan", "torch.nan"):
+        return True
+    constant = script.constant(fill)
+    value = constant.value if constant is not None else None
+    return (value is None and constant is not None) or (isinstance(value, (int, float)) and not _overflows(script, fill))
+
+
+def _wide_bound(script: Script, call: syntax.Call, method: str) -> syntax.BaseExpression | None:
+    """What a call clamps or pads by that float16 does not hold."""
+    if method not in (*_CLAMPS, "pad"):
+        return None
+    return next((arg.value for arg in call.args if _overflows(script, arg.value)), None)
 
 
 def _is_log_of_rest(script: Script, call: syntax.Call, name: str | None, method: str) -> bool:
