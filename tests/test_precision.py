@@ -326,6 +326,11 @@ def main(loader):
 """
 _FILL, _LOSS = 'scores.masked_fill(pad, float("-inf"))', "loss = F.cross_entropy(logits, labels)"
 BREAKS = {
+    "a matrix by its own transpose": (_LOSS, "loss = F.cross_entropy(logits, labels) + (logits.T @ logits).mean()"),
+    "its own sums of products": (
+        _LOSS,
+        "loss = F.cross_entropy(logits, labels) + torch.einsum('bi,bj->ij', logits, logits).mean()",
+    ),
     "the least of float32": (_FILL, "scores.masked_fill(pad, torch.finfo(torch.float32).min)"),
     "a function of torch's that fills": (_FILL, "torch.masked_fill(scores, pad, -1e9)"),
     "a power of two": (_FILL, "scores.masked_fill(pad, float(-(2**32) + 1))"),

@@ -200,6 +200,7 @@ def _find(script: Script, top: syntax.Node) -> Iterator[Hazard]:
     for place, node in with_named(script, top, called=True):
         for call in place.source.inside(node, syntax.Call):
             yield from _of_call(place, call)
+        yield from _grams(place, node)
         yield from _vanishing(place, node)
         yield from _index_writes(place, node)
         if isinstance(node, syntax.ClassDef):
@@ -301,6 +302,34 @@ def _is_gram(script: Script, call: syntax.Call, method: str) -> bool:
         case syntax.Attribute(value=base, attr=syntax.Name(value="T" | "mT")):
             return script.text(base) == script.text(factors[0])
     return False
+
+
+def _grams(script: Script, top: syntax.Node) -> Iterator[Hazard]:
+    """The products of a matrix and its own transpose that an operator or ``einsum`` takes."""
+    found: list[tuple[syntax.Node, syntax.BaseExpression, syntax.BaseExpression]] = []
+    for product in script.source.inside(top, syntax.BinaryOperation):
+        if isinstance(product.operator, syntax.MatrixMultiply):
+            one, two = _untransposed(script, product.left), _untransposed(script, product.right)
+            if (one is product.left) != (two is product.right):
+                found.append((product, one, two))
+    for call in script.source.inside(top, syntax.Call):
+        if script.name(call.func) == "torch.einsum" and len(call.args) == 3:
+            found.append((call, call.args[1].value, call.args[2].value))
+    for node, one, two in found:
+        if script.text(one) == script.text(two):
+            why = f"`{script.text(node)}` sums over every position, which float16 may not hold"
+            yield Hazard(script, node, why, half_only=True, overflows=True)
+
+
+def _untransposed(script: Script, factor: syntax.BaseExpression) -> syntax.BaseExpression:
+    bindings = script.names.reaching(factor) if isinstance(factor, syntax.Name) else []
+    made = bindings[0].value if len(bindings) == 1 and isinstance(bindings[0].value, syntax.BaseExpression) else factor
+    match made:
+        case syntax.Call(func=syntax.Attribute(value=base, attr=syntax.Name("t" | "transpose" | "permute"))):
+            return base
+        case syntax.Attribute(value=base, attr=syntax.Name("T" | "mT")):
+            return base
+    return factor
 
 
 def _vanishing(script: Script, top: syntax.Node) -> list[Hazard]:
