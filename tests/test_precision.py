@@ -326,6 +326,15 @@ def main(loader):
 """
 _FILL, _LOSS = 'scores.masked_fill(pad, float("-inf"))', "loss = F.cross_entropy(logits, labels)"
 BREAKS = {
+    "an output that is given": (
+        _LOSS,
+        "loss = F.cross_entropy(logits, labels) + torch.mm(logits, logits.t(), out=table).mean()",
+    ),
+    "complex numbers": (_LOSS, "loss = F.cross_entropy(logits, labels) + torch.complex(logits, logits).abs().mean()"),
+    "a complex parameter": (
+        "self.head = nn.Linear(512, 4)",
+        "self.head = nn.Linear(512, 4)\n        self.poles = nn.Parameter(torch.ones(4, dtype=torch.cfloat))",
+    ),
     "a matrix by its own transpose": (_LOSS, "loss = F.cross_entropy(logits, labels) + (logits.T @ logits).mean()"),
     "its own sums of products": (
         _LOSS,

@@ -27,6 +27,7 @@ _NO_HALF = frozenset(
 """Functions and methods that raise where autocast makes the dtypes of their tensors differ, or that float16 has none of."""
 _REFUSED = ("torch.nn.BCELoss", "torch.nn.functional.binary_cross_entropy")
 """Losses of probabilities that raise under autocast."""
+_COMPLEX = frozenset("torch.cfloat torch.complex64 torch.cdouble torch.complex128 torch.chalf torch.complex32".split())
 _DISTANCES = frozenset(
     "torch.nn.MSELoss torch.nn.L1Loss torch.nn.SmoothL1Loss torch.nn.HuberLoss torch.nn.functional.mse_loss "
     "torch.nn.functional.l1_loss torch.nn.functional.smooth_l1_loss torch.nn.functional.huber_loss".split()
@@ -226,6 +227,10 @@ def _of_call(script: Script, call: syntax.Call) -> list[Hazard]:
         why = f"`{method}` takes tensors of one dtype"
     elif name is None and method in _NO_HALF:
         why = f"`{method}` takes tensors of one dtype, or none of float16"
+    elif any(arg.keyword is not None and arg.keyword.value == "out" for arg in call.args):
+        why = f"`out=` of `{script.text(call.func)}` takes one dtype"
+    elif name == "torch.complex" or any(script.name(arg.value) in _COMPLEX for arg in call.args):
+        why = f"`{script.text(call)}` makes complex numbers, which neither float16 nor a loss scaler has"
     elif name == "torch.autograd.grad":
         why, half_only = "`torch.autograd.grad` differentiates the unscaled loss", True
     elif _is_gram(script, call, method):
