@@ -326,6 +326,18 @@ def main(loader):
 """
 _FILL, _LOSS = 'scores.masked_fill(pad, float("-inf"))', "loss = F.cross_entropy(logits, labels)"
 BREAKS = {
+    "a search for anomalies": (
+        "        logits = model(ids)",
+        "        torch.autograd.set_detect_anomaly(True)\n        logits = model(ids)",
+    ),
+    "warnings that raise": (
+        "        logits = model(ids)",
+        "        warnings.simplefilter('error')\n        logits = model(ids)",
+    ),
+    "a state that is read": (
+        "        optimizer.step()",
+        "        optimizer.step()\n        print(optimizer.state[model.head.weight]['step'])",
+    ),
     "an output that is given": (
         _LOSS,
         "loss = F.cross_entropy(logits, labels) + torch.mm(logits, logits.t(), out=table).mean()",

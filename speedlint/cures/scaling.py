@@ -37,6 +37,15 @@ from speedlint.torch.words import Role
 _NAMES = ("scaler", "grad_scaler", "amp_scaler")
 _SPELLED_SINCE = (2, 3)
 """The release that brought ``torch.amp.GradScaler``; the older spelling is deprecated since the next one."""
+_OF_SKIPPED = (
+    (re.compile(rb"detect_anomaly\("), "the search for anomalies raises where the first scale is too large"),
+    (
+        re.compile(rb"(?:simplefilter|filterwarnings)\(\s*[\"']error"),
+        "warnings are errors, and a scheduler warns where a scaler skips the first step",
+    ),
+    (re.compile(rb"\.state\["), "the optimizer's state is read, which is empty where a scaler skips the first step"),
+)
+"""What a program says that minds a step which the scaler skips since a gradient is infinite (GradScaler.step)."""
 _LOOPS = (syntax.For, syntax.While)
 _SUITES = (syntax.IndentedBlock, syntax.Module)
 
@@ -69,6 +78,9 @@ def scaling(step: Step, autocast: syntax.Call | None = None) -> Scaling:
     """
     script, source = step.script, step.script.source
     refuse_gradient_work(step)
+    for mark, why in _OF_SKIPPED:
+        if script.program.mentions(script, mark):
+            raise CannotEdit(why)
     call = _only_step(step)
     assert isinstance(call.func, syntax.Attribute)
     optimizer = call.func.value
