@@ -326,6 +326,10 @@ def main(loader):
 """
 _FILL, _LOSS = 'scores.masked_fill(pad, float("-inf"))', "loss = F.cross_entropy(logits, labels)"
 BREAKS = {
+    "labels of the network's own": (
+        "        logits = model(ids)",
+        "        logits = model(ids)\n        with torch.no_grad():\n            own = model(ids).argmax(1)\n        labels = torch.where(labels < 0, own, labels)",
+    ),
     "a search for anomalies": (
         "        logits = model(ids)",
         "        torch.autograd.set_detect_anomaly(True)\n        logits = model(ids)",
