@@ -326,6 +326,10 @@ def main(loader):
 """
 _FILL, _LOSS = 'scores.masked_fill(pad, float("-inf"))', "loss = F.cross_entropy(logits, labels)"
 BREAKS = {
+    "a probability that may round to 0": (
+        _LOSS,
+        "p = torch.sigmoid(logits)\n        near = torch.where(labels[:, None] == 1, p, 1 - p)\n        loss = -torch.log(near).mean()",
+    ),
     "labels of the network's own": (
         "        logits = model(ids)",
         "        logits = model(ids)\n        with torch.no_grad():\n            own = model(ids).argmax(1)\n        labels = torch.where(labels < 0, own, labels)",

@@ -17,6 +17,8 @@ from speedlint.torch.words import Role
 _HALF_MAX = 65504
 _HALF_MIN = 6e-8
 _HALF_NEAR_ONE = 0.9997
+_DEEPEST = 4
+"""Variables that are followed to what they are made of."""
 _NUMBERS = (Role.NUMBER, Role.STRING, Role.NONE)
 _NO_HALF = frozenset(
     "index_add index_add_ index_copy index_copy_ index_put_ scatter_add scatter_add_ scatter_reduce scatter_reduce_ inverse "
@@ -281,10 +283,23 @@ def _is_log_of_rest(script: Script, call: syntax.Call, name: str | None, method:
     given = call.args[0].value if name == "torch.log" and call.args else None
     if name is None and method == "log" and isinstance(call.func, syntax.Attribute):
         given = call.func.value
+    return given is not None and _is_rest(script, given, _DEEPEST)
+
+
+def _is_rest(script: Script, given: syntax.BaseExpression, depth: int) -> bool:
+    """Whether a value may be ``1 - p`` of a probability: by itself, as a variable, or as one of two by a condition."""
     match given:
         case syntax.BinaryOperation(left=left, operator=syntax.Subtract()):
             known = script.constant(left)
             return known is not None and known.value == 1
+        case syntax.Name() if depth:
+            bindings = script.names.reaching(given)
+            values = [each.value for each in bindings if isinstance(each.value, syntax.BaseExpression) and not each.path]
+            return any(_is_rest(script, value, depth - 1) for value in values)
+        case syntax.Call() if script.name(given.func) == "torch.where" and depth:
+            return any(_is_rest(script, arg.value, depth - 1) for arg in given.args)
+        case syntax.IfExp(body=one, orelse=two) if depth:
+            return _is_rest(script, one, depth - 1) or _is_rest(script, two, depth - 1)
     return False
 
 
