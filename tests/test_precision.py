@@ -326,6 +326,10 @@ def main(loader):
 """
 _FILL, _LOSS = 'scores.masked_fill(pad, float("-inf"))', "loss = F.cross_entropy(logits, labels)"
 BREAKS = {
+    "a checkpoint that is loaded part by part": (
+        "        optimizer.step()",
+        "        optimizer.step()\n    torch.save({'model': model.state_dict(), 'optimizer': optimizer.state_dict()}, 'last.pt')\n    parts = {'model': model, 'optimizer': optimizer}\n    for name, state in torch.load('last.pt').items():\n        parts[name].load_state_dict(state)",
+    ),
     "a probability that may round to 0": (
         _LOSS,
         "p = torch.sigmoid(logits)\n        near = torch.where(labels[:, None] == 1, p, 1 - p)\n        loss = -torch.log(near).mean()",

@@ -313,7 +313,16 @@ def _checkpoint_edits(step: Step, optimizer: syntax.BaseExpression, scaler: str,
             continue
         if script.text(call.func.value) != script.text(optimizer) or not _sees(script, optimizer, call, made):
             raise CannotEdit("the optimizer's state is saved or loaded where a scaler is not in sight")
+        _refuse_parts(script)
         yield _saved(script, call, scaler) if call.func.attr.value == "state_dict" else _loaded(script, call, scaler)
+
+
+def _refuse_parts(script: Script) -> None:
+    """Raises where checkpoints are loaded entry by entry: into what has the name of the entry, of which a scaler is none."""
+    for other in script.everywhere(b"load_state_dict"):
+        for call in other.method_calls("load_state_dict"):
+            if isinstance(call.func, syntax.Attribute) and isinstance(call.func.value, syntax.Subscript):
+                raise CannotEdit(f"`{other.text(call.func)}` loads a checkpoint part by part, and no scaler is one of them")
 
 
 def _is_another(script: Script, left: syntax.BaseExpression, right: syntax.BaseExpression) -> bool:
