@@ -47,7 +47,7 @@ from speedlint.cures.loader_arguments import set_where_set
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
 from speedlint.shapes import worth
-from speedlint.shapes.data.ahead import changes_nothing
+from speedlint.shapes.data.ahead import changes_ahead, changes_nothing
 from speedlint.shapes.data.loader_settings import Setting, places
 from speedlint.shapes.data.loaders import Loader, loader
 
@@ -74,6 +74,8 @@ def _finding(found: Loader, factor: Setting, level: Level) -> Finding:
         if place.node is not factor.expression
     )
     try:
+        if (ahead := changes_ahead(found)) is not None:
+            raise edits.CannotEdit(ahead)
         fix = Fix(set_where_set(found.script, factor, _four), _risk(found, factor), _SINCE)
         return Finding(found.call, _MESSAGE, fix, _ADVICE, level, related)
     except edits.CannotEdit as reason:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     from speedlint.ask.script import Script
     from speedlint.shapes.data.loaders import Loader, Start
 
+_SHARED = re.compile(rb"share_memory_\(|shared_memory|(?:multiprocessing|mp)\.(?:Value|Array|RawValue|RawArray|Manager)\(")
+"""What makes memory that workers share with the training."""
 _SHORTENS = frozenset({"zip", "itertools.islice"})
 
 
@@ -32,6 +35,14 @@ def changes_nothing(found: Loader) -> bool:
     if generator is not None and not isinstance(generator, syntax.Call) and not is_none(generator):
         return False
     return found.is_followed and bool(found.starts) and all(_runs_to_its_end(start) for start in found.starts)
+
+
+def changes_ahead(found: Loader) -> str | None:
+    """What the training may change as it goes that a sampler of the project's reads, or that workers share; in a clause."""
+    is_own = not all(_is_own(found.script, found.parameter(name)) for name in ("sampler", "batch_sampler"))
+    if is_own or found.script.program.mentions(found.script, _SHARED):
+        return found.changes_between_reads()
+    return None
 
 
 def _is_true(script: Script, expression: syntax.BaseExpression) -> bool:
