@@ -490,7 +490,8 @@ def test_what_main_sets_for_its_process(line: str, tmp_path: Path) -> None:
 
 
 def test_what_answers_signals_would_do_so_in_workers(tmp_path: Path) -> None:
-    begin = "import signal\n\n\ndef stop(number, frame):\n    SEEN['stop'] = 1\n\n\ndef listen():\n    signal.signal(signal.SIGINT, WHAT)\n"
+    begin = "import signal\n\n\ndef stop(number, frame):\n    SEEN['stop'] = 1\n\n\n"
+    begin += "def listen():\n    signal.signal(signal.SIGINT, WHAT)\n"
     assert "`stop` would answer signals" in (_reason(tmp_path, begin.replace("WHAT", "stop") + READS) or "")
     assert _reason(tmp_path, begin.replace("WHAT", "signal.SIG_DFL") + READS) is None
 
@@ -664,7 +665,8 @@ def test_iterators_over_one_loader_that_are_read_in_turns(lines: str, is_within:
 
 def test_a_loader_that_yields_in_its_own_way(tmp_path: Path) -> None:
     """Where workers persist, two iterators over one loader are one."""
-    pairs = "\n\nclass Pairs(DataLoader):\n    def __iter__(self):\n        yield from zip(super().__iter__(), super().__iter__())\n"
+    own = "yield from zip(super().__iter__(), super().__iter__())"
+    pairs = f"\n\nclass Pairs(DataLoader):\n    def __iter__(self):\n        {own}\n"
     end = END.replace("DataLoader(", "Pairs(").replace("ITEMS", "Items", 1).replace("MORE", "").replace("AFTER", "pass")
     (tmp_path / "train.py").write_text(BEGIN + READS + pairs + end)
     script = Program(Options()).script(tmp_path / "train.py")

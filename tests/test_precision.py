@@ -325,18 +325,32 @@ def main(loader):
         optimizer.step()
 """
 _FILL, _LOSS = 'scores.masked_fill(pad, float("-inf"))', "loss = F.cross_entropy(logits, labels)"
+_OWN_LABELS = """
+        logits = model(ids)
+        with torch.no_grad():
+            own = model(ids).argmax(1)
+        labels = torch.where(labels < 0, own, labels)"""
+_NEAR = """p = torch.sigmoid(logits)
+        near = torch.where(labels[:, None] == 1, p, 1 - p)
+        loss = -torch.log(near).mean()"""
+_BY_PARTS = """
+        optimizer.step()
+    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, "last.pt")
+    parts = {"model": model, "optimizer": optimizer}
+    for name, state in torch.load("last.pt").items():
+        parts[name].load_state_dict(state)"""
 BREAKS = {
     "a checkpoint that is loaded part by part": (
         "        optimizer.step()",
-        "        optimizer.step()\n    torch.save({'model': model.state_dict(), 'optimizer': optimizer.state_dict()}, 'last.pt')\n    parts = {'model': model, 'optimizer': optimizer}\n    for name, state in torch.load('last.pt').items():\n        parts[name].load_state_dict(state)",
+        _BY_PARTS.lstrip("\n"),
     ),
     "a probability that may round to 0": (
         _LOSS,
-        "p = torch.sigmoid(logits)\n        near = torch.where(labels[:, None] == 1, p, 1 - p)\n        loss = -torch.log(near).mean()",
+        _NEAR,
     ),
     "labels of the network's own": (
         "        logits = model(ids)",
-        "        logits = model(ids)\n        with torch.no_grad():\n            own = model(ids).argmax(1)\n        labels = torch.where(labels < 0, own, labels)",
+        _OWN_LABELS.lstrip("\n"),
     ),
     "a search for anomalies": (
         "        logits = model(ids)",
