@@ -459,6 +459,19 @@ def test_a_file_that_is_written_between_steps(tmp_path: Path) -> None:
     assert "the file Path(made.dataset.state)" in (apart.unproven(found.reading, are_sent=True) or "")
 
 
+@pytest.mark.parametrize(("said", "is_read"), [("UPDATE rows SET x = 1", True), ("SELECT x FROM rows", False)])
+def test_a_database_that_is_changed_between_steps(said: str, is_read: bool, tmp_path: Path) -> None:
+    items = _items("pass", "return torch.tensor(sqlite3.connect('rows.db').execute('SELECT x FROM rows').fetchone())")
+    changed = END.replace("optimizer.step()", f"optimizer.step()\n            rows_of.execute({said!r})")
+    changed = changed.replace("    made =", "    rows_of = sqlite3.connect('rows.db')\n    made =", 1)
+    begin = BEGIN.replace("import struct\n", "import sqlite3\nimport struct\n")
+    text = begin + items + changed.replace("ITEMS", "Items", 1).replace("MORE", "").replace("AFTER", "pass")
+    (tmp_path / "train.py").write_text(text)
+    script = Program(Options()).script(tmp_path / "train.py")
+    found = next(each for call in script.source.of(syntax.Call) if (each := loader(script, call)) is not None)
+    assert ("UPDATE" in (apart.unproven(found.reading, are_sent=True) or "")) is is_read
+
+
 def test_a_file_whose_name_is_written_out_in_both_places(tmp_path: Path) -> None:
     end = END
     items = _items("pass", "return torch.zeros(4) + float(np.load('mean.npy'))")

@@ -63,6 +63,8 @@ _RESULT_AFTER = {
 """Functions of numpy's, and how many arguments stand before the array that takes the result."""
 _CHANGES_ANYTHING = re.compile(r"exec$|unittest\.mock\.patch")
 """Functions that change what the strings say which they are given."""
+_CHANGES_ROWS = re.compile(r"(?i)\s*(?:insert|update|delete|replace|create|drop|alter|with)\b")
+"""How a statement of SQL begins that changes what a database holds (SQLite, "SQL As Understood By SQLite")."""
 _PARTS = frozenset({"loc", "iloc", "at", "iat", "values", "flat", "T", "__dict__", "keywords"})
 """Attributes that stand for what they are an attribute of, where it is no object of the program's own."""
 _CLASSES = re.compile(r"(?:object|dict|list|set|\w+\.ndarray)\.")
@@ -223,7 +225,10 @@ def changed(
 
 
 def _rewritten(script: Script, read: set[Held], own: set[syntax.Node]) -> str | None:
-    """The path, one of those that are ``read`` or that ``own`` code spells, of a file that the training writes in a step."""
+    """The path, one of those that are ``read`` or that ``own`` code spells, of a file that the training writes in a step, or
+    what it asks a database to change there, where ``own`` code asks one."""
+    if (asked := _written_to_database(script, own)) is not None:
+        return asked
     found = [
         (other, path)
         for other in script.everywhere()
@@ -245,6 +250,23 @@ def _rewritten(script: Script, read: set[Held], own: set[syntax.Node]) -> str | 
         for kind in (syntax.Name, syntax.Attribute):
             if any(held(other, node) in same for node in (path, *other.source.inside(path, kind)) if isinstance(node, kind)):
                 return f"the file {other.text(path)}"
+    return None
+
+
+def _written_to_database(script: Script, own: set[syntax.Node]) -> str | None:
+    """The call by which the training changes a database in a step, where ``own`` code reads one."""
+    asked = [
+        (other, call)
+        for other in script.everywhere(b"execute")
+        for call in other.method_calls("execute", "executemany", "executescript")
+    ]
+    if not any(other.function(call) in own for other, call in asked):
+        return None
+    for other, call in asked:
+        known = other.constant(call.args[0].value) if call.args else None
+        changes = known is None or _CHANGES_ROWS.match(str(known.value)) is not None
+        if changes and other.function(call) not in own and other.frequency(call) in (Frequency.STEP, Frequency.THROTTLED):
+            return other.text(call)
     return None
 
 
