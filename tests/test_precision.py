@@ -325,11 +325,6 @@ def main(loader):
         optimizer.step()
 """
 _FILL, _LOSS = 'scores.masked_fill(pad, float("-inf"))', "loss = F.cross_entropy(logits, labels)"
-_OWN_LABELS = """
-        logits = model(ids)
-        with torch.no_grad():
-            own = model(ids).argmax(1)
-        labels = torch.where(labels < 0, own, labels)"""
 _NEAR = """p = torch.sigmoid(logits)
         near = torch.where(labels[:, None] == 1, p, 1 - p)
         loss = -torch.log(near).mean()"""
@@ -347,10 +342,6 @@ BREAKS = {
     "a probability that may round to 0": (
         _LOSS,
         _NEAR,
-    ),
-    "labels of the network's own": (
-        "        logits = model(ids)",
-        _OWN_LABELS.lstrip("\n"),
     ),
     "a search for anomalies": (
         "        logits = model(ids)",

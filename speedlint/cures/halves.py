@@ -18,7 +18,7 @@ from speedlint.shapes.devices import is_of_cuda
 from speedlint.shapes.model.networks import Network, network
 from speedlint.shapes.precision import hazards
 from speedlint.shapes.precision.hazards import Hazard
-from speedlint.shapes.steps import CLIPS, Step, runs_network, step_network, training_steps
+from speedlint.shapes.steps import CLIPS, Step, step_network, training_steps
 from speedlint.shapes.training import model_placements
 from speedlint.solve.bound import is_bound
 from speedlint.solve.terms import Definition
@@ -33,7 +33,6 @@ _LEAVES_GRADIENTS = frozenset(
 )
 """Methods of networks, optimizers and what writes logs that neither read nor change gradients before the step."""
 _HOOKS = re.compile(rb"register_hook\(|_backward_hook\(|_grad_hook\(|register_comm_hook\(|post_accumulate_grad")
-_UNRECORDED = ("torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad")
 _LOOPS = (syntax.For, syntax.While)
 _SUITES = (syntax.IndentedBlock, syntax.Module)
 _ALLOWED = (syntax.SimpleStatementLine, syntax.If, syntax.With, syntax.For)
@@ -183,38 +182,9 @@ def autocast_edits(step: Step, header: str) -> tuple[Edit, ...]:
     """Puts the statements from the first forward call to the loss under ``header``.
 
     Raises where they do more than compute, or what they give is used in float32 afterwards."""
-    _refuse_unrecorded(step)
     first, last = _wrapped_statements(step)
     outputs.refuse_uses(step, wrapped=(first, last))
     return edits.wrap(step.script.source, first, last, header)
-
-
-def _refuse_unrecorded(step: Step) -> None:
-    """Raises where the step runs networks with and without gradients: autocast keeps each weight that it has cast, also one
-    that was cast under ``torch.no_grad()``, whose gradient the weight would not get."""
-    script = step.script
-    for statement in _between(step):
-        for block in script.source.inside(statement, syntax.With):
-            is_unrecorded = any(script.is_call_to(each.item, *_UNRECORDED) for each in block.items)
-            inner = {script.text(each.func) for each in script.source.inside(block.body, syntax.Call)}
-            outer = {
-                script.text(each.func)
-                for other in step.statements
-                for each in script.source.inside(other, syntax.Call)
-                if runs_network(script, each) and not script.source.contains(block, each)
-            }
-            if is_unrecorded and inner & outer:
-                raise CannotEdit(
-                    "a network also runs under `torch.no_grad()`, where autocast keeps weights without gradients"
-                )
-
-
-def _between(step: Step) -> list[syntax.BaseStatement]:
-    """The statements from the first forward call to the loss."""
-    suite = common_suite(step.script, step.statements)
-    body = list(suite.body)
-    places = sorted({child_index(step.script, body, node) for node in step.statements})
-    return body[places[0] : places[-1] + 1]
 
 
 def _wrapped_statements(step: Step) -> tuple[syntax.Node, syntax.Node]:
