@@ -479,8 +479,9 @@ def _is_made_twice(start: Start, uses: list[reach.Use]) -> bool:
         return False
     parents = [use.script.source.parents[use.node] for use in uses]
     handed = {use.script.source.parents[arg] for use, arg in zip(uses, parents, strict=True) if isinstance(arg, syntax.Arg)}
-    made = [call for other, call in script.call_sites(function) if not _is_looped_over(other, call)]
-    return len([call for call in made if call in handed] or made) > 1
+    sites = script.call_sites(function)
+    own = [site for site in sites if site[1] in handed] or sites
+    return len([site for site in own if not _is_looped_over(*site)]) > 1
 
 
 def _restarts(start: Start) -> bool:
