@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from speedlint.facts import syntax
 from speedlint.shapes import entry
 from speedlint.shapes.backend import intent
+from speedlint.shapes.data import stacked
+from speedlint.shapes.data.loaders import loader
 from speedlint.shapes.model.networks import network
 from speedlint.shapes.training import roots
 from speedlint.solve import off
@@ -25,10 +27,11 @@ PLANAR = re.compile(
 _SHALLOW = 2
 _PLANAR_MARKS = (b"Conv", b"conv", b"models", b"timm", b"segmentation_models")
 _VARIES = re.compile(
-    rb"(?=[mptrabMPTRAB-])(?i:\bmulti_?scale\b|--multi-scale\b|pad_sequence|pack_padded|torch_geometric|models\.detection|\bRandomResize\("
+    rb"(?=[mptrabMPTRAB-])(?i:\bmulti_?scale\b|--multi-scale\b|torch_geometric|models\.detection|\bRandomResize\("
     rb"|BucketIterator|random_size)"
 )
 """Said in any case; their first letters come first, since that is found two times as fast."""
+_SEQUENCES = re.compile(rb"pad_sequence|pack_padded")
 _BOXES = re.compile(rb"(?=[abAB])(?i:bbox|anchor_?(?:box|gen|size)|\bboxes\b)")
 _REGIONS = re.compile(
     rb"(?=[abrcABRC])(?i:\broi|\brois?\b|region_?proposal|aspect_?ratio_?group|batch_?sampler|crop_and_resize|bucket)"
@@ -156,8 +159,8 @@ def is_conditional(script: Script, node: syntax.Node) -> bool:
 
 
 def shapes_are_fixed(script: Script) -> bool:
-    """Whether the network's inputs keep one shape: batches collated by default, no word of other sizes, or of boxes where
-    not any items are stacked with any others."""
+    """Whether the network's inputs keep one shape: batches that stack what their items hold, no word of other sizes, of
+    sequences where the batches hold no pictures, or of boxes where not any items are stacked with any others."""
     if script.program.mentions(script, _VARIES):
         return False
     loaders = [
@@ -168,9 +171,21 @@ def shapes_are_fixed(script: Script) -> bool:
     ]
     if not loaders:
         return False
-    if any(_is_uneven(one, call) for one, call in loaders):
+    if any(_is_uneven(one, call) and not _is_left_over(script, one, call) for one, call in loaders):
+        return False
+    if script.program.mentions(script, _SEQUENCES) and not all(_hands_out_pictures(*each) for each in loaders):
         return False
     return not script.program.mentions(script, _BOXES) or _stacks_any(script, loaders)
+
+
+def _is_left_over(script: Script, place: Script, call: syntax.Call) -> bool:
+    """Whether a loader of another script stands in a function that nothing calls."""
+    return place is not script and entry.is_never_called(place, call)
+
+
+def _hands_out_pictures(script: Script, call: syntax.Call) -> bool:
+    found = loader(script, call)
+    return found is not None and stacked.hands_out_pictures(found)
 
 
 def _stacks_any(script: Script, loaders: list[tuple[Script, syntax.Call]]) -> bool:
@@ -183,10 +198,12 @@ def _stacks_any(script: Script, loaders: list[tuple[Script, syntax.Call]]) -> bo
 
 
 def _is_uneven(script: Script, call: syntax.Call) -> bool:
-    """Whether a loader may hand out batches of several shapes: its own collating, or samples one by one."""
+    """Whether a loader may hand out batches of several shapes: collated by more than to stack them, or one by one."""
     collate, size = script.argument(call, "collate_fn"), script.argument(call, "batch_size", 1)
     if collate is not None and not is_none(collate):
-        return True
+        made = loader(script, call)
+        if made is None or made.parameter("batch_sampler") is not None or not stacked.keeps_shapes(made):
+            return True
     known = script.constant(size) if size is not None else None
     is_one = known is not None and known.value == 1 and option_of(known.script, known.node) is None
     return is_one or (script.hides_arguments(call) and size is None)

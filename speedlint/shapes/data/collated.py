@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Place: TypeAlias = "tuple[Script, syntax.BaseExpression]"
 Key: TypeAlias = "int | str"
+_WHOLE = ("list", "tuple")
 
 
 @listed_once
@@ -43,10 +44,21 @@ def entries(script: Script, node: syntax.BaseExpression) -> Iterator[Place]:
 def zipped(script: Script, name: syntax.Name) -> list[Place]:
     """The same for one of ``xs, ys = zip(*batch)``, which holds that entry of all items."""
     match _only(script, name):
-        case Binding(kind=Kind.ASSIGN, path=(int(key),), value=syntax.Call(func=func, args=[arg])) if arg.star == "*":
-            function = _collate(script, arg.value) if script.name(func) == "zip" else None
+        case Binding(kind=Kind.ASSIGN, path=(int(key),), value=syntax.Call() as call):
+            items = unzipped(script, call)
+            function = _collate(script, items) if items is not None else None
             return list(_of_items(script, function, key)) if function is not None else []
     return []
+
+
+def unzipped(script: Script, call: syntax.Call) -> syntax.BaseExpression | None:
+    """The items whose first entries a call puts together, and whose second, and so on: ``zip(*items)``, as a tuple too."""
+    match call:
+        case syntax.Call(func=func, args=[syntax.Arg(value=items, star="*")]) if script.name(func) == "zip":
+            return items
+        case syntax.Call(func=func, args=[syntax.Arg(value=syntax.Call() as inner, star="")]) if script.name(func) in _WHOLE:
+            return unzipped(script, inner)
+    return None
 
 
 def is_batch(script: Script, node: syntax.BaseExpression) -> bool:
