@@ -39,7 +39,8 @@ MAX_BYTES = 1_000_000
 """Files in folders that are larger than this look generated and are left out."""
 _MOST_LISTED = 30_000
 """Python files of one project; where there are more, a file is looked at by itself."""
-_DEFINED = re.compile(rb"(?m)^(?:async[ \t]+)?(?:def|class)[ \t]+([A-Za-z_]\w*)")
+_DEFINED = re.compile(rb"\n(?:async[ \t]+)?(?:def|class)[ \t]+([A-Za-z_]\w*)")
+"""Of a text with a line's end before it: a pattern that begins with one byte is found several times as fast."""
 _AS = re.compile(rb" as ([A-Za-z_]\w*)")
 COMMANDS = (".sh", ".bash", ".bat", ".ps1", ".slurm", ".sbatch", "Makefile", "makefile", "justfile")
 """Ends of the names of files that hold commands and little else."""
@@ -268,7 +269,7 @@ class Disk:
     def defined_names(self, path: str) -> tuple[str, ...]:
         """The names of the functions and classes at the top of a file."""
         return self._note(
-            ("defines", path), lambda: tuple(sorted({each.decode() for each in _DEFINED.findall(self.text(path))}))
+            ("defines", path), lambda: tuple(sorted({each.decode() for each in _DEFINED.findall(b"\n" + self.text(path))}))
         )
 
     def fitting(self, paths: Sequence[str], most: int) -> int:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 _FLAG = re.compile(r"(?:use|enable|with|on)?_?(?:cuda|gpu)", re.IGNORECASE)
 _REFUSAL = re.compile(r"(?:no|disable|without)_?(?:cuda|gpu)|(?:use|force|on)?_?cpu(?:_?only)?", re.IGNORECASE)
 """Options that keep a program from the GPU where they are on."""
+_IS_SET = rb"(?:_?(?i:only))?\s{0,9}(?::[^=\n]{0,60}|:)?=[\s\\(]{0,99}(?:True|False)\b"
+_SETS_FLAG: tuple[Mark, ...] = tuple((end, re.compile(end + _IS_SET)) for end in (b"cuda", b"gpu", b"GPU", b"cpu", b"CPU"))
+"""A variable of such a name that is set to a truth value, as an option of a call may be too. One pattern for each end is
+found five times as fast as one for all."""
 _DEVICE = "device"
 _OFF_AT = {_DEVICE: "cpu"}
 """What an option is where it asks for no GPU, of those that are no flags."""
@@ -28,7 +32,7 @@ _NAMES_GPU = re.compile(rb"CUDA_VISIBLE_DEVICES=[\"']?\d")
 
 _OF_WINDOWS = frozenset({"msilib", "msvcrt", "winreg", "_winreg", "winsound", "win32api", "win32con", "win32gui"})
 _DRIVE = re.compile(r"[A-Za-z]:[\\/](?!/)")
-_MARKS: tuple[Mark, ...] = (re.compile(rb"[\"'][A-Za-z]:[\\/]"), *(name.encode() for name in sorted(_OF_WINDOWS)))
+_MARKS: tuple[Mark, ...] = (re.compile(rb":[\\/](?<=[\"'][A-Za-z]:[\\/])"), *(name.encode() for name in sorted(_OF_WINDOWS)))
 
 
 @once(None)
@@ -76,7 +80,7 @@ def runs_on_host(script: Script) -> bool:
 def _written_off(script: Script) -> Iterator[str]:
     """The variables at the top of modules that keep a program from the GPU, and that nothing sets again:
     ``use_cuda = False``."""
-    for place in script.everywhere(b"cuda", b"gpu", b"GPU", b"cpu", b"CPU"):
+    for place in script.everywhere(*_SETS_FLAG):
         for name, bindings in place.names.scope(place.source.module).bindings.items():
             is_flag = _FLAG.fullmatch(name) is not None
             value = bindings[0].value if len(bindings) == 1 and (is_flag or _REFUSAL.fullmatch(name)) else None

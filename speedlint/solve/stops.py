@@ -202,7 +202,7 @@ def _is_given(script: Script, name: str) -> bool:
     if name in _OF_PYTHON_2:
         return True
     targets = (
-        target.target for place in script.everywhere(name.encode()) for target in place.source.of(syntax.AssignTarget)
+        target.target for place in script.everywhere(f".{name}".encode()) for target in place.source.of(syntax.AssignTarget)
     )
     return any(isinstance(each, syntax.Attribute) and each.attr.value == name for each in targets)
 

@@ -38,7 +38,10 @@ _SMALL_COPY = 100_000
 """Bytes of a copy to the GPU that takes some ten microseconds, about what it takes to ask for it."""
 _ASKS_FOR_TUPLE = re.compile(rb"isinstance\(\s*\w+\s*,\s*tuple\s*\)|\b(?:is|==)\s+tuple\b")
 """What tells a tuple from a list, which pinning makes of it."""
-_SPARSE = re.compile(rb"sparse_(?:coo|cs[rc]|bs[rc])_tensor|\.to_sparse|sparse\.\w{0,20}Tensor|SparseTensor")
+_SPARSE = (
+    b"parse",
+    re.compile(rb"parse(?:_(?:coo|cs[rc]|bs[rc])_tensor|(?<=\.to_sparse)|\.\w{0,20}Tensor|(?<=Sparse)Tensor)"),
+)
 _ENDLESS = 10_000_000
 _SUBSETS = ("torch.utils.data.Subset", "torch.utils.data.dataset.Subset")
 _OVER_ROUNDS_AND_CLIENTS = 2
