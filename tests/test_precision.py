@@ -126,6 +126,68 @@ def test_no_fused_momentum_beside_a_scaler(
     assert all(text in after for text in expected), after
 
 
+NETWORK = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.extra, self.head = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 2)
+        self.parts = nn.ModuleList([nn.Linear(8, 8), nn.Linear(8, 8)])
+
+    def forward(self, x, at=0):
+        FORWARD
+
+
+criterion = nn.CrossEntropyLoss()
+model = Net().to("cuda")
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+for epoch in range(10):
+    BEFORE
+    for x, y in loader:
+        loss = criterion(model(x.to("cuda")), y.to("cuda"))
+        IN_STEP
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+WHOLE = "return self.head(torch.relu(self.body(x)) + self.extra(x))"
+
+
+@pytest.mark.parametrize(
+    ("forward", "before", "in_step", "is_written"),
+    [
+        (WHOLE, "pass", "pass", True),
+        (WHOLE, "print(epoch)", "if epoch > 2: print(loss)", True),
+        (WHOLE, "for weight in model.body.parameters(): weight.requires_grad_(epoch > 1)", "pass", False),
+        (WHOLE, "pass", "if epoch > 2: loss = loss + model.parts[0](x).mean()", False),
+        (WHOLE, "pass", "for weight in model.extra.parameters(): weight.grad = None", False),
+        ("return self.head(self.body(x) if at == 0 else self.extra(x))", "pass", "pass", False),
+        ("return self.head(self.parts[at](x))", "pass", "pass", False),
+    ],
+)
+def test_fused_momentum_only_where_all_gradients_begin_together(
+    forward: str, before: str, in_step: str, is_written: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(NETWORK.replace("FORWARD", forward).replace("BEFORE", before).replace("IN_STEP", in_step))
+    settings = config.Settings(tmp_path, select=("SPD502",), risk=Risk.NUMERIC)
+    outcomes = stages.fix((path,), settings, Registry.load(), Options((2, 13), "fp16")).outcomes
+    assert bool(outcomes) is is_written
+
+
+def test_a_fused_momentum_still_takes_no_parameter_whose_gradients_begin_later() -> None:
+    early, late = (torch.nn.Parameter(torch.ones(2)) for _ in range(2))
+    optimizer = torch.optim.SGD([early, late], lr=0.1, momentum=0.9, fused=True)
+    early.grad = torch.ones(2)
+    optimizer.step()
+    late.grad = torch.ones(2)
+    with pytest.raises(TypeError, match="NoneType"):
+        optimizer.step()
+
+
 def test_a_fused_sgd_still_keeps_an_unset_momentum_of_a_skipped_first_step(monkeypatch: pytest.MonkeyPatch) -> None:
     parameter = torch.nn.Parameter(torch.ones(2))
     optimizer = torch.optim.SGD([parameter], lr=0.1, momentum=0.9, fused=True)

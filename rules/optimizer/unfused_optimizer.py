@@ -39,10 +39,12 @@ time the argument asks for it, and is None, the default, on any other: `False` w
 is written where the model may be moved after the optimizer is made, by whatever name. Nothing is written either where the
 model is sharded; nor for complex parameters, where it raises; nor for SGD with momentum
 beside a loss scaler: where the first step overflows and is skipped, the fused form keeps a momentum that nobody has set
-(torch 2.13). Needs torch 2.0 for Adam and AdamW, 2.3 for SGD, and 2.9 for Adagrad on a GPU (the fused form of 2.4 was for
-the CPU alone). Optimizers of a probe, which tries batch sizes or times a layer on made-up data, are left alone; so are SGD
-with nothing but a learning rate, which is one kernel as it is, optimizers with a group for each parameter, which stay a
-kernel a group, and those that step once.
+(torch 2.13). It also stops with an error where a parameter gets its first gradient in a later step than others, after a
+layer is thawed or by a branch that is seldom taken: for SGD with momentum it is written only where one step runs one whole
+network that chooses nothing. Needs torch 2.0 for Adam and AdamW, 2.3 for SGD, and 2.9 for Adagrad on a GPU (the fused form
+of 2.4 was for the CPU alone). Optimizers of a probe, which tries batch sizes or times a layer on made-up data, are left
+alone; so are SGD with nothing but a learning rate, which is one kernel as it is, optimizers with a group for each
+parameter, which stay a kernel a group, and those that step once.
 
 ## Sources
 PyTorch pull request 96755 reports 9% for a whole training step; issue 121857 reports a slower step on one GPU, so let
@@ -68,7 +70,7 @@ from speedlint.cures import spelling
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.shapes import devices, eras, evaluation, hosted, negligible, probes, training, worth
-from speedlint.shapes.optimizer import optimizers
+from speedlint.shapes.optimizer import first_gradients, optimizers
 from speedlint.shapes.optimizer.optimizers import Where
 from speedlint.solve import dtypes
 from speedlint.solve.terms import Made
@@ -82,6 +84,9 @@ _OTHER_DEVICES = re.compile(rb"(?i)torch_xla|torch_directml|ipex|torch_npu|\b[nx
 _ON_HOST = Estimate(Worth.MEDIUM, "on the CPU an update of a small network is a twentieth to a half of its step")
 _LEGACY = ("BertAdam", "OpenAIAdam")
 _UNSET_MOMENTUM = "its momentum starts unset where the scaler skips the first step"
+_LATER_GRADIENTS = (
+    "it stops where a parameter gets its first gradient in a later step than others, and whether one does is not known"
+)
 _MOVED_LATER = (
     "the model is moved to its device only after the optimizer is made",
     "the model may be moved to its device after the optimizer is made",
@@ -191,6 +196,8 @@ def _value(call: syntax.Call, name: str, script: Script) -> tuple[str | None, st
         return None, "it raises for complex parameters"
     if optimizers.has_momentum(Made(script, call)) and optimizers.may_be_scaled(script):
         return None, _UNSET_MOMENTUM
+    if optimizers.has_momentum(Made(script, call)) and not first_gradients.is_shared(script, call):
+        return None, _LATER_GRADIENTS
     if _runs_everywhere(script, name):
         return "True", ""
     if training.is_framework_driven(script):
