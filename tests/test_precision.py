@@ -178,6 +178,60 @@ def test_fused_momentum_only_where_all_gradients_begin_together(
     assert bool(outcomes) is is_written
 
 
+WATCHED = """
+import torch
+
+model = torch.nn.Linear(64, 64).to("cuda")
+optimizer = torch.optim.Adam(model.parameters())
+SCALER
+optimizer.register_step_pre_hook(lambda optimizer, *_: norms.append(model.weight.grad.norm()))
+for epoch in range(10):
+    for batch in loader:
+        loss = model(batch.to("cuda")).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("scaler", "codes", "expected"),
+    [
+        ("scaler = torch.amp.GradScaler()", ("SPD502",), False),
+        ("norms = []", ("SPD502",), True),
+    ],
+)
+def test_no_fused_optimizer_whose_steps_are_watched_beside_a_scaler(
+    scaler: str, codes: tuple[str, ...], expected: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(WATCHED.replace("SCALER", scaler))
+    settings = config.Settings(tmp_path, select=codes, risk=Risk.NUMERIC)
+    outcomes = stages.fix((path,), settings, Registry.load(), Options((2, 13), "fp16")).outcomes
+    assert any(b"fused=True" in outcome.after for outcome in outcomes) is expected
+
+
+def test_no_scaler_for_a_fused_optimizer_whose_steps_are_watched(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(WATCHED.replace("SCALER", "norms = []"))
+    settings = config.Settings(tmp_path, select=("SPD101", "SPD502"), risk=Risk.NUMERIC)
+    (outcome,) = stages.fix((path,), settings, Registry.load(), Options((2, 13), "fp16")).outcomes
+    assert not (b"fused=True" in outcome.after and b"GradScaler" in outcome.after)
+
+
+def test_a_fused_optimizer_still_shows_its_hooks_scaled_gradients_and_skipped_steps() -> None:
+    parameter, seen = torch.nn.Parameter(torch.ones(2)), list[float]()
+    optimizer = torch.optim.Adam([parameter], fused=True)
+    optimizer.register_step_pre_hook(lambda *_: seen.append(float(parameter.grad.max())))
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    for factor in (1.0, float("inf")):
+        parameter.grad = None
+        scaler.scale((parameter * factor).sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    assert seen == [8.0, float("inf")]
+
+
 def test_a_fused_momentum_still_takes_no_parameter_whose_gradients_begin_later() -> None:
     early, late = (torch.nn.Parameter(torch.ones(2)) for _ in range(2))
     optimizer = torch.optim.SGD([early, late], lr=0.1, momentum=0.9, fused=True)

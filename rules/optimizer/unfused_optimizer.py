@@ -41,10 +41,11 @@ model is sharded; nor for complex parameters, where it raises; nor for SGD with 
 beside a loss scaler: where the first step overflows and is skipped, the fused form keeps a momentum that nobody has set
 (torch 2.13). It also stops with an error where a parameter gets its first gradient in a later step than others, after a
 layer is thawed or by a branch that is seldom taken: for SGD with momentum it is written only where one step runs one whole
-network that chooses nothing. Needs torch 2.0 for Adam and AdamW, 2.3 for SGD, and 2.9 for Adagrad on a GPU (the fused form
-of 2.4 was for the CPU alone). Optimizers of a probe, which tries batch sizes or times a layer on made-up data, are left
-alone; so are SGD with nothing but a learning rate, which is one kernel as it is, optimizers with a group for each
-parameter, which stay a kernel a group, and those that step once.
+network that chooses nothing. Beside a loss scaler nothing is written where hooks watch the optimizer's steps: the fused form
+is handed gradients that are still scaled, and also the steps that are skipped. Needs torch 2.0 for Adam and AdamW, 2.3 for
+SGD, and 2.9 for Adagrad on a GPU (the fused form of 2.4 was for the CPU alone). Optimizers of a probe, which tries batch
+sizes or times a layer on made-up data, are left alone; so are SGD with nothing but a learning rate, which is one kernel as
+it is, optimizers with a group for each parameter, which stay a kernel a group, and those that step once.
 
 ## Sources
 PyTorch pull request 96755 reports 9% for a whole training step; issue 121857 reports a slower step on one GPU, so let
@@ -84,6 +85,7 @@ _OTHER_DEVICES = re.compile(rb"(?i)torch_xla|torch_directml|ipex|torch_npu|\b[nx
 _ON_HOST = Estimate(Worth.MEDIUM, "on the CPU an update of a small network is a twentieth to a half of its step")
 _LEGACY = ("BertAdam", "OpenAIAdam")
 _UNSET_MOMENTUM = "its momentum starts unset where the scaler skips the first step"
+_WATCHED = "hooks of its step would see scaled gradients, and the steps that the scaler skips"
 _LATER_GRADIENTS = (
     "it stops where a parameter gets its first gradient in a later step than others, and whether one does is not known"
 )
@@ -198,6 +200,8 @@ def _value(call: syntax.Call, name: str, script: Script) -> tuple[str | None, st
         return None, _UNSET_MOMENTUM
     if optimizers.has_momentum(Made(script, call)) and not first_gradients.is_shared(script, call):
         return None, _LATER_GRADIENTS
+    if optimizers.may_be_watched(script) and optimizers.may_be_scaled(script):
+        return None, _WATCHED
     if _runs_everywhere(script, name):
         return "True", ""
     if training.is_framework_driven(script):

@@ -25,7 +25,7 @@ from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit
 from speedlint.shapes import eras
-from speedlint.shapes.optimizer.optimizers import has_momentum
+from speedlint.shapes.optimizer.optimizers import has_momentum, may_be_watched
 from speedlint.shapes.steps import CLIPS, Step, training_steps
 from speedlint.shapes.training import roots
 from speedlint.solve.names import Kind
@@ -189,12 +189,16 @@ def _where_made(step: Step, optimizer: syntax.BaseExpression) -> syntax.Node:
 def _is_torch_optimizer(script: Script, value: syntax.BaseExpression) -> bool:
     """Whether an optimizer is one of torch's.
 
-    Raises CannotEdit for a fused SGD with momentum: where a scaler skips the first step, its momentum is never set.
+    Raises CannotEdit for a fused one that hooks watch, or a fused SGD with momentum: where a scaler skips the first step,
+    its momentum is never set.
     """
     made = script.value(value).made
     name = made.script.name(made.call.func) if made is not None else None
-    if made is not None and has_momentum(made) and made.script.argument(made.call, "fused") is not None:
-        raise CannotEdit("the momentum of a fused SGD starts unset where a scaler skips the first step: use bfloat16")
+    if made is not None and made.script.argument(made.call, "fused") is not None:
+        if has_momentum(made):
+            raise CannotEdit("the momentum of a fused SGD starts unset where a scaler skips the first step: use bfloat16")
+        if may_be_watched(script):
+            raise CannotEdit("what watches the steps of a fused optimizer would see those that the scaler skips")
     return (
         name is not None
         and not name.endswith("LBFGS")

@@ -31,6 +31,7 @@ _SHARDERS = (
 )
 _SCALES = re.compile(rb"(?i)grad_?scaler|nativescaler|mixed_precision|\bapex\b")
 _GRADIENT = re.compile(rb"\.grad\b")
+_WATCHES = re.compile(rb"register_(?:optimizer_)?step_(?:pre|post)_hook|\.step\s*=(?!=)")
 _SAME = frozenset("to cuda cpu train eval half float double bfloat16 requires_grad_ apply share_memory".split())
 
 
@@ -119,6 +120,11 @@ def has_momentum(found: Made) -> bool:
 def may_be_scaled(script: Script) -> bool:
     """Whether the program's text speaks of a loss scaler, or of a library that may bring one."""
     return script.program.mentions(script, _SCALES)
+
+
+def may_be_watched(script: Script) -> bool:
+    """Whether the program's text speaks of hooks around an optimizer's step, or puts a function in its place."""
+    return script.program.mentions(script, _WATCHES)
 
 
 def _is_zero(script: Script, call: syntax.Call, name: str, position: int) -> bool:
