@@ -153,6 +153,21 @@ CASES = {
         ),
         "goes on after an error",
     ),
+    "anomaly detection that the script asks about": (
+        "SPD406",
+        ("    total, kept", "    torch.autograd.set_detect_anomaly(True)\n    total, kept"),
+        ("len(loader), kept)", "len(loader), kept, torch.is_anomaly_enabled())"),
+        "asks whether it is on",
+    ),
+    "steps that are watched beside a scaler": (
+        "SPD502",
+        ("SGD(model.parameters(), lr=0.1)", "Adam(model.parameters(), lr=0.1)"),
+        (
+            "    total, kept",
+            "    scaler = torch.amp.GradScaler()\n    optimizer.register_step_post_hook(print)\n    total, kept",
+        ),
+        "what watches its steps",
+    ),
     "anomaly detection within a manager that ends errors": (
         "SPD406",
         ("    total, kept", "    torch.autograd.set_detect_anomaly(True)\n    total, kept"),

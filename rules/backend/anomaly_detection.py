@@ -25,7 +25,7 @@ torch.autograd.set_detect_anomaly(False)
 ## Fix safety
 Exact: the gradients are the same bit for bit. The call is taken out, and a context manager is switched off. A NaN in a
 gradient then no longer ends the run; where the program goes on after an error of its training, by a `try`, a context
-manager or a decorator, it is only shown.
+manager or a decorator, or asks whether it is on (`torch.is_anomaly_enabled()`), it is only shown.
 
 ## Sources
 PyTorch's documentation of anomaly detection: for debugging only, since it slows down the program. Measured with torch 2.13
@@ -36,6 +36,7 @@ on a CPU: 14.6 times as slow.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from speedlint import edits
@@ -49,6 +50,7 @@ from speedlint.shapes.backend.intent import Intent
 from speedlint.shapes.sync import reads, streams
 
 _SET = "torch.autograd.set_detect_anomaly"
+_ASKS = re.compile(rb"is_anomaly_(?:check_nan_)?enabled")
 _ADVICE = "switch it on only while looking for a NaN"
 
 
@@ -79,6 +81,8 @@ def _finding(call: syntax.Call, around: syntax.With | None, script: Script, mess
     try:
         if debugging.is_caught(script):
             raise edits.CannotEdit("the program goes on after an error in training, which may be the one that this raises")
+        if script.program.mentions(script, _ASKS):
+            raise edits.CannotEdit("the program asks whether it is on")
         fix = Fix(_edits(call, around, script), Risk.EXACT)
     except edits.CannotEdit as reason:
         return Finding(call, message, advice=f"{_ADVICE}; not rewritten, since {reason}", level=Level.WARNING)
