@@ -166,7 +166,7 @@ CASES = {
             "    total, kept",
             "    scaler = torch.amp.GradScaler()\n    optimizer.register_step_post_hook(print)\n    total, kept",
         ),
-        "what watches its steps",
+        "see scaled gradients",
     ),
     "anomaly detection within a manager that ends errors": (
         "SPD406",
