@@ -88,6 +88,8 @@ PERHAPS = {
         "loss, _ = result; loss.backward()",
         True,
     ),
+    "a loss that is printed as a tensor": ("total = total + criterion(out, y)", "total / 3", "print(result)", False),
+    "outputs that are saved": ("kept.append(out)", "kept", "torch.save(result, 'outputs.pt')", False),
     "an attribute": ("model.last = out", "0", "model.last.sum().backward()", True),
     "an entry of what is handed in": ("hook['loss'] = criterion(out, y)", "0", "print(result)", False),
     "a weight": ("total = total + (model.weight ** 2).sum()", "total", "result.backward()", True),

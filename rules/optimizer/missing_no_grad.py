@@ -39,8 +39,8 @@ def evaluate(model, loader):
 ## Fix safety
 Numeric: the fused paths round differently (LSTM 4e-8, TransformerEncoder 1e-6). A function that only evaluates is decorated;
 elsewhere the loop alone is put under `with torch.no_grad():`. Both only where each result of the pass is followed to where
-it becomes a number, is detached, compared or dropped; where it reaches something out of sight, the fix is shown, and where
-it reaches a backward pass, nothing is reported. One
+it becomes a number, is detached, compared or dropped; where it reaches something out of sight, or is printed or
+saved as a tensor, which tells of its graph, the fix is shown, and where it reaches a backward pass, nothing is reported. One
 function for training and evaluation is only shown, and code that works with gradients, such as an attack or a gradient
 penalty, is left alone.
 

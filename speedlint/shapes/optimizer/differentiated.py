@@ -6,6 +6,7 @@ returns, until it is turned into a number, detached, compared or dropped.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -29,11 +30,13 @@ _ENDS = GRAPHLESS | {"detach", "detach_"}
 _PLAIN_ATTRIBUTES = frozenset("shape dtype device ndim data is_cuda layout itemsize nbytes names".split())
 _GRAPH = frozenset("backward grad_fn requires_grad_ register_hook retain_grad grad requires_grad".split())
 _DIFFERENTIATE = ("torch.autograd.", "torch.func.")
-_ENDING_CALLS = frozenset("print float int len str repr bool isinstance type id hash format abs round range hasattr".split())
+_TELL_OF_GRAPHS = re.compile(r"print|str|repr|torch\.save|(logging|pickle)\..*")
+"""What shows or saves of a tensor whether it has a graph: ``tensor(0.1, grad_fn=<DivBackward0>)``."""
+_ENDING_CALLS = frozenset("float int len bool isinstance type id hash format abs round range hasattr".split())
 _PARAMETERS = frozenset({"parameters", "named_parameters", "state_dict", "get_parameter", "buffers"})
 _SHOWS = (
-    "numpy.", "sklearn.", "scipy.", "pandas.", "matplotlib.", "json.", "logging.", "wandb.", "mlflow.", "math.", "PIL.",
-    "cv2.", "tqdm.", "time.", "os.", "csv.", "pickle.", "torchvision.utils.", "torch.save", "skimage.", "seaborn.",
+    "numpy.", "sklearn.", "scipy.", "pandas.", "matplotlib.", "json.", "wandb.", "mlflow.", "math.", "PIL.",
+    "cv2.", "tqdm.", "time.", "os.", "csv.", "torchvision.utils.", "skimage.", "seaborn.",
 )  # fmt: skip
 """Libraries that turn what they are given into numbers, pictures or files."""
 _FILLS = frozenset("append extend insert add appendleft".split())
@@ -207,6 +210,8 @@ class _Follow:
         elif name is not None:
             if name.startswith(_DIFFERENTIATE):
                 raise NotProven(f"`{name}` differentiates it", is_certain=True)
+            if _TELL_OF_GRAPHS.fullmatch(name):
+                raise NotProven(f"`{name}` tells whether it has a graph")
             ends = name in _ENDING_CALLS or name.startswith(_SHOWS) or name.rpartition(".")[2] in _ENDS
             if not ends:
                 self._carry(script, call)
