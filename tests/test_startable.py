@@ -46,6 +46,35 @@ def test_a_module_that_is_not_in_the_project_may_be_installed(project: Project) 
 
 
 @pytest.mark.parametrize(
+    ("imports", "others", "level"),
+    [
+        ("from shapes.circles import Circle", {}, "note"),
+        ("import shapes.round.circles as circles", {"shapes/round/arcs.py": ""}, "note"),
+        ("from shapes.squares import Square", {}, "warning"),
+        ("from shapes.circles import Circle", {"shapes/circles.pyx": ""}, "warning"),
+        ("from shapes.circles import Circle", {"shapes/circles/__init__.py": ""}, "warning"),
+        ("from shapes.circles import Circle", {"shapes/circles_template.py": ""}, "warning"),
+        ("from shapes.circles import Circle", {".gitignore": "shapes/circles.py"}, "warning"),
+        ("from shapes.circles import Circle", {"setup.py": "Extension('shapes.circles', [])"}, "warning"),
+        ("import sys\nsys.path.insert(0, argv)\nfrom shapes.circles import Circle", {}, "warning"),
+        ("try:\n    from shapes.circles import Circle\nexcept ImportError:\n    Circle = None", {}, "warning"),
+        ("if torch.cuda.device_count() > 1:\n    from shapes.circles import Circle", {}, "warning"),
+        ("from shapes.shapes_pb2 import Circle", {}, "warning"),
+        ("from pictures.circles import Circle", {}, "warning"),
+        ("from shapes import circles", {}, "warning"),
+    ],
+)
+def test_a_module_that_a_folder_of_the_project_lacks(
+    project: Project, imports: str, others: dict[str, str], level: str
+) -> None:
+    project.write("shapes/squares.py", "class Square: ...\n")
+    project.write("pictures/one.txt", "")
+    for path, text in others.items():
+        project.write(path, text)
+    assert _told(project, imports=imports) == level
+
+
+@pytest.mark.parametrize(
     ("before", "starts", "level"),
     [
         ("test_set = test_set.transpose(1, 3)", STARTS, "note"),

@@ -205,6 +205,10 @@ class Program:
         """The first-party file a dotted name leads into as ``script`` imports it, and what is left of the name."""
         return self._imports.module(script.key, dotted)
 
+    def lacking(self, script: Script, dotted: str) -> str | None:
+        """The part of a module's name that surely leads nowhere as ``script`` imports it; None where it may not."""
+        return self._imports.lacking(script.key, dotted)
+
     def is_imported(self, script: Script) -> bool:
         """Whether any file of the project imports ``script``'s module."""
         return bool(self._imports.importers(script.key))

@@ -30,6 +30,11 @@ _MOST_AROUND = 400
 _MOST_PUT = 64
 """Different folders that files of a project put on ``sys.path``: who shares each is asked of the whole project."""
 _PUTTING = (b"sys.path", b"addsitedir")
+_MAKES_MODULES = (b"sys.modules", b"__path__", b"import_module", b"meta_path", b"path_hooks")
+_GENERATED = ("_pb2", "_pb2_grpc", "version", "_version")
+"""How modules are called that a build writes."""
+_SAYS_WHAT_IS_MADE = (".gitignore", "setup.py", "setup.cfg", "pyproject.toml", "Makefile", "CMakeLists.txt")
+"""Where a project names the files that it does not hold, or makes."""
 
 _Folders = tuple[str, ...]
 """The folders that one path may be, as the working folder is not known: more than one where it is."""
@@ -193,6 +198,45 @@ class Imports:
                 found.append(up)
             self._folders[folder] = [*found, os.path.join(root, "src")]  # noqa: PTH118
         return self._folders[folder]
+
+    def lacking(self, path: Path, dotted: str) -> str | None:
+        """The part of a module's name that surely leads nowhere as the file imports it: it would stand in a folder of the
+        project that holds code, which has nothing of that name, and no file says that it is made or found elsewhere.
+
+        None where it may be there: also of a package that is not the project's, which may be installed.
+        """
+        file, dots = str(path), len(dotted) - len(dotted.lstrip("."))
+        project, parts = self._project(file), [each for each in dotted[dots:].split(".") if each]
+        if not project.listing.is_whole or project.listing.has_links or self.module(path, dotted) is not None:
+            return None
+        starts = [os.path.normpath(os.path.join(file, *[".."] * dots))] if dots else self._import_folders(file)  # noqa: PTH118
+        known = 0 if dots else 1
+        if len(parts) <= known or (not dots and parts[0] in (library.KNOWN | sys.stdlib_module_names)):
+            return None
+        bases = [base for start in starts if self._holds_code(project, base := os.path.join(start, *parts[:known]))]  # noqa: PTH118
+        for count in range(known, len(parts)):
+            if not bases or any(self._may_hold(base, parts[count]) for base in bases):
+                bases = [inner for base in bases if self._holds_code(project, inner := os.path.join(base, parts[count]))]  # noqa: PTH118
+                if not bases:
+                    return None
+                continue
+            name = parts[count].encode()
+            makers = [os.path.join(project.root, each) for each in _SAYS_WHAT_IS_MADE]  # noqa: PTH118
+            near = [file, *map(str, self.around(path))]
+            if any(self._disk.mentions(each, name) for each in makers) or self._disk.holding(
+                near, (*_PUTTING, *_MAKES_MODULES)
+            ):
+                return None
+            return "." * dots + ".".join(parts[: count + 1])
+        return None
+
+    def _holds_code(self, project: _Project, folder: str) -> bool:
+        """Whether a folder of the project holds Python files itself."""
+        return folder in project.listing.folders and bool(self._disk.names(folder, "*.py"))
+
+    def _may_hold(self, folder: str, name: str) -> bool:
+        """Whether a folder has a module of a name, in whatever form, or may have one after a build."""
+        return name.endswith(_GENERATED) or bool(self._disk.names(folder, name, f"{name}.*", f"{name}_*"))
 
     # What is put on sys.path
 

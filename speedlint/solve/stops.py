@@ -1,8 +1,8 @@
 """Code that surely raises an error where it stands, so that nothing behind it runs: what no run as shipped gets past.
 
 Only what Python itself decides, whatever the machine, the data and the installed packages: a name that nothing binds, an
-option that the parser does not have, arguments that a function of the project does not take, a result of two values that is
-taken apart into three, an object of a class whose abstract methods are missing.
+option that the parser does not have, a module that a folder of the project lacks, arguments that a function of the project
+does not take, a result of two values that is taken apart into three, an object of a class that lacks an abstract method.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _found(script: Script, part: syntax.Node, is_picked: _Picked) -> Iterator[St
         for name in _unbound(script):
             if script.source.contains(part, name) and is_picked(name):
                 yield Stop(name, f"nothing has bound `{name.value}`, which it reads", script, name)
-    for node, why in (*_undeclared(script, part), *_unfit(script, part, is_picked)):
+    for node, why in (*_lacking(script, part), *_undeclared(script, part), *_unfit(script, part, is_picked)):
         if is_picked(node) and _is_plain(script, node):
             yield Stop(node, why, script, node)
     for call in script.source.inside(part, syntax.Call):
@@ -217,6 +217,21 @@ def _is_read(script: Script, name: syntax.Name) -> bool:
         case syntax.Call(func=func):
             return func is name
     return False
+
+
+# Modules that the project does not have
+
+
+def _lacking(script: Script, part: syntax.Node) -> Iterator[tuple[syntax.Node, str]]:
+    """The imports of modules that would stand in a folder of the project which has none of their name."""
+    for statement in script.source.inside(part, syntax.ImportFrom):
+        dotted = statement.relative + (script.text(statement.module) if statement.module is not None else "")
+        if (lacking := script.program.lacking(script, dotted)) is not None:
+            yield statement, f"the project has no module `{lacking}`"
+    for plain in script.source.inside(part, syntax.Import):
+        for alias in plain.names:
+            if (lacking := script.program.lacking(script, script.text(alias.name))) is not None:
+                yield plain, f"the project has no module `{lacking}`"
 
 
 # Options that the parser does not have
