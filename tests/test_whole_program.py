@@ -969,3 +969,36 @@ def test_a_network_that_a_helper_moves(
 def test_items_of_any_size_come_one_by_one(tmp_path: Path, size: int, count: int) -> None:
     written(tmp_path, kinds=REGISTRY_OF_DATASETS.format(chosen="KINDS[name]"), train=CHOOSES.format(size=size))
     assert len(found(tmp_path, "train.py", codes=("SPD402",))) == count
+
+
+def test_a_package_that_its_files_import_by_name_is_no_project_of_its_own(tmp_path: Path) -> None:
+    files = {
+        "README.md": "a project\n",
+        "meters/README.md": "of meters\n",
+        "meters/__init__.py": "",
+        "meters/parts/README.md": "of parts\n",
+        "meters/parts/__init__.py": "",
+        "meters/parts/rows.py": "def total(loss):\n    return loss.item()\n",
+        "meters/training/__init__.py": "",
+        "meters/training/train.py": """
+            import torch
+
+            from meters.parts.rows import total
+
+            model = torch.nn.Linear(512, 512).cuda()
+            optimizer = torch.optim.AdamW(model.parameters())
+            for rows in torch.load("rows.pt"):
+                loss = model(rows.cuda()).mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                print(total(loss))
+        """,
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(textwrap.dedent(text).lstrip())
+    assert ("train.py", "SPD311") in found(tmp_path, "meters/training/train.py") or (
+        "train.py",
+        "SPD301",
+    ) in found(tmp_path, "meters/training/train.py")

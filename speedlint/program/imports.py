@@ -492,10 +492,18 @@ def _root(disk: Disk, folder: str) -> str:
         return found
     found = next((up for up in upward if _is_marked(disk, up, _WEAK_MARKS)), folder)
     while (above := os.path.dirname(found)) != found and _is_marked(disk, above, _WEAK_MARKS):  # noqa: PTH120
-        if not disk.names(above, "*.py"):
+        if not disk.names(above, "*.py") and not _is_own_package(disk, found):
             break
         found = above
     return found
+
+
+def _is_own_package(disk: Disk, folder: str) -> bool:
+    """Whether a folder that seems to be a project's is a package, which its own files import by its name."""
+    name = os.path.basename(folder).encode()  # noqa: PTH119
+    marks = (b"from " + name + b".", b"import " + name + b".")
+    is_package = disk.exists(os.path.join(folder, "__init__.py"))  # noqa: PTH118
+    return is_package and bool(disk.holding(disk.listing(folder).readable, marks))
 
 
 def _is_marked(disk: Disk, folder: str, marks: tuple[str, ...]) -> bool:

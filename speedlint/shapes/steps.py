@@ -331,9 +331,10 @@ def runs_network(script: Script, call: syntax.Call) -> bool:
 
 
 def _calls_runner(script: Script, call: syntax.Call) -> bool:
-    callee = script.callee(call)
-    is_plain = callee is not None and isinstance(callee.node, syntax.FunctionDef) and callee.name != "__init__"
-    return callee is not None and is_plain and runs_module(callee)
+    return any(
+        isinstance(callee.node, syntax.FunctionDef) and callee.name != "__init__" and runs_module(callee)
+        for callee in script.roles.calls.called(call)
+    )
 
 
 @once(Network())

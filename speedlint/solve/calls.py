@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.disk import words
 from speedlint.facts import syntax
+from speedlint.solve import heirs
 from speedlint.solve.flow import Layer, once
 from speedlint.solve.names import Kind
 from speedlint.solve.terms import (
@@ -605,6 +606,12 @@ class Calls:
             return self.method(definition, "__init__")
         return definition
 
+    def called(self, call: syntax.Call) -> list[Definition]:
+        """The first-party functions that a call runs by its name: its callee, or what heirs define in the place of a method
+        that it leaves open."""
+        callee = self.callee(call)
+        return heirs.defined(self.script, call) or [callee] if callee is not None else []
+
     def _inherited(self, call: syntax.Call) -> Definition | None:
         """The method that ``super().method(...)`` runs."""
         match call.func:
@@ -619,9 +626,9 @@ class Calls:
     def behind(self, call: syntax.Call) -> list[Definition]:
         """The first-party functions that a call runs: its callee, or the ``forward`` of each module that a ``Sequential``
         holds, or a ``ModuleList`` out of which one is taken."""
-        callee = self.callee(call)
-        if callee is not None:
-            return [callee]
+        called = self.called(call)
+        if called:
+            return called
         holder = self._holder(call.func)
         held = self.roles.held(holder) if holder is not None else ()
         classes = dict.fromkeys(each.definition for each in held if each and each.role is Role.MODULE)
@@ -650,8 +657,12 @@ class Calls:
         """Like ``call_sites``; each file is read when its turn comes."""
         program, name, owner = self.script.program, function.name.value, self.script.names.owner(function)
         marks = [name.encode()] if owner is None else []
-        near, is_in_use = {self.script}, False
-        for script in chain((self.script,), program.importers(self.script, *marks)):
+        near: set[Script] = set()
+        is_in_use = False
+        openers = heirs.openers(self.script) if owner is not None else ()
+        for script in chain((self.script,), openers, program.importers(self.script, *marks)):
+            if script in near:
+                continue
             near.add(script)
             for call in script.roles.calls.calls_of(function, owner):
                 is_in_use = is_in_use or not _is_tried_out(script, call)
@@ -684,7 +695,7 @@ class Calls:
         if owner is not None and name == "__init__":
             names += self.heirs(owner)
         candidates = (call for each in names for call in self.named(each))
-        return [call for call in (*candidates, *self.of_entries) if (to := self.callee(call)) and to.node is function]
+        return [call for call in (*candidates, *self.of_entries) if any(to.node is function for to in self.called(call))]
 
     def heirs(self, klass: syntax.ClassDef) -> list[str]:
         """The names under which this script may call a class or one that derives from it."""

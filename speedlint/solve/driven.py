@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
+from speedlint.solve import heirs
 from speedlint.solve.flow import listed_once, once
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class _Drivers:
 @once(_Drivers())
 def _drivers(script: Script) -> _Drivers:
     program = script.program
-    upward = program.upward_files(script)
+    upward = [*program.upward_files(script), *(each.key for each in heirs.openers(script))]
     paths = _may_drive(script, upward)
     if program.fitting(paths, _MOST_BYTES) == len(paths):
         return _Drivers(tuple(paths), frozenset(upward))

@@ -258,8 +258,7 @@ def _runs_another(script: Script, said: syntax.Node, found: Leads) -> bool:
     call = script.source.parents[said]
     if not isinstance(call, syntax.Call) or call.func is not said:
         return False
-    callee = script.callee(call)
-    return callee is None or callee.node not in found.functions
+    return all(callee.node not in found.functions for callee in script.roles.calls.called(call))
 
 
 def _called_or_given(script: Script, name: syntax.Name, found: Leads) -> Iterator[_Name]:

@@ -472,10 +472,10 @@ class Loops:
             found = Does.FORWARD
         if found == wanted or not self._may_lead(call, wanted):
             return found
-        callee = self.script.callee(call)
-        if callee is None or not isinstance(callee.node, syntax.FunctionDef):
-            return found
-        does = callee.script.loops.function_does(callee.node, wanted)
+        does = Does.NOTHING
+        for callee in self.script.roles.calls.called(call):
+            if isinstance(callee.node, syntax.FunctionDef):
+                does |= callee.script.loops.function_does(callee.node, wanted)
         return found | (does & ~Does.STEPS if does & Does.STEPS and self._cannot_step(call) else does)
 
     def _cannot_step(self, call: syntax.Call) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
-from speedlint.solve import shipped, truths
+from speedlint.solve import heirs, shipped, truths
 from speedlint.solve.flow import once
 from speedlint.solve.guards import deciding_tests
 from speedlint.solve.names import Binding, Kind
@@ -172,7 +172,7 @@ def _of_object(script: Script, attribute: syntax.Attribute) -> Values | None:
     owner, name = script.value(attribute.value).definition, attribute.attr.value
     if owner is None or not isinstance(owner.node, syntax.ClassDef):
         return None
-    own = [each for klass in (owner, *derived(owner)) for each in script.roles.assigned_on_self(klass, name)]
+    own = [each for klass in (owner, *heirs.derived(owner)) for each in script.roles.assigned_on_self(klass, name)]
     if not own or any(path or _is_field(place, value) for place, value, path in own):
         return None
     kept = truths.union(values(place, value) for place, value, _ in own)
@@ -186,15 +186,6 @@ def _is_field(script: Script, value: syntax.BaseExpression) -> bool:
     """Whether a value is the default of a class's field, as of a dataclass: objects are made with others."""
     statement = script.source.parents[value]
     return isinstance(statement, syntax.AnnAssign) and not isinstance(statement.target, syntax.Attribute)
-
-
-def derived(owner: Definition) -> Iterator[Definition]:
-    """The classes of the program that derive from a class: they may set what it sets otherwise."""
-    for place in owner.script.everywhere(owner.name.encode()):
-        for node in place.source.of(syntax.ClassDef):
-            klass = Definition(place, node)
-            if node is not owner.node and any(each.node is owner.node for each in place.roles.calls.lineage(klass)):
-                yield klass
 
 
 def _set_elsewhere(script: Script, name: str, owner: Definition) -> Iterator[tuple[Script, syntax.BaseExpression | None]]:

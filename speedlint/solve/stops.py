@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from speedlint.facts import syntax
-from speedlint.solve import off
+from speedlint.solve import heirs
 from speedlint.solve.flow import listed_once, once
 from speedlint.solve.names import Binding, Kind, last_name
 from speedlint.solve.terms import Definition
@@ -86,7 +86,7 @@ def _found(script: Script, part: syntax.Node, is_picked: _Picked) -> Iterator[St
 def never_made(script: Script, klass: syntax.ClassDef) -> Stop | None:
     """Why no object of a class can be made, nor of one that derives from it, though the program makes some."""
     made = Definition(script, klass)
-    if next(off.derived(made), None) is not None:
+    if heirs.derived(made):
         return None
     if (why := _abstract(made)) is not None:
         calls = ((place, call) for place in script.everywhere(made.name.encode()) for call in place.written_calls(made.name))

@@ -1,0 +1,98 @@
+"""A training step that a class leaves to those that derive from it runs where the class calls it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import Project
+
+BASE = """
+import torch
+
+
+class Trainer:
+    def __init__(self, model, loader):
+        self.model = model.cuda()
+        self.loader = loader
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        self.total = 0.0
+
+    def fit(self, epochs):
+        for epoch in range(epochs):
+            for batch in self.loader:
+                {call}
+            self.report(epoch)
+
+    def step(self, batch):
+        {step}
+
+    def report(self, epoch):
+        print(epoch, self.total)
+"""
+HEIR = """
+import torch
+from {module} import Trainer
+
+
+class Classifier(Trainer):
+    def step(self, batch):
+        images, labels = batch
+        loss = torch.nn.functional.cross_entropy(self.model(images.cuda()), labels.cuda())
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        self.total += loss.item()
+
+    def report(self, epoch):
+        print(epoch, self.model.weight.mean().item())
+"""
+START = """
+import sys
+import torch
+import trainers
+
+trainer = getattr(trainers, sys.argv[1])(torch.nn.Linear(512, 512), torch.utils.data.DataLoader(torch.load("pairs.pt")))
+trainer.fit(9)
+"""
+
+
+def _reads(
+    project: Project, *, call: str = "self.step(batch)", step: str = '"""One step."""', between: str = ""
+) -> list[int]:
+    project.configure("select = ['SPD301']\ntorch = '2.13'")
+    project.write("README.md", "trainers\n")
+    project.write("trainers/__init__.py", "from trainers.classifier import Classifier\n")
+    project.write("trainers/base.py", BASE.format(call=call, step=step))
+    if between:
+        project.write("trainers/between.py", between)
+    path = project.write("trainers/classifier.py", HEIR.format(module="trainers.between" if between else "trainers.base"))
+    project.write("start.py", START)
+    return [each["line"] for each in project.findings(path)]
+
+
+@pytest.mark.parametrize(
+    "step",
+    ['"""One step."""', "pass", "...", "raise NotImplementedError", '"""One step."""\n        raise NotImplementedError()'],
+)
+def test_a_read_in_a_step_that_the_base_leaves_open(project: Project, step: str) -> None:
+    assert _reads(project, step=step) == [13]
+
+
+def test_a_class_between_that_defines_nothing(project: Project) -> None:
+    between = "from trainers.base import Trainer as Base\n\n\nclass Trainer(Base):\n    name = 'between'\n"
+    assert _reads(project, between=between) == [13]
+
+
+def test_a_step_that_no_loop_calls(project: Project) -> None:
+    assert _reads(project, call="batch[0].cuda()") == []
+
+
+def test_a_step_of_another_branch_of_the_family(project: Project) -> None:
+    project.write("trainers/other.py", HEIR.format(module="trainers.base").replace("Classifier", "Other"))
+    assert _reads(project) == [13]
+
+
+def test_the_base_knows_that_its_loop_trains(project: Project) -> None:
+    _reads(project, call="self.step(batch)\n                print(batch[0].cuda().mean().item())")
+    project.write("start.py", START.replace("getattr(trainers, sys.argv[1])", "trainers.Classifier"))
+    assert [each["line"] for each in project.findings("trainers/base.py")] == [16]
