@@ -93,6 +93,6 @@ def test_a_step_of_another_branch_of_the_family(project: Project) -> None:
 
 
 def test_the_base_knows_that_its_loop_trains(project: Project) -> None:
-    _reads(project, call="self.step(batch)\n                print(batch[0].cuda().mean().item())")
+    _reads(project, call="self.step(batch)\n                print(torch.rand(9, device='cuda').mean().item())")
     project.write("start.py", START.replace("getattr(trainers, sys.argv[1])", "trainers.Classifier"))
     assert [each["line"] for each in project.findings("trainers/base.py")] == [16]
