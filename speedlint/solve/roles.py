@@ -56,6 +56,8 @@ _NAMED = {"None": NONE, "True": _WRITTEN_NUMBER, "False": _WRITTEN_NUMBER}
 _MODULE_USES = frozenset({"parameters", "named_parameters", "modules", "named_modules", "children"})
 _HOLDERS = ("torch.nn.ModuleList", "torch.nn.Sequential")
 _MODULE_HINTS = frozenset({"train", "eval"})
+_COLLATE_FN = 6
+"""Where a ``DataLoader`` takes its ``collate_fn`` by position."""
 _DEEPEST_DEVICE = 4
 _MOST_ORIGINS = 100
 
@@ -339,7 +341,9 @@ class Roles:
             return None
         match value.role:
             case Role.LOADER:
-                return Value(Role.BATCH, Place.GPU if value.place is Place.GPU else Place.HOST, made=value.made)
+                place = Place.GPU if value.place is Place.GPU else Place.HOST
+                collated = self._collated(value.made) if value.made is not None and place is Place.HOST else None
+                return Value(Role.BATCH, place, made=value.made) if collated is None else collated
             case Role.TENSOR | Role.BATCH | Role.ARRAY:
                 return value
             case Role.SEQUENCE | Role.DATASET:
@@ -351,6 +355,44 @@ class Roles:
             case Role.STRING | Role.MAPPING:
                 return STRING
         return UNKNOWN
+
+    def _collated(self, loader: Made) -> Value | None:
+        """The batch of a loader whose own collate function puts it, or parts of it, on the GPU; None of any other."""
+        script = loader.script
+        own = script.argument(loader.call, "collate_fn", _COLLATE_FN)
+        function = script.roles.evaluate(own) if own is not None else None
+        if function is None or function.role is not Role.FUNCTION or function.definition is None:
+            return None
+        place, batch = function.definition.script, Value(Role.BATCH, Place.HOST, made=loader)
+        moved = [place.roles._are_moved(each) for each in returned(function.definition)]
+        if not moved or any(each != moved[0] for each in moved) or True not in moved[0]:
+            return None
+        if moved[0] == [True]:
+            return at(batch, Place.GPU)
+        part = Value(Role.TENSOR, made=loader)
+        return batch._replace(items=tuple(part if each else batch for each in moved[0]))
+
+    def _are_moved(self, result: syntax.BaseExpression) -> list[bool]:
+        """Whether what a function returns, or each of several values, has just been moved to a device that may be a GPU."""
+        if isinstance(result, syntax.Tuple | syntax.List):
+            return [self._is_moved(each.value) for each in result.elements]
+        return [self._is_moved(result)]
+
+    @once(False)
+    def _is_moved(self, tensor: syntax.BaseExpression) -> bool:
+        match tensor:
+            case syntax.Name():
+                given = all_written(self.script.names.reaching(tensor))
+                return bool(given) and all(each is not tensor and self._is_moved(each) for each in given)
+            case syntax.Call(func=syntax.Attribute(value=value, attr=syntax.Name(value="to" | "cuda"))) as move:
+                return self.calls.place_of_move(move, Place.HOST) is not Place.HOST and self._is_of_tensor(value)
+            case syntax.Call(func=syntax.Attribute(value=value)) if self._is_of_tensor(value):
+                return self._is_moved(value)
+        return False
+
+    def _is_of_tensor(self, value: syntax.BaseExpression) -> bool:
+        found = self.evaluate(value)
+        return found is not None and found.role is Role.TENSOR
 
     def _held(self, holder: Made, place: Place) -> Value:
         """A module that a ``ModuleList`` or ``Sequential`` holds: one of their class, where all are of one."""
