@@ -125,10 +125,13 @@ def _of_numbers(call: syntax.Call, numbers: syntax.Call, script: Script) -> Iter
     often = _often(script, call)
     if often is not None and not creation.is_kept(script, call):
         drawn = reads.shown(script, numbers.func)
+        name = script.name(numbers.func) or ""
+        scaled = ", scaled as there" if name.endswith((".normal", ".uniform")) else ""
         yield Finding(
             call,
             f"`{drawn}(...)` draws on the host, and the numbers are copied to the GPU {often}",
-            advice="draw on the GPU, with `torch.randn(..., device=...)`; not rewritten, since these are other numbers",
+            advice=f"draw on the GPU, with `torch.{creation.DRAWS[name]}(..., device=...)`{scaled}; not rewritten, since these "
+            "are other numbers",
             level=None if evaluation.trains(script) else Level.NOTE,
         )
 

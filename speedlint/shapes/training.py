@@ -55,6 +55,8 @@ _FRAMEWORKS = (
     "intel_extension_for_pytorch",
     "habana_frameworks",
 )
+_PARTS = ("apex", "transformers")
+"""Packages that one part of is a framework: a script may import the package and name the part where it uses it."""
 _WITHIN_FRAMEWORKS = tuple(f"{name}." for name in _FRAMEWORKS)
 _LOOPS_OF_ONES_OWN = ("accelerate", "apex.amp", "apex.fp16_utils", "deepspeed", "lightning_fabric", "torch.distributed")
 """Frameworks of ``_FRAMEWORKS`` that leave the loop, and all that it does beside the precision, to the script."""
@@ -468,11 +470,16 @@ def _near_frameworks(script: Script) -> Iterator[Script]:
     return script.everywhere(*marks)
 
 
+@listed_once
 def _frameworks(script: Script) -> Iterator[str]:
-    """The frameworks, and what is taken from them, that a script imports."""
+    """The frameworks, and what is taken from them, that a script imports, or takes out of a package that it imports."""
     for _, dotted in script.names.imports:
         if f"{dotted}.".startswith(_WITHIN_FRAMEWORKS) and script.program.module(script, dotted) is None:
             yield dotted
+    within = [name for name in _FRAMEWORKS if name.partition(".")[0] in _PARTS and name.encode() in script.source.data]
+    for name in within:
+        taken = (script.name(each) for each in script.source.of(syntax.Attribute))
+        yield from (each for each in taken if each is not None and f"{each}.".startswith(f"{name}."))
 
 
 def _runs_loop(script: Script, name: str) -> bool:

@@ -23,7 +23,16 @@ SAME = frozenset(
     "view reshape unsqueeze squeeze repeat expand t transpose permute contiguous flatten flip tril triu clone detach float "
     "double half bfloat16 long int short bool byte fill_ zero_ unsqueeze_ squeeze_ fill_diagonal_ repeat_interleave".split()
 )
-_DRAWS = frozenset(f"numpy.random.{name}" for name in "normal randn rand uniform random standard_normal randint".split())
+DRAWS = {
+    "numpy.random.normal": "randn",
+    "numpy.random.randn": "randn",
+    "numpy.random.standard_normal": "randn",
+    "numpy.random.rand": "rand",
+    "numpy.random.random": "rand",
+    "numpy.random.uniform": "rand",
+    "numpy.random.randint": "randint",
+}
+"""What draws the same distribution on the GPU as a function of NumPy's does, but for its scale."""
 _FROM_ARRAYS = frozenset(
     f"torch.{name}" for name in "tensor as_tensor from_numpy Tensor FloatTensor LongTensor DoubleTensor".split()
 )
@@ -206,7 +215,7 @@ def drawn(script: Script, call: syntax.Call) -> syntax.Call | None:
         data, syntax.Call
     ):
         return None
-    return data if script.name(data.func) in _DRAWS and all(is_plain(script, arg.value) for arg in data.args) else None
+    return data if script.name(data.func) in DRAWS and all(is_plain(script, arg.value) for arg in data.args) else None
 
 
 def _is_made_on_gpu(script: Script, call: syntax.Call) -> bool:
