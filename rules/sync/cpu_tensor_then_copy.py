@@ -130,8 +130,8 @@ def _of_numbers(call: syntax.Call, numbers: syntax.Call, script: Script) -> Iter
         yield Finding(
             call,
             f"`{drawn}(...)` draws on the host, and the numbers are copied to the GPU {often}",
-            advice=f"draw on the GPU, with `torch.{creation.DRAWS[name]}(..., device=...)`{scaled}; not rewritten, since these "
-            "are other numbers",
+            advice=f"draw on the GPU, with `torch.{creation.DRAWS[name]}(..., device=...)`{scaled}; not rewritten, since "
+            "these are other numbers",
             level=None if evaluation.trains(script) else Level.NOTE,
         )
 

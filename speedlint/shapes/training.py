@@ -476,8 +476,8 @@ def _frameworks(script: Script) -> Iterator[str]:
     for _, dotted in script.names.imports:
         if f"{dotted}.".startswith(_WITHIN_FRAMEWORKS) and script.program.module(script, dotted) is None:
             yield dotted
-    within = [name for name in _FRAMEWORKS if name.partition(".")[0] in _PARTS and name.encode() in script.source.data]
-    for name in within:
+    within = [name for name in _FRAMEWORKS if name.partition(".")[0] in _PARTS]
+    for name in within if any(name in _PARTS for _, name in script.names.imports) else ():
         taken = (script.name(each) for each in script.source.of(syntax.Attribute))
         yield from (each for each in taken if each is not None and f"{each}.".startswith(f"{name}."))
 
