@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.facts import syntax
-from speedlint.solve import changing
+from speedlint.solve import changing, off
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Definition
 from speedlint.solve.unpacking import part
@@ -271,18 +271,15 @@ def stores(script: Script, function: syntax.FunctionDef) -> bool:
 
 
 def _only_indexes(definition: Definition) -> bool:
-    """Whether ``__getitem__`` does nothing but take an item out of what it holds."""
+    """Whether ``__getitem__`` does nothing by default but take an item out of what it holds."""
     method = definition.script.roles.calls.method(definition, "__getitem__")
     if method is None:
         return False
     script = method.script
-    if any(
-        True
-        for kind in (syntax.For, syntax.While, syntax.With, syntax.ListComp)
-        for _ in script.source.inside(method.node, kind)
-    ):
-        return False
-    if not all(_is_cheap(script, call) for call in script.source.inside(method.node, syntax.Call)):
+    kinds = (syntax.For, syntax.While, syntax.With, syntax.ListComp)
+    works: list[syntax.Node] = [each for kind in kinds for each in script.source.inside(method.node, kind)]
+    works += [call for call in script.source.inside(method.node, syntax.Call) if not _is_cheap(script, call)]
+    if not all(off.is_off(script, each) for each in works):
         return False
     return not any(_reads_later(owner, value, 0) for owner, value in _held_by(definition, method))
 
