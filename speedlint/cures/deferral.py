@@ -66,6 +66,8 @@ class _Deferral:
         tally = tallies.adding(self.script, self.script.function(self.read))
         if tally is not None and tally.read is self.read:
             return tallies.kept(tally)
+        if self.script.value(self.tensor).assumed:
+            raise CannotEdit("what gives it is out of sight, and may give a number of NumPy's")
         if placed.changes_device(self.script, self.read):
             raise CannotEdit("its turns may compute on several GPUs, whose numbers are not added up there")
         if (

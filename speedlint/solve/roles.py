@@ -595,7 +595,37 @@ class Roles:
             elif self._is_handed_backward(use):
                 return TENSOR
             looped = looped or self._is_batched_loop(use)
+        if "item" in methods and self._is_part_of_loss(name):
+            return TENSOR._replace(assumed=True)
         return self._shown_by(methods, looped)
+
+    def _is_part_of_loss(self, name: syntax.Name | syntax.Param) -> bool:
+        """Whether it is computed with to give what a backward pass begins at: a number of Python's has no ``.item()``."""
+        todo: list[syntax.Name | syntax.Param] = [name]
+        seen = set()
+        while todo:
+            each = todo.pop()
+            variable = self.script.names.variable(each)
+            if variable in seen:
+                continue
+            seen.add(variable)
+            for use in self.script.names.uses(each):
+                method = self._method_called(use)
+                if each is not name and (self._is_handed_backward(use) or (method is not None and method[0] == "backward")):
+                    return True
+                todo += self._computed_with(use)
+        return False
+
+    def _computed_with(self, use: syntax.Name) -> Iterator[syntax.Name]:
+        """The variable that is given what arithmetic makes of a variable."""
+        node: syntax.Node = use
+        while isinstance(up := self.script.source.parents[node], syntax.BinaryOperation):
+            node = up
+        match up:
+            case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Name() as target)]) if node is not use:
+                yield target
+            case syntax.AugAssign(target=syntax.Name() as target, value=value) if value is node:
+                yield target
 
     def _is_handed_backward(self, use: syntax.Name) -> bool:
         """Whether it is ``loss`` in ``scaler.scale(loss).backward()``, or in ``accelerator.backward(loss)`` and the like."""
@@ -612,14 +642,17 @@ class Roles:
         return False
 
     def _from_tensors(self, binding: Binding, name: syntax.Name) -> Value:
-        """What a library out of sight returns for tensors is a tensor where ``.item()`` is called on it."""
+        """What a function out of sight returns for tensors is a tensor where ``.item()`` is called on it."""
         call = binding.value
-        if not isinstance(call, syntax.Call) or self.script.name(call.func) is None:
+        if not isinstance(call, syntax.Call):
+            return UNKNOWN
+        is_named = self.script.name(call.func) is not None
+        if not is_named and self.calls.callee(call) is not None:
             return UNKNOWN
         if not any((method := self._method_called(use)) and method[0] == "item" for use in self.script.names.uses(name)):
             return UNKNOWN
         given = [value for arg in call.args if (value := self.evaluate(arg.value)) and value.role is Role.TENSOR]
-        return Value(Role.TENSOR, combined_place(given)) if given else UNKNOWN
+        return Value(Role.TENSOR, combined_place(given), assumed=not is_named) if given else UNKNOWN
 
     def _shown_by(self, methods: dict[str, syntax.Call], looped: bool) -> Value:
         called = methods.keys()

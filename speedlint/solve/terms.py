@@ -43,7 +43,8 @@ class Value(NamedTuple):
         made: the call that constructed it; for tensors and batches, the loader they came from.
         definition: the first-party class of an instance or module, or the function or class itself.
         literal: a number or None written out in the source.
-        assumed: a tensor only because a module's ``forward`` takes it; a call of one of its methods would show it.
+        assumed: a tensor only because a module's ``forward`` takes it, or because ``.item()`` reads what a function out of
+            sight gives; a call of a tensor's own methods would show it.
         differs: its role is unknown because values of several roles are known to meet here.
     """
 
