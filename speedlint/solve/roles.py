@@ -58,6 +58,8 @@ _HOLDERS = ("torch.nn.ModuleList", "torch.nn.Sequential")
 _MODULE_HINTS = frozenset({"train", "eval"})
 _COLLATE_FN = 6
 """Where a ``DataLoader`` takes its ``collate_fn`` by position."""
+_HOST_BATCH = Value(Role.BATCH, Place.HOST)
+_CASTS = frozenset({"float", "double", "long", "int", "contiguous", "requires_grad_"})
 _DEEPEST_DEVICE = 4
 _MOST_ORIGINS = 100
 
@@ -213,7 +215,9 @@ class Roles:
                 return self._augmented(binding)
             case Kind.FOR:
                 assert binding.value is not None
-                return self._turn(binding.value, binding.path)
+                value = self._turn(binding.value, binding.path)
+                is_hidden = value is not None and value.role is Role.UNKNOWN and not value.differs
+                return _HOST_BATCH if is_hidden and self._holds_batch(binding) else value
             case Kind.ASSIGN | Kind.WITH if binding.value is not None:
                 value = self._filled(binding, self._unpacked(binding.value, binding.path))
                 if value is not None and value.role is Role.UNKNOWN and isinstance(binding.node, syntax.Name):
@@ -712,6 +716,57 @@ class Roles:
             for b in self.script.names.reaching(name)
             if b.kind is Kind.ASSIGN
         )
+
+    def _holds_batch(self, binding: Binding) -> bool:
+        """Whether a loop's variable, of what is out of sight, is a batch on the host: its parts are moved to a device, here
+        or in a function of the project that it is handed."""
+        name = binding.node
+        if not isinstance(name, syntax.Name):
+            return False
+        for use in self.script.names.uses(name):
+            if self._has_moved_part(use):
+                return True
+            arg = self.script.source.parents[use]
+            call = self.script.source.parents[arg]
+            if isinstance(arg, syntax.Arg) and isinstance(call, syntax.Call) and self._hands_batch(call, arg):
+                return True
+        return False
+
+    def _hands_batch(self, call: syntax.Call, arg: syntax.Arg) -> bool:
+        """Whether a function of the project that a call runs moves parts of an argument to a device."""
+        for called in self.calls.called(call):
+            script, function = called.script, called.node
+            if isinstance(function, syntax.FunctionDef):
+                for param in function.params.params:
+                    if script.values.given(function, param, self.script, call) is arg.value:
+                        return any(map(script.roles._has_moved_part, script.names.uses(param)))
+        return False
+
+    def _has_moved_part(self, use: syntax.Name) -> bool:
+        """Whether a part of a variable is moved: ``batch["x"].to(device)``, ``batch[0].float().cuda()``, or ``x.to(device)``
+        behind ``x, y = batch``."""
+        match self.script.source.parents[use]:
+            case syntax.Subscript(value=value) as part if value is use and key_of(part) is not None:
+                return self._is_put_on_device(part)
+            case syntax.Assign(value=value, targets=[syntax.AssignTarget(target=syntax.Tuple(elements=elements))]) if (
+                value is use
+            ):
+                parts = [each.value for each in elements if isinstance(each.value, syntax.Name)]
+                uses = [self.script.names.uses(part) for part in parts]
+                return any(self._is_put_on_device(each) for of_one in uses for each in of_one)
+        return False
+
+    def _is_put_on_device(self, node: syntax.Node) -> bool:
+        """Whether a tensor's method, or several one after the other, ends in a move to a device."""
+        while (method := self._method_called(node)) is not None:
+            name, node = method
+            if name == "cuda":
+                return True
+            if name == "to":
+                return bool(node.args) and self.calls.place_of_move(node, Place.HOST) is not Place.HOST
+            if name not in _CASTS:
+                return False
+        return False
 
     # Attributes
 

@@ -1,0 +1,55 @@
+"""What a loop takes out of something that is out of sight is a batch on the host where its parts are moved to a device."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import Project
+
+TRAINS = """
+import torch
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+class Trainer:
+    def __init__(self, model, loaders, others):
+        self.model, self.loaders, self.others = model.to(device), loaders, others
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+
+    def step(self, batch):
+        images, labels = batch["images"].to(device), batch["labels"].to(device)
+        self.update(images, labels)
+
+    def update(self, images, labels):
+        loss = torch.nn.functional.cross_entropy(self.model(images), labels)
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+
+    def fit(self):
+        {loop}
+
+
+Trainer(torch.nn.Linear(512, 512), *torch.load("loaders.pt")).fit()
+"""
+LOADER = "for batch in self.loaders['train']:\n            "
+
+
+@pytest.mark.parametrize(
+    ("loop", "copies"),
+    [
+        (LOADER + "self.step(batch)", 2),
+        (LOADER + "self.update(batch['images'].to(device), batch['labels'].long().cuda())", 2),
+        (LOADER + "self.update(batch[0].to(device), batch[1].to(device))", 2),
+        (LOADER + "images, labels = batch\n            self.update(images.to(device), labels.to(device))", 2),
+        (LOADER + "self.update(batch['images'].to('cpu'), batch['labels'].to(torch.int64))", 0),
+        (LOADER + "self.update(batch['images'], batch['labels'])", 0),
+        ("for rows in self.others:\n            self.update(self.loaders[0][rows].to(device), self.loaders[1][rows])", 0),
+        ("for rows in self.others:\n            self.update(rows[self.loaders].to(device), rows[self.others])", 0),
+        ("for model in self.others:\n            self.update(model.to(device)(self.loaders), self.loaders)", 0),
+    ],
+)
+def test_copies_of_batches(project: Project, loop: str, copies: int) -> None:
+    project.configure("select = ['SPD205']\ntorch = '2.13'")
+    assert len(project.findings(project.write("train.py", TRAINS.format(loop=loop)))) == copies
