@@ -96,3 +96,10 @@ def test_the_base_knows_that_its_loop_trains(project: Project) -> None:
     _reads(project, call="self.step(batch)\n                print(torch.rand(9, device='cuda').mean().item())")
     project.write("start.py", START.replace("getattr(trainers, sys.argv[1])", "trainers.Classifier"))
     assert [each["line"] for each in project.findings("trainers/base.py")] == [16]
+
+
+def test_a_network_out_of_sight_in_a_step_of_another_class(project: Project) -> None:
+    _reads(project)
+    project.configure("select = ['SPD101']\ntorch = '2.13'")
+    project.write("start.py", START.replace("torch.nn.Linear(512, 512)", "torch.load('model.pt')") + "import torchaudio\n")
+    assert [each["line"] for each in project.findings("trainers/classifier.py")] == [9]

@@ -159,8 +159,22 @@ def _is_light(step: Step) -> bool:
     if made_of.is_known:
         return is_small(made_of)
     has_layers = made_of.convolutions or made_of.attention or made_of.recurrent
-    loop = step.script.loops.driving_loop(step.backward)
-    return not has_layers and (not isinstance(loop, syntax.For) or step.script.is_call_to(loop.iter, "range"))
+    return not has_layers and not any(
+        isinstance(loop, syntax.For) and not place.is_call_to(loop.iter, "range") for place, loop in _loops_of(step)
+    )
+
+
+def _loops_of(step: Step) -> Iterator[tuple[Script, syntax.For | syntax.While]]:
+    """The loops whose turns are a step, in its function or those that call it."""
+    todo: list[tuple[Script, syntax.Node]] = [(step.script, step.backward)]
+    seen = set[syntax.Node]()
+    while todo:
+        place, node = todo.pop()
+        if (loop := place.loops.driving_loop(node)) is not None:
+            yield place, loop
+        elif node not in seen:
+            seen.add(node)
+            todo += place.loops.callers(node)
 
 
 def _small_kernels(step: Step) -> str:
