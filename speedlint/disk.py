@@ -18,6 +18,7 @@ from typing import NamedTuple, TypeVar, cast
 
 from speedlint import reading
 from speedlint.facts.imported import imported_names
+from speedlint.facts.left_open import left_open
 from speedlint.facts.put_on_path import Put, put_on_path
 from speedlint.notebook import NotebookError
 
@@ -272,6 +273,10 @@ class Disk:
             ("defines", path), lambda: tuple(sorted({each.decode() for each in _DEFINED.findall(b"\n" + self.text(path))}))
         )
 
+    def left_open(self, path: str) -> tuple[str, ...]:
+        """The names of the methods that a file leaves for other classes to define."""
+        return self._note(("open", path), lambda: left_open(self.text(path)))
+
     def fitting(self, paths: Sequence[str], most: int) -> int:
         """How many of some files, from the first on, hold no more than ``most`` bytes together; what cannot be read holds
         none. Noted of those that it hangs on: what comes behind the first that is too much may be anything."""
@@ -319,6 +324,8 @@ class Disk:
                 return self.renamed(path)
             case "defines":
                 return self.defined_names(path)
+            case "open":
+                return self.left_open(path)
             case "fitting":
                 return self.fitting(path.split("\0") if path else [], int(note[2]))  # type: ignore[misc]
         return None

@@ -121,6 +121,7 @@ class Program:
         self._tests: dict[Path, bool] = {}
         self._together: dict[Path, frozenset[Path]] = {}
         self._renamed: dict[frozenset[Path], frozenset[str]] = {}
+        self._left_open: dict[frozenset[Path], frozenset[str]] = {}
         self._sets: dict[frozenset[Path], frozenset[Path]] = {}
         """Equal sets are one object: comparing two costs more than what is asked with them."""
 
@@ -237,6 +238,14 @@ class Program:
             around = self.around(script.path)
             self._renamed[together] = frozenset(name for path in around for name in self.disk.renamed(str(path)))
         return self._renamed[together]
+
+    def left_open(self, script: Script) -> frozenset[str]:
+        """The names of the methods that a class of the files ``around`` a script leaves for others to define."""
+        together = self.together(script)
+        if together not in self._left_open:
+            around = self.around(script.path)
+            self._left_open[together] = frozenset(name for path in around for name in self.disk.left_open(str(path)))
+        return self._left_open[together]
 
     def is_whole(self, script: Script) -> bool:
         """Whether all files of the programs that ``script`` is part of are ``around`` it: they are not too many."""

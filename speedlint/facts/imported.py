@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
 
 _FROM = re.compile(rb"from[ \t]+([.\w\x80-\xff]+)[ \t]+import[ \t]*(\([^)]*\)|(?:\\\r?\n|[^#\n;])*)")
 _PLAIN = re.compile(rb"import[ \t]+((?:\\\r?\n|[^#\n;])+)")
 _WORD = re.compile(rb"[\w\x80-\xff]+")
 """A name in UTF-8 may hold any byte above ASCII."""
 _DOTTED = re.compile(r"[.\w]+")
+_BY_NAME = (b"import_module", b"__import__")
+_PUT_TOGETHER = (
+    re.compile(rb"""["'](?P<package>(?:\w+\.)+)["'][ \t]*\+[ \t]*[\w.\[\]"']+(?:[ \t]*\+[ \t]*["'](?P<end>\w*)["'])?"""),
+    re.compile(rb"""["'](?P<package>(?:\w+\.)+)(?:%s|\{[^}"']*\})(?P<end>\w*)["']"""),
+    re.compile(rb"""f["']\{__(?:name|package)__\}(?P<package>\.)\{[^}"']*\}(?P<end>\w*)["']"""),
+)
+"""How the name of a module of a package is put together: ``"models." + name + "_model"``, ``f"models.{name}"``,
+``"models.%s" % name``, ``f"{__name__}.{name}"``."""
 
 
 def imported_names(data: bytes) -> tuple[str, ...]:
-    """The dotted names that a file's import statements may mean, ``a.b`` and ``a.b.c`` for ``from a.b import c``."""
+    """The dotted names that a file's import statements may mean, ``a.b`` and ``a.b.c`` for ``from a.b import c``; last, as
+    ``a.*`` or ``a.*_b``, those of a package of which it imports modules by names that it puts together."""
     found: dict[str, None] = {}
     at = data.find(b"import")
     while at >= 0:
@@ -32,4 +42,12 @@ def imported_names(data: bytes) -> tuple[str, ...]:
                 base = base if base.endswith(".") else f"{base}."
                 found.update(dict.fromkeys(base + name.decode("utf-8", "replace") for name in _WORD.findall(statement[2])))
         at = data.find(b"import", at + 6)
-    return tuple(sys.intern(name) for name in found if _DOTTED.fullmatch(name))
+    return tuple(sys.intern(name) for name in (*filter(_DOTTED.fullmatch, found), *_by_name(data)))
+
+
+def _by_name(data: bytes) -> Iterator[str]:
+    """What may be imported of a package by a name that is put together, as ``package.*end``."""
+    if any(mark in data for mark in _BY_NAME):
+        for pattern in _PUT_TOGETHER:
+            for found in pattern.finditer(data):
+                yield (found["package"] + b"*" + (found["end"] or b"")).decode("utf-8", "replace")

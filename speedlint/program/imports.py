@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -458,10 +458,26 @@ class Imports:
         if found is None:
             project = self._project(path)
             stems, has_links = project.stems, project.listing.has_links
-            lasts = ((name, name.rpartition(".")[2]) for name in self._names(path))
+            lasts = [(name, name.rpartition(".")[2]) for name in self._names(path)]
             targets = {self._file(path, name) for name, last in lasts if not last or last in stems or has_links}
+            targets.update(each for name, last in lasts if "*" in last for each in self._modules_of(path, name))
             found = self._targets_of[path] = sorted(target for target in targets if target is not None)
         return found
+
+    def _modules_of(self, path: str, pattern: str) -> Iterator[str]:
+        """The modules of a package whose names end as those that a file imports by name."""
+        package, _, end = pattern.rpartition("*")
+        if package == ".":
+            folders = [os.path.dirname(path)]  # noqa: PTH120
+        else:
+            parts = package.rstrip(".").split(".")
+            folders = [os.path.join(folder, *parts) for folder in self._import_folders(path)]  # noqa: PTH118
+        listing = self._project(path).listing
+        folder = next((each for each in folders if each in listing.folders), None)
+        for file in listing.readable if folder is not None else ():
+            inside, _, name = file.rpartition(os.sep)
+            if inside == folder and name.endswith(f"{end}.py") and name != "__init__.py" and file != path:
+                yield file
 
     def _names(self, path: str) -> tuple[str, ...]:
         """The dotted names that a file's import statements may mean."""

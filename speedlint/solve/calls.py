@@ -610,7 +610,9 @@ class Calls:
         """The first-party functions that a call runs by its name: its callee, or what heirs define in the place of a method
         that it leaves open."""
         callee = self.callee(call)
-        return heirs.defined(self.script, call) or [callee] if callee is not None else []
+        if callee is None:
+            return heirs.by_name(self.script, call)
+        return heirs.defined(self.script, call) or [callee]
 
     def _inherited(self, call: syntax.Call) -> Definition | None:
         """The method that ``super().method(...)`` runs."""
@@ -656,7 +658,7 @@ class Calls:
     def sites(self, function: syntax.FunctionDef) -> Iterator[tuple[Script, syntax.Call]]:
         """Like ``call_sites``; each file is read when its turn comes."""
         program, name, owner = self.script.program, function.name.value, self.script.names.owner(function)
-        marks = [name.encode()] if owner is None else []
+        marks = [] if owner is not None and (name in CALLED_AS or name.startswith("__")) else [name.encode()]
         near: set[Script] = set()
         is_in_use = False
         openers = heirs.openers(self.script) if owner is not None else ()

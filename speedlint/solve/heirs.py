@@ -13,9 +13,18 @@ from speedlint.facts import syntax
 from speedlint.solve.flow import listed_once, once
 from speedlint.solve.terms import Definition
 from speedlint.source import is_name
+from speedlint.torch.words import Role
 
 if TYPE_CHECKING:
     from speedlint.ask.script import Script
+
+_OF_LIBRARIES = frozenset(
+    "__call__ __init__ action act add append apply call clear close compute copy count cpu cuda debug decode encode eval "
+    "extend fit format forward backward get index info insert item items join keys load load_state_dict log mean modules "
+    "open parameters pop predict put read remove render reset reset_parameters reverse run sample save score set shape size "
+    "sort split start state_dict step stop sum to train transform update values write zero_grad".split()
+)
+"""Methods that objects of libraries have too, so that a name alone does not tell whose one is."""
 
 
 def derived(owner: Definition) -> list[Definition]:
@@ -76,6 +85,36 @@ def defined(script: Script, call: syntax.Call) -> Iterator[Definition]:
                     and method.script.names.owner(method.node) is heir.node
                 ):
                     yield method
+
+
+def by_name(script: Script, call: syntax.Call) -> list[Definition]:
+    """The methods that a call runs of an object that is out of sight, where one class of the program leaves its name open,
+    and all others that define it derive from that one: ``model.optimize_parameters()`` of a model chosen by an option."""
+    match call.func:
+        case syntax.Attribute(value=value, attr=syntax.Name(value=name)) if (
+            name not in _OF_LIBRARIES and name in script.program.left_open(script) and script.name(call.func) is None
+        ):
+            known = script.value(value)
+            if known.role is Role.UNKNOWN and known.definition is None and not is_name(value, "self"):
+                return _family(script, name)
+    return []
+
+
+@listed_once
+def _family(script: Script, name: str) -> Iterator[Definition]:
+    methods = [
+        (Definition(place, owner), Definition(place, function))
+        for place in script.everywhere(b"def " + name.encode() + b"(")
+        for function in place.source.of(syntax.FunctionDef)
+        if function.name.value == name and (owner := place.names.owner(function)) is not None
+    ]
+    left = [owner for owner, method in methods if _is_open(method)]
+    if len(left) == 1 and {owner for owner, _ in methods} <= {left[0], *derived(left[0])}:
+        yield from (method for _, method in methods if not _is_open(method))
+
+
+def _is_open(method: Definition) -> bool:
+    return isinstance(method.node, syntax.FunctionDef) and _is_left_open(method.script, method.node)
 
 
 @listed_once

@@ -159,9 +159,14 @@ def _is_light(step: Step) -> bool:
     if made_of.is_known:
         return is_small(made_of)
     has_layers = made_of.convolutions or made_of.attention or made_of.recurrent
-    return not has_layers and not any(
-        isinstance(loop, syntax.For) and not place.is_call_to(loop.iter, "range") for place, loop in _loops_of(step)
-    )
+    return not has_layers and not any(_takes_data(place, loop) for place, loop in _loops_of(step))
+
+
+def _takes_data(script: Script, loop: syntax.For | syntax.While) -> bool:
+    """Whether a loop goes over something, or is one of a program that loads data."""
+    if isinstance(loop, syntax.For):
+        return not script.is_call_to(loop.iter, "range")
+    return any(True for _ in near(script))
 
 
 def _loops_of(step: Step) -> Iterator[tuple[Script, syntax.For | syntax.While]]:

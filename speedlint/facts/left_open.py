@@ -1,0 +1,16 @@
+"""Which methods a file leaves open for other classes to define, read from its bytes without parsing them."""
+
+from __future__ import annotations
+
+import re
+
+_LEFT_OPEN = re.compile(
+    rb"\n[ \t]+(?:async[ \t]+)?def[ \t]+(\w+)[ \t]*\([ \t]*self\b[^)]*\)[^:\n]*:\s*"
+    rb'(?:[rRuU]?"""(?:[^"]|"(?!""))*"""\s*|[rRuU]?\'\'\'(?:[^\']|\'(?!\'\'))*\'\'\'\s*)?'
+    rb"(?:pass\b|\.\.\.|raise[ \t]+NotImplementedError)"
+)
+
+
+def left_open(data: bytes) -> tuple[str, ...]:
+    """The names of the methods that do nothing but raise ``NotImplementedError``, ``pass`` or ``...``, in order."""
+    return tuple(sorted({name.decode() for name in _LEFT_OPEN.findall(data)}))
