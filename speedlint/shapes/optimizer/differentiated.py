@@ -30,7 +30,7 @@ _ENDS = GRAPHLESS | {"detach", "detach_"}
 _PLAIN_ATTRIBUTES = frozenset("shape dtype device ndim data is_cuda layout itemsize nbytes names".split())
 _GRAPH = frozenset("backward grad_fn requires_grad_ register_hook retain_grad grad requires_grad".split())
 _DIFFERENTIATE = ("torch.autograd.", "torch.func.")
-_TELL_OF_GRAPHS = re.compile(r"print|str|repr|torch\.save|(logging|pickle)\..*")
+TELL_OF_GRAPHS = re.compile(r"print|str|repr|torch\.save|(logging|pickle)\..*")
 """What shows or saves of a tensor whether it has a graph: ``tensor(0.1, grad_fn=<DivBackward0>)``."""
 _ENDING_CALLS = frozenset("float int len bool isinstance type id hash format abs round range hasattr".split())
 _PARAMETERS = frozenset({"parameters", "named_parameters", "state_dict", "get_parameter", "buffers"})
@@ -210,7 +210,7 @@ class _Follow:
         elif name is not None:
             if name.startswith(_DIFFERENTIATE):
                 raise NotProven(f"`{name}` differentiates it", is_certain=True)
-            if _TELL_OF_GRAPHS.fullmatch(name):
+            if TELL_OF_GRAPHS.fullmatch(name):
                 raise NotProven(f"`{name}` tells whether it has a graph")
             ends = name in _ENDING_CALLS or name.startswith(_SHOWS) or name.rpartition(".")[2] in _ENDS
             if not ends:
