@@ -75,7 +75,11 @@ def check(loop: syntax.For | syntax.While, script: Script) -> Iterator[Finding]:
     if reads.how_often(script, first) is Frequency.THROTTLED or durations.why_tenths_are_nothing(script) is not None:
         return
     message = f"`{reads.shown(script, first.func)}(...)` draws the bar anew {reads.often(script, first)}"
-    is_short = script.frequency(first) is Frequency.STEP and launches.why_launching_takes_longer(script) is not None
+    is_short = (
+        script.frequency(first) is Frequency.STEP
+        and launches.why_launching_takes_longer(script) is not None
+        and durations.why_long(script) is None
+    )
     fix = Fix(tuple(edits.add_argument(script.source, call, "refresh=False") for call in found), Risk.BEHAVIOR)
     level = Level.WARNING if is_short else Level.NOTE
     yield Finding(first, message, fix, "pass `refresh=False`: the bar draws itself ten times a second", level)
