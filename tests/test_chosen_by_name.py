@@ -131,7 +131,5 @@ class A:
         passed = 1
     def five(self):
         raise ValueError
-def six(self):
-    pass
 '''
     assert left_open(code) == ("one", "three", "two")

@@ -658,7 +658,7 @@ class Calls:
     def sites(self, function: syntax.FunctionDef) -> Iterator[tuple[Script, syntax.Call]]:
         """Like ``call_sites``; each file is read when its turn comes."""
         program, name, owner = self.script.program, function.name.value, self.script.names.owner(function)
-        marks = [] if owner is not None and (name in CALLED_AS or name.startswith("__")) else [name.encode()]
+        marks = [name.encode()] if owner is None or heirs.is_left_to(Definition(self.script, owner), name) else []
         near: set[Script] = set()
         is_in_use = False
         openers = heirs.openers(self.script) if owner is not None else ()

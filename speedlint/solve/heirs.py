@@ -25,6 +25,8 @@ _OF_LIBRARIES = frozenset(
     "sort split start state_dict step stop sum to train transform update values write zero_grad".split()
 )
 """Methods that objects of libraries have too, so that a name alone does not tell whose one is."""
+_MOST_READ = 64
+"""Files that define a method of a name: each is read."""
 
 
 def derived(owner: Definition) -> list[Definition]:
@@ -102,6 +104,8 @@ def by_name(script: Script, call: syntax.Call) -> list[Definition]:
 
 @listed_once
 def _family(script: Script, name: str) -> Iterator[Definition]:
+    if script.program.number_of_others(script, b"def " + name.encode() + b"(") > _MOST_READ:
+        return
     methods = [
         (Definition(place, owner), Definition(place, function))
         for place in script.everywhere(b"def " + name.encode() + b"(")
@@ -109,12 +113,25 @@ def _family(script: Script, name: str) -> Iterator[Definition]:
         if function.name.value == name and (owner := place.names.owner(function)) is not None
     ]
     left = [owner for owner, method in methods if _is_open(method)]
-    if len(left) == 1 and {owner for owner, _ in methods} <= {left[0], *derived(left[0])}:
+    if len(left) == 1 and all(_descends(owner, left[0]) for owner, _ in methods):
         yield from (method for _, method in methods if not _is_open(method))
+
+
+def _descends(owner: Definition, base: Definition) -> bool:
+    return any(each.node is base.node for each in owner.script.roles.calls.lineage(owner))
 
 
 def _is_open(method: Definition) -> bool:
     return isinstance(method.node, syntax.FunctionDef) and _is_left_open(method.script, method.node)
+
+
+def is_left_to(owner: Definition, name: str) -> bool:
+    """Whether a base of a class leaves a method of the name open, so that it is called by that name wherever it is."""
+    if name not in owner.script.program.left_open(owner.script):
+        return False
+    bases = [each for each in owner.script.roles.calls.lineage(owner) if each.node is not owner.node]
+    methods = (base.script.roles.calls.method(base, name) for base in bases)
+    return any(method is not None and _is_open(method) for method in methods)
 
 
 @listed_once
