@@ -73,11 +73,12 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     statement = script.source.parents[call]
     if often is None or not isinstance(statement, syntax.Expr):
         return
-    loop = script.loops.driving_loop(call)
+    timed = script.loops.driving_loop(call) or script.function(call)
     message = f"`{reads.shown(script, call)}` waits {often} until the GPU has nothing left to do"
-    if loop is not None and clocks.reads_clock(script, loop.body):
+    if timed is not None and clocks.reads_clock(script, timed.body):
+        what = "function" if isinstance(timed, syntax.FunctionDef) else "loop"
         advice = "time every so many steps, or record two `torch.cuda.Event`s and read them later"
-        yield Finding(call, message, advice=f"{advice}; not rewritten, since the loop reads the clock", level=Level.NOTE)
+        yield Finding(call, message, advice=f"{advice}; not rewritten, since the {what} reads the clock", level=Level.NOTE)
     elif reads.how_often(script, call) is Frequency.THROTTLED:
         yield Finding(call, message, advice=_ADVICE, level=Level.NOTE)
     else:

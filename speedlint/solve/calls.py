@@ -411,6 +411,9 @@ class Calls:
 
     def _of_method(self, call: syntax.Call, base: Value, name: str) -> Value | None:
         """What a method of a known kind of value returns; None where the method is first-party or not known."""
+        match call.args:
+            case [_, syntax.Arg(value=syntax.List() | syntax.Dict() as default)] if name in ("get", "pop"):
+                return Value(Role.SEQUENCE if isinstance(default, syntax.List) else Role.MAPPING, element=UNKNOWN)
         match base.role:
             case Role.TENSOR | Role.BATCH:
                 return self._of_tensor_method(call, base, name)
@@ -455,7 +458,8 @@ class Calls:
         """Accelerate's ``prepare`` hands back its arguments, on the device."""
         items = tuple(self.roles.evaluate(arg.value) for arg in call.args)
         moved = tuple(
-            at(item, Place.GPU) if item is not None and item.role in (Role.MODULE, Role.LOADER) else item for item in items
+            at(item, Place.GPU) if item is not None and item.role in (Role.MODULE, Role.LOADER, Role.UNKNOWN) else item
+            for item in items
         )
         return moved[0] if len(moved) == 1 else Value(Role.SEQUENCE, items=moved)
 

@@ -222,7 +222,7 @@ class Roles:
                 value = self._filled(binding, self._unpacked(binding.value, binding.path))
                 if value is not None and value.role is Role.UNKNOWN and isinstance(binding.node, syntax.Name):
                     shown = (self._by_use(binding.node), self._from_tensors(binding, binding.node))
-                    return next((each for each in shown if each.role is not Role.UNKNOWN), value)
+                    return _prepared_as(value, next((each for each in shown if each.role is not Role.UNKNOWN), value))
                 return self._moved(binding, value)
         return UNKNOWN
 
@@ -508,7 +508,7 @@ class Roles:
             return found
         if is_passed and found is None:
             return None
-        return annotated or self._by_use(parameter)
+        return _prepared_as(found, annotated or self._by_use(parameter))
 
     def _input(self, function: syntax.FunctionDef, parameter: syntax.Param) -> Value | None:
         """What a module's ``forward`` takes: a tensor, certainly so where a known call passes one."""
@@ -1125,6 +1125,13 @@ class Roles:
             on_cpu = next((each for each in told if each is not None), None)
         is_on_cpu = on_cpu is not None and self.script.text(on_cpu) == "True"
         return is_on_cpu or parser is not None or (known is not None and known.value in library.NOT_CUDA)
+
+
+def _prepared_as(value: Value | None, shown: Value) -> Value:
+    """What the uses of a variable show it to be: on the GPU where it is out of sight what Accelerate has prepared there."""
+    if value is None or value.place is not Place.GPU:
+        return shown
+    return at(shown, Place.GPU) if shown.role in (Role.LOADER, Role.MODULE, Role.UNKNOWN) else shown
 
 
 def combined_place(values: list[Value]) -> Place:
