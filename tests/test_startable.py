@@ -55,6 +55,7 @@ def test_a_module_that_is_not_in_the_project_may_be_installed(project: Project) 
         ("from shapes.circles import Circle", {"shapes/circles/__init__.py": ""}, "warning"),
         ("from shapes.circles import Circle", {"shapes/circles_template.py": ""}, "warning"),
         ("from shapes.circles import Circle", {".gitignore": "shapes/circles.py"}, "warning"),
+        ("from shapes.circles import Circle", {".gitmodules": "path = shapes/circles"}, "warning"),
         ("from shapes.circles import Circle", {"setup.py": "Extension('shapes.circles', [])"}, "warning"),
         ("import sys\nsys.path.insert(0, argv)\nfrom shapes.circles import Circle", {}, "warning"),
         ("try:\n    from shapes.circles import Circle\nexcept ImportError:\n    Circle = None", {}, "warning"),

@@ -329,6 +329,24 @@ for stage, count in enumerate({counts}):
 """
 
 
+IN_A_TIMER = """
+class Timer:
+    def __enter__(self):
+        torch.cuda.synchronize()
+        self.begun = time.perf_counter()
+
+    def __exit__(self, *_):
+        torch.cuda.synchronize()
+        print(time.perf_counter() - self.begun)
+
+
+for k in range({turns}):
+    with Timer():
+        print(step().item())
+{kept}
+"""
+
+
 @pytest.mark.parametrize(
     ("measure", "silent"),
     [
@@ -340,6 +358,9 @@ for stage, count in enumerate({counts}):
         (TIMED.format(counts="[10, 20]", wait="torch.cuda.synchronize()"), True),
         (TIMED.format(counts="[10, 20_000]", wait="torch.cuda.synchronize()"), False),
         (TIMED.format(counts="[10, 20]", wait="pass"), False),
+        (IN_A_TIMER.format(turns="20", kept="pass"), True),
+        (IN_A_TIMER.format(turns="20_000", kept="pass"), False),
+        (IN_A_TIMER.format(turns="20", kept="torch.save(model, 'model.pt')"), False),
     ],
 )
 def test_a_measurement_is_not_told_of(project: Project, measure: str, silent: bool) -> None:

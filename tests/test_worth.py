@@ -122,9 +122,9 @@ for epoch in range(10):
 @pytest.mark.parametrize(
     ("workers", "causes"),
     [
-        ("num_workers=2", {"SPD202": ["SPD202", "SPD203", "SPD205"], "SPD301": ["SPD301"]}),
+        ("num_workers=4", {"SPD202": ["SPD202", "SPD203", "SPD205"], "SPD301": ["SPD301"]}),
         ("num_workers=0", {"SPD201": ["SPD201", "SPD202", "SPD205"], "SPD301": ["SPD301"]}),
-        ("num_workers=2, pin_memory=True, persistent_workers=True", {"SPD301": ["SPD205", "SPD301"]}),
+        ("num_workers=4, pin_memory=True, persistent_workers=True", {"SPD301": ["SPD205", "SPD301"]}),
     ],
 )
 def test_how_batches_come_is_one_finding_and_evaluation_is_told_with_the_training(
@@ -144,7 +144,7 @@ def test_half_precision_gains_nothing_on_digits_as_they_come(project: Project, s
     project.configure("select = ['SPD101', 'SPD105']")
     transform = f"torchvision.transforms.Compose([{size}torchvision.transforms.ToTensor()])"
     images = f'torchvision.datasets.MNIST("digits", transform={transform})'
-    text = TOLD_ONCE.replace("IMAGES", images).replace("WORKERS", "num_workers=2")
+    text = TOLD_ONCE.replace("IMAGES", images).replace("WORKERS", "num_workers=4")
     assert bool(project.findings(project.write("train.py", text))) is is_found
 
 

@@ -33,7 +33,7 @@ _PUTTING = (b"sys.path", b"addsitedir")
 _MAKES_MODULES = (b"sys.modules", b"__path__", b"import_module", b"meta_path", b"path_hooks")
 _GENERATED = ("_pb2", "_pb2_grpc", "version", "_version")
 """How modules are called that a build writes."""
-_SAYS_WHAT_IS_MADE = (".gitignore", "setup.py", "setup.cfg", "pyproject.toml", "Makefile", "CMakeLists.txt")
+_SAYS_WHAT_IS_MADE = (".gitignore", ".gitmodules", "setup.py", "setup.cfg", "pyproject.toml", "Makefile", "CMakeLists.txt")
 """Where a project names the files that it does not hold, or makes."""
 
 _Folders = tuple[str, ...]

@@ -25,6 +25,7 @@ _SAME = RESHAPES | TRANSPOSES | EXPANDS | CASTS | MOVES | {"detach", "clone", "c
 _REDUCES = frozenset({"mean", "sum"})
 _MODEL_METHODS = frozenset("to cuda train half float double bfloat16 zero_grad parameters".split())
 _OPTIMIZER_METHODS = frozenset(("step", "zero_grad"))
+_KEEPS = (b"torch.save", b"save_pretrained", b"save_checkpoint", b"save_model", b"state_dict()")
 _DEPTH = 12
 _FEW_TURNS = 50
 """Turns after which a loop that ends there has only tried something out."""
@@ -64,7 +65,7 @@ def is_in_benchmark(script: Script, node: syntax.Node) -> bool:
 def is_tried_out(script: Script, node: syntax.Node) -> bool:
     """Whether a node serves a handful of training steps alone: those of a test, of a module's self-test on the host, or of a
     measurement."""
-    if debugging.is_profiled(script, node) or _is_timed(script, node):
+    if debugging.is_profiled(script, node) or _is_timed(script, node) or _only_times(script):
         return True
     if script.is_test or script.path.stem.startswith("test_"):
         return _trains_little(script)
@@ -89,6 +90,15 @@ def _moves_tensors_alone(script: Script, guard: syntax.If) -> bool:
 
 def _holds_tensors(script: Script, written: syntax.List) -> bool:
     return bool(written.elements) and all(script.role(each.value) is Role.TENSOR for each in written.elements)
+
+
+@once(False)
+def _only_times(script: Script) -> bool:
+    """Whether a script waits for the GPU to read the clock, takes a handful of steps in all, and keeps nothing of what
+    these train."""
+    is_kept = any(mark in script.source.data for mark in _KEEPS)
+    is_timed = any(True for _ in script.calls("torch.cuda.synchronize")) and any(True for _ in script.calls(*CLOCKS))
+    return not is_kept and is_timed and _trains_little(script)
 
 
 def _is_timed(script: Script, node: syntax.Node) -> bool:
