@@ -49,6 +49,10 @@ _SPEAKS_OF_DEVICE = re.compile(r"cuda|gpu|device|\.to\(", re.IGNORECASE)
 _SEEN_THROUGH = frozenset({"torch.autograd.Variable", "torch.nn.Parameter", "torch.nn.parameter.Parameter"})
 
 
+_LEAVES_IN_PLACE = frozenset({"parameters", "named_parameters", "train", "eval", "zero_grad", "state_dict"})
+"""Methods of a module that move it nowhere."""
+
+
 class Calls:
     """Answers for the calls of one script."""
 
@@ -219,23 +223,51 @@ class Calls:
         inputs = [self.roles.evaluate(arg.value) for arg in call.args]
         if None in inputs:
             return None
-        places = [value.place for value in inputs if value and value.role in (Role.TENSOR, Role.BATCH)]
-        place = Place.GPU if Place.GPU in (*places, module.place) else Place.EITHER
-        return Value(Role.TENSOR, place)
+        tensors = [value for value in inputs if value and value.role in (Role.TENSOR, Role.BATCH)]
+        places = {value.place for value in tensors}
+        if places == {Place.HOST} and module.place is not Place.GPU and any(each.role is Role.TENSOR for each in tensors):
+            return at(TENSOR, Place.HOST) if self._is_loss(module) else TENSOR
+        return Value(Role.TENSOR, Place.GPU if Place.GPU in (*places, module.place) else Place.EITHER)
+
+    def _is_loss(self, module: Value) -> bool:
+        """Whether a module is one of torch's losses, which compute where their inputs are."""
+        name = module.made.script.name(module.made.call.func) if module.made is not None else None
+        return name is not None and name.startswith("torch.nn.") and name.endswith("Loss")
 
     def _left_on_host(self, call: syntax.Call, module: Value, forward: Definition, result: Value) -> Value | None:
-        """What a module returns is on the host where all that it takes is made there, and nothing shows that it is moved:
-        a module on a GPU cannot take it."""
+        """What a module returns is on the host where all that it takes is made there, or comes out of a loader and the
+        module stays in its function, and nothing shows that it is moved: a module on a GPU cannot take it."""
         if result.role is not Role.TENSOR or result.place is not Place.EITHER or module.place is not Place.EITHER:
             return result
         made_by = module.made.call.func if module.made is not None else None
-        if made_by is None or not call.args or not all(_is_made_here(self.script, arg.value) for arg in call.args):
+        if module.made is None or made_by is None or not call.args:
             return result
         inputs = [self.roles.evaluate(arg.value) for arg in call.args]
         if None in inputs:
             return None
+        are_made_here = all(_is_made_here(self.script, arg.value) for arg in call.args)
+        are_loaded = all(value is not None and value.role in (Role.BATCH, Role.TENSOR) and value.made for value in inputs)
+        if not are_made_here and not (are_loaded and self._stays_here(module.made)):
+            return result
         on_host = all(value is not None and value.place is Place.HOST for value in inputs)
         return at(result, Place.HOST) if on_host and not _may_move(forward) else result
+
+    def _stays_here(self, module: Made) -> bool:
+        """Whether a module is only called where it is made, and asked for its parameters or mode: nothing moves it."""
+        script, source = module.script, module.script.source
+        match source.parents[module.call]:
+            case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Name() as name)]) if script is self.script:
+                uses = [use for use in script.names.uses(name) if use is not name]
+            case _:
+                return False
+        for use in uses:
+            method = self.roles._method_called(use)
+            up = source.parents[use]
+            is_called = isinstance(up, syntax.Call) and up.func is use
+            is_returned = isinstance(source.enclosing(use, syntax.Call, syntax.Return), syntax.Return)
+            if not is_called and not is_returned and (method is None or method[0] not in _LEAVES_IN_PLACE):
+                return False
+        return bool(uses)
 
     # Library functions
 

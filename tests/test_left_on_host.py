@@ -1,0 +1,56 @@
+"""A network that a function makes and moves nowhere computes on the host, whatever the rest of the project does."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import Project
+
+TRAINS = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+
+class Probe(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Linear(512, 512)
+
+    def forward(self, x):
+        return self.layers(x)
+
+
+def fit(pairs):
+    probe = Probe(){moved}
+    compared = nn.CrossEntropyLoss()
+    optimizer = torch.optim.Adam(probe.parameters())
+    {handed}
+    total = 0.0
+    for epoch in range(9):
+        for inputs, labels in DataLoader(pairs, batch_size=256):
+            optimizer.zero_grad()
+            loss = compared(probe(inputs.float()), labels)
+            loss.backward()
+            optimizer.step()
+            total += loss.item()
+    return probe, total
+
+
+def features(network, images):
+    return network(images.cuda()).cpu()
+
+
+fit(list(zip(features(torch.load("network.pt").cuda(), torch.load("images.pt")), torch.load("labels.pt"))))
+"""
+
+
+@pytest.mark.parametrize(
+    ("moved", "handed", "reads"),
+    [("", "pass", 0), (".cuda()", "pass", 1), ("", "probe.cuda()", 1), ("", "placed(probe)", 1)],
+)
+def test_reads_of_a_network_on_the_host(project: Project, moved: str, handed: str, reads: int) -> None:
+    project.configure("select = ['SPD301']\ntorch = '2.13'")
+    project.write("placing.py", "def placed(module):\n    return module.cuda()\n")
+    text = f"from placing import placed\n{TRAINS.format(moved=moved, handed=handed)}"
+    assert len(project.findings(project.write("train.py", text))) == reads
