@@ -136,10 +136,28 @@ def _of_numbers(call: syntax.Call, numbers: syntax.Call, script: Script) -> Iter
         )
 
 
+def _of_parts(call: syntax.Call, part: syntax.Call, script: Script) -> Iterator[Finding]:
+    """A tensor that is put together of others which the host makes."""
+    often = _often(script, call)
+    if often is None or creation.is_kept(script, call):
+        return
+    made = reads.shown(script, part.func)
+    message = f"`{reads.shown(script, call)}` copies what is put together on the host of `{made}(...)` to the GPU {often}"
+    if (in_vain := awaited_anyway(script, call)) is not None:
+        yield Finding(call, message, advice=in_vain, level=Level.NOTE, worth=worth.NOTHING)
+        return
+    advice = f"pass `device=` to `{made}`, so that it is put together there, or make it once before the loop; not written, "
+    related = (Related(script.source, part, "it is made here"),)
+    level = None if evaluation.trains(script) else Level.NOTE
+    yield Finding(call, message, advice=f"{advice}since other code may need it on the host", level=level, related=related)
+
+
 def _of_copy(call: syntax.Call, script: Script) -> Iterator[Finding]:
     found = creation.created(script, call)
     if found is None and (numbers := creation.drawn(script, call)) is not None:
         yield from _of_numbers(call, numbers, script)
+    elif found is None and (part := creation.put_together(script, call)) is not None:
+        yield from _of_parts(call, part, script)
     if found is None or (often := _often(script, call)) is None or creation.is_kept(script, call):
         return
     made = reads.shown(script, found.factory.func)

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
-from speedlint.solve.flow import listed_once
+from speedlint.solve.flow import listed_once, once
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Definition
+from speedlint.solve.unpacking import all_written
 from speedlint.source import is_name, is_none
 from speedlint.torch import library
 from speedlint.torch.words import FREQUENT, Place, Role
@@ -37,6 +38,7 @@ _FROM_ARRAYS = frozenset(
     f"torch.{name}" for name in "tensor as_tensor from_numpy Tensor FloatTensor LongTensor DoubleTensor".split()
 )
 _RANDOM_METHODS = frozenset("uniform_ normal_ random_ bernoulli_ exponential_ log_normal_ cauchy_ geometric_".split())
+_JOINS = ("torch.cat", "torch.concat", "torch.stack", "torch.hstack", "torch.vstack")
 _WRAPPERS = ("torch.triu", "torch.tril", "torch.autograd.Variable", "torch.flip", "torch.unsqueeze", "torch.squeeze")
 _KEPT_OPERATORS = (syntax.Multiply, syntax.Add, syntax.Subtract)
 MOVES = ("to", "cuda", "type_as")
@@ -319,6 +321,79 @@ def _trace(script: Script, node: syntax.BaseExpression) -> tuple[syntax.Call, bo
                     return None
             case _:
                 return None
+
+
+def put_together(script: Script, move: syntax.Call) -> syntax.Call | None:
+    """One of the factories of what a copy to the GPU copies, where that is put together of such tensors on the host alone:
+    the labels of pairs, ``(labels[None] == labels[:, None]).float().cuda()``."""
+    match move.func:
+        case syntax.Attribute(value=copied, attr=syntax.Name(value="to" | "cuda")) if script.name(move.func) is None:
+            if target(script, move) is not None and not is_made_elsewhere(script) and _is_of_several(script, copied):
+                return _part_made(script, copied)
+    return None
+
+
+@once(False)
+def _is_of_several(script: Script, node: syntax.BaseExpression) -> bool:
+    """Whether an expression joins, compares or computes with several tensors."""
+    match node:
+        case syntax.Name():
+            given = all_written(script.names.reaching(node))
+            return len(given) == 1 and _is_of_several(script, given[0])
+        case syntax.Comparison():
+            return True
+        case syntax.BinaryOperation(left=left, right=right):
+            return not _is_number(script, left) and not _is_number(script, right)
+        case syntax.Call(func=func) if script.name(func) in _JOINS:
+            return True
+        case syntax.Call(func=syntax.Attribute(value=inner)) if script.name(node.func) is None:
+            return _is_of_several(script, inner)
+    return False
+
+
+@once(None)
+def _part_made(script: Script, node: syntax.BaseExpression) -> syntax.Call | None:
+    """One of the factories that an expression is made of; None where it may hold anything else but numbers."""
+    name = script.name(node.func) if isinstance(node, syntax.Call) else None
+    match node:
+        case syntax.Name():
+            given = all_written(script.names.reaching(node))
+            return _part_made(script, given[0]) if len(given) == 1 and not _is_written_into(script, node) else None
+        case syntax.Call() if name in _EXACT | _ROUNDED:
+            return None if _is_bound_to_host(node) else node
+        case syntax.Call(args=[syntax.Arg(value=parts), *_]) if name in _JOINS:
+            return _any_made(script, _parts(parts))
+        case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method))) if name is None:
+            is_same = method in SAME or _changes_dtype(script, node, method)
+            return _part_made(script, inner) if is_same and all(is_plain(script, arg.value) for arg in node.args) else None
+        case syntax.Comparison(left=left, comparisons=[syntax.ComparisonTarget(comparator=right)]):
+            return _any_made(script, [left, right])
+        case syntax.BinaryOperation(left=left, right=right):
+            return _any_made(script, [left, right])
+        case syntax.UnaryOperation(expression=inner):
+            return _part_made(script, inner)
+    return None
+
+
+def _is_written_into(script: Script, name: syntax.Name) -> bool:
+    """Whether entries of a variable are set: ``mask[0] = 1``."""
+    entries = (script.source.parents[use] for use in script.names.uses(name))
+    targets = (script.source.parents[each] for each in entries if isinstance(each, syntax.Subscript))
+    return any(isinstance(each, syntax.AssignTarget | syntax.AugAssign) for each in targets)
+
+
+def _parts(several: syntax.BaseExpression) -> list[syntax.BaseExpression]:
+    match several:
+        case syntax.List(elements=elements) | syntax.Tuple(elements=elements):
+            return [each.value for each in elements]
+        case syntax.ListComp(elt=element):
+            return [element]
+    return []
+
+
+def _any_made(script: Script, parts: list[syntax.BaseExpression]) -> syntax.Call | None:
+    made = [_part_made(script, each) for each in parts if not _is_number(script, each)]
+    return made[0] if made and None not in made else None
 
 
 def _changes_dtype(script: Script, call: syntax.Call, method: str) -> bool:
