@@ -39,3 +39,37 @@ train(torch.utils.data.DataLoader(torch.load("rows.pt")), 2)
 def test_prints_of_some_turns(project: Project, test: str, found: int) -> None:
     project.configure("select = ['SPD301', 'SPD303']\ntorch = '2.13'")
     assert len(project.findings(project.write("train.py", TRAINS.format(test=test)))) == found
+
+
+FLAGS = """
+import torch
+
+model = torch.nn.Linear(512, 512).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+shown, first = False, True
+for rows in torch.utils.data.DataLoader(torch.load("rows.pt")):
+    loss = model(rows.cuda()).mean()
+    if {test}:
+        print(f"{{loss.item():.4f}}")
+        {sets}
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "sets", "found"),
+    [
+        ("not shown", "shown = True", 0),
+        ("first", "first = False", 0),
+        ("first and loss.dim() == 0", "first = False", 0),
+        ("not shown", "shown = len(rows) > 9", 1),
+        ("not shown", "pass", 1),
+        ("not shown", "if len(rows) > 9:\n            shown = True", 1),
+        ("not shown", "shown = True\n    shown = False", 1),
+    ],
+)
+def test_prints_behind_a_flag(project: Project, test: str, sets: str, found: int) -> None:
+    project.configure("select = ['SPD301', 'SPD303']\ntorch = '2.13'")
+    assert len(project.findings(project.write("train.py", FLAGS.format(test=test, sets=sets)))) == found

@@ -58,7 +58,7 @@ class Guards:
         """How often ``child``, a part of ``up``, runs at most when ``up`` runs in each step."""
         match up:
             case syntax.If() if child is up.body:
-                if self._is_capped(up) or self._ends(up.body):
+                if self._is_capped(up) or self._ends(up.body) or self._shuts_itself(up, up.test):
                     return Frequency.EPOCH
                 return Frequency.THROTTLED if self.counts_anew(up) else self.holds(up.test)
             case syntax.Else() if isinstance(parent := self.script.source.parents[up], syntax.If):
@@ -499,6 +499,36 @@ class Guards:
             and compared.left.value in counted
             and isinstance(compared.comparisons[0].operator, (syntax.LessThan, syntax.LessThanEqual))
             for compared in source.inside(branch.test, syntax.Comparison)
+        )
+
+    def _shuts_itself(self, branch: syntax.If, test: syntax.BaseExpression) -> bool:
+        """Whether a branch clears the flag that it asks for, which nothing else in the loop sets: ``if not shown: shown =
+        True``."""
+        match test:
+            case syntax.BooleanOperation(left=left, operator=syntax.And(), right=right):
+                return self._shuts_itself(branch, left) or self._shuts_itself(branch, right)
+            case syntax.UnaryOperation(operator=syntax.Not(), expression=flag):
+                last = "True"
+            case flag:
+                last = "False"
+        loop = self.script.loops.driving_loop(branch)
+        turn = loop if loop is not None else self.script.function(branch)
+        if (
+            turn is None
+            or not isinstance(flag, (syntax.Name, syntax.Attribute))
+            or (loop is None and isinstance(flag, syntax.Name))
+        ):
+            return False
+        source, said = self.script.source, self.script.text(flag)
+        sets = [
+            assign
+            for assign in source.inside(turn.body, syntax.Assign)
+            if any(self.script.text(each.target) == said for each in assign.targets)
+        ]
+        return (
+            any(source.parents[source.statement(each)] is branch.body for each in sets)
+            and all(source.contains(branch.body, each) for each in sets)
+            and all(is_name(each.value, last) for each in sets)
         )
 
     @once(False)
