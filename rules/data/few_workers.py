@@ -1,8 +1,8 @@
-"""One or two workers decode every image or recording of a batch, while the GPU waits.
+"""One or two workers decode every item of a batch, while the GPU waits.
 
 ## What it does
 Finds loaders of a training on a GPU whose `num_workers` is 1 or 2, by default and in the project's commands, and whose
-items are images or recordings that are decoded when they are read. Left alone: loaders that training reads once, data that
+items are images, recordings or compressed files that are decoded when they are read. Left alone: loaders that training reads once, data that
 is tiny or lies in memory, and steps that are known to be long.
 
 ## Why it is slow
@@ -62,7 +62,12 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     counts = off.values(script, workers.expression) if workers.expression is not None else None
     if not counts or not all(count in _FEW for count in counts):
         return
-    if not found.origins or not all(map(scale.decodes, found.origins)) or found.is_of_small_parts or scale.is_tiny(found):
+    if (
+        not found.origins
+        or not all(map(scale.decodes_media, found.origins))
+        or found.is_of_small_parts
+        or scale.is_tiny(found)
+    ):
         return
     if durations.why_tenths_are_nothing(script) is None:
         yield _finding(found, workers, max(count for count in counts if isinstance(count, int)))
@@ -70,7 +75,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
 
 def _finding(found: Loader, workers: Setting, count: int) -> Finding:
     many = "one worker decodes" if count == 1 else "two workers decode"
-    message = f"{many} each image or recording of this loader, one after the other, while the training waits"
+    message = f"{many} the items of this loader, one after the other, while the training waits"
     advice = "pass `num_workers=min(8, os.cpu_count() or 1)`, and measure with half and twice as many; not written: why the "
     related = tuple(
         Related(place.script.source, place.node, "the number of workers is set here")

@@ -17,6 +17,9 @@ DECODERS = frozenset(
     "nibabel.load pydicom.dcmread zlib.decompress gzip.decompress lzma.decompress bz2.decompress scipy.io.loadmat".split()
 )
 
+MEDIA = frozenset(name for name in DECODERS if not name.startswith(("numpy.", "scipy.")))
+"""Those of images, recordings and what is compressed: an array is read from its file as it is."""
+
 PARSERS = frozenset(
     "numpy.loadtxt numpy.genfromtxt pandas.read_csv pandas.read_table pandas.read_excel pandas.read_fwf".split()
 )

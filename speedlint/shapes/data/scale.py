@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
-from speedlint.shapes.data.item_decoding import ANALYSES, DECODERS, PARSERS
+from speedlint.shapes.data.item_decoding import ANALYSES, DECODERS, MEDIA, PARSERS
 from speedlint.shapes.model.networks import with_named
-from speedlint.solve import shipped
+from speedlint.solve import off, shipped
 from speedlint.solve.flow import once
+from speedlint.solve.terms import Definition
 from speedlint.solve.values import option_of
 from speedlint.torch import public
 from speedlint.torch.public import Item, Public
@@ -132,11 +133,16 @@ def _said_by_options(script: Script) -> Iterator[str]:
 
 
 def decodes(origin: Origin) -> bool:
-    """Whether each item is an image or a recording that is decoded when it is read."""
+    """Whether each item is an image, a recording or a file of an array that is decoded when it is read."""
+    return decodes_media(origin) or (origin.definition is not None and _calls_in_item(origin, DECODERS))
+
+
+def decodes_media(origin: Origin) -> bool:
+    """Whether each item is an image or a recording, not an array of a file, and is decoded when it is read."""
     if origin.definition is None:
         return origin.name in _DECODED
     bases = origin.definition.script.roles.calls.foreign_bases(origin.definition)
-    return not _DECODED.isdisjoint(bases) or _calls_in_item(origin, DECODERS)
+    return not _DECODED.isdisjoint(bases) or _calls_in_item(origin, MEDIA)
 
 
 def reads_store(origin: Origin) -> bool:
@@ -155,12 +161,31 @@ def analyses(origin: Origin) -> bool:
     return is_read and _calls_in_item(origin, ANALYSES)
 
 
+@once(False)
+def _is_held(item: Definition) -> bool:
+    """Whether an item is handed out of memory first of all, by an option that is on: ``if self.in_memory: return
+    self.items[index]``."""
+    body = item.node.body.body
+    first = next((each for each in body if not isinstance(each, syntax.SimpleStatementLine)), None)
+    match first:
+        case syntax.If(
+            test=test, body=syntax.IndentedBlock(body=[syntax.SimpleStatementLine(body=[syntax.Return(value=value)])])
+        ):
+            is_plain = isinstance(value, syntax.Subscript | syntax.Name | syntax.Attribute)
+            return is_plain and off.values(item.script, test) == (True,)
+    return False
+
+
 def _calls_in_item(origin: Origin, names: frozenset[str], *, at_first: bool = False) -> bool:
     """Whether an item is made by a call of one of some functions; ``at_first``: or of what such a call opens once."""
     assert origin.definition is not None
     method = origin.definition.script.roles.calls.method(origin.definition, "__getitem__")
-    return method is not None and any(
-        place.name(call.func) in names and (at_first or place.source.enclosing(call, syntax.If) is None)
-        for place, node in with_named(method.script, method.node, called=True)
-        for call in place.source.inside(node, syntax.Call)
+    return (
+        method is not None
+        and not _is_held(method)
+        and any(
+            place.name(call.func) in names and (at_first or place.source.enclosing(call, syntax.If) is None)
+            for place, node in with_named(method.script, method.node, called=True)
+            for call in place.source.inside(node, syntax.Call)
+        )
     )
