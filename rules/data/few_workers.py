@@ -2,8 +2,8 @@
 
 ## What it does
 Finds loaders of a training on a GPU whose `num_workers` is 1 or 2, by default and in the project's commands, and whose
-items are images, recordings or compressed files that are decoded when they are read. Left alone: loaders that training reads once, data that
-is tiny or lies in memory, and steps that are known to be long.
+items are images, recordings or compressed files that are decoded when they are read. Left alone: loaders that training
+reads once, data that is tiny or lies in memory, and steps that are known to be long.
 
 ## Why it is slow
 A worker decodes, crops and normalizes one photo after the other, in two to ten milliseconds each, so two of them hand over
