@@ -110,14 +110,22 @@ def needs_grad(script: Script, node: syntax.Node, depth: int = 0) -> bool:
 
 
 def forward_of_pass(script: Script, loop: syntax.For) -> syntax.Call | None:
-    """The first call of a network in the body of an evaluation loop, not of a loss or a frozen network, or of a function
-    that runs one; None where there is none."""
+    """The first call of a network in the body of an evaluation loop, not of a loss or a frozen network, nor of one that
+    switches gradients off itself, or of a function that runs one; None where there is none."""
     function = script.function(loop)
     for call in script.source.inside(loop.body, syntax.Call):
         runs = script.function(call) is function and (is_network(script, call) or runs_network(script, call))
-        if runs and not is_frozen(script, call):
+        if runs and not is_frozen(script, call) and not _switches_off(script, call):
             return call
     return None
+
+
+def _switches_off(script: Script, call: syntax.Call) -> bool:
+    """Whether what a call runs is decorated to run without gradients."""
+    callee = script.callee(call)
+    return (
+        callee is not None and isinstance(callee.node, syntax.FunctionDef) and told(callee.script, callee.node.body) is True
+    )
 
 
 def is_frozen(script: Script, call: syntax.Call) -> bool:
