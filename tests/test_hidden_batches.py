@@ -52,4 +52,4 @@ LOADER = "for batch in self.loaders['train']:\n            "
 )
 def test_copies_of_batches(project: Project, loop: str, copies: int) -> None:
     project.configure("select = ['SPD205']\ntorch = '2.13'")
-    assert len(project.findings(project.write("train.py", TRAINS.format(loop=loop)))) == copies
+    assert len(project.findings(project.write("train.py", TRAINS.format(loop=loop)), "--notes")) == copies

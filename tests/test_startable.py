@@ -30,6 +30,7 @@ def train(loader):
 {starts}
 """
 FACES = "def faces(folder):\n    return torch.load(folder)\n"
+PACKAGE = {"shapes/__init__.py": ""}
 STARTS = "for epoch in range(9):\n    print(train(torch.load('batches.pt')))"
 
 
@@ -48,21 +49,23 @@ def test_a_module_that_is_not_in_the_project_may_be_installed(project: Project) 
 @pytest.mark.parametrize(
     ("imports", "others", "level"),
     [
-        ("from shapes.circles import Circle", {}, "note"),
-        ("import shapes.round.circles as circles", {"shapes/round/arcs.py": ""}, "note"),
-        ("from shapes.squares import Square", {}, "warning"),
-        ("from shapes.circles import Circle", {"shapes/circles.pyx": ""}, "warning"),
-        ("from shapes.circles import Circle", {"shapes/circles/__init__.py": ""}, "warning"),
-        ("from shapes.circles import Circle", {"shapes/circles_template.py": ""}, "warning"),
-        ("from shapes.circles import Circle", {".gitignore": "shapes/circles.py"}, "warning"),
-        ("from shapes.circles import Circle", {".gitmodules": "path = shapes/circles"}, "warning"),
-        ("from shapes.circles import Circle", {"setup.py": "Extension('shapes.circles', [])"}, "warning"),
-        ("import sys\nsys.path.insert(0, argv)\nfrom shapes.circles import Circle", {}, "warning"),
-        ("try:\n    from shapes.circles import Circle\nexcept ImportError:\n    Circle = None", {}, "warning"),
-        ("if torch.cuda.device_count() > 1:\n    from shapes.circles import Circle", {}, "warning"),
-        ("from shapes.shapes_pb2 import Circle", {}, "warning"),
-        ("from pictures.circles import Circle", {}, "warning"),
-        ("from shapes import circles", {}, "warning"),
+        ("from shapes.circles import Circle", {"shapes/__init__.py": ""}, "note"),
+        ("from shapes.circles import Circle", {"other.py": "from shapes.squares import Square"}, "note"),
+        ("from shapes.circles import Circle", {}, "warning"),
+        ("import shapes.round.circles as c", {"shapes/__init__.py": "", "shapes/round/arcs.py": ""}, "note"),
+        ("from shapes.squares import Square", PACKAGE, "warning"),
+        ("from shapes.circles import Circle", {**PACKAGE, "shapes/circles.pyx": ""}, "warning"),
+        ("from shapes.circles import Circle", {**PACKAGE, "shapes/circles/__init__.py": ""}, "warning"),
+        ("from shapes.circles import Circle", {**PACKAGE, "shapes/circles_template.py": ""}, "warning"),
+        ("from shapes.circles import Circle", {**PACKAGE, ".gitignore": "shapes/circles.py"}, "warning"),
+        ("from shapes.circles import Circle", {**PACKAGE, ".gitmodules": "path = shapes/circles"}, "warning"),
+        ("from shapes.circles import Circle", {**PACKAGE, "setup.py": "Extension('shapes.circles', [])"}, "warning"),
+        ("import sys\nsys.path.insert(0, argv)\nfrom shapes.circles import Circle", PACKAGE, "warning"),
+        ("try:\n    from shapes.circles import Circle\nexcept ImportError:\n    Circle = None", PACKAGE, "warning"),
+        ("if torch.cuda.device_count() > 1:\n    from shapes.circles import Circle", PACKAGE, "warning"),
+        ("from shapes.shapes_pb2 import Circle", PACKAGE, "warning"),
+        ("from pictures.circles import Circle", PACKAGE, "warning"),
+        ("from shapes import circles", PACKAGE, "warning"),
     ],
 )
 def test_a_module_that_a_folder_of_the_project_lacks(

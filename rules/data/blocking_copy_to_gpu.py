@@ -101,7 +101,8 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     is_trifle = is_trifle or _is_of_single_pass(call, script) or pace.waits_for_texts(script) or are_small(script, batch)
     is_trifle = is_trifle or refuses(script, batch)
     estimate = _IN_PROCESS if would_pin_in_process(script, batch) else None
-    level = Level.NOTE if is_trifle or estimate is not None or are_few(script, batch) else None
+    is_hidden = script.value(batch).assumed
+    level = Level.NOTE if is_trifle or is_hidden or estimate is not None or are_few(script, batch) else None
     reason = hazard(script, call, batch)
     if reason is not None:
         advice = f"{advice}; not written: {reason}"

@@ -62,12 +62,9 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     counts = off.values(script, workers.expression) if workers.expression is not None else None
     if not counts or not all(count in _FEW for count in counts):
         return
-    if (
-        not found.origins
-        or not all(map(scale.decodes_media, found.origins))
-        or found.is_of_small_parts
-        or scale.is_tiny(found)
-    ):
+    if not found.origins or not all(map(scale.decodes_media, found.origins)) or any(map(scale.remembers, found.origins)):
+        return
+    if found.is_of_small_parts or scale.is_tiny(found):
         return
     if durations.why_tenths_are_nothing(script) is None:
         yield _finding(found, workers, max(count for count in counts if isinstance(count, int)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _LEFT_OPEN = re.compile(
-    rb"def (\w+)\(self\b[^)]*\)[^:\n]*:\s*"
+    rb"def (\w{1,99})\(self\b[^()]{0,400}\)[^:\n]{0,200}:\s{0,99}"
     rb'(?:[rRuU]?"""(?:[^"]|"(?!""))*"""\s*|[rRuU]?\'\'\'(?:[^\']|\'(?!\'\'))*\'\'\'\s*)?'
     rb"(?:pass\b|\.\.\.|raise NotImplementedError)"
 )

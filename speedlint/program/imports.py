@@ -207,13 +207,16 @@ class Imports:
         """
         file, dots = str(path), len(dotted) - len(dotted.lstrip("."))
         project, parts = self._project(file), [each for each in dotted[dots:].split(".") if each]
-        if not project.listing.is_whole or project.listing.has_links or self.module(path, dotted) is not None:
+        found = self.module(path, dotted)
+        if not project.listing.is_whole or project.listing.has_links or (found is not None and not found[1]):
             return None
         starts = [os.path.normpath(os.path.join(file, *[".."] * dots))] if dots else self._import_folders(file)  # noqa: PTH118
         known = 0 if dots else 1
         if len(parts) <= known or (not dots and parts[0] in (library.KNOWN | sys.stdlib_module_names)):
             return None
         bases = [base for start in starts if self._holds_code(project, base := os.path.join(start, *parts[:known]))]  # noqa: PTH118
+        if not dots and not all(self._is_own(project, file, base) for base in bases):
+            return None
         for count in range(known, len(parts)):
             if not bases or any(self._may_hold(base, parts[count]) for base in bases):
                 bases = [inner for base in bases if self._holds_code(project, inner := os.path.join(base, parts[count]))]  # noqa: PTH118
@@ -229,6 +232,15 @@ class Imports:
                 return None
             return "." * dots + ".".join(parts[: count + 1])
         return None
+
+    def _is_own(self, project: _Project, file: str, folder: str) -> bool:
+        """Whether a name surely leads into a folder, not to an installed package of the same name: it is a package itself,
+        or lies beside the file, and other files of the project import what it has."""
+        if self._disk.is_file(os.path.join(folder, "__init__.py")):  # noqa: PTH118
+            return True
+        self._importers(file)
+        imported = (each for each in project.importers or () if os.path.dirname(each) == folder)  # noqa: PTH120
+        return os.path.dirname(folder) == os.path.dirname(file) and any(True for _ in imported)  # noqa: PTH120
 
     def _holds_code(self, project: _Project, folder: str) -> bool:
         """Whether a folder of the project holds Python files itself."""

@@ -255,6 +255,8 @@ class Calls:
     def _stays_here(self, module: Made) -> bool:
         """Whether a module is only called where it is made, and asked for its parameters or mode: nothing moves it."""
         script, source = module.script, module.script.source
+        if script.program.mentions(script, b"set_default_"):
+            return False
         match source.parents[module.call]:
             case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Name() as name)]) if script is self.script:
                 uses = [use for use in script.names.uses(name) if use is not name]
@@ -611,7 +613,7 @@ class Calls:
         if not isinstance(definition.node, syntax.ClassDef) or depth > 6:
             return
         for base in definition.node.bases:
-            found = definition.script.definition(base.value)
+            found = heirs.base_class(definition.script, base)
             if found is not None and isinstance(found.node, syntax.ClassDef) and found.node is not definition.node:
                 yield from found.script.roles.calls.lineage(found, depth + 1)
 

@@ -511,24 +511,15 @@ class Guards:
                 last = "True"
             case flag:
                 last = "False"
-        loop = self.script.loops.driving_loop(branch)
-        turn = loop if loop is not None else self.script.function(branch)
-        if (
-            turn is None
-            or not isinstance(flag, (syntax.Name, syntax.Attribute))
-            or (loop is None and isinstance(flag, syntax.Name))
-        ):
+        loop, source = self.script.loops.driving_loop(branch), self.script.source
+        scope = self.script.names.scope(flag).lookup(flag.value) if isinstance(flag, syntax.Name) else None
+        if loop is None or scope is None or not isinstance(flag, syntax.Name):
             return False
-        source, said = self.script.source, self.script.text(flag)
-        sets = [
-            assign
-            for assign in source.inside(turn.body, syntax.Assign)
-            if any(self.script.text(each.target) == said for each in assign.targets)
-        ]
+        bound = [each for each in scope.bindings.get(flag.value, ()) if source.contains(loop.body, each.node)]
         return (
-            any(source.parents[source.statement(each)] is branch.body for each in sets)
-            and all(source.contains(branch.body, each) for each in sets)
-            and all(is_name(each.value, last) for each in sets)
+            any(source.parents[source.statement(each.node)] is branch.body for each in bound)
+            and all(source.contains(branch.body, each.node) for each in bound)
+            and all(each.kind is Kind.ASSIGN and not each.path and is_name(each.value, last) for each in bound)
         )
 
     @once(False)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from speedlint.facts import syntax
 from speedlint.solve.flow import listed_once, once
 from speedlint.solve.terms import Definition
+from speedlint.solve.unpacking import all_written
 from speedlint.source import is_name
 from speedlint.torch.words import Role
 
@@ -49,8 +50,13 @@ def _derived(script: Script, klass: syntax.ClassDef) -> Iterator[Definition]:
 
 
 def _is_base(script: Script, base: syntax.Arg, owner: Definition) -> bool:
-    found = script.definition(base.value)
+    found = base_class(script, base)
     return found is not None and found.node is owner.node
+
+
+def base_class(script: Script, base: syntax.Arg) -> Definition | None:
+    """The first-party class that a class derives from by one of its bases, also by ``Base[int]``."""
+    return script.definition(base.value.value if isinstance(base.value, syntax.Subscript) else base.value)
 
 
 @once(False)
@@ -97,9 +103,18 @@ def by_name(script: Script, call: syntax.Call) -> list[Definition]:
             name not in _OF_LIBRARIES and name in script.program.left_open(script) and script.name(call.func) is None
         ):
             known = script.value(value)
-            if known.role is Role.UNKNOWN and known.definition is None and not is_name(value, "self"):
+            is_hidden = known.role is Role.UNKNOWN and known.definition is None and not is_name(value, "self")
+            if is_hidden and not (isinstance(value, syntax.Name) and _is_of_library(script, value)):
                 return _family(script, name)
     return []
+
+
+def _is_of_library(script: Script, variable: syntax.Name) -> bool:
+    """Whether a variable is given what a library makes."""
+    made = all_written(script.names.reaching(variable))
+    calls = (each for each in made if isinstance(each, syntax.Call) and script.definition(each.func) is None)
+    names = map(script.name, (each.func for each in calls))
+    return any(name is not None and "." in name for name in names)
 
 
 @listed_once

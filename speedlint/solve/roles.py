@@ -58,7 +58,7 @@ _HOLDERS = ("torch.nn.ModuleList", "torch.nn.Sequential")
 _MODULE_HINTS = frozenset({"train", "eval"})
 _COLLATE_FN = 6
 """Where a ``DataLoader`` takes its ``collate_fn`` by position."""
-_HOST_BATCH = Value(Role.BATCH, Place.HOST)
+_HOST_BATCH = Value(Role.BATCH, Place.HOST, assumed=True)
 _CASTS = frozenset({"float", "double", "long", "int", "contiguous", "requires_grad_"})
 _DEEPEST_DEVICE = 4
 _MOST_ORIGINS = 100

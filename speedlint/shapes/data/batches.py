@@ -320,6 +320,8 @@ def hazard(script: Script, call: syntax.Call, batch: syntax.BaseExpression) -> s
         return "what is copied is computed first, into memory that is not pinned: copy the loader's tensor, then compute"
     if may_be_mps(script):
         return "the device may be `mps`, where a tensor may be read before a `non_blocking` copy of it has ended"
+    if script.value(batch).assumed:
+        return "what gives the batch is out of sight, and may fill its memory again while it is copied"
     if _written_after(script, call, batch):
         return "the host's tensor is written to afterwards, perhaps while it is still being copied"
     found = source_loader(script, batch)
@@ -415,25 +417,45 @@ def _is_taken_from_batch(value: syntax.BaseExpression) -> bool:
 
 
 def _written_after(script: Script, call: syntax.Call, batch: syntax.BaseExpression) -> bool:
-    """Whether the host's tensor is changed in place further down."""
-    node: syntax.BaseExpression = batch
+    """Whether the host's tensor is changed in place further down, here or in a function that calls this one."""
+    node, depth = batch, 0
     while isinstance(node, (syntax.Subscript, syntax.Attribute)):
-        node = node.value
-    if not isinstance(node, syntax.Name) or node is not batch:
+        node, depth = node.value, depth + 1
+    return isinstance(node, syntax.Name) and _is_written(script, call, node, depth, set())
+
+
+def _is_written(
+    script: Script, call: syntax.Call, name: syntax.Name, depth: int, seen: set[tuple[syntax.Node, str]]
+) -> bool:
+    """Whether what a variable holds, or a part of it so many entries deep, is changed in place once a call has run."""
+    bindings = script.names.reaching(name)
+    for use in script.names.uses(name):
+        is_later = script.order.may_run_before(call, use) and any(each in bindings for each in script.names.reaching(use))
+        if is_later and _changes(script, use, depth):
+            return True
+    key, function = (call, name.value), script.function(call)
+    parameters = [each.node for each in bindings if isinstance(each.node, syntax.Param)]
+    if key in seen or function is None:
         return False
-    bindings = script.names.reaching(node)
-    for use in script.names.uses(node):
-        if not script.order.may_run_before(call, use):
-            continue
-        reaching = script.names.reaching(use)
-        if not any(binding in bindings for binding in reaching):
-            continue
-        parent = script.source.parents[use]
-        if isinstance(parent, syntax.AugAssign) and parent.target is use and script.names.reaching(use):
-            return True
-        if isinstance(parent, syntax.Attribute) and works_in_place(parent.attr.value):
-            return isinstance(script.source.parents[parent], syntax.Call) and parent.attr.value != "requires_grad_"
-        holder = script.source.parents[parent]
-        if isinstance(parent, syntax.Subscript) and isinstance(holder, (syntax.AssignTarget, syntax.AugAssign)):
-            return True
-    return False
+    seen.add(key)
+    return any(
+        isinstance(given, syntax.Name) and _is_written(other, site, given, depth, seen)
+        for other, site in (script.call_sites(function) if parameters else ())
+        for given in (script.values.given(function, each, other, site) for each in parameters)
+    )
+
+
+def _changes(script: Script, use: syntax.Name, depth: int) -> bool:
+    """Whether a use changes the tensor so many entries deep in a variable: ``x += 1``, ``x.zero_()``, ``x[0] = 1``."""
+    node: syntax.Node = use
+    for _ in range(depth):
+        node = script.source.parents[node]
+        if not isinstance(node, (syntax.Subscript, syntax.Attribute)):
+            return False
+    parent = script.source.parents[node]
+    if isinstance(parent, syntax.AugAssign) and parent.target is node:
+        return True
+    if isinstance(parent, syntax.Attribute) and works_in_place(parent.attr.value):
+        return isinstance(script.source.parents[parent], syntax.Call) and parent.attr.value != "requires_grad_"
+    holder = script.source.parents[parent]
+    return isinstance(parent, syntax.Subscript) and isinstance(holder, (syntax.AssignTarget, syntax.AugAssign))

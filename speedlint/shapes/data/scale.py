@@ -145,6 +145,16 @@ def decodes_media(origin: Origin) -> bool:
     return not _DECODED.isdisjoint(bases) or _calls_in_item(origin, MEDIA)
 
 
+def remembers(origin: Origin) -> bool:
+    """Whether what makes an item keeps it: ``self.items[index] = item``."""
+    method = origin.definition.script.roles.calls.method(origin.definition, "__getitem__") if origin.definition else None
+    return method is not None and any(
+        isinstance(target.target, syntax.Subscript) and isinstance(target.target.value, syntax.Attribute)
+        for place, node in with_named(method.script, method.node, called=True)
+        for target in place.source.inside(node, syntax.AssignTarget)
+    )
+
+
 def reads_store(origin: Origin) -> bool:
     """Whether each item is read from a file of arrays, which takes some tenths of a millisecond."""
     return origin.definition is not None and _calls_in_item(origin, _STORES, at_first=True)

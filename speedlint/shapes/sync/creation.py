@@ -38,6 +38,7 @@ _FROM_ARRAYS = frozenset(
     f"torch.{name}" for name in "tensor as_tensor from_numpy Tensor FloatTensor LongTensor DoubleTensor".split()
 )
 _RANDOM_METHODS = frozenset("uniform_ normal_ random_ bernoulli_ exponential_ log_normal_ cauchy_ geometric_".split())
+_READS = frozenset("to cuda type shape size dim ndim dtype device T sum mean any all item".split())
 _JOINS = ("torch.cat", "torch.concat", "torch.stack", "torch.hstack", "torch.vstack")
 _WRAPPERS = ("torch.triu", "torch.tril", "torch.autograd.Variable", "torch.flip", "torch.unsqueeze", "torch.squeeze")
 _KEPT_OPERATORS = (syntax.Multiply, syntax.Add, syntax.Subtract)
@@ -340,8 +341,8 @@ def _is_of_several(script: Script, node: syntax.BaseExpression) -> bool:
         case syntax.Name():
             given = all_written(script.names.reaching(node))
             return len(given) == 1 and _is_of_several(script, given[0])
-        case syntax.Comparison():
-            return True
+        case syntax.Comparison(left=left, comparisons=[syntax.ComparisonTarget(comparator=right)]):
+            return not _is_number(script, left) and not _is_number(script, right)
         case syntax.BinaryOperation(left=left, right=right):
             return not _is_number(script, left) and not _is_number(script, right)
         case syntax.Call(func=func) if script.name(func) in _JOINS:
@@ -358,7 +359,8 @@ def _part_made(script: Script, node: syntax.BaseExpression) -> syntax.Call | Non
     match node:
         case syntax.Name():
             given = all_written(script.names.reaching(node))
-            return _part_made(script, given[0]) if len(given) == 1 and not _is_written_into(script, node) else None
+            is_kept = len(given) == 1 and all(_only_reads(script, use) for use in script.names.uses(node))
+            return _part_made(script, given[0]) if is_kept else None
         case syntax.Call() if name in _EXACT | _ROUNDED:
             return None if _is_bound_to_host(node) else node
         case syntax.Call(args=[syntax.Arg(value=parts), *_]) if name in _JOINS:
@@ -375,11 +377,20 @@ def _part_made(script: Script, node: syntax.BaseExpression) -> syntax.Call | Non
     return None
 
 
-def _is_written_into(script: Script, name: syntax.Name) -> bool:
-    """Whether entries of a variable are set: ``mask[0] = 1``."""
-    entries = (script.source.parents[use] for use in script.names.uses(name))
-    targets = (script.source.parents[each] for each in entries if isinstance(each, syntax.Subscript))
-    return any(isinstance(each, syntax.AssignTarget | syntax.AugAssign) for each in targets)
+def _only_reads(script: Script, use: syntax.Name) -> bool:
+    """Whether a use of a variable surely leaves its tensor as it is: not ``x.zero_()``, ``x[0] = 1``, ``f(x)``."""
+    up = script.source.parents[use]
+    if isinstance(up, syntax.Subscript) and up.value is use:
+        up = script.source.parents[up]
+    match up:
+        case syntax.Attribute(attr=syntax.Name(value=name)):
+            return name in _READS or (name in SAME and not name.endswith("_"))
+        case syntax.Arg(keyword=None):
+            call = script.source.parents[up]
+            return isinstance(call, syntax.Call) and (script.name(call.func) or "").startswith("torch.")
+        case syntax.AssignTarget(target=target):
+            return target is use
+    return isinstance(up, syntax.Comparison | syntax.ComparisonTarget | syntax.BinaryOperation | syntax.UnaryOperation)
 
 
 def _parts(several: syntax.BaseExpression) -> list[syntax.BaseExpression]:
