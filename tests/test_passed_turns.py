@@ -34,7 +34,14 @@ train(torch.utils.data.DataLoader(torch.load("rows.pt")), 2)
 
 
 @pytest.mark.parametrize(
-    ("test", "found"), [("epoch == 0 and number == 0", 0), ("number == 9", 0), ("kind == 2", 1), ("number >= 1", 1)]
+    ("test", "found"),
+    [
+        ("epoch == 0 and number == 0", 0),
+        ("number == 9", 0),
+        ("kind == 2", 1),
+        ("number >= 1", 1),
+        ("epoch < 3", 1),
+    ],
 )
 def test_prints_of_some_turns(project: Project, test: str, found: int) -> None:
     project.configure("select = ['SPD301', 'SPD303']\ntorch = '2.13'")

@@ -436,18 +436,20 @@ class Guards:
         )
 
     def _is_turn(self, parameter: syntax.Param) -> bool:
-        """Whether a parameter takes the number of the batch from the loop or the framework that calls its function."""
+        """Whether a parameter takes the number of the batch from the framework that calls its function."""
         function = self.script.source.enclosing(parameter, syntax.FunctionDef)
         hook = self._hook(function) if isinstance(function, syntax.FunctionDef) else None
         if hook is None or hook.turn is None or not isinstance(function, syntax.FunctionDef):
-            return self._is_passed_turn(parameter)
+            return False
         return parameter in function.params.params and function.params.params.index(parameter) == hook.turn
 
     @once(False)
     def _counts(self, name: syntax.Name) -> bool:
         """Whether a variable counts the turns of a loop, here or where each call passes it on."""
         for binding in self.script.names.reaching(name):
-            if isinstance(binding.node, syntax.Param) and self._is_turn(binding.node):
+            if isinstance(binding.node, syntax.Param) and (
+                self._is_turn(binding.node) or self._is_passed_turn(binding.node)
+            ):
                 return True
             if isinstance(binding.node, syntax.Name) and binding.value is not None:
                 loop = self.script.source.parents.get(binding.node)
@@ -462,6 +464,7 @@ class Guards:
         return False
 
     def _is_passed_turn(self, parameter: syntax.Param) -> bool:
+        """Whether each call of a function hands on a variable that counts the turns of a loop."""
         passed = list(self.script.values.passed(parameter))
         return bool(passed) and all(
             isinstance(value, syntax.Name) and other.loops.guards._counts(value) for other, value in passed
