@@ -36,9 +36,72 @@ for row in rows:
         ("print(f'{total!r}')", "behavior"),
         ("print(f'{total=}')", "behavior"),
         ("torch.save(total, 'total.pt')", "behavior"),
+        ("torch.save({'total': total}, 'total.pt')", "behavior"),
+        ("history = [total]\nprint(history)", "behavior"),
+        ("history = [total]\nprint(f'{history}')", "behavior"),
+        ("print('%s' % total)", "behavior"),
+        ("print('%.3f' % total)", "exact"),
+        ("print('{:.3f}'.format(total))", "exact"),
     ],
 )
 def test_the_risk_of_letting_the_graph_go(project: Project, shown: str, risk: str) -> None:
     project.configure("select = ['SPD504']\ntorch = '2.13'")
     (found,) = project.findings(project.write("train.py", TRAINS.format(shown=shown)))
+    assert found["fix"]["risk"] == risk
+
+
+GATHERS = """
+import torch
+
+
+class Meter:
+    def __init__(self):
+        self.sum, self.count = 0.0, 0
+
+    def update(self, value):
+        self.sum += value
+        self.count += 1
+
+    def show(self):
+        print({meter})
+
+
+def train(model, optimizer, rows):
+    losses, meter, total = [], Meter(), 0.0
+    for row in rows:
+        loss = model(row.cuda()).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        {gathers}
+    meter.show()
+    {shown}
+
+
+model = torch.nn.Linear(512, 512).cuda()
+result = train(model, torch.optim.SGD(model.parameters(), lr=0.1), torch.load("rows.pt"))
+{after}
+"""
+
+
+@pytest.mark.parametrize(
+    ("gathers", "shown", "meter", "after", "risk"),
+    [
+        ("losses.append(loss)", "print(losses[-1].item())", "0", "", "exact"),
+        ("losses.append(loss)", "print(sum(losses).item())", "0", "", "exact"),
+        ("losses.append(loss)", "print(losses[-1])", "0", "", "behavior"),
+        ("losses.append(loss)", "print(max(losses))", "0", "", "behavior"),
+        ("losses.append(loss)", "print(losses)", "0", "", "behavior"),
+        ("total += loss", "return total / len(rows)", "0", "print(float(result))", "exact"),
+        ("total += loss", "return total / len(rows)", "0", "print(result)", "behavior"),
+        ("meter.update(loss)", "pass", "float(self.sum)", "", "exact"),
+        ("meter.update(loss)", "pass", "self.sum / self.count", "", "behavior"),
+    ],
+)
+def test_the_risk_where_it_is_gathered_elsewhere(
+    project: Project, gathers: str, shown: str, meter: str, after: str, risk: str
+) -> None:
+    project.configure("select = ['SPD504']\ntorch = '2.13'")
+    text = GATHERS.format(gathers=gathers, shown=shown, meter=meter, after=after)
+    (found,) = project.findings(project.write("train.py", text))
     assert found["fix"]["risk"] == risk

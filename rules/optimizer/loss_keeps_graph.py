@@ -40,7 +40,7 @@ def train(model, loader, optimizer, criterion):
 ## Fix safety
 Exact: `.detach()` is the same number without its history. It is written only where a backward pass of the same step frees
 the graph, so that no later one could run through it, and where nothing differentiates the sum or asks for its graph.
-Behavior: where the sum is printed or saved as a tensor, which shows `grad_fn` no longer.
+Behavior: where the sum is printed or saved as a tensor, which shows `grad_fn` no longer, or goes where that is not followed.
 
 ## Sources
 PyTorch's FAQ: "Don't accumulate history across your training loop". Measured on a CPU with torch 2.13, a transformer encoder
@@ -68,7 +68,7 @@ def check(node: syntax.AugAssign | syntax.Assign | syntax.Call, script: Script) 
     message = f"`{script.text(kept.store)}` keeps the graph of `{name}` of every step"
     edit = edits.replace(script.source, kept.loss, f"{name}.detach()")
     advice = f"gather `{name}.detach()`: the same number, without its graph"
-    risk = Risk.BEHAVIOR if retention.is_shown(script, kept.store) else Risk.EXACT
+    risk = Risk.EXACT if retention.is_untold(script, kept) else Risk.BEHAVIOR
     yield Finding(kept.loss, message, Fix((edit,), risk), advice)
 
 

@@ -40,7 +40,10 @@ _SHOWS = (
 )  # fmt: skip
 """Libraries that turn what they are given into numbers, pictures or files."""
 _FILLS = frozenset("append extend insert add appendleft".split())
-_WITHOUT_GRAPH = (Role.NUMBER, Role.STRING, Role.ARRAY, Role.DEVICE, Role.DTYPE)
+_WITHOUT_GRAPH = (Role.STRING, Role.ARRAY, Role.DEVICE, Role.DTYPE)
+_NUMBERS = re.compile(r"([^%]|%%|%[-+ #0-9.*]*[diouxXeEfFgGc])*", re.DOTALL)
+"""A ``%`` template that shows what it is given as numbers."""
+_HOLDERS = (Role.SEQUENCE, Role.MAPPING, Role.INSTANCE)
 _MOST = 600
 """Expressions that are followed."""
 
@@ -56,6 +59,11 @@ class NotProven(Exception):  # noqa: N818 (no error: what is not known)
 def check_never(script: Script, region: syntax.Node) -> None:
     """Raises NotProven unless nothing that networks compute in ``region`` reaches a backward pass."""
     _Follow(script, region).check()
+
+
+def check_graph_is_untold(script: Script, value: syntax.BaseExpression) -> None:
+    """Raises NotProven unless nothing that ``value`` is put into tells whether it had a graph, nor differentiates it."""
+    _Follow(script, value).check_untold(value)
 
 
 class _Follow:
@@ -86,6 +94,10 @@ class _Follow:
             is_called = isinstance(up := source.parents[attribute], syntax.Call) and up.func is attribute
             if not is_called and self.script.role(attribute.value) is Role.MODULE:
                 self._carry(self.script, attribute)
+
+    def check_untold(self, value: syntax.BaseExpression) -> None:
+        """Raises NotProven."""
+        self._carry(self.script, value)
 
     def _kept_by(self, callee: Definition) -> None:
         """Follows what a function that runs networks keeps: a network on its object, any other function wherever it is."""
@@ -172,6 +184,11 @@ class _Follow:
                 self._carry(script, parent)
             case syntax.IfExp(test=test) if test is not node:
                 self._carry(script, parent)
+            case syntax.BinaryOperation(
+                left=syntax.SimpleString() | syntax.ConcatenatedString() as template, operator=syntax.Modulo()
+            ):
+                if not _NUMBERS.fullmatch(script.text(template)):
+                    raise NotProven(f"`{shown(script, parent)}` tells whether it has a graph")
             case (
                 syntax.BinaryOperation()
                 | syntax.BooleanOperation()
@@ -181,6 +198,10 @@ class _Follow:
                 | syntax.DictComp()
             ):
                 self._carry(script, parent)
+            case syntax.FormattedStringExpression(conversion=conversion, equal=equal):
+                # A tensor of no dimension formats itself as its number; what holds one shows it whole.
+                if conversion or equal or script.role(node) in _HOLDERS:
+                    raise NotProven(f"`{shown(script, parent)}` tells whether it has a graph")
             case syntax.UnaryOperation(operator=operator):
                 if not isinstance(operator, syntax.Not):
                     self._carry(script, parent)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
-from speedlint.shapes.optimizer.differentiated import TELL_OF_GRAPHS
+from speedlint.shapes.optimizer.differentiated import NotProven, check_graph_is_untold
 from speedlint.shapes.sync.accumulators import is_empty_list, is_zero
 from speedlint.shapes.sync.gradients import is_graphless
 from speedlint.solve.gradients import gradients_off
@@ -52,37 +52,13 @@ def kept_loss(script: Script, node: syntax.Node) -> Kept | None:
     return Kept(loss, store)
 
 
-def is_shown(script: Script, store: syntax.BaseExpression) -> bool:
-    """Whether what a variable gathers is printed or saved as a tensor, by itself or scaled, which tells of its graph."""
-    todo = [store] if isinstance(store, syntax.Name) else []
-    seen = set[tuple[int, str] | None]()
-    while todo:
-        name = todo.pop()
-        variable = script.names.variable(name)
-        if variable in seen:
-            continue
-        seen.add(variable)
-        for use in script.names.uses(name):
-            node: syntax.Node = use
-            while isinstance(up := script.source.parents[node], syntax.BinaryOperation):
-                node = up
-            if _shows(script, up):
-                return True
-            if isinstance(up, syntax.Assign) and isinstance(target := up.targets[0].target, syntax.Name):
-                todo.append(target)
-    return False
-
-
-def _shows(script: Script, taker: syntax.Node) -> bool:
-    match taker:
-        case syntax.FormattedStringExpression(conversion=conversion, equal=equal):
-            # Have: `{total}`, which is the number: a tensor of no dimension formats itself as one.
-            return bool(conversion or equal)
-        case syntax.Arg():
-            call = script.source.parents[taker]
-            name = script.name(call.func) if isinstance(call, syntax.Call) else None
-            return name is not None and TELL_OF_GRAPHS.fullmatch(name) is not None
-    return False
+def is_untold(script: Script, kept: Kept) -> bool:
+    """Whether it is proven that nothing prints or saves what is gathered as a tensor, which tells of its graph."""
+    try:
+        check_graph_is_untold(script, kept.loss)
+    except NotProven:
+        return False
+    return True
 
 
 def _gathered(script: Script, node: syntax.Node) -> tuple[syntax.BaseExpression, syntax.BaseExpression] | None:
