@@ -9,6 +9,7 @@ from tests.conftest import Project
 TRAINS = """
 import logging
 import torch
+import tqdm
 
 model = torch.nn.Linear(512, 512).cuda()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -33,6 +34,12 @@ for row in rows:
         ("print(total)", "behavior"),
         ("print('mean', total / len(rows))", "behavior"),
         ("mean = total / len(rows)\nlogging.info('%s', mean)", "behavior"),
+        ("mean = total / len(rows)\nlogging.info('%.3f', mean)", "exact"),
+        ("log = logging.getLogger(__name__)\nlog.info('mean %s', total / len(rows))", "behavior"),
+        ("log = logging.getLogger(__name__)\nlog.warning(total)", "behavior"),
+        ("log = logging.getLogger(__name__)\nlog.info('mean %.3f', total / len(rows))", "exact"),
+        ("bar = tqdm.tqdm(rows)\nbar.set_postfix(loss=total)", "behavior"),
+        ("bar = tqdm.tqdm(rows)\nbar.set_postfix(loss=f'{total:.3f}')", "exact"),
         ("print(f'{total!r}')", "behavior"),
         ("print(f'{total=}')", "behavior"),
         ("torch.save(total, 'total.pt')", "behavior"),

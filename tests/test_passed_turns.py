@@ -80,3 +80,42 @@ for rows in torch.utils.data.DataLoader(torch.load("rows.pt")):
 def test_prints_behind_a_flag(project: Project, test: str, sets: str, found: int) -> None:
     project.configure("select = ['SPD301', 'SPD303']\ntorch = '2.13'")
     assert len(project.findings(project.write("train.py", FLAGS.format(test=test, sets=sets)))) == found
+
+
+HELD_FLAGS = """
+import torch
+
+
+class Trainer:
+    def __init__(self, model):
+        self.model, self.first = model.cuda(), True
+        self.optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def step(self, rows):
+        {begins}
+        loss = self.model(rows.cuda()).mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        if self.first:
+            print(f"{{loss.item():.4f}}")
+            {sets}
+
+
+trainer = Trainer(torch.nn.Linear(512, 512))
+for rows in torch.utils.data.DataLoader(torch.load("rows.pt")):
+    trainer.step(rows)
+"""
+
+
+@pytest.mark.parametrize(
+    ("begins", "sets", "found"),
+    [
+        ("pass", "self.first = False", 0),
+        ("pass", "pass", 1),
+        ("self.first = len(rows) > 9", "self.first = False", 1),
+    ],
+)
+def test_prints_behind_a_flag_of_an_object(project: Project, begins: str, sets: str, found: int) -> None:
+    project.configure("select = ['SPD301', 'SPD303']\ntorch = '2.13'")
+    assert len(project.findings(project.write("train.py", HELD_FLAGS.format(begins=begins, sets=sets)))) == found

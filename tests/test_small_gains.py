@@ -1296,3 +1296,71 @@ def test_half_precision_for_a_network_that_a_trainer_is_handed(project: Project,
     project.write("main/main.py", CHOSEN)
     project.write("nets/networks.py", SERIES.format(layer=layer, size=size))
     assert _levels(project, "fitting/trainers.py", TRAINERS, "SPD101") == [level]
+
+
+ESTIMATE = """
+import torch
+import torchvision
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+
+class Words(Dataset):
+    def __init__(self, words):
+        self.words = words
+
+    def __len__(self):
+        return len(self.words)
+
+    def __getitem__(self, number):
+        word = self.words[number]
+        return torch.tensor([ord(letter) for letter in word]), READ
+
+
+@torch.inference_mode()
+def evaluate(model, words, most=None):
+    model.eval()
+    losses = []
+    for number, (x, y) in enumerate(DataLoader(words, batch_size=50, shuffle=True)):
+        losses.append(nn.functional.cross_entropy(model(x.cuda()), y.cuda()).item())
+        LEFT
+    return sum(losses) / len(losses)
+
+
+def train(model, words):
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    for step in range(100000):
+        x, y = words[step]
+        loss = nn.functional.cross_entropy(model(x.cuda()), y.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if step % 500 == 0:
+            print(evaluate(model, words, GIVEN))
+
+
+if __name__ == "__main__":
+    train(nn.Sequential(nn.Embedding(128, 512), nn.Linear(512, 512)).cuda(), Words(open("words.txt").read().split()))
+"""
+
+
+@pytest.mark.parametrize(
+    ("left", "given", "read", "level"),
+    [
+        ("if most is not None and number >= most: break", "most=10", "number", "note"),
+        ("if number >= most: break", "10", "number", "note"),
+        ("if number == 10: break", "None", "number", "note"),
+        ("if most is not None and number >= most: break", "None", "number", "warning"),
+        ("if most is not None and number >= most: break", "most=len(words)", "number", "warning"),
+        ("if number >= most: break", "1000", "number", "warning"),
+        ("if number >= 10: break", "None", "torchvision.io.read_image(word)", "warning"),
+        ("if number >= 10: print(number)", "None", "number", "warning"),
+    ],
+)
+def test_workers_for_a_loop_that_is_left_after_some_batches(
+    project: Project, left: str, given: str, read: str, level: str
+) -> None:
+    project.configure("select = ['SPD201']\ntorch = '2.13'")
+    text = ESTIMATE.replace("LEFT", left).replace("GIVEN", given).replace("READ", read)
+    (found,) = project.findings(project.write("train.py", text), "--notes")
+    assert (found["level"], found["fix"] is None) == (level, level == "note")

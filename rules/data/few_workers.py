@@ -43,11 +43,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint.ask.script import Script
+from speedlint.cures.loader_arguments import set_at
 from speedlint.facts import syntax
-from speedlint.rule import Estimate, Finding, Level, Related, Rule, Worth
+from speedlint.rule import Estimate, Finding, Level, Rule, Worth
 from speedlint.shapes import durations, worth
 from speedlint.shapes.data import scale
-from speedlint.shapes.data.loader_settings import Setting, places
+from speedlint.shapes.data.loader_settings import Setting
 from speedlint.shapes.data.loaders import Loader, loader
 from speedlint.solve import off
 
@@ -64,7 +65,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         return
     if not found.origins or not all(map(scale.decodes_media, found.origins)) or any(map(scale.remembers, found.origins)):
         return
-    if found.is_of_small_parts or scale.is_tiny(found):
+    if scale.reads_few(found):
         return
     if durations.why_tenths_are_nothing(script) is None:
         yield _finding(found, workers, max(count for count in counts if isinstance(count, int)))
@@ -74,11 +75,7 @@ def _finding(found: Loader, workers: Setting, count: int) -> Finding:
     many = "one worker decodes" if count == 1 else "two workers decode"
     message = f"{many} the items of this loader, one after the other, while the training waits"
     advice = "pass `num_workers=min(8, os.cpu_count() or 1)`, and measure with half and twice as many; not written: why the "
-    related = tuple(
-        Related(place.script.source, place.node, "the number of workers is set here")
-        for place in places(found.script, workers)
-        if place.node is not workers.expression
-    )
+    related = set_at(found.script, workers, "the number of workers is set here")
     return Finding(
         found.call, message, advice=f"{advice}number was chosen is not in the script", level=Level.WARNING, related=related
     )

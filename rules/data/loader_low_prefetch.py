@@ -43,12 +43,12 @@ from collections.abc import Iterator
 
 from speedlint import edits
 from speedlint.ask.script import Script
-from speedlint.cures.loader_arguments import set_where_set
+from speedlint.cures.loader_arguments import set_at, set_where_set
 from speedlint.facts import syntax
-from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
+from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.shapes import worth
 from speedlint.shapes.data.ahead import changes_ahead, changes_nothing
-from speedlint.shapes.data.loader_settings import Setting, places
+from speedlint.shapes.data.loader_settings import Setting
 from speedlint.shapes.data.loaders import Loader, loader
 
 _SINCE = (1, 7)
@@ -68,11 +68,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
 
 
 def _finding(found: Loader, factor: Setting, level: Level) -> Finding:
-    related = tuple(
-        Related(place.script.source, place.node, "`prefetch_factor` is set here")
-        for place in places(found.script, factor)
-        if place.node is not factor.expression
-    )
+    related = set_at(found.script, factor, "`prefetch_factor` is set here")
     try:
         if (ahead := changes_ahead(found)) is not None:
             raise edits.CannotEdit(ahead)

@@ -47,13 +47,13 @@ from collections.abc import Iterator
 from speedlint import edits
 from speedlint.ask.script import Script
 from speedlint.cures import spelling
-from speedlint.cures.loader_arguments import set_where_set
+from speedlint.cures.loader_arguments import set_at, set_where_set
 from speedlint.facts import syntax
-from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
+from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.shapes import worth
 from speedlint.shapes.data import pace, scale
 from speedlint.shapes.data.batches import is_copied
-from speedlint.shapes.data.loader_settings import Setting, places
+from speedlint.shapes.data.loader_settings import Setting
 from speedlint.shapes.data.loaders import Loader, loader
 from speedlint.shapes.devices import gpu_condition, gpu_is_certain
 from speedlint.shapes.training import is_framework_driven
@@ -74,11 +74,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
 
 def _finding(found: Loader, pinned: Setting, level: Level) -> Finding:
     message = "this loader does not pin its batches, so that each copy to the GPU makes the host wait"
-    related = tuple(
-        Related(place.script.source, place.node, "`pin_memory` is set here")
-        for place in places(found.script, pinned)
-        if place.node is not pinned.expression
-    )
+    related = set_at(found.script, pinned, "`pin_memory` is set here")
     advice = "pass `pin_memory=True` where there is a GPU"
     if not is_framework_driven(found.script):
         advice += ", and copy with `non_blocking=True`"

@@ -34,8 +34,8 @@ as it goes, draws from no generator of its own, runs no network and raises no ex
 sent to a spawned process, and the batches back; the script has the `if __name__ == "__main__":` that spawned workers need,
 and what stands outside of it may run again. Else it is shown, with what is not known. So are iterable datasets. A dataset
 that only takes items out of tensors in memory is a note: for it workers may cost more than they bring. So are loaders
-that read few items in a pass: public sets of some images, by the name that the dataset is given, and the shares of clients
-that are drawn anew in each round.
+that read few items in a pass: public sets of some images, by the name that the dataset is given, loops that are left after
+some batches, and the shares of clients that are drawn anew in each round.
 
 ## Sources
 PyTorch's data-loading tutorial measures 2.7 times the throughput. The Performance Tuning Guide asks for `num_workers > 0`.
@@ -51,12 +51,12 @@ from collections.abc import Iterator
 from speedlint import edits
 from speedlint.ask.script import Script
 from speedlint.cures import spelling
-from speedlint.cures.loader_arguments import set_where_set
+from speedlint.cures.loader_arguments import set_at, set_where_set
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
 from speedlint.shapes import hosted, worth
 from speedlint.shapes.data import scale
-from speedlint.shapes.data.loader_settings import Setting, places
+from speedlint.shapes.data.loader_settings import Setting
 from speedlint.shapes.data.loaders import Loader, is_unguarded, loader
 from speedlint.solve.names import last_name
 
@@ -82,9 +82,10 @@ def _finding(found: Loader, workers: Setting) -> Finding:
     if found.is_in_memory:
         advice = f"{_WRITE} if reading a batch takes long; not written: items taken out of memory may be faster without"
         return Finding(found.call, message, advice=advice, level=Level.NOTE, related=related)
+    if scale.reads_few(found):
+        advice = f"{_WRITE} if it comes to read more; not written: the start of workers takes longer than what it reads"
+        return Finding(found.call, message, advice=advice, level=Level.NOTE, related=related, worth=_FEW)
     level, estimate = Level.WARNING if found.needs_workers else Level.NOTE, None
-    if scale.is_tiny(found) or found.is_of_small_parts:
-        level, estimate = Level.NOTE, _FEW
     hazard = found.worker_hazard()
     if hazard is not None:
         advice = f"{_WRITE}; not written: {hazard}"
@@ -157,11 +158,7 @@ def _number(script: Script, at: syntax.Node) -> tuple[str, tuple[Edit, ...]]:
 
 
 def _related(found: Loader, workers: Setting) -> tuple[Related, ...]:
-    return tuple(
-        Related(place.script.source, place.node, "the number of workers is set here")
-        for place in places(found.script, workers)
-        if place.node is not workers.expression
-    )
+    return set_at(found.script, workers, "the number of workers is set here")
 
 
 RULE = Rule(

@@ -40,9 +40,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint.ask.script import Script
+from speedlint.cures.loader_arguments import set_at
 from speedlint.facts import syntax
-from speedlint.rule import Estimate, Finding, Level, Related, Rule, Worth
-from speedlint.shapes.data.loader_settings import Setting, places
+from speedlint.rule import Estimate, Finding, Level, Rule, Worth
+from speedlint.shapes.data.loader_settings import Setting
 from speedlint.shapes.data.loaders import Loader, loader
 
 _MOST = 16
@@ -61,11 +62,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
 def _finding(found: Loader, workers: Setting, count: int) -> Finding:
     message = f"this loader has {count} workers: more than the cores, they take turns"
     advice = "use as many as the machine has cores to spare, and measure with half and twice as many; not written: how many"
-    related = tuple(
-        Related(place.script.source, place.node, "the number of workers is set here")
-        for place in places(found.script, workers)
-        if place.node is not workers.expression
-    )
+    related = set_at(found.script, workers, "the number of workers is set here")
     return Finding(found.call, message, advice=f"{advice} that is is not in the script", level=Level.NOTE, related=related)
 
 

@@ -1,4 +1,4 @@
-"""How a loader's parameter is written in each place where its value is set."""
+"""How a loader's parameter is shown and written in each place where its value is set."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from speedlint import edits
 from speedlint.facts import syntax
-from speedlint.rule import Edit
+from speedlint.rule import Edit, Related
 from speedlint.shapes.data.loader_settings import Setting, label, places
 
 if TYPE_CHECKING:
@@ -22,6 +22,15 @@ _HINTS = {
 
 Spell = Callable[["Script", syntax.Node], tuple[str, tuple[Edit, ...]]]
 """How a value is written where a node stands, and the edits that import what it names."""
+
+
+def set_at(script: Script, setting: Setting, told: str) -> tuple[Related, ...]:
+    """The places beside the call where the value of a setting is written, as a finding shows them with what is ``told``."""
+    return tuple(
+        Related(place.script.source, place.node, told)
+        for place in places(script, setting)
+        if place.node is not setting.expression
+    )
 
 
 def set_where_set(script: Script, setting: Setting, spell: Spell) -> tuple[Edit, ...]:

@@ -15,7 +15,6 @@ from speedlint.solve.guards import CLOCKS
 from speedlint.solve.loops import Loop
 from speedlint.solve.names import Kind
 from speedlint.solve.unpacking import all_written
-from speedlint.source import last_statement
 from speedlint.torch import library
 from speedlint.torch.methods import CASTS, EXPANDS, MOVES, RESHAPES, TRANSPOSES
 from speedlint.torch.words import Frequency, Role
@@ -159,27 +158,8 @@ def _is_left_early(script: Script, loop: Loop) -> bool:
     function = script.function(loop)
     if function is not None and script.call_sites(function) and not script.loops.runs_once_a_training(loop):
         return False
-    for statement in loop.body.body:
-        match statement:
-            case syntax.If(
-                test=syntax.Comparison(
-                    left=syntax.Name(value=counter),
-                    comparisons=[
-                        syntax.ComparisonTarget(
-                            operator=syntax.GreaterThan() | syntax.GreaterThanEqual() | syntax.Equal(),
-                            comparator=syntax.Integer() as most,
-                        )
-                    ],
-                ),
-                body=body,
-            ) if isinstance(last_statement(body), syntax.Break) and isinstance(loop, syntax.For):
-                targets = loop.target.elements if isinstance(loop.target, syntax.Tuple) else ()
-                is_counter = (
-                    bool(targets) and isinstance(targets[0].value, syntax.Name) and targets[0].value.value == counter
-                )
-                if int(most.value, 0) <= _FEW_TURNS and is_counter and script.is_call_to(loop.iter, "enumerate"):
-                    return True
-    return False
+    most = counts.left_after(script, loop)
+    return most is not None and most <= _FEW_TURNS
 
 
 def _is_new(script: Script, expression: syntax.BaseExpression) -> bool:

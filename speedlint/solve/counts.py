@@ -8,7 +8,7 @@ from speedlint.facts import syntax
 from speedlint.solve.flow import once
 from speedlint.solve.folding import Folding, Frame
 from speedlint.solve.pure import UNKNOWN, UnfoldableError
-from speedlint.source import last_statement
+from speedlint.source import is_none, last_statement
 
 if TYPE_CHECKING:
     from speedlint.ask.script import Script
@@ -44,6 +44,59 @@ def turns(script: Script, loop: syntax.For | syntax.While) -> int | None:
     known = [script.loops.guards.fixed(each) for each in bounds or ()]
     numbers = [each.value for each in known if each is not None and isinstance(each.value, int)]
     return between(numbers) if numbers and len(numbers) == len(known) else None
+
+
+@once(None)
+def left_after(script: Script, loop: syntax.For | syntax.While) -> int | None:
+    """The number at which a loop that counts its turns is left in every run: 10 of ``for i, x in enumerate(xs)`` with ``if i
+    >= 10: break``; None where nothing says so, or where an option sets it."""
+    match loop:
+        case syntax.For(
+            target=syntax.Tuple(elements=[syntax.Element(value=syntax.Name(value=counter)), *_]), iter=iterated
+        ) if script.is_call_to(iterated, "enumerate"):
+            ends = (each for each in loop.body.body if isinstance(each, syntax.If))
+            found = (
+                _reached(script, each.test, counter) for each in ends if isinstance(last_statement(each.body), syntax.Break)
+            )
+            return min((each for each in found if each is not None), default=None)
+    return None
+
+
+def _reached(script: Script, test: syntax.BaseExpression, counter: str) -> int | None:
+    """The number from which on a condition on a counter holds: ``i >= 10``, ``most is not None and i >= most``."""
+    match test:
+        case syntax.BooleanOperation(
+            left=syntax.Comparison(
+                left=asked, comparisons=[syntax.ComparisonTarget(operator=syntax.IsNot(), comparator=none)]
+            ),
+            operator=syntax.And(),
+            right=syntax.Comparison(comparisons=[syntax.ComparisonTarget(comparator=bound)]) as right,
+        ) if is_none(none) and script.text(asked) == script.text(bound):
+            return _reached(script, right, counter)
+        case syntax.Comparison(
+            left=syntax.Name(value=name),
+            comparisons=[
+                syntax.ComparisonTarget(
+                    operator=syntax.GreaterThan() | syntax.GreaterThanEqual() | syntax.Equal(), comparator=bound
+                )
+            ],
+        ) if name == counter:
+            return _most(script, bound)
+    return None
+
+
+def _most(script: Script, number: syntax.BaseExpression) -> int | None:
+    """The most that a number is: of a parameter, in all calls of its function."""
+    bindings = script.names.reaching(number) if isinstance(number, syntax.Name) else []
+    given = [(script, number)]
+    if len(bindings) == 1 and isinstance(parameter := bindings[0].node, syntax.Param):
+        passed = list(script.values.passed(parameter))
+        if any(value is None for _, value in passed):
+            return None
+        given = [(place, value) for place, value in passed if value is not None] or given
+    known = [place.loops.guards.fixed(each) for place, each in given]
+    values = [each.value for each in known if each is not None and isinstance(each.value, int)]
+    return max(values) if len(values) == len(given) else None
 
 
 def taken(script: Script, iterated: syntax.BaseExpression, path: tuple[int | None, ...]) -> list[int]:

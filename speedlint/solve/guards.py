@@ -101,16 +101,35 @@ class Guards:
     def _is_latch(self, either: syntax.BooleanOperation) -> bool:
         """Whether the right side of ``or`` is asked until it first holds: ``if begun or full(): begun = True``."""
         branch = self.script.source.parents[either]
-        if not isinstance(branch, syntax.If) or not isinstance(either.left, (syntax.Name, syntax.Attribute)):
-            return False
-        flag, around = self.script.text(either.left), self.script.loops.driving_loop(branch)
-        sets = [
-            assign
-            for assign in self.script.source.inside(around or branch, syntax.Assign)
-            if any(self.script.text(each.target) == flag for each in assign.targets)
-        ]
-        is_set = any(self.script.source.contains(branch.body, each) for each in sets)
-        return is_set and all(is_name(each.value, "True") for each in sets)
+        return isinstance(branch, syntax.If) and self._is_set_for_good(branch, either.left, "True")
+
+    def _is_set_for_good(self, branch: syntax.If, flag: syntax.BaseExpression, last: str) -> bool:
+        """Whether a branch always sets the flag that it asks for, and the loop sets it to nothing else than ``last``."""
+        source, loop = self.script.source, self.script.loops.driving_loop(branch)
+        around = loop.body if loop is not None else source.module
+        match flag:
+            case syntax.Name(value=name):
+                scope = self.script.names.scope(flag).lookup(name)
+                if loop is None or scope is None:
+                    return False
+                bound = [each for each in scope.bindings.get(name, ()) if source.contains(around, each.node)]
+                sets = [(each.node, each.value if each.kind is Kind.ASSIGN and not each.path else None) for each in bound]
+            case syntax.Attribute():
+                text = self.script.text(flag)
+                assigns = source.inside(around, syntax.Assign)
+                sets = [
+                    (each, each.value)
+                    for each in assigns
+                    if text in (self.script.text(to.target) for to in each.targets) and not self._is_in_init(each)
+                ]
+            case _:
+                return False
+        is_always_set = any(source.parents[source.statement(node)] is branch.body for node, _ in sets)
+        return is_always_set and all(value is not None and is_name(value, last) for _, value in sets)
+
+    def _is_in_init(self, node: syntax.Node) -> bool:
+        function = self.script.function(node)
+        return function is not None and function.name.value == "__init__"
 
     def _any_holds(self, tests: list[syntax.BaseExpression]) -> Frequency:
         """How often one of several conditions holds. What one of them counts turns with equals a number once or so:
@@ -511,19 +530,8 @@ class Guards:
             case syntax.BooleanOperation(left=left, operator=syntax.And(), right=right):
                 return self._shuts_itself(branch, left) or self._shuts_itself(branch, right)
             case syntax.UnaryOperation(operator=syntax.Not(), expression=flag):
-                last = "True"
-            case flag:
-                last = "False"
-        loop, source = self.script.loops.driving_loop(branch), self.script.source
-        scope = self.script.names.scope(flag).lookup(flag.value) if isinstance(flag, syntax.Name) else None
-        if loop is None or scope is None or not isinstance(flag, syntax.Name):
-            return False
-        bound = [each for each in scope.bindings.get(flag.value, ()) if source.contains(loop.body, each.node)]
-        return (
-            any(source.parents[source.statement(each.node)] is branch.body for each in bound)
-            and all(source.contains(branch.body, each.node) for each in bound)
-            and all(each.kind is Kind.ASSIGN and not each.path and is_name(each.value, last) for each in bound)
-        )
+                return self._is_set_for_good(branch, flag, "True")
+        return self._is_set_for_good(branch, test, "False")
 
     @once(False)
     def counts_anew(self, branch: syntax.If) -> bool:

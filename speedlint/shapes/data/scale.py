@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from speedlint.facts import syntax
 from speedlint.shapes.data.item_decoding import ANALYSES, DECODERS, MEDIA, PARSERS
 from speedlint.shapes.model.networks import with_named
-from speedlint.solve import off, shipped
+from speedlint.solve import counts, off, shipped
 from speedlint.solve.flow import once
 from speedlint.solve.terms import Definition
 from speedlint.solve.values import option_of
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 _OF_WEIGHTS = re.compile(r"pre-?train|weight|checkpoint|init|mean|backbone|normali[sz]", re.IGNORECASE)
 _STORES = frozenset("h5py.File zarr.open netCDF4.Dataset xarray.open_dataset tables.open_file".split())
+_FEW_DECODED = 100
+"""Items that are decoded, two to ten milliseconds each: less than a second, which the start of workers takes too."""
+_FEW_LIGHT = 2000
+"""Items that are not: some tens of microseconds each, 0.1 s at most, which forking eight workers takes too."""
 _DECODED = public.classes(Item.IMAGE)
 
 
@@ -31,7 +35,29 @@ def is_large(loader: Loader) -> bool:
     return bool(loader.origins) and all(_is_large(origin, loader.script) for origin in loader.origins)
 
 
-def is_tiny(loader: Loader) -> bool:
+def reads_few(loader: Loader) -> bool:
+    """Whether a pass over a loader reads so few items that making them takes no longer than the start of workers: of a tiny
+    set, of one of many parts, or of loops that are left after a few batches."""
+    return _is_of_tiny_set(loader) or loader.is_of_small_parts or _is_left_early(loader)
+
+
+def _is_left_early(loader: Loader) -> bool:
+    """Whether each loop over a loader is left after a few items: a hundred that are decoded, or some that are not."""
+    size = loader.setting("batch_size").value
+    ends = [
+        counts.left_after(start.script, start.node) if isinstance(start.node, syntax.For) else None
+        for start in loader.starts
+    ]
+    known = [each for each in ends if each is not None]
+    if size is None or not isinstance(size.value, int) or not known or len(known) < len(ends) or not loader.is_followed:
+        return False
+    is_light = bool(loader.origins) and not any(
+        each.definition is None or decodes(each) or analyses(each) or reads_store(each) for each in loader.origins
+    )
+    return (max(known) + 1) * size.value <= (_FEW_LIGHT if is_light else _FEW_DECODED)
+
+
+def _is_of_tiny_set(loader: Loader) -> bool:
     """Whether a pass over a loader reads some images only, by the public set that its dataset is told to read: in the code,
     by the default of an option or by a command that the project ships."""
     return bool(loader.origins) and all(_is_tiny(origin) for origin in loader.origins)

@@ -30,8 +30,10 @@ _ENDS = GRAPHLESS | {"detach", "detach_"}
 _PLAIN_ATTRIBUTES = frozenset("shape dtype device ndim data is_cuda layout itemsize nbytes names".split())
 _GRAPH = frozenset("backward grad_fn requires_grad_ register_hook retain_grad grad requires_grad".split())
 _DIFFERENTIATE = ("torch.autograd.", "torch.func.")
-TELL_OF_GRAPHS = re.compile(r"print|str|repr|torch\.save|(logging|pickle)\..*")
+_TELL_OF_GRAPHS = re.compile(r"print|str|repr|torch\.save|(logging|pickle)\..*")
 """What shows or saves of a tensor whether it has a graph: ``tensor(0.1, grad_fn=<DivBackward0>)``."""
+_TELLING = frozenset("debug info warning error critical exception log set_postfix".split())
+"""Methods of loggers and progress bars that show so what they are given."""
 _ENDING_CALLS = frozenset("float int len bool isinstance type id hash format abs round range hasattr".split())
 _PARAMETERS = frozenset({"parameters", "named_parameters", "state_dict", "get_parameter", "buffers"})
 _SHOWS = (
@@ -231,7 +233,7 @@ class _Follow:
         elif name is not None:
             if name.startswith(_DIFFERENTIATE):
                 raise NotProven(f"`{name}` differentiates it", is_certain=True)
-            if TELL_OF_GRAPHS.fullmatch(name):
+            if _TELL_OF_GRAPHS.fullmatch(name) and not (name.startswith("logging.") and _logs_numbers(script, call)):
                 raise NotProven(f"`{name}` tells whether it has a graph")
             ends = name in _ENDING_CALLS or name.startswith(_SHOWS) or name.rpartition(".")[2] in _ENDS
             if not ends:
@@ -258,6 +260,8 @@ class _Follow:
         holder, method = func.value, func.attr.value
         if method in ("backward", "manual_backward", "scale"):
             raise NotProven(f"`{shown(script, func)}` differentiates it", is_certain=True)
+        if method in _TELLING and not _logs_numbers(script, call):
+            raise NotProven(f"`{shown(script, func)}` tells whether it has a graph")
         if method in _FILLS or script.role(holder) in (Role.MAPPING, Role.SEQUENCE):
             self._bound(script, holder, fills=True)
         elif script.role(holder) in (Role.TENSOR, Role.BATCH):
@@ -356,6 +360,14 @@ def _runs(script: Script, call: syntax.Call, callee: Definition | None) -> bool:
     if callee is None or not isinstance(callee.node, syntax.FunctionDef):
         return False
     return bool(callee.script.loops.function_does(callee.node, Does.FORWARD))
+
+
+def _logs_numbers(script: Script, call: syntax.Call) -> bool:
+    """Whether a logger is given a template that shows what follows it as numbers: ``logger.info("%.3f", total)``."""
+    template = call.args[0].value
+    return isinstance(template, (syntax.SimpleString, syntax.ConcatenatedString)) and bool(
+        _NUMBERS.fullmatch(script.text(template))
+    )
 
 
 def _may_hold(script: Script, use: syntax.Name, target: syntax.Name) -> bool:
