@@ -259,7 +259,12 @@ def _why(script: Script, node: syntax.Node) -> Iterator[Place]:
         loop = _loop(script, node)
         yield from _limits(script, node, loop)
         if loop is not None:
-            yield _place(script, loop, _LOOPS[script.loops.kind(loop) or Frequency.EPOCH])
+            kind = script.loops.kind(loop) or Frequency.EPOCH
+            if kind is Frequency.EPOCH and script.frequency(loop) is Frequency.STEP:
+                yield _place(script, loop, "this loop is run in every training step")
+                node = loop
+                continue
+            yield _place(script, loop, _LOOPS[kind])
             return
         callers = script.loops.callers(node)
         if not callers:

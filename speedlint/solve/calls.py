@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from speedlint.disk import words
 from speedlint.facts import syntax
-from speedlint.solve import heirs
+from speedlint.solve import heirs, reach
 from speedlint.solve.flow import Layer, once
-from speedlint.solve.names import Kind
+from speedlint.solve.names import Kind, last_name
 from speedlint.solve.terms import (
     ARRAY,
     NONE,
@@ -633,24 +633,45 @@ class Calls:
         definition = self.script.definition(call.func) or self._inherited(call)
         if definition is None:
             value = self.roles.evaluate(call.func)
-            if value is None:
-                return None
-            if value.role is Role.MODULE and value.definition is not None:
-                return self.method(value.definition, "forward")
-            if value.role is Role.INSTANCE and value.definition is not None:
-                return self.method(value.definition, "__call__")
-            definition = value.definition if value.role in (Role.FUNCTION, Role.CLASS) else None
-        if definition is not None and isinstance(definition.node, syntax.ClassDef):
+            return self._run_by(value) if value is not None else None
+        if isinstance(definition.node, syntax.ClassDef):
             return self.method(definition, "__init__")
         return definition
 
+    def _run_by(self, value: Value) -> Definition | None:
+        """The first-party function that a call of a value runs."""
+        if value.definition is None:
+            return None
+        match value.role:
+            case Role.MODULE:
+                return self.method(value.definition, "forward")
+            case Role.INSTANCE:
+                return self.method(value.definition, "__call__")
+            case Role.FUNCTION | Role.CLASS if isinstance(value.definition.node, syntax.ClassDef):
+                return self.method(value.definition, "__init__")
+            case Role.FUNCTION | Role.CLASS:
+                return value.definition
+        return None
+
     def called(self, call: syntax.Call) -> list[Definition]:
-        """The first-party functions that a call runs by its name: its callee, or what heirs define in the place of a method
-        that it leaves open."""
+        """The first-party functions that a call runs by its name: its callee, what heirs define in the place of a method
+        that it leaves open, or what each object has that it may be called on."""
         callee = self.callee(call)
         if callee is None:
-            return heirs.by_name(self.script, call)
+            return self._of_chosen(call) or heirs.by_name(self.script, call)
         return heirs.defined(self.script, call) or [callee]
+
+    @once([])
+    def _of_chosen(self, call: syntax.Call) -> list[Definition]:
+        """The first-party functions that a call may run of an object, or of a function, that is one of several."""
+        if self.script.name(call.func) is not None:
+            return []
+        found = [self._run_by(value) for value in self.roles.chosen(call.func)]
+        match call.func:
+            case syntax.Attribute(value=holder, attr=syntax.Name(value=name)) if not any(found):
+                values = [each for each in self.roles.chosen(holder) if each.role in (Role.MODULE, Role.INSTANCE)]
+                found = [self.method(each.definition, name) for each in values if each.definition is not None]
+        return list(dict.fromkeys(each for each in found if each is not None))
 
     def _inherited(self, call: syntax.Call) -> Definition | None:
         """The method that ``super().method(...)`` runs."""
@@ -698,6 +719,7 @@ class Calls:
         program, name, owner = self.script.program, function.name.value, self.script.names.owner(function)
         marks = [name.encode()] if owner is None or heirs.is_left_to(Definition(self.script, owner), name) else []
         near: set[Script] = set()
+        others: dict[str, None] = {}
         is_in_use = False
         openers = heirs.openers(self.script) if owner is not None else ()
         for script in chain((self.script,), openers, program.importers(self.script, *marks)):
@@ -707,6 +729,10 @@ class Calls:
             for call in script.roles.calls.calls_of(function, owner):
                 is_in_use = is_in_use or not _is_tried_out(script, call)
                 yield script, call
+            others |= dict.fromkeys(script.roles.calls.other_names(name))
+        mark = [f"{other}(".encode() for other in others]
+        for script in self.script.everywhere(*mark) if mark else ():
+            yield from ((script, call) for call in script.roles.calls.calls_of(function, owner, tuple(others)))
         if owner is None or name == "__init__" or is_in_use:
             return
         # Have: an object that one file makes, and another, which knows nothing of its class, calls in a step.
@@ -720,14 +746,21 @@ class Calls:
         trainings = self.script.program.few_others(self.script, *_HOLDS_STEPS) if marks else ()
         return (script for script in trainings if any(mark in script.source.data for mark in marks))
 
-    def calls_of(self, function: syntax.FunctionDef, owner: syntax.ClassDef | None) -> list[syntax.Call]:
-        """The calls in this script of a function of any, a method if it has an ``owner``."""
+    def calls_of(
+        self, function: syntax.FunctionDef, owner: syntax.ClassDef | None, names: tuple[str, ...] = ()
+    ) -> list[syntax.Call]:
+        """The calls in this script of a function of any, a method if it has an ``owner``; by its own name without others."""
         nothing: list[syntax.Call] = []
-        question = ("calls of", function, self.script.path)
+        question = ("calls of", function, self.script.path, names)
         answer = self.script.program.flow.ask
-        return answer(question, lambda: self._find_calls_of(function, owner), nothing, layer=Layer.SITES)
+        return answer(question, lambda: self._find_calls_of(function, owner, names), nothing, layer=Layer.SITES)
 
-    def _find_calls_of(self, function: syntax.FunctionDef, owner: syntax.ClassDef | None) -> list[syntax.Call]:
+    def _find_calls_of(
+        self, function: syntax.FunctionDef, owner: syntax.ClassDef | None, others: tuple[str, ...]
+    ) -> list[syntax.Call]:
+        if others:
+            named = (call for each in others for call in self.named(each))
+            return [call for call in named if any(to.node is function for to in self.called(call))]
         name = function.name.value
         if owner is not None and name in CALLED_AS:
             return self.of_instances().get(function, [])
@@ -745,6 +778,38 @@ class Calls:
             if any(each.node is klass for each in self.lineage(Definition(self.script, node)))
         ]
         return list(dict.fromkeys((klass.name.value, *derived)))
+
+    def other_names(self, name: str) -> list[str]:
+        """The names by which this script may call a function of a name, since it gives it to a variable, an attribute or a
+        parameter: ``self.criterion = dice``, ``train(step=update)``."""
+        tree, parents = self.script.source.tree, self.script.source.parents
+        found: dict[str, None] = {}
+        for written_name in tree.named((name,)):
+            value: syntax.Node = written_name
+            if isinstance(up := parents[value], syntax.Attribute) and up.attr is value:
+                value, up = up, parents[up]
+            if not (isinstance(up, syntax.Call) and up.func is value):
+                found |= dict.fromkeys(self._given_names(value, up))
+        found.pop(name, None)
+        return list(found)
+
+    def _given_names(self, value: syntax.Node, up: syntax.Node) -> Iterator[str]:
+        match up:
+            case syntax.Assign(targets=targets, value=given) if given is value:
+                yield from (last for target in targets if (last := last_name(target.target)) is not None)
+            case syntax.AnnAssign(target=target, value=given) if given is value:
+                yield from filter(None, [last_name(target)])
+            case syntax.IfExp(test=test) if test is not value:
+                yield from self._given_names(up, self.script.source.parents[up])
+            case syntax.Param(default=default, name=taken) if default is value:
+                yield taken.value
+            case syntax.Arg(keyword=syntax.Name(value=keyword)):
+                yield keyword
+            case syntax.Arg():
+                call = self.script.source.parents[up]
+                callees = self.called(call) if isinstance(call, syntax.Call) else []
+                taking = (reach.parameter_of(each, call, up) for each in callees if isinstance(call, syntax.Call))
+                yield from (each.name.value for each in taking if each is not None)
 
     def named(self, name: str) -> list[syntax.Call]:
         """The calls whose function is written, or was imported, with this last name."""

@@ -115,6 +115,8 @@ class Loops:
             counted = counted or (isinstance(up, syntax.If) and child is up.body and self.guards.counts_steps(up.test))
             if isinstance(up, (syntax.For, syntax.While)) and child is up.body:
                 kind = self.kind(up)
+                if kind is Frequency.EPOCH and self.frequency(up) is Frequency.STEP:
+                    kind = Frequency.STEP
                 if kind is not None:
                     if kind is Frequency.EVAL_STEP and self._passes_once(up):
                         limit = min(limit, Frequency.THROTTLED)
@@ -218,10 +220,19 @@ class Loops:
             sites = driven.sites(self.script, function, among)
             otherwise = Frequency.ONCE if sites else self._of_step_method(function)
             sites = modes.reaching(self.script, function, where, sites) if where else sites
-            found = max((script.loops.frequency(call) for script, call in sites), default=otherwise)
+            found = max((self._runs_by(function, script, call) for script, call in sites), default=otherwise)
             if found is Frequency.STEP:
                 break
         return found
+
+    def _runs_by(self, function: syntax.FunctionDef, script: Script, call: syntax.Call) -> Frequency:
+        """How often a call runs a function. Where it runs one of several, and this one takes many steps of the training, the
+        others make a step of what is an epoch for it."""
+        often = script.loops.frequency(call)
+        if often is Frequency.STEP and len(script.roles.calls.called(call)) > 1:
+            does = self.function_does(function, Does.STEPS)
+            return Frequency.EPOCH if does & Does.TRAINS and not does & Does.OPTIMIZER_STEP else often
+        return often
 
     def is_driven(self, node: syntax.Node) -> bool:
         """Whether the node may run in steps: its function holds a loop that drives them, or is called from one."""

@@ -777,6 +777,11 @@ class Roles:
         base = self.evaluate(node.value)
         if base is None:
             return None
+        if base.definition is None and base.role in (Role.INSTANCE, Role.MODULE):
+            chosen = [each.definition for each in self.chosen(node.value) if each.role in (Role.INSTANCE, Role.MODULE)]
+            found = join([self._member(each, node.attr.value) for each in chosen if each is not None])
+            if found is not None:
+                return found
         return self._attribute_of(base, node)
 
     def _attribute_of(self, base: Value, node: syntax.Attribute) -> Value | None:
@@ -1021,31 +1026,52 @@ class Roles:
         if not isinstance(expression, (syntax.Name, syntax.Attribute)):
             yield self.script, expression
             return
+        for script, given in self._given_to(expression):
+            yield from script.roles.origins(given, seen)
+
+    def chosen(self, expression: syntax.BaseExpression, seen: set[syntax.Node] | None = None) -> Iterator[Value]:
+        """The values that an expression may have, of which the class or the function is known: an instance of each class of
+        ``model = Small() if args.small else Large()``."""
+        seen = set() if seen is None else seen
+        if expression in seen or len(seen) > _MOST_ORIGINS:
+            return
+        seen.add(expression)
+        value = self.evaluate(expression)
+        if value is not None and value.definition is not None:
+            yield value
+        elif isinstance(expression, syntax.IfExp):
+            for branch in (expression.body, expression.orelse):
+                yield from self.chosen(branch, seen)
+        elif isinstance(expression, (syntax.Name, syntax.Attribute)):
+            for script, given in self._given_to(expression):
+                yield from script.roles.chosen(given, seen)
+
+    def _given_to(self, expression: syntax.Name | syntax.Attribute) -> Iterator[tuple[Script, syntax.BaseExpression]]:
+        """What a name or ``self`` attribute is given, one step back."""
         if isinstance(expression, syntax.Attribute):
             base = self.value(expression.value)
             if base.definition is not None and isinstance(base.definition.node, syntax.ClassDef):
-                for script, value in self.self_assignments(base.definition, expression.attr.value):
-                    yield from script.roles.origins(value, seen)
+                yield from self.self_assignments(base.definition, expression.attr.value)
                 return
         dotted = self.script.dotted(expression)
         if dotted is not None:
             binding, reached = self.script.imported_binding(dotted)
             if binding is not None and reached is not None and binding.value is not None and not binding.path:
-                yield from reached.roles.origins(binding.value, seen)
+                yield reached, binding.value
             return
         if isinstance(expression, syntax.Name):
             for binding in self.script.names.reaching(expression):
-                yield from self._binding_origins(binding, seen)
+                yield from self._given_by(binding)
 
-    def _binding_origins(self, binding: Binding, seen: set[syntax.Node]) -> Iterator[tuple[Script, syntax.BaseExpression]]:
+    def _given_by(self, binding: Binding) -> Iterator[tuple[Script, syntax.BaseExpression]]:
         if isinstance(binding.node, syntax.Param):
             for script, value in self.script.values.passed(binding.node):
                 if value is not None:
-                    yield from script.roles.origins(value, seen)
+                    yield script, value
                 elif binding.node.default is not None:
-                    yield from self.origins(binding.node.default, seen)
+                    yield self.script, binding.node.default
         elif binding.kind is Kind.ASSIGN and (given := self._given(binding)) is not None:
-            yield from self.origins(given, seen)
+            yield self.script, given
 
     def _given(self, binding: Binding) -> syntax.BaseExpression | None:
         """The expression that gives a name its value, also out of a tuple that is written out beside the names."""

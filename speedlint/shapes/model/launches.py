@@ -47,6 +47,9 @@ _FEW_LAYERS, _SMALL_BATCH = 4, 32
 """Convolutions, and items of a batch, up to which narrow ones take less than a millisecond on patches of some 40 pixels."""
 _NARROW_RECURRENT = 256
 """Hidden units up to which each position of a recurrent layer takes no longer than its launch."""
+_FEW_PRODUCTS = 2_000_000_000
+"""Products of a Linear layer in a forward pass, up to which a step of it, 12 GFLOP, takes 0.4 ms at the 30 TFLOPS that TF32
+gives: less than the hundred positions of a recurrent layer, of several kernels each."""
 _NARROW_LINE = 32
 """The same for a convolution of sequences."""
 _NARROW_ATTENTION = 64
@@ -309,12 +312,22 @@ def _recurs_narrowly(step: Step, code: list[tuple[Script, syntax.Node]], names: 
             if units is None or units > _NARROW_RECURRENT:
                 return False
         if place.is_call_to(call, "torch.nn.Linear"):
-            given = widths.passed(made.get(call) or [widths.Given(place, call)], "out_features", 1)
+            way = made.get(call) or [widths.Given(place, call)]
+            given = widths.passed(way, "out_features", 1)
             out = place.argument(call, "out_features", 1)
             is_wide = any((widths.most([each]) or 0) > WIDE for each in given)
-            if is_wide or (out is not None and place.text(out) in embedded):
+            if (is_wide and not _multiplies_items(step, way)) or (out is not None and place.text(out) in embedded):
                 return False
     return any(place.is_call_to(call, *_RECURRENT) for place, call in calls)
+
+
+def _multiplies_items(step: Step, layer: list[widths.Given]) -> bool:
+    """Whether a Linear layer takes all positions of a sequence side by side, once an item, and few items at a time."""
+    taken, given = (widths.most(widths.passed(layer, name, at)) for at, name in enumerate(("in_features", "out_features")))
+    items = pace.largest_batch(step.script)
+    if taken is None or given is None or items is None or taken <= 2 * _NARROW_RECURRENT:
+        return False
+    return taken * given * items <= _FEW_PRODUCTS
 
 
 def _is_handed_modules(script: Script, made: syntax.Node) -> bool:
