@@ -67,3 +67,70 @@ def test_what_is_read_of_a_batch(project: Project, moves: str, reads: int) -> No
     project.configure("select = ['SPD302']\ntorch = '2.13'")
     path = project.write("train.py", TRAINS.format(moves=moves))
     assert len(project.findings(path)) == reads
+
+
+EVALUATES = """
+def evaluate(model, loader):
+    seen = []
+    model.eval()
+    with torch.no_grad():
+        for inputs, labels in loader:
+            model(inputs.cuda())
+            seen.extend(labels.tolist())
+    return seen
+
+
+words = Words(torch.load("rows.pt"))
+others = Words(torch.load("others.pt"))
+for epoch in range(9):
+    train(model, torch.load("rows.pt"))
+    evaluate(model, DataLoader(words, batch_size=64, collate_fn={first}))
+    evaluate(model, DataLoader(others, batch_size=64, collate_fn={second}))
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "reads"),
+    [
+        ("words.collate", "others.collate", 1),
+        ("words.collate", "torch.utils.data.default_collate", 1),
+        ("torch.utils.data.default_collate", "torch.utils.data.default_collate", 0),
+    ],
+)
+def test_what_is_read_of_a_batch_of_one_of_several_loaders(project: Project, first: str, second: str, reads: int) -> None:
+    project.configure("select = ['SPD302']\ntorch = '2.13'")
+    moves = "        words, labels = words.to(device), labels.to(device)"
+    text = TRAINS.format(moves=moves).replace("seen.extend(labels.tolist())", "pass")
+    path = project.write("train.py", text + EVALUATES.format(first=first, second=second))
+    assert len(project.findings(path, "--notes")) == reads
+
+
+@pytest.mark.parametrize(
+    ("moves", "items", "told"),
+    [
+        ("labels = labels.cuda()", "self.rows[index]", ("note", "keeps it from workers")),
+        ("labels = labels.cuda()", "open(self.rows[index]).read()", ("warning", "keeps it from workers")),
+        ("labels = labels.cuda()", "torch.load(self.rows[index]).cuda()", None),
+        (
+            "words, labels = tokenizer.batch_encode_plus(batch, return_tensors='pt'), labels.cuda()",
+            "self.rows[index]",
+            ("warning", "keeps it from workers"),
+        ),
+        (
+            "words = tokenizer.batch_encode_plus(batch, return_tensors='pt')",
+            "self.rows[index]",
+            ("warning", "has no workers"),
+        ),
+        ("labels = labels.view(-1)", "open(self.rows[index]).read()", ("warning", "has no workers")),
+    ],
+)
+def test_workers_for_what_a_collate_function_does(
+    project: Project, moves: str, items: str, told: tuple[str, str] | None
+) -> None:
+    project.configure("select = ['SPD201']\ntorch = '2.13'")
+    tokenizer = "import transformers\n\ntokenizer = transformers.AutoTokenizer.from_pretrained('bert-base-cased')\n"
+    text = TRAINS.format(moves=f"        {moves}").replace("return self.rows[index]", f"return {items}")
+    found = project.findings(project.write("train.py", tokenizer + text), "--notes")
+    assert [(each["level"], told is not None and told[1] in each["message"]) for each in found] == (
+        [(told[0], True)] if told is not None else []
+    )

@@ -35,7 +35,8 @@ sent to a spawned process, and the batches back; the script has the `if __name__
 and what stands outside of it may run again. Else it is shown, with what is not known. So are iterable datasets. A dataset
 that only takes items out of tensors in memory is a note: for it workers may cost more than they bring. So are loaders
 that read few items in a pass: public sets of some images, by the name that the dataset is given, loops that are left after
-some batches, and the shares of clients that are drawn anew in each round.
+some batches, and the shares of clients that are drawn anew in each round. A loader whose collate function copies to the GPU
+can have no workers; it is shown, since they pay once the copies stand in the loop.
 
 ## Sources
 PyTorch's data-loading tutorial measures 2.7 times the throughput. The Performance Tuning Guide asks for `num_workers > 0`.
@@ -69,8 +70,27 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if found is None or found.hides_arguments:
         return
     workers = found.setting("num_workers")
-    if workers.is_off and found.matters is not None and not found.is_on_gpu:
-        yield _finding(found, workers)
+    if workers.is_off and found.matters is not None:
+        if not found.is_on_gpu:
+            yield _finding(found, workers)
+        elif moves := found.moves_in_collate:
+            yield _moving(found, moves)
+
+
+def _moving(found: Loader, moves: list[tuple[Script, syntax.Call]]) -> Finding:
+    """What is said of a loader that can have no workers, since its collate function works on the GPU."""
+    message = "the `collate_fn` of this loader copies to the GPU, which keeps it from workers: each step waits for its batch"
+    advice = f"let it return host tensors, copy them in the loop, and {_WRITE} and `pin_memory=True`"
+    place, move = moves[0]
+    is_worth_it = found.needs_workers and not scale.reads_few(found)
+    return Finding(
+        found.call,
+        message,
+        advice=f"{advice}; not written: who else reads its batches on the GPU is not followed",
+        level=Level.WARNING if is_worth_it else Level.NOTE,
+        related=(Related(place.source, move, "it is copied here"),),
+        worth=_FEW if scale.reads_few(found) else None,
+    )
 
 
 def _finding(found: Loader, workers: Setting) -> Finding:

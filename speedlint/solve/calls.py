@@ -277,7 +277,8 @@ class Calls:
         if "." not in dotted:
             return self._of_builtin(call, dotted)
         if dotted in library.LOADERS:
-            return Value(Role.LOADER, Place.HOST, made=Made(self.script, call))
+            made = Made(self.script, call)
+            return Value(Role.LOADER, Place.HOST, made=made, element=self.roles.batch_of(made))
         if (
             dotted in library.WRAPPERS_OF_ITERABLES
             or dotted in _SEEN_THROUGH

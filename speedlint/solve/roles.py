@@ -346,8 +346,8 @@ class Roles:
         match value.role:
             case Role.LOADER:
                 place = Place.GPU if value.place is Place.GPU else Place.HOST
-                collated = self._collated(value.made) if value.made is not None and place is Place.HOST else None
-                return Value(Role.BATCH, place, made=value.made) if collated is None else collated
+                is_known = value.element is not None and place is Place.HOST
+                return value.element if is_known else Value(Role.BATCH, place, made=value.made)
             case Role.TENSOR | Role.BATCH | Role.ARRAY:
                 return value
             case Role.SEQUENCE | Role.DATASET:
@@ -359,6 +359,10 @@ class Roles:
             case Role.STRING | Role.MAPPING:
                 return STRING
         return UNKNOWN
+
+    def batch_of(self, loader: Made) -> Value:
+        """What a ``DataLoader`` yields: host tensors, or what its own collate function has put on the GPU."""
+        return self._collated(loader) or Value(Role.BATCH, Place.HOST, made=loader)
 
     def _collated(self, loader: Made) -> Value | None:
         """The batch of a loader whose own collate function puts it, or parts of it, on the GPU; None of any other."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.facts import syntax
@@ -361,17 +361,24 @@ def _is_where_given(script: Script, device: syntax.BaseExpression) -> bool:
     return False
 
 
-def is_on_gpu(script: Script, expression: syntax.Node) -> bool:
-    """Whether a dataset's items may be on a GPU."""
+def is_on_gpu(script: Script, expression: syntax.Node, but: Collection[syntax.Node] = ()) -> bool:
+    """Whether a dataset's items may be on a GPU; some methods of its class left out."""
     for origin in origins(script, expression):
         if origin.definition is not None:
             owners = origin.definition.script.roles.calls.lineage(origin.definition)
-            if any(touches_gpu(owner.script, owner.node) for owner in owners):
+            if any(touches_gpu(owner.script, part) for owner in owners for part in _without(owner, but)):
                 return True
         given = origin.node.args if isinstance(origin.node, syntax.Call) else ()
         if any(_holds_gpu_tensor(origin.script, arg.value) for arg in given):
             return True
     return False
+
+
+def _without(owner: Definition, but: Collection[syntax.Node]) -> list[syntax.Node]:
+    """A class, or its methods where some of them are left out."""
+    functions = list(owner.script.source.inside(owner.node, syntax.FunctionDef))
+    kept = [each for each in functions if each not in but]
+    return [owner.node] if len(kept) == len(functions) else list(kept)
 
 
 def _is_filled_on_gpu(script: Script, container: syntax.BaseExpression) -> bool:

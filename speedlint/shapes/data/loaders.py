@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.shapes import entry, evaluation
-from speedlint.shapes.data import apart, datasets, item_bytes, rows
+from speedlint.shapes.data import apart, datasets, item_bytes, rows, tokenizing
 from speedlint.shapes.data.loader_settings import POSITIONS, TORCH_LOADER, Setting
 from speedlint.solve import changing, held, off, reach
 from speedlint.solve.calls import item_functions
@@ -19,7 +19,7 @@ from speedlint.solve.values import returned
 from speedlint.source import is_name
 from speedlint.torch import library, public
 from speedlint.torch.public import Item
-from speedlint.torch.words import Frequency, Role
+from speedlint.torch.words import Frequency, Place, Role
 
 if TYPE_CHECKING:
     from speedlint.ask.script import Script
@@ -103,12 +103,39 @@ class Loader:
         return any(datasets.touches_gpu(other, node) for other, node in self.collate)
 
     @property
+    def moves_in_collate(self) -> list[tuple[Script, syntax.Call]]:
+        """The calls by which its collate function, and nothing before it, puts tensors on a GPU."""
+        dataset = self.parameter("dataset")
+        if dataset is not None and datasets.is_on_gpu(self.script, dataset, [node for _, node in self.collate]):
+            return []
+        return [
+            (other, move)
+            for other, node in self.collate
+            for move in other.source.inside(node, syntax.Call)
+            if isinstance(move.func, syntax.Attribute)
+            and move.func.attr.value in ("to", "cuda")
+            and other.value(move).role is Role.TENSOR
+            and other.roles.calls.place_of_move(move, Place.HOST) is not Place.HOST
+        ]
+
+    @property
     def is_in_memory(self) -> bool:
-        """Whether reading an item only takes it out of a tensor or list."""
+        """Whether making a batch only takes its items out of a tensor or list."""
+        if self.tokenizes_batches:
+            return False
         dataset = self.parameter("dataset")
         if dataset is not None and self.script.role(dataset) is Role.TENSOR:
             return True
         return bool(self.origins) and all(origin.is_in_memory for origin in self.origins)
+
+    @cached_property
+    def tokenizes_batches(self) -> bool:
+        """Whether its own collate function cuts texts into tokens, some tenths of a millisecond each."""
+        return any(
+            tokenizing.tokenized(script, call) is not None
+            for script, node in self.collate
+            for call in script.source.inside(node, syntax.Call)
+        )
 
     @cached_property
     def needs_workers(self) -> bool:
