@@ -93,7 +93,7 @@ for epoch in range(9):
     ("first", "second", "reads"),
     [
         ("words.collate", "others.collate", 1),
-        ("words.collate", "torch.utils.data.default_collate", 1),
+        ("words.collate", "torch.utils.data.default_collate", 0),
         ("torch.utils.data.default_collate", "torch.utils.data.default_collate", 0),
     ],
 )
