@@ -3,10 +3,11 @@
 ## What it does
 Finds operations whose result is as large as the values on the GPU say, `x[mask]` with a boolean mask, `nonzero`,
 `masked_select`, `argwhere`, `unique` and `torch.where` of one argument, in loops of training steps and in the functions they
-call. A warning where the selection is only averaged, summed up or compared by a loss, since a mask as weight gives the same;
-a note where the selected elements themselves are needed, as for boxes and points, and in evaluation. `x[mask] += 1` takes
-the elements out and puts them back, and `x[mask] = y[mask]` takes them from elsewhere, which counts twice; `x[mask] = 0`
-fills without counting, and is left alone.
+call. A warning where the selection is only averaged, summed up or compared by a loss, since a mask as weight gives the same,
+and where it is given a shape at once, as in `similarity[~diagonal].view(n, -1)`, since its number is known then; a note
+where the selected elements themselves are needed, as for boxes and points, and in evaluation. `x[mask] += 1` takes the
+elements out and puts them back, and `x[mask] = y[mask]` takes them from elsewhere, which counts twice; `x[mask] = 0` fills
+without counting, and is left alone.
 
 ## Why it is slow
 Memory for the result can only be taken when its size is known. Python stops until the GPU has done all that was queued
@@ -72,17 +73,26 @@ _CHANGED = "change all of it: `x = torch.where(mask, x + 1, x)`, or add the mask
 _CHOSEN = "choose among all of both: `x = torch.where(mask, y, x)`, the mask unsqueezed where it has fewer dimensions"
 _NEEDED = "keep it if the elements themselves are needed; `torch.where(mask, x, other)` keeps the shape where they are not"
 
+_INDEXED = (
+    "as many are taken from each row: take them by index, with `torch.gather` and indices that are made once, or fill the "
+    "rest with `float('-inf')` where a softmax follows"
+)
+_AVOIDED = (
+    (shapes.is_changed, _CHANGED),
+    (shapes.is_only_reduced, _WEIGHT),
+    (shapes.is_put_back, _CHOSEN),
+    (shapes.is_regular, _INDEXED),
+)
+"""Selections that need no count, with what does without."""
+
 
 def check(node: syntax.Call | syntax.Subscript, script: Script) -> Iterator[Finding]:
     tensor = shapes.sized_by_values(script, node)
     if tensor is None or (often := reads.often(script, node)) is None:
         return
     message = f"the size of `{reads.shown(script, node)}` depends on values: it waits for the GPU {often}"
-    is_changed = shapes.is_changed(script, node)
-    is_weighed = not is_changed and shapes.is_only_reduced(script, node)
-    is_put_back = not is_changed and shapes.is_put_back(script, node)
-    is_avoidable = (is_changed or is_weighed or is_put_back) and reads.how_often(script, node) is Frequency.STEP
-    cure = _CHANGED if is_changed else _WEIGHT if is_weighed else _CHOSEN if is_put_back else _NEEDED
+    cure = next((cure for holds, cure in _AVOIDED if holds(script, node)), _NEEDED)
+    is_avoidable = cure is not _NEEDED and reads.how_often(script, node) is Frequency.STEP
     advice = f"{cure}; not rewritten, since values that the selection leaves out may be `nan`"
     yield Finding(node, message, advice=advice, level=None if is_avoidable else Level.NOTE)
 

@@ -59,6 +59,8 @@ def is_mask(script: Script, tensor: syntax.BaseExpression) -> bool:
 
 
 def _is_boolean(script: Script, node: syntax.BaseExpression, depth: int) -> bool:
+    if isinstance(node, syntax.Call) and any(script.name(arg.value) == "torch.bool" for arg in node.args):
+        return True
     match _applied(script, node):
         case (name, _) if name in _BOOLEAN:
             return True
@@ -67,8 +69,6 @@ def _is_boolean(script: Script, node: syntax.BaseExpression, depth: int) -> bool
     match node:
         case syntax.Comparison():
             return True
-        case syntax.Call(func=syntax.Attribute(attr=syntax.Name(value="to")), args=[syntax.Arg(value=kind, keyword=None)]):
-            return script.name(kind) == "torch.bool"
         case syntax.Call(args=[syntax.Arg(value=syntax.ListComp(elt=part)), *_]) if script.is_call_to(node, "torch.stack"):
             return _is_boolean(script, part, depth)
         case syntax.BinaryOperation(left=left, operator=syntax.BitAnd() | syntax.BitOr() | syntax.Multiply(), right=right):

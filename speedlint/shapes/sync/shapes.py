@@ -83,6 +83,17 @@ def _mask_of(script: Script, subscript: syntax.Subscript) -> str:
     return ", ".join(script.text(element) for element in subscript.slice)
 
 
+def is_regular(script: Script, selected: syntax.Node) -> bool:
+    """Whether what a mask selects is given a shape at once, so that its number is known: ``x[~mask].view(len(x), -1)``."""
+    method = script.source.parents[selected]
+    call = script.source.parents[method] if isinstance(method, syntax.Attribute) else None
+    match call:
+        case syntax.Call(func=func, args=[rows, _, *_]) if func is method and isinstance(method, syntax.Attribute):
+            is_shaped = method.attr.value in ("view", "reshape") and method.value is selected
+            return is_shaped and not isinstance(rows.value, syntax.UnaryOperation)
+    return False
+
+
 def is_only_reduced(script: Script, selected: syntax.Call | syntax.Subscript) -> bool:
     """Whether what a mask selects only goes into a mean, a sum or a loss: a mask as weight gives the same without a wait."""
     by_mask = isinstance(selected, syntax.Subscript) or "masked_select" in script.text(selected.func)
