@@ -358,8 +358,10 @@ def _part_made(script: Script, node: syntax.BaseExpression) -> syntax.Call | Non
     name = script.name(node.func) if isinstance(node, syntax.Call) else None
     match node:
         case syntax.Name():
-            given = all_written(script.names.reaching(node))
-            is_kept = len(given) == 1 and all(_only_reads(script, use) for use in script.names.uses(node))
+            bound = script.names.reaching(node)
+            given = all_written(bound)
+            held = (use for use in script.names.uses(node) if any(each in bound for each in script.names.reaching(use)))
+            is_kept = len(given) == 1 and all(_only_reads(script, use) for use in held)
             return _part_made(script, given[0]) if is_kept else None
         case syntax.Call() if name in _EXACT | _ROUNDED:
             return None if _is_bound_to_host(node) else node
