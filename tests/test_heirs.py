@@ -103,3 +103,90 @@ def test_a_network_out_of_sight_in_a_step_of_another_class(project: Project) -> 
     project.configure("select = ['SPD101']\ntorch = '2.13'")
     project.write("start.py", START.replace("torch.nn.Linear(512, 512)", "torch.load('model.pt')") + "import torchaudio\n")
     assert [each["line"] for each in project.findings("trainers/classifier.py")] == [9]
+
+
+FOUND_BY_NAME = """
+import importlib
+from kinds.base import Base
+
+
+def find(name):
+    module = importlib.import_module("kinds." + name)
+    kind = None
+    for title, each in {members}:
+        if {test}:
+            kind = each
+    if kind is None:
+        raise ValueError(name)
+    return kind
+
+
+def create(name, loader):
+    trainer = find(name)(loader)
+    print(type(trainer).__name__)
+    return trainer
+"""
+OPEN = """
+import abc
+
+
+class Base(abc.ABC):
+    def __init__(self, loader):
+        self.loader = loader
+
+    @abc.abstractmethod
+    def take(self, batch):
+        pass
+"""
+KIND = """
+import torch
+from kinds.base import Base
+
+
+class Classifier(Base):
+    def __init__(self, loader):
+        super().__init__(loader)
+        self.net = torch.nn.Linear(512, 512).cuda()
+        self.optimizer = torch.optim.SGD(self.net.parameters(), lr=0.1)
+
+    def take(self, batch):
+        self.rows = batch["rows"].to("cuda")
+
+    def train(self):
+        loss = self.net(self.rows).mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        self.seen = loss.item()
+"""
+BEGIN = """
+import sys
+import torch
+from kinds import create
+
+loader = torch.utils.data.DataLoader(torch.load("rows.pt"), pin_memory=True)
+trainer = create(sys.argv[1], loader)
+for epoch in range(9):
+    for batch in loader:
+        trainer.take(batch)
+        trainer.train()
+"""
+IS_KIND = "title.lower() == name and issubclass(each, Base)"
+
+
+@pytest.mark.parametrize(
+    ("members", "test", "lines"),
+    [
+        ("module.__dict__.items()", IS_KIND, [13, 20]),
+        ("vars(module).items()", IS_KIND, [13, 20]),
+        ("vars(module).items()", "title.lower() == name or issubclass(each, Base)", []),
+        ("vars(module).items()", "title.lower() == name and not issubclass(each, Base)", []),
+    ],
+)
+def test_a_class_that_is_found_by_its_name_and_its_base(project: Project, members: str, test: str, lines: list[int]) -> None:
+    project.configure("select = ['SPD205', 'SPD301']\ntorch = '2.13'")
+    project.write("README.md", "kinds\n")
+    project.write("kinds/__init__.py", FOUND_BY_NAME.format(members=members, test=test))
+    project.write("kinds/base.py", OPEN)
+    project.write("train.py", BEGIN)
+    assert [each["line"] for each in project.findings(project.write("kinds/classifier.py", KIND))] == lines

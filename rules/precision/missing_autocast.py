@@ -175,13 +175,16 @@ def _dotted(release: tuple[int, int]) -> str:
 
 
 def _first_of_its_turn(call: syntax.Call, script: Script) -> Step | None:
+    """The step that a backward pass belongs to, where it stands for all of its turn: the first that may gain."""
     if not isinstance(call.func, syntax.Attribute) or call.func.attr.value != "backward":
         return None
     steps = training_steps(script)
     step = next((step for step in steps if step.backward is call), None)
     if step is None:
         return None
-    return step if next(other for other in steps if other.turn is step.turn) is step else None
+    others = [other for other in steps if other.turn is step.turn]
+    first = next((other for other in others if launches.bound_by(other) is None), others[0])
+    return step if first is step else None
 
 
 def _header(step: Step, kind: str, condition: str) -> tuple[str, tuple[Edit, ...]]:

@@ -659,7 +659,7 @@ class Calls:
         that it leaves open, or what each object has that it may be called on."""
         callee = self.callee(call)
         if callee is None:
-            return self._of_chosen(call) or heirs.by_name(self.script, call)
+            return self._of_chosen(call) or heirs.defined(self.script, call) or heirs.by_name(self.script, call)
         return heirs.defined(self.script, call) or [callee]
 
     @once([])

@@ -26,6 +26,8 @@ _OF_LIBRARIES = frozenset(
     "sort split start state_dict step stop sum to train transform update values write zero_grad".split()
 )
 """Methods that objects of libraries have too, so that a name alone does not tell whose one is."""
+_EMPTY = frozenset({"object", "abc.ABC"})
+"""Classes of the library that bring no methods."""
 _MOST_READ = 64
 """Files that define a method of a name: each is read."""
 
@@ -76,16 +78,12 @@ def _does_nothing(statement: syntax.Node) -> bool:
 
 @listed_once
 def defined(script: Script, call: syntax.Call) -> Iterator[Definition]:
-    """The methods that a call on ``self`` runs of a class which leaves the method open: those that its heirs define."""
+    """The methods that a call runs of an object whose class leaves the method open: those that its heirs define."""
     match call.func:
-        case syntax.Attribute(value=value, attr=syntax.Name(value=name)) if is_name(value, "self"):
-            klass = script.source.enclosing(call, syntax.ClassDef)
-            if not isinstance(klass, syntax.ClassDef):
+        case syntax.Attribute(value=value, attr=syntax.Name(value=name)) if (klass := _class_of(script, value)) is not None:
+            if not _leaves_open(klass, name):
                 return
-            own = script.roles.calls.method(Definition(script, klass), name)
-            if own is None or not isinstance(own.node, syntax.FunctionDef) or not _is_left_open(own.script, own.node):
-                return
-            for heir in derived(Definition(script, klass)):
+            for heir in derived(klass):
                 method = heir.script.roles.calls.method(heir, name)
                 if (
                     method is not None
@@ -93,6 +91,25 @@ def defined(script: Script, call: syntax.Call) -> Iterator[Definition]:
                     and method.script.names.owner(method.node) is heir.node
                 ):
                     yield method
+
+
+def _class_of(script: Script, value: syntax.BaseExpression) -> Definition | None:
+    """The first-party class of the object that a method is called on."""
+    if is_name(value, "self"):
+        around = script.source.enclosing(value, syntax.ClassDef)
+        return Definition(script, around) if isinstance(around, syntax.ClassDef) else None
+    if script.name(value) is not None:
+        return None
+    known = script.value(value)
+    return known.definition if known.role in (Role.INSTANCE, Role.MODULE) else None
+
+
+def _leaves_open(klass: Definition, name: str) -> bool:
+    """Whether a class has no method of a name that does something, nor may inherit one of a library's."""
+    own = klass.script.roles.calls.method(klass, name)
+    if own is not None:
+        return _is_open(own)
+    return all(base in _EMPTY for base in klass.script.roles.calls.foreign_bases(klass))
 
 
 def by_name(script: Script, call: syntax.Call) -> list[Definition]:

@@ -64,6 +64,14 @@ _DEEPEST_DEVICE = 4
 _MOST_ORIGINS = 100
 
 
+def _is_conjunct(script: Script, part: syntax.Node, branch: syntax.If) -> bool:
+    """Whether a part of a condition holds wherever the branch is taken."""
+    up = script.source.parents[part]
+    while isinstance(up, syntax.BooleanOperation) and isinstance(up.operator, syntax.And):
+        up = script.source.parents[up]
+    return up is branch
+
+
 class Roles:
     """Answers for one script; values of other scripts are asked from theirs."""
 
@@ -182,7 +190,25 @@ class Roles:
             return self._star_imported(name)
         before = [binding for binding in bindings if not self._is_of_itself(binding, name)] or bindings
         made = [each for each in before if not self._is_loaded(each)] if len(before) > 1 else before
-        return join([self._binding(binding) for binding in made or before])
+        found = join([self._binding(binding) for binding in made or before])
+        is_hidden = found is not None and found.role is Role.UNKNOWN and b"issubclass" in self.script.source.data
+        return self._base_of(name) or found if is_hidden else found
+
+    def _base_of(self, name: syntax.Name) -> Value | None:
+        """The class that a name derives from by the condition that it stands under: ``if issubclass(kind, Trainer)``."""
+        child: syntax.Node = name
+        for up in self.script.source.ancestors(name):
+            if isinstance(up, syntax.FunctionDef):
+                break
+            if isinstance(up, syntax.If) and child is up.body:
+                for call in self.script.source.inside(up.test, syntax.Call):
+                    match call.args:
+                        case [syntax.Arg(value=syntax.Name(value=asked)), syntax.Arg(value=base)] if asked == name.value:
+                            value = self.evaluate(base) if self.script.is_call_to(call, "issubclass") else None
+                            if value is not None and value.role is Role.CLASS and _is_conjunct(self.script, call, up):
+                                return value
+            child = up
+        return None
 
     def _is_loaded(self, binding: Binding) -> bool:
         """Whether a binding reads from a file what others make: then it is what these make."""
