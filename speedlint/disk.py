@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar, cast
 
 from speedlint import reading
+from speedlint.facts.bases import bases
 from speedlint.facts.imported import imported_names
 from speedlint.facts.left_open import left_open
 from speedlint.facts.put_on_path import Put, put_on_path
@@ -277,6 +278,10 @@ class Disk:
         """The names of the methods that a file leaves for other classes to define."""
         return self._note(("open", path), lambda: left_open(self.text(path)))
 
+    def bases(self, path: str) -> tuple[str, ...]:
+        """The names that a file may derive classes from."""
+        return self._note(("bases", path), lambda: bases(self.text(path)))
+
     def fitting(self, paths: Sequence[str], most: int) -> int:
         """How many of some files, from the first on, hold no more than ``most`` bytes together; what cannot be read holds
         none. Noted of those that it hangs on: what comes behind the first that is too much may be anything."""
@@ -326,6 +331,8 @@ class Disk:
                 return self.defined_names(path)
             case "open":
                 return self.left_open(path)
+            case "bases":
+                return self.bases(path)
             case "fitting":
                 return self.fitting(path.split("\0") if path else [], int(note[2]))  # type: ignore[misc]
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from speedlint.facts.bases import bases
 from speedlint.facts.imported import imported_names
 from speedlint.facts.left_open import left_open
 from tests.conftest import Project
@@ -133,3 +134,20 @@ class A:
         raise ValueError
 '''
     assert left_open(code) == ("one", "three", "two")
+
+
+@pytest.mark.parametrize(
+    ("code", "names"),
+    [
+        (b"class One(Base):\n    pass\n", ("Base",)),
+        (
+            b"class One (\n    nn.Module,\n    metaclass=make(Kind),\n):\n    pass\n",
+            ("Kind", "Module", "make", "metaclass", "nn"),
+        ),
+        (b"from base import Base as Root\nclass One(Root):\n    pass\n", ("Base", "Root")),
+        (b"import base as root\n", ()),
+        (b"class One:\n    pass\n", ()),
+    ],
+)
+def test_names_that_classes_may_derive_from(code: bytes, names: tuple[str, ...]) -> None:
+    assert bases(code) == names

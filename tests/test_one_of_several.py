@@ -238,3 +238,56 @@ def test_a_function_that_is_handed_on(project: Project, default: str, given: str
     project.configure("select = ['SPD304']\ntorch = '2.13'")
     project.write("train.py", HANDED.format(default=default, given=given))
     assert [each["line"] for each in project.findings(project.write("losses.py", LOSSES))] == [3]
+
+
+BASE = """
+import torch
+
+
+class Trainer:
+    def __init__(self, rows):
+        self.loader = torch.utils.data.DataLoader(rows, pin_memory=True)
+
+    def fit(self, step):
+        for epoch in range(9):
+            step(self.loader)
+"""
+PLAIN = """
+import torch
+from training.base import Trainer
+
+
+class Plain(Trainer):
+    def __init__(self, rows):
+        super().__init__(rows)
+        self.net = torch.nn.Linear(512, 512).cuda()
+        self.optimizer = torch.optim.SGD(self.net.parameters(), lr=0.1)
+
+    def train(self, loader):
+        for rows in loader:
+            loss = self.net(rows.cuda()).mean()
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+"""
+RUNS = """
+import sys
+import torch
+from training.plain import Plain
+from training.other import Other
+
+rows = torch.load("rows.pt")
+trainer = Plain(rows) if sys.argv[1] == "plain" else Other(rows)
+trainer.fit(trainer.train)
+"""
+
+
+def test_a_method_that_is_handed_to_one_which_its_class_inherits(project: Project) -> None:
+    """Its loader is known by way of the base class, whose method nobody calls who imports it."""
+    project.configure("select = ['SPD205']\ntorch = '2.13'")
+    project.write("README.md", "training\n")
+    project.write("training/__init__.py", "")
+    project.write("training/base.py", BASE)
+    project.write("training/other.py", PLAIN.replace("Plain", "Other"))
+    project.write("run.py", RUNS)
+    assert [each["line"] for each in project.findings(project.write("training/plain.py", PLAIN))] == [14]

@@ -122,6 +122,7 @@ class Program:
         self._together: dict[Path, frozenset[Path]] = {}
         self._renamed: dict[frozenset[Path], frozenset[str]] = {}
         self._left_open: dict[frozenset[Path], frozenset[str]] = {}
+        self._bases: dict[frozenset[Path], dict[str, list[Path]]] = {}
         self._sets: dict[frozenset[Path], frozenset[Path]] = {}
         """Equal sets are one object: comparing two costs more than what is asked with them."""
 
@@ -246,6 +247,16 @@ class Program:
             around = self.around(script.path)
             self._left_open[together] = frozenset(name for path in around for name in self.disk.left_open(str(path)))
         return self._left_open[together]
+
+    def deriving(self, script: Script, name: str) -> list[Path]:
+        """The files ``around`` a script that may derive a class from one of a name, none of them parsed."""
+        together = self.together(script)
+        if together not in self._bases:
+            found = self._bases[together] = {}
+            for path in self.around(script.path):
+                for base in self.disk.bases(str(path)):
+                    found.setdefault(base, []).append(path)
+        return self._bases[together].get(name, [])
 
     def is_whole(self, script: Script) -> bool:
         """Whether all files of the programs that ``script`` is part of are ``around`` it: they are not too many."""

@@ -736,6 +736,11 @@ class Calls:
             yield from ((script, call) for call in script.roles.calls.calls_of(function, owner, tuple(others)))
         if owner is None or name == "__init__" or is_in_use:
             return
+        for heir in heirs.inheriting(Definition(self.script, owner)) if name not in CALLED_AS else ():
+            for script in chain((heir.script,), program.importers(heir.script, f".{name}(".encode())):
+                if script not in near:
+                    near.add(script)
+                    yield from ((script, call) for call in script.roles.calls.calls_of(function, owner))
         # Have: an object that one file makes, and another, which knows nothing of its class, calls in a step.
         for script in self.beside([name]):
             if script not in near:

@@ -6,6 +6,7 @@ derives from it: the call runs what the heirs define, since the class itself lea
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ from speedlint.source import is_name
 from speedlint.torch.words import Role
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from speedlint.ask.script import Script
 
 _OF_LIBRARIES = frozenset(
@@ -26,6 +29,9 @@ _OF_LIBRARIES = frozenset(
     "sort split start state_dict step stop sum to train transform update values write zero_grad".split()
 )
 """Methods that objects of libraries have too, so that a name alone does not tell whose one is."""
+_FEW_READ = 12
+"""Files that may derive from a class, up to which its heirs are looked for to find who calls what they inherit."""
+_MAY_TRAIN = re.compile(rb"\.backward\(|DataLoader|(?:train|val|valid|test|data)_?loader")
 _EMPTY = frozenset({"object", "abc.ABC"})
 """Classes of the library that bring no methods."""
 _MOST_READ = 64
@@ -38,17 +44,32 @@ def derived(owner: Definition) -> list[Definition]:
     return _derived(owner.script, owner.node)
 
 
+def inheriting(owner: Definition) -> list[Definition]:
+    """The same of a class that may hold a training, by what its file says; none where many files may hold an heir."""
+    script = owner.script
+    if _MAY_TRAIN.search(script.source.data) is None or len(script.program.deriving(script, owner.name)) > _FEW_READ:
+        return []
+    return derived(owner)
+
+
 @listed_once
 def _derived(script: Script, klass: syntax.ClassDef) -> Iterator[Definition]:
     todo, seen = [Definition(script, klass)], {klass}
     while todo:
         owner = todo.pop(0)
-        for place in owner.script.everywhere(owner.name.encode()):
+        for place in _read(owner.script, owner.script.program.deriving(owner.script, owner.name)):
             for node in place.source.of(syntax.ClassDef):
                 if node not in seen and any(_is_base(place, base, owner) for base in node.bases):
                     seen.add(node)
                     todo.append(Definition(place, node))
                     yield todo[-1]
+
+
+def _read(script: Script, paths: list[Path]) -> Iterator[Script]:
+    for path in paths:
+        found = script if path == script.key else script.program.reached(path)
+        if found is not None:
+            yield found
 
 
 def _is_base(script: Script, base: syntax.Arg, owner: Definition) -> bool:

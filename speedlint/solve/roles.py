@@ -808,8 +808,7 @@ class Roles:
         if base is None:
             return None
         if base.definition is None and base.role in (Role.INSTANCE, Role.MODULE):
-            chosen = [each.definition for each in self.chosen(node.value) if each.role in (Role.INSTANCE, Role.MODULE)]
-            found = join([self._member(each, node.attr.value) for each in chosen if each is not None])
+            found = join(self._members(node))
             if found is not None:
                 return found
         return self._attribute_of(base, node)
@@ -1075,6 +1074,15 @@ class Roles:
         elif isinstance(expression, (syntax.Name, syntax.Attribute)):
             for script, given in self._given_to(expression):
                 yield from script.roles.chosen(given, seen)
+            if isinstance(expression, syntax.Attribute):
+                members = self._members(expression, seen)
+                yield from (each for each in members if each is not None and each.definition is not None)
+
+    def _members(self, attribute: syntax.Attribute, seen: set[syntax.Node] | None = None) -> list[Value | None]:
+        """What an attribute is of each of the objects that it may be taken of."""
+        taken_of = self.chosen(attribute.value, seen)
+        kinds = [each.definition for each in taken_of if each.role in (Role.INSTANCE, Role.MODULE)]
+        return [self._member(each, attribute.attr.value) for each in kinds if each is not None]
 
     def _given_to(self, expression: syntax.Name | syntax.Attribute) -> Iterator[tuple[Script, syntax.BaseExpression]]:
         """What a name or ``self`` attribute is given, one step back."""
