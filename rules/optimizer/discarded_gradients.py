@@ -116,6 +116,8 @@ def _finding(found: Discarded, backward: syntax.Call, script: Script) -> Finding
         advice = (
             f"put `{network}.requires_grad_(False)` before this call and `{network}.requires_grad_(True)` after the pass"
         )
+        if (own := discarded.passes_between(script, found.forward, backward)) is not None:
+            advice = f"take the pass of line {script.source.line(own)} and its step before this call, and {advice}"
         return Finding(found.forward, message, advice=advice, related=related, worth=_OTHER)
     message = f"`{shown}` computes gradients for the weights of `{network}`, which no optimizer updates"
     advice = f"write `{network}.requires_grad_(False)` where it is made: gradients still pass through it to its input"

@@ -64,6 +64,7 @@ from speedlint.shapes.sync import reads, returned
 from speedlint.shapes.sync.accumulators import may_be_overwritten
 from speedlint.shapes.sync.companions import awaited_anyway
 from speedlint.shapes.sync.gradients import is_graphless
+from speedlint.solve.gradients import gradients_off
 from speedlint.torch.words import Frequency
 
 _COUNTERS = ("numpy.bincount", "numpy.histogram2d")
@@ -120,7 +121,7 @@ def _finding(
         check_gain(script, call, tensor)
     except CannotEdit as reason:
         kept = reads.shown(script, tensor)
-        if script.frequency(call) is Frequency.STEP and not is_graphless(script, tensor):
+        if not gradients_off(script, call) and not is_graphless(script, tensor):
             kept += ".detach()"
         advice = f"keep `{kept}` on the GPU, gather it in a list and copy `torch.cat(...)` once after the loop"
         advice += ", or compute with it there"

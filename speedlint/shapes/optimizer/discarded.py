@@ -434,3 +434,10 @@ def _others(step: Step) -> Iterator[tuple[syntax.Node, syntax.BaseExpression]]:
             yield from ((call, arg.value) for arg in call.args)
         if isinstance(call.func, syntax.Attribute) and call.func.attr.value in ("append", "extend", "update", "add"):
             yield from ((call, arg.value) for arg in call.args)
+
+
+def passes_between(script: Script, forward: syntax.Call, backward: syntax.Call) -> syntax.Call | None:
+    """The first backward pass that stands between a forward call and the backward pass of what it gives."""
+    order = script.source.order
+    between = (each for each in script.method_calls("backward") if order[forward] < order[each] < order[backward])
+    return next((each for each in between if script.function(each) is script.function(backward)), None)

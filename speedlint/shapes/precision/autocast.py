@@ -36,6 +36,8 @@ def _may_reach(step: Step, place: Script, node: syntax.Node) -> bool:
     what that calls; all else for whatever it is handed to."""
     if _is_switched_off(place, node):
         return False
+    if _is_entered_for_good(place, node):
+        return True
     function = _innermost(place, node)
     block = _block_of(place, node, function)
     if block is None:
@@ -48,6 +50,13 @@ def _may_reach(step: Step, place: Script, node: syntax.Node) -> bool:
     if place is step.script and place.source.contains(step.turn, node):
         return True
     return function is not None and _is_spoken_of(step, place, function, as_block=True)
+
+
+def _is_entered_for_good(script: Script, node: syntax.Node) -> bool:
+    """Whether it is ``torch.autocast("cuda").__enter__()``, which holds for all that comes after."""
+    call = script.source.enclosing(node, syntax.Call)
+    up = script.source.parents[call] if isinstance(call, syntax.Call) else None
+    return isinstance(up, syntax.Attribute) and up.attr.value == "__enter__"
 
 
 def _is_switched_off(script: Script, node: syntax.Node) -> bool:
