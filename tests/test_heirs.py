@@ -190,3 +190,14 @@ def test_a_class_that_is_found_by_its_name_and_its_base(project: Project, member
     project.write("kinds/base.py", OPEN)
     project.write("train.py", BEGIN)
     assert [each["line"] for each in project.findings(project.write("kinds/classifier.py", KIND))] == lines
+
+
+def test_what_an_heir_may_do_in_the_place_of_its_base(project: Project) -> None:
+    """What the base returns says nothing where an heir may be called instead: its own method runs in each step, too."""
+    project.configure("select = ['SPD205', 'SPD301']\ntorch = '2.13'")
+    project.write("README.md", "kinds\n")
+    project.write("kinds/__init__.py", FOUND_BY_NAME.format(members="vars(module).items()", test=IS_KIND))
+    does = '"""One step."""\n        print(self.loader)\n'
+    project.write("kinds/base.py", OPEN + "\n    def train(self):\n        " + does)
+    project.write("train.py", BEGIN)
+    assert [each["line"] for each in project.findings(project.write("kinds/classifier.py", KIND))] == [13, 20]

@@ -158,7 +158,7 @@ class Calls:
         assert definition is not None
         if isinstance(definition.node, syntax.ClassDef):
             made = self.instance(definition)
-            return made._replace(made=Made(self.script, call))
+            return made._replace(made=Made(self.script, call), assumed=function.assumed)
         result = definition.script.roles.calls.result(definition)
         if result is not None and result.role is Role.UNKNOWN and self._is_generator(definition):
             taken = self._generated(call)
@@ -644,10 +644,9 @@ class Calls:
         if value.definition is None:
             return None
         match value.role:
-            case Role.MODULE:
-                return self.method(value.definition, "forward")
-            case Role.INSTANCE:
-                return self.method(value.definition, "__call__")
+            case Role.MODULE | Role.INSTANCE:
+                name = CALLED_AS[value.role is Role.INSTANCE]
+                return self.method(value.definition, name) if not heirs.may_override(value, name) else None
             case Role.FUNCTION | Role.CLASS if isinstance(value.definition.node, syntax.ClassDef):
                 return self.method(value.definition, "__init__")
             case Role.FUNCTION | Role.CLASS:
@@ -659,7 +658,7 @@ class Calls:
         that it leaves open, or what each object has that it may be called on."""
         callee = self.callee(call)
         if callee is None:
-            return self._of_chosen(call) or heirs.defined(self.script, call) or heirs.by_name(self.script, call)
+            return heirs.defined(self.script, call) or self._of_chosen(call) or heirs.by_name(self.script, call)
         return heirs.defined(self.script, call) or [callee]
 
     @once([])

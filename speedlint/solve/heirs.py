@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.solve.flow import listed_once, once
-from speedlint.solve.terms import Definition
+from speedlint.solve.terms import Definition, Value
 from speedlint.solve.unpacking import all_written
 from speedlint.source import is_name
 from speedlint.torch.words import Role
@@ -102,16 +102,29 @@ def defined(script: Script, call: syntax.Call) -> Iterator[Definition]:
     """The methods that a call runs of an object whose class leaves the method open: those that its heirs define."""
     match call.func:
         case syntax.Attribute(value=value, attr=syntax.Name(value=name)) if (klass := _class_of(script, value)) is not None:
-            if not _leaves_open(klass, name):
-                return
-            for heir in derived(klass):
-                method = heir.script.roles.calls.method(heir, name)
-                if (
-                    method is not None
-                    and isinstance(method.node, syntax.FunctionDef)
-                    and method.script.names.owner(method.node) is heir.node
-                ):
-                    yield method
+            if _leaves_open(klass, name):
+                yield from _overriding(klass, name)
+            elif may_override(script.value(value), name):
+                own = klass.script.roles.calls.method(klass, name)
+                yield from (*((own,) if own is not None else ()), *_overriding(klass, name))
+
+
+def _overriding(klass: Definition, name: str) -> Iterator[Definition]:
+    """The methods of a name that the heirs of a class define."""
+    for heir in derived(klass):
+        method = heir.script.roles.calls.method(heir, name)
+        if (
+            method is not None
+            and isinstance(method.node, syntax.FunctionDef)
+            and method.script.names.owner(method.node) is heir.node
+        ):
+            yield method
+
+
+def may_override(value: Value, name: str) -> bool:
+    """Whether an object may be of an heir of the class that is known of it, and have another method of a name."""
+    klass = value.definition
+    return value.assumed and klass is not None and isinstance(klass.node, syntax.ClassDef) and any(_overriding(klass, name))
 
 
 def _class_of(script: Script, value: syntax.BaseExpression) -> Definition | None:

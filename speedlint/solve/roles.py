@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
+from speedlint.solve import heirs
 from speedlint.solve.calls import Calls
 from speedlint.solve.flow import once
 from speedlint.solve.names import Binding, Kind
@@ -206,7 +207,7 @@ class Roles:
                         case [syntax.Arg(value=syntax.Name(value=asked)), syntax.Arg(value=base)] if asked == name.value:
                             value = self.evaluate(base) if self.script.is_call_to(call, "issubclass") else None
                             if value is not None and value.role is Role.CLASS and _is_conjunct(self.script, call, up):
-                                return value
+                                return value._replace(assumed=True)
             child = up
         return None
 
@@ -817,6 +818,8 @@ class Roles:
         name = node.attr.value
         if base.definition is not None and base.role in (Role.INSTANCE, Role.MODULE, Role.DATASET, Role.LOADER, Role.CLASS):
             found = self._member(base.definition, name)
+            if found is not None and found.role is Role.FUNCTION and heirs.may_override(base, name):
+                return Value(Role.FUNCTION)
             if found is not None or self._is_pending(base.definition, name):
                 return found
         match base.role:

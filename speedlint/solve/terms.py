@@ -44,7 +44,8 @@ class Value(NamedTuple):
         definition: the first-party class of an instance or module, or the function or class itself.
         literal: a number or None written out in the source.
         assumed: a tensor only because a module's ``forward`` takes it, or because ``.item()`` reads what a function out of
-            sight gives; a call of a tensor's own methods would show it.
+            sight gives; a call of a tensor's own methods would show it. Of a class or an object: it may be of any heir of
+            the class that is known.
         differs: its role is unknown because values of several roles are known to meet here.
     """
 
