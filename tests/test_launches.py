@@ -823,3 +823,34 @@ def test_a_loader_that_analyses_recordings_bounds_a_step_of_convolutions(
     text = text.replace("batch_size=64", "batch_size=10, num_workers=4")
     found = project.findings(project.write("train.py", text), "--notes")
     assert {each["level"] for each in found} == {level}
+
+
+COPIED = """
+import copy
+import torch
+from torch.utils.data import DataLoader
+
+
+class Client:
+    def __init__(self, model):
+        self.model = copy.deepcopy(model)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+
+    def train(self, loader):
+        for rows, labels in loader:
+            loss = torch.nn.functional.cross_entropy(self.model(rows.cuda()), labels.cuda())
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+
+
+model = torch.nn.Sequential(torch.nn.Linear(64, {width}), torch.nn.ReLU(), torch.nn.Linear({width}, 9)).cuda()
+for client in [Client(model), Client(copy.deepcopy(model))]:
+    client.train(DataLoader(torch.load("rows.pt"), batch_size=64))
+"""
+
+
+@pytest.mark.parametrize(("width", "found"), [(64, 0), (4096, 1)])
+def test_a_copied_network_is_as_wide_as_the_one_it_is_made_of(project: Project, width: int, found: int) -> None:
+    project.configure("select = ['SPD101']\ntorch = '2.13'")
+    assert len(project.findings(project.write("train.py", COPIED.format(width=width)))) == found

@@ -377,7 +377,21 @@ def modules_of(step: Step) -> list[Root]:
         if not isinstance(parent := script.source.parents[node], syntax.Attribute) or parent.value is node
     )
     found = [root for node in named if script.role(node) is Role.MODULE for root in roots(script, node)]
-    return found or trained_modules(script)
+    return [made for root in found or trained_modules(script) for made in _originals(root)]
+
+
+def _originals(root: Root) -> list[Root]:
+    """What a module is made like: of ``copy.deepcopy(model)`` the model's roots."""
+    todo, seen = [root], dict.fromkeys([root])
+    found: list[Root] = []
+    while todo:
+        script, node = todo.pop(0)
+        is_copy = isinstance(node, syntax.Call) and script.is_call_to(node, "copy.deepcopy", "copy.copy")
+        copied = roots(script, node.args[0].value) if is_copy and isinstance(node, syntax.Call) and node.args else []
+        found += [] if copied else [(script, node)]
+        todo += [each for each in copied if each not in seen]
+        seen |= dict.fromkeys(copied)
+    return found or [root]
 
 
 def is_reinforcement(script: Script) -> bool:
