@@ -201,3 +201,44 @@ def test_what_an_heir_may_do_in_the_place_of_its_base(project: Project) -> None:
     project.write("kinds/base.py", OPEN + "\n    def train(self):\n        " + does)
     project.write("train.py", BEGIN)
     assert [each["line"] for each in project.findings(project.write("kinds/classifier.py", KIND))] == [13, 20]
+
+
+OWN_WRAPPER = """
+import torch
+from torch.nn.parallel import DataParallel
+
+
+class Gathered(DataParallel):
+    def __init__(self, {given}, dim=0):
+        super().__init__({handed}, dim=dim)
+
+    def gather(self, outputs, output_device):
+        return [output.to(output_device) for output in outputs]
+
+
+def train(loader):
+    net = Gathered(torch.nn.Linear({width}, {width})).cuda()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for rows in loader:
+        loss = torch.cat(net(rows.cuda())).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+train(torch.utils.data.DataLoader(torch.load("rows.pt")))
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "handed", "width", "codes"),
+    [
+        ("module", "module", 4096, ["SPD101", "SPD603"]),
+        ("module", "module", 16, ["SPD603"]),
+        ("name", "torch.load(name)", 4096, []),
+    ],
+)
+def test_a_wrapper_of_the_projects_own(project: Project, given: str, handed: str, width: int, codes: list[str]) -> None:
+    project.configure("select = ['SPD101', 'SPD603']\ntorch = '2.13'")
+    text = OWN_WRAPPER.format(given=given, handed=handed, width=width)
+    assert sorted(each["code"] for each in project.findings(project.write("train.py", text))) == codes

@@ -1,7 +1,7 @@
 """`nn.DataParallel` drives all GPUs from one Python thread and copies the model to each of them on every step.
 
 ## What it does
-Finds modules wrapped in `torch.nn.DataParallel`, under any name, in programs that train. It is a note where the same
+Finds modules wrapped in `torch.nn.DataParallel`, under any name or by a class derived from it, in programs that train. It is a note where the same
 function wraps in `DistributedDataParallel` in another branch, or only evaluates, and where the program itself makes one GPU
 visible by default or names one in `device_ids`. Nothing is said where the training asks the wrapper for what only the module
 within has, or where nothing moves the module to a GPU, which raises: that branch never ran.
@@ -51,12 +51,14 @@ from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Rule, Worth
 from speedlint.shapes import evaluation
 from speedlint.shapes.model import wrapping
+from speedlint.shapes.training import is_own_wrapper
 
+_WRAPPERS = frozenset({"torch.nn.DataParallel"})
 _COPIED = Estimate(Worth.HIGH, "the model is copied to each GPU in each step, by one process")
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
-    if not call.args or not script.is_call_to(call, "torch.nn.DataParallel"):
+    if not call.args or not (script.is_call_to(call, *_WRAPPERS) or is_own_wrapper(script, call, _WRAPPERS)):
         return
     if script.loops.guards.is_without_gpu(call) or script.is_test or not evaluation.trains(script):
         return
