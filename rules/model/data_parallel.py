@@ -1,10 +1,10 @@
 """`nn.DataParallel` drives all GPUs from one Python thread and copies the model to each of them on every step.
 
 ## What it does
-Finds modules wrapped in `torch.nn.DataParallel`, under any name or by a class derived from it, in programs that train. It is a note where the same
-function wraps in `DistributedDataParallel` in another branch, or only evaluates, and where the program itself makes one GPU
-visible by default or names one in `device_ids`. Nothing is said where the training asks the wrapper for what only the module
-within has, or where nothing moves the module to a GPU, which raises: that branch never ran.
+Finds modules wrapped in `torch.nn.DataParallel`, under any name or by a class derived from it, in programs that train. It is
+a note where the same function wraps in `DistributedDataParallel` in another branch, or only evaluates, and where the program
+itself makes one GPU visible by default or names one in `device_ids`. Nothing is said where the training asks the wrapper for
+what only the module within has, or where nothing moves the module to a GPU, which raises: that branch never ran.
 
 ## Why it is slow
 Each forward pass copies all parameters from the first GPU to the others, scatters the batch, runs one Python thread for
