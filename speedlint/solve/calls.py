@@ -157,8 +157,9 @@ class Calls:
         definition = function.definition
         assert definition is not None
         if isinstance(definition.node, syntax.ClassDef):
-            made = self.instance(definition)
-            return made._replace(made=Made(self.script, call), assumed=function.assumed)
+            made = self.instance(definition)._replace(made=Made(self.script, call), assumed=function.assumed)
+            # What a network of an heir is made of is not known.
+            return made._replace(definition=None) if made.assumed and made.role is Role.MODULE else made
         result = definition.script.roles.calls.result(definition)
         if result is not None and result.role is Role.UNKNOWN and self._is_generator(definition):
             taken = self._generated(call)
@@ -646,7 +647,7 @@ class Calls:
         match value.role:
             case Role.MODULE | Role.INSTANCE:
                 name = CALLED_AS[value.role is Role.INSTANCE]
-                return self.method(value.definition, name) if not heirs.may_override(value, name) else None
+                return self.method(value.definition, name) if not heirs.may_override(value) else None
             case Role.FUNCTION | Role.CLASS if isinstance(value.definition.node, syntax.ClassDef):
                 return self.method(value.definition, "__init__")
             case Role.FUNCTION | Role.CLASS:

@@ -53,13 +53,20 @@ def left_after(script: Script, loop: syntax.For | syntax.While) -> int | None:
     match loop:
         case syntax.For(
             target=syntax.Tuple(elements=[syntax.Element(value=syntax.Name(value=counter)), *_]), iter=iterated
-        ) if script.is_call_to(iterated, "enumerate"):
+        ) if script.is_call_to(iterated, "enumerate") and _counts_from_zero(script, loop, iterated, counter):
             ends = (each for each in loop.body.body if isinstance(each, syntax.If))
             found = (
                 _reached(script, each.test, counter) for each in ends if isinstance(last_statement(each.body), syntax.Break)
             )
             return min((each for each in found if each is not None), default=None)
     return None
+
+
+def _counts_from_zero(script: Script, loop: syntax.For, counted: syntax.BaseExpression, counter: str) -> bool:
+    """Whether ``enumerate`` begins at 0, and nothing in the loop binds the variable that it counts with."""
+    bound = script.names.scope(loop.body).bindings.get(counter, ())
+    is_plain = isinstance(counted, syntax.Call) and len(counted.args) == 1
+    return is_plain and not any(script.source.contains(loop.body, each.node) for each in bound)
 
 
 def _reached(script: Script, test: syntax.BaseExpression, counter: str) -> int | None:

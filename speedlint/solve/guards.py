@@ -114,22 +114,33 @@ class Guards:
                     return False
                 bound = [each for each in scope.bindings.get(name, ()) if source.contains(around, each.node)]
                 sets = [(each.node, each.value if each.kind is Kind.ASSIGN and not each.path else None) for each in bound]
-            case syntax.Attribute():
-                text = self.script.text(flag)
-                assigns = source.inside(around, syntax.Assign)
-                sets = [
-                    (each, each.value)
-                    for each in assigns
-                    if text in (self.script.text(to.target) for to in each.targets) and not self._is_in_init(each)
-                ]
+            case syntax.Attribute(attr=syntax.Name(value=name)):
+                sets = list(self._set_beside(name, loop))
             case _:
                 return False
         is_always_set = any(source.parents[source.statement(node)] is branch.body for node, _ in sets)
         return is_always_set and all(value is not None and is_name(value, last) for _, value in sets)
 
-    def _is_in_init(self, node: syntax.Node) -> bool:
-        function = self.script.function(node)
-        return function is not None and function.name.value == "__init__"
+    def _set_beside(self, name: str, loop: syntax.Node | None) -> Iterator[tuple[syntax.Node, syntax.BaseExpression | None]]:
+        """Where an attribute of a name is set in a loop, or in other functions but constructors, and to what."""
+        source, own = self.script.source, self.script.function(loop) if loop is not None else None
+        for attribute in source.of(syntax.Attribute):
+            if attribute.attr.value != name or not self._is_target(attribute):
+                continue
+            function = self.script.function(attribute)
+            is_in_init = function is not None and function.name.value == "__init__"
+            is_before = loop is not None and function is own and not source.contains(loop, attribute)
+            if not is_in_init and not is_before:
+                assign = source.parents[source.parents[attribute]]
+                yield attribute, assign.value if isinstance(assign, syntax.Assign) else None
+
+    def _is_target(self, node: syntax.Node) -> bool:
+        """Whether an assignment sets it, alone or beside others."""
+        up = self.script.source.parents[node]
+        while isinstance(up, (syntax.Tuple, syntax.List, syntax.Element, syntax.StarredElement)):
+            up = self.script.source.parents[up]
+        is_changed = isinstance(up, (syntax.AugAssign, syntax.AnnAssign, syntax.For)) and up.target is node
+        return is_changed or isinstance(up, (syntax.AssignTarget, syntax.Del))
 
     def _any_holds(self, tests: list[syntax.BaseExpression]) -> Frequency:
         """How often one of several conditions holds. What one of them counts turns with equals a number once or so:

@@ -104,7 +104,7 @@ def defined(script: Script, call: syntax.Call) -> Iterator[Definition]:
         case syntax.Attribute(value=value, attr=syntax.Name(value=name)) if (klass := _class_of(script, value)) is not None:
             if _leaves_open(klass, name):
                 yield from _overriding(klass, name)
-            elif may_override(script.value(value), name):
+            elif may_override(script.value(value)):
                 own = klass.script.roles.calls.method(klass, name)
                 yield from (*((own,) if own is not None else ()), *_overriding(klass, name))
 
@@ -121,10 +121,9 @@ def _overriding(klass: Definition, name: str) -> Iterator[Definition]:
             yield method
 
 
-def may_override(value: Value, name: str) -> bool:
-    """Whether an object may be of an heir of the class that is known of it, and have another method of a name."""
-    klass = value.definition
-    return value.assumed and klass is not None and isinstance(klass.node, syntax.ClassDef) and any(_overriding(klass, name))
+def may_override(value: Value) -> bool:
+    """Whether an object may be of an heir of the class that is known of it, and have other methods."""
+    return value.assumed and value.definition is not None and isinstance(value.definition.node, syntax.ClassDef)
 
 
 def _class_of(script: Script, value: syntax.BaseExpression) -> Definition | None:

@@ -818,7 +818,7 @@ class Roles:
         name = node.attr.value
         if base.definition is not None and base.role in (Role.INSTANCE, Role.MODULE, Role.DATASET, Role.LOADER, Role.CLASS):
             found = self._member(base.definition, name)
-            if found is not None and found.role is Role.FUNCTION and heirs.may_override(base, name):
+            if found is not None and found.role is Role.FUNCTION and heirs.may_override(base):
                 return Value(Role.FUNCTION)
             if found is not None or self._is_pending(base.definition, name):
                 return found

@@ -32,7 +32,7 @@ _GRAPH = frozenset("backward grad_fn requires_grad_ register_hook retain_grad gr
 _DIFFERENTIATE = ("torch.autograd.", "torch.func.")
 _TELL_OF_GRAPHS = re.compile(r"print|str|repr|torch\.save|(logging|pickle)\..*")
 """What shows or saves of a tensor whether it has a graph: ``tensor(0.1, grad_fn=<DivBackward0>)``."""
-_TELLING = frozenset("debug info warning error critical exception log set_postfix".split())
+_TELLING = frozenset("debug info warning error critical exception log set_postfix set_postfix_str".split())
 """Methods of loggers and progress bars that show so what they are given."""
 _ENDING_CALLS = frozenset("float int len bool isinstance type id hash format abs round range hasattr".split())
 _PARAMETERS = frozenset({"parameters", "named_parameters", "state_dict", "get_parameter", "buffers"})

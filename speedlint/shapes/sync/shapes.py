@@ -90,7 +90,22 @@ def is_regular(script: Script, selected: syntax.Node) -> bool:
     match call:
         case syntax.Call(func=func, args=[rows, _, *_]) if func is method and isinstance(method, syntax.Attribute):
             is_shaped = method.attr.value in ("view", "reshape") and method.value is selected
-            return is_shaped and not isinstance(rows.value, syntax.UnaryOperation)
+            return is_shaped and _is_size_of_all(script, rows.value)
+    return False
+
+
+def _is_size_of_all(script: Script, rows: syntax.BaseExpression) -> bool:
+    """Whether a number is a tensor's size or a variable's, and not that of a selection."""
+    match rows:
+        case syntax.Call(func=syntax.Name("len"), args=[syntax.Arg(value=syntax.Name())]):
+            return True
+        case (
+            syntax.Subscript(value=syntax.Attribute(value=syntax.Name(), attr=syntax.Name("shape")))
+            | syntax.Call(func=syntax.Attribute(value=syntax.Name(), attr=syntax.Name("size")), args=[_])
+        ):
+            return True
+        case syntax.Name() | syntax.Attribute():
+            return script.role(rows) is not Role.TENSOR
     return False
 
 
