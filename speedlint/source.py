@@ -500,3 +500,13 @@ def last_statement(body: syntax.BaseSuite) -> syntax.Node | None:
 def leaves(body: syntax.BaseSuite) -> bool:
     """Whether a body ends with a statement that goes elsewhere: nothing after its block runs next."""
     return isinstance(last_statement(body), (syntax.Return, syntax.Raise, syntax.Break, syntax.Continue))
+
+
+def is_target(source: Source, node: syntax.Node) -> bool:
+    """Whether a name, attribute or entry is what an assignment or a loop sets, alone or beside others."""
+    up = source.parents[node]
+    while isinstance(up, syntax.Element | syntax.StarredElement | syntax.Tuple | syntax.List):
+        node, up = up, source.parents[up]
+    return isinstance(up, syntax.AssignTarget) or (
+        isinstance(up, syntax.For | syntax.CompFor | syntax.AugAssign | syntax.AnnAssign) and up.target is node
+    )

@@ -291,3 +291,159 @@ def test_a_method_that_is_handed_to_one_which_its_class_inherits(project: Projec
     project.write("training/other.py", PLAIN.replace("Plain", "Other"))
     project.write("run.py", RUNS)
     assert [each["line"] for each in project.findings(project.write("training/plain.py", PLAIN))] == [14]
+
+
+DIFFERENTIATES = """
+import sys
+import torch
+from torch.utils.data import DataLoader
+
+
+class Plain(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(512, 512)
+
+    def forward(self, x):
+        return self.score(x)
+
+    def score(self, x):
+        return self.layer(x)
+
+
+class Energy(Plain):
+    def {method}(self, x):
+        x = x.requires_grad_()
+        return torch.autograd.grad(self.layer(x).sum(), x, create_graph=True)[0]
+
+
+KINDS = {{"plain": Plain, "energy": Energy}}
+model = {made}.to("cuda")
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(9):
+    for rows in DataLoader(torch.load("rows.pt")):
+        optimizer.zero_grad()
+        model(rows.cuda()).mean().backward()
+        optimizer.step()
+    model.eval()
+    for rows in DataLoader(torch.load("others.pt")):
+        print(model(rows.cuda()).argmax(1).sum())
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "method", "is_written"),
+    [
+        ("(Plain() if sys.argv[1] == 'plain' else Energy())", "forward", False),
+        ("KINDS[sys.argv[1]]()", "forward", False),
+        ("Energy()", "score", False),
+        ("torch.nn.Linear(512, 512)", "forward", True),
+    ],
+)
+def test_an_evaluation_of_networks_of_which_one_differentiates(
+    project: Project, made: str, method: str, is_written: bool
+) -> None:
+    """``autograd.grad`` raises where gradients are off."""
+    project.configure("select = ['SPD505']\ntorch = '2.13'")
+    text = DIFFERENTIATES.format(made=made, method=method)
+    found = project.findings(project.write("train.py", text), "--notes")
+    assert any(each["fix"] is not None and each["fix"]["applicable"] for each in found) is is_written
+
+
+KEEPS = """
+import torch
+
+
+class Trainer:
+    def __init__(self, net):
+        self.net = net.cuda()
+        self.optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+    def step(self, rows):
+        loss = self.net(rows.cuda()).mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        return loss
+
+    def fit(self, loader):
+        losses = []
+        for rows in loader:
+            loss = self.step(rows)
+            losses.append(loss.item())
+        print(losses)
+
+
+class Smoothing:
+    average = torch.zeros((), device="cuda")
+
+    def step(self, rows):
+        loss = Trainer.step(self, rows)
+        self.average.mul_(0.9).add_(loss.detach(), alpha=0.1)
+        return self.average
+
+
+class Smooth({bases}):
+    pass
+
+
+{made}(torch.nn.Linear(512, 512)).fit(torch.utils.data.DataLoader(torch.load("rows.pt")))
+"""
+
+
+@pytest.mark.parametrize(
+    ("bases", "made", "is_written"),
+    [("Smoothing, Trainer", "Smooth", False), ("torch.nn.Identity", "Trainer", True)],
+)
+def test_a_read_of_what_an_heir_returns_in_the_place_of_its_base(
+    project: Project, bases: str, made: str, is_written: bool
+) -> None:
+    """All entries would be one buffer, which the heir changes in place."""
+    project.configure("select = ['SPD301']\ntorch = '2.13'")
+    (found,) = project.findings(project.write("train.py", KEEPS.format(bases=bases, made=made)))
+    assert (found["fix"] is not None) is is_written
+
+
+COLLATED = """
+import sys
+import torch
+from torch.utils.data import DataLoader
+
+
+def host(rows):
+    return torch.stack(rows)
+
+
+def gpu(rows):
+    return torch.stack(rows).cuda()
+
+
+COLLATES = {{"host": host, "gpu": gpu}}
+later = host
+if len(sys.argv) > 2:
+    later = gpu
+net = torch.nn.Linear(512, 512).cuda()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for rows in DataLoader(open("rows.bin"), batch_size=64, num_workers=4, collate_fn={given}):
+    optimizer.zero_grad()
+    net(rows.cuda()).mean().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "is_written"),
+    [
+        ("host", True),
+        ("gpu", False),
+        ("host if sys.argv[1] == 'host' else gpu", False),
+        ("later", False),
+        ("COLLATES[sys.argv[1]]", False),
+        ("COLLATES.get(sys.argv[1], host)", False),
+    ],
+)
+def test_pinning_what_one_of_several_collate_functions_gives(project: Project, given: str, is_written: bool) -> None:
+    """A tensor on the GPU cannot be pinned: it raises."""
+    project.configure("select = ['SPD202']\ntorch = '2.13'")
+    found = project.findings(project.write("train.py", COLLATED.format(given=given)), "--notes")
+    assert any(each["fix"] is not None and each["fix"]["applicable"] for each in found) is is_written

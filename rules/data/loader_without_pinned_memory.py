@@ -83,6 +83,8 @@ def _finding(found: Loader, pinned: Setting, level: Level) -> Finding:
             raise edits.CannotEdit(found.own_class)
         if (own := found.own_batch) is not None:
             raise edits.CannotEdit(f"pinning makes a batch that is a `{own}` anew")
+        if (hidden := found.hidden_collate) is not None:
+            raise edits.CannotEdit(f"what `{hidden}` puts its batches together by is not known")
         if found.may_be_sparse:
             raise edits.CannotEdit("its batches may hold sparse tensors, which older releases of torch cannot pin")
         return Finding(found.call, message, Fix(_edits(found, pinned), Risk.EXACT), advice, level, related)

@@ -7,9 +7,8 @@ from speedlint.cures import spelling
 from speedlint.edits import CannotEdit, add_argument
 from speedlint.facts import syntax
 from speedlint.rule import Edit
-from speedlint.shapes.sync.accumulators import is_target
 from speedlint.shapes.sync.creation import MOVES, Created, is_like_tensor, target
-from speedlint.source import is_name
+from speedlint.source import is_name, is_target
 from speedlint.torch.words import Role
 
 

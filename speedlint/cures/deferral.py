@@ -22,7 +22,6 @@ from speedlint.shapes.sync.accumulators import (
     accepts_tensors,
     is_empty_list,
     is_fed_tensors,
-    is_target,
     is_written_zero,
     is_zero,
 )
@@ -31,6 +30,7 @@ from speedlint.solve.dtypes import is_floating, is_integral, is_scalar, may_be_c
 from speedlint.solve.inplace import is_handed_in
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.unpacking import written
+from speedlint.source import is_target
 from speedlint.torch.words import FREQUENT, Role
 
 _ARITHMETIC = (syntax.Add, syntax.Subtract, syntax.Multiply, syntax.Divide)

@@ -9,10 +9,11 @@ from speedlint.ask.script import Script
 from speedlint.cures.filling import filling_loop
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
-from speedlint.shapes.sync.accumulators import first_binding, is_target, is_written_zero
+from speedlint.shapes.sync.accumulators import first_binding, is_written_zero
 from speedlint.solve.loops import Loop
 from speedlint.solve.names import Binding
 from speedlint.solve.unpacking import key_of, written
+from speedlint.source import is_target
 
 
 class Entry(NamedTuple):

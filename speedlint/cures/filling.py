@@ -166,16 +166,16 @@ def _lasting(script: Script, tensor: syntax.BaseExpression, read: syntax.Node, d
         case syntax.Call(func=syntax.Name("next" | "iter" | "list" | "getattr"), args=[syntax.Arg(value=given), *_]):
             return _lasting(script, given, read, depth + 1)
         case syntax.Call():
-            callee = script.callee(tensor) if depth < _DEEPEST else None
-            if callee is None or not isinstance(callee.node, syntax.FunctionDef) or callee.node.name.value == "__init__":
-                return None
-            for result in returned(callee):
-                inner = viewed(result)
-                if isinstance(inner, syntax.Attribute) and callee.script.role(inner.value) is not Role.TENSOR:
-                    return callee.script.first_line(inner)
-                found = _lasting(callee.script, inner, result, depth + 1) if isinstance(inner, syntax.Call) else None
-                if found is not None:
-                    return found
+            for callee in script.roles.calls.may_run(tensor) if depth < _DEEPEST else ():
+                if not isinstance(callee.node, syntax.FunctionDef) or callee.node.name.value == "__init__":
+                    continue
+                for result in returned(callee):
+                    inner = viewed(result)
+                    if isinstance(inner, syntax.Attribute) and callee.script.role(inner.value) is not Role.TENSOR:
+                        return callee.script.first_line(inner)
+                    found = _lasting(callee.script, inner, result, depth + 1) if isinstance(inner, syntax.Call) else None
+                    if found is not None:
+                        return found
         case syntax.Name():
             loop = source.enclosing(read, syntax.For, syntax.While, *_SCOPES)
             for binding in script.names.reaching(tensor):

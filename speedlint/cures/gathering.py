@@ -10,7 +10,7 @@ from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit
 from speedlint.shapes.sync import placed, reads
-from speedlint.shapes.sync.accumulators import is_target
+from speedlint.source import is_target
 
 _JOINS = ("torch.cat", "torch.concat", "torch.stack")
 

@@ -9,8 +9,8 @@ from speedlint.facts import syntax
 from speedlint.rule import Edit
 from speedlint.shapes.schedule.helpers import does_more
 from speedlint.shapes.schedule.periods import EPOCHS, STEPS, Scheduled, Validation
-from speedlint.shapes.sync.accumulators import is_target
 from speedlint.shapes.sync.displays import display_around
+from speedlint.source import is_target
 
 _SIZED = ("torchvision.datasets.", "torch.utils.data.TensorDataset", "torch.utils.data.Subset")
 

@@ -9,7 +9,6 @@ from speedlint.ask.script import Script
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit
-from speedlint.shapes.sync.accumulators import is_target
 from speedlint.shapes.sync.counters import Counter
 from speedlint.shapes.sync.displays import PERIOD
 from speedlint.solve import changing, counts
@@ -17,6 +16,7 @@ from speedlint.solve.flow import once
 from speedlint.solve.loops import Loop
 from speedlint.solve.names import Kind
 from speedlint.solve.unpacking import written
+from speedlint.source import is_target
 from speedlint.torch import library
 from speedlint.torch.words import Frequency, Role
 

@@ -8,8 +8,9 @@ from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit
 from speedlint.shapes.model import rowwise
-from speedlint.shapes.sync.accumulators import is_empty_list, is_target
+from speedlint.shapes.sync.accumulators import is_empty_list
 from speedlint.shapes.sync.batchwise import RowLoop, indexes_row
+from speedlint.source import is_target
 from speedlint.torch.words import Role
 
 _TOGETHER = 32

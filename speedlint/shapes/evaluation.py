@@ -100,8 +100,8 @@ def needs_grad(script: Script, node: syntax.Node, depth: int = 0) -> bool:
     for call in script.source.inside(node, syntax.Call):
         if script.name(call.func) in _GRADIENT_CALLS:
             return True
-        callee = script.callee(call) if depth < 3 else None
-        if callee is not None and callee.node is not node and needs_grad(callee.script, callee.node, depth + 1):
+        callees = script.roles.calls.may_run(call) if depth < 3 else []
+        if any(each.node is not node and needs_grad(each.script, each.node, depth + 1) for each in callees):
             return True
     return False
 

@@ -646,7 +646,7 @@ class Calls:
             return None
         match value.role:
             case Role.MODULE | Role.INSTANCE:
-                name = CALLED_AS[value.role is Role.INSTANCE]
+                name = "forward" if value.role is Role.MODULE else "__call__"
                 return self.method(value.definition, name) if not heirs.may_override(value) else None
             case Role.FUNCTION | Role.CLASS if isinstance(value.definition.node, syntax.ClassDef):
                 return self.method(value.definition, "__init__")
@@ -661,6 +661,11 @@ class Calls:
         if callee is None:
             return heirs.defined(self.script, call) or self._of_chosen(call) or heirs.by_name(self.script, call)
         return heirs.defined(self.script, call) or [callee]
+
+    def may_run(self, call: syntax.Call) -> list[Definition]:
+        """The first-party functions that a call may run: those ``called``, and what heirs have in the place of a method that
+        a class calls on ``self``."""
+        return list(dict.fromkeys((*self.called(call), *heirs.in_place_of(self.script, call))))
 
     @once([])
     def _of_chosen(self, call: syntax.Call) -> list[Definition]:
@@ -731,8 +736,8 @@ class Calls:
                 is_in_use = is_in_use or not _is_tried_out(script, call)
                 yield script, call
             others |= dict.fromkeys(script.roles.calls.other_names(name))
-        mark = [f"{other}(".encode() for other in others]
-        for script in self.script.everywhere(*mark) if mark else ():
+        marks = [f"{other}(".encode() for other in others]
+        for script in self.script.everywhere(*marks) if marks else ():
             yield from ((script, call) for call in script.roles.calls.calls_of(function, owner, tuple(others)))
         if owner is None or name == "__init__" or is_in_use:
             return

@@ -13,7 +13,7 @@ from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Constant, Definition
 from speedlint.solve.truths import Values
 from speedlint.solve.values import option_of
-from speedlint.source import is_name, is_none, last_statement, leaves
+from speedlint.source import is_name, is_none, is_target, last_statement, leaves
 from speedlint.torch import library
 from speedlint.torch.words import Frequency, Role
 
@@ -125,7 +125,7 @@ class Guards:
         """Where an attribute of a name is set in a loop, or in other functions but constructors, and to what."""
         source, own = self.script.source, self.script.function(loop) if loop is not None else None
         for attribute in source.of(syntax.Attribute):
-            if attribute.attr.value != name or not self._is_target(attribute):
+            if attribute.attr.value != name or not is_target(source, attribute):
                 continue
             function = self.script.function(attribute)
             is_in_init = function is not None and function.name.value == "__init__"
@@ -133,14 +133,6 @@ class Guards:
             if not is_in_init and not is_before:
                 assign = source.parents[source.parents[attribute]]
                 yield attribute, assign.value if isinstance(assign, syntax.Assign) else None
-
-    def _is_target(self, node: syntax.Node) -> bool:
-        """Whether an assignment sets it, alone or beside others."""
-        up = self.script.source.parents[node]
-        while isinstance(up, (syntax.Tuple, syntax.List, syntax.Element, syntax.StarredElement)):
-            up = self.script.source.parents[up]
-        is_changed = isinstance(up, (syntax.AugAssign, syntax.AnnAssign, syntax.For)) and up.target is node
-        return is_changed or isinstance(up, (syntax.AssignTarget, syntax.Del))
 
     def _any_holds(self, tests: list[syntax.BaseExpression]) -> Frequency:
         """How often one of several conditions holds. What one of them counts turns with equals a number once or so:

@@ -109,14 +109,23 @@ def defined(script: Script, call: syntax.Call) -> Iterator[Definition]:
                 yield from (*((own,) if own is not None else ()), *_overriding(klass, name))
 
 
+def in_place_of(script: Script, call: syntax.Call) -> Iterator[Definition]:
+    """The methods that heirs have in the place of one that a class calls on ``self``."""
+    match call.func:
+        case syntax.Attribute(value=value, attr=syntax.Name(value=name)) if is_name(value, "self"):
+            klass = _class_of(script, value)
+            yield from _overriding(klass, name) if klass is not None else ()
+
+
 def _overriding(klass: Definition, name: str) -> Iterator[Definition]:
-    """The methods of a name that the heirs of a class define."""
+    """The methods of a name that the heirs of a class have in the place of its own, or of none."""
+    own = klass.script.roles.calls.method(klass, name)
     for heir in derived(klass):
         method = heir.script.roles.calls.method(heir, name)
         if (
             method is not None
             and isinstance(method.node, syntax.FunctionDef)
-            and method.script.names.owner(method.node) is heir.node
+            and (own is None or method.node is not own.node)
         ):
             yield method
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.solve import heirs
-from speedlint.solve.calls import Calls
+from speedlint.solve.calls import SAME_MODULE, Calls
 from speedlint.solve.flow import once
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import (
@@ -33,6 +33,7 @@ from speedlint.solve.terms import (
 from speedlint.solve.unpacking import all_written, key_of, written
 from speedlint.solve.values import is_property, needs_no_object, returned
 from speedlint.torch import library
+from speedlint.torch.methods import MOVES
 from speedlint.torch.words import Place, Role
 
 if TYPE_CHECKING:
@@ -1074,6 +1075,9 @@ class Roles:
         elif isinstance(expression, syntax.IfExp):
             for branch in (expression.body, expression.orelse):
                 yield from self.chosen(branch, seen)
+        elif isinstance(expression, syntax.Call) and isinstance(expression.func, syntax.Attribute):
+            is_same = expression.func.attr.value in MOVES | SAME_MODULE and self.script.name(expression.func) is None
+            yield from self.chosen(expression.func.value, seen) if is_same else ()
         elif isinstance(expression, (syntax.Name, syntax.Attribute)):
             for script, given in self._given_to(expression):
                 yield from script.roles.chosen(given, seen)

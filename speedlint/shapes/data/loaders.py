@@ -194,6 +194,16 @@ class Loader:
         expression = self.parameter("collate_fn")
         return list(self._functions(expression)) if expression is not None else []
 
+    @property
+    def hidden_collate(self) -> str | None:
+        """What gives its collate function, where that is not seen."""
+        expression = self.parameter("collate_fn")
+        for script, node in self.script.roles.origins(expression) if expression is not None else ():
+            is_made = isinstance(node, syntax.Call) and script.name(node.func) is None
+            if is_made and script.definition(node.func) is None and script.value(node).definition is None:
+                return script.first_line(node)
+        return None
+
     def collates_by(self, script: Script, function: syntax.Node) -> bool:
         """Whether a function of ``script`` puts its batches together: by itself, or as the call of an object."""
         is_call = isinstance(function, syntax.FunctionDef) and function.name.value == "__call__"
@@ -234,8 +244,14 @@ class Loader:
             definition = script.definition(node) or script.value(node).definition
             if definition is not None:
                 yield definition.script, definition.node
+            elif chosen := [each.definition for each in script.roles.chosen(node) if each.definition is not None]:
+                yield from ((each.script, each.node) for each in chosen)
             elif isinstance(node, syntax.Lambda):
                 yield script, node
+            elif isinstance(node, syntax.Subscript):
+                for place, each in script.roles.calls.choices(node):
+                    found = place.value(each).definition
+                    yield from ((found.script, found.node),) if found is not None else ()
             elif isinstance(node, syntax.Call):
                 yield script, node
                 if script.name(node.func) == "functools.partial" and node.args:

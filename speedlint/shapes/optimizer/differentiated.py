@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.shapes.sync.reads import shown
+from speedlint.shapes.training import roots
 from speedlint.solve import changing, leads
 from speedlint.solve.loops import Does
 from speedlint.solve.names import Kind, last_name
 from speedlint.solve.reach import parameter_of
 from speedlint.solve.terms import Definition
 from speedlint.solve.unpacking import part
+from speedlint.source import is_target
 from speedlint.torch.library import FORWARD_HOOKS
 from speedlint.torch.methods import GRAPHLESS, works_in_place
 from speedlint.torch.words import Role
@@ -112,9 +114,10 @@ class _Follow:
                 self._bound(script, base, fills=True)
         outside, self._inside = self._inside, callee.node
         for call in script.source.inside(callee.node, syntax.Call):
-            inner = script.callee(call)
-            if inner is not None and isinstance(inner.node, syntax.FunctionDef):
-                self._kept_by(inner)
+            inner = script.roles.calls.may_run(call)
+            for each in inner:
+                if isinstance(each.node, syntax.FunctionDef):
+                    self._kept_by(each)
             if callee.name != "forward" and _runs(script, call, inner):
                 self._carry(script, call)
         self._inside = outside
@@ -123,16 +126,18 @@ class _Follow:
         script = self.script
         if script.name(call.func) is not None:
             return
-        callee = script.callee(call)
-        if callee is None and isinstance(call.func, syntax.Attribute) and call.func.attr.value in _PARAMETERS:
+        callees = script.roles.calls.may_run(call)
+        if not callees and isinstance(call.func, syntax.Attribute) and call.func.attr.value in _PARAMETERS:
             self._carry(script, call)
             return
-        if callee is None and script.role(call.func) is not Role.MODULE:
+        if not callees and script.role(call.func) is not Role.MODULE:
             self._check_unseen(script, call)
             return
-        if _runs(script, call, callee):
+        if not callees and script.program.mentions(script, b"autograd.grad") and _is_of_hidden_kind(script, call.func):
+            raise NotProven(f"which network `{shown(script, call.func)}` is, and whether it differentiates, is not known")
+        if _runs(script, call, callees):
             self._carry(script, call)
-            if callee is not None:
+            for callee in callees:
                 self._kept_by(callee)
 
     def _check_unseen(self, script: Script, call: syntax.Call) -> None:
@@ -319,7 +324,9 @@ class _Follow:
                 found = (
                     (other, each) for other in script.everywhere(name.encode()) for each in other.source.of(syntax.Attribute)
                 )
-                reads = ((other, each) for other, each in found if each.attr.value == name and not _is_bound(other, each))
+                reads = (
+                    (other, each) for other, each in found if each.attr.value == name and not is_target(other.source, each)
+                )
                 self._carry_all(reads, outlives=True)
             case _:
                 raise NotProven(f"where `{shown(script, target)}` goes is not followed")
@@ -353,13 +360,22 @@ def _is_of_module(script: Script, base: syntax.BaseExpression) -> bool:
     return script.names.scope(holder).lookup(holder.value) is script.names.module
 
 
-def _runs(script: Script, call: syntax.Call, callee: Definition | None) -> bool:
-    """Whether a call runs a network, itself or by the first-party function that it calls."""
+def _is_of_hidden_kind(script: Script, network: syntax.BaseExpression) -> bool:
+    """Whether a network may be of a class that is out of sight: one out of a dict, or of a variable."""
+    return any(
+        isinstance(made, syntax.Call) and place.name(made.func) is None and place.value(made).definition is None
+        for place, made in roots(script, network)
+    )
+
+
+def _runs(script: Script, call: syntax.Call, callees: list[Definition]) -> bool:
+    """Whether a call runs a network, itself or by a first-party function that it may run."""
     if script.role(call.func) is Role.MODULE:
         return True
-    if callee is None or not isinstance(callee.node, syntax.FunctionDef):
-        return False
-    return bool(callee.script.loops.function_does(callee.node, Does.FORWARD))
+    return any(
+        isinstance(each.node, syntax.FunctionDef) and bool(each.script.loops.function_does(each.node, Does.FORWARD))
+        for each in callees
+    )
 
 
 def _logs_numbers(script: Script, call: syntax.Call) -> bool:
@@ -372,21 +388,8 @@ def _logs_numbers(script: Script, call: syntax.Call) -> bool:
 
 def _may_hold(script: Script, use: syntax.Name, target: syntax.Name) -> bool:
     """Whether a use of a variable reads what ``target``, where it is set or filled, gives it."""
-    if use is target or _is_bound(script, use):
+    if use is target or is_target(script.source, use):
         return False
     scope = script.names.scope(target).lookup(target.value)
     is_set = scope is not None and any(binding.node is target for binding in scope.bindings.get(target.value, ()))
     return not is_set or any(binding.node is target for binding in script.names.reaching(use))
-
-
-def _is_bound(script: Script, node: syntax.Node) -> bool:
-    """Whether a name or attribute is what an assignment sets, not read."""
-    for up in script.source.ancestors(node):
-        if isinstance(up, (syntax.AssignTarget, syntax.Del)):
-            return True
-        if isinstance(up, (syntax.AugAssign, syntax.AnnAssign, syntax.For)):
-            return up.target is node
-        if not isinstance(up, (syntax.Tuple, syntax.List, syntax.Element, syntax.StarredElement)):
-            return False
-        node = up
-    return False

@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.shapes import training
-from speedlint.shapes.sync.accumulators import is_target
 from speedlint.shapes.sync.displays import display_around
 from speedlint.solve.gradients import told
 from speedlint.solve.names import Binding, Kind
-from speedlint.source import is_name
+from speedlint.source import is_name, is_target
 from speedlint.torch.methods import FLOATS, MOVES, RESHAPES, works_in_place
 from speedlint.torch.words import Frequency, Role
 

@@ -8,7 +8,6 @@ from speedlint.solve.inplace import viewed
 from speedlint.solve.names import Binding
 from speedlint.solve.terms import Definition
 from speedlint.solve.unpacking import written
-from speedlint.source import Source
 from speedlint.torch.words import Role
 
 _GRAPHED = (b"reduce-overhead", b"max-autotune", b"cudagraph", b"CUDAGraph", b"make_graphed_callables")
@@ -115,13 +114,3 @@ def _is_output(script: Script, tensor: syntax.BaseExpression, depth: int) -> boo
         return False
     values = (binding.value for binding in script.names.reaching(made))
     return any(isinstance(value, syntax.BaseExpression) and _is_output(script, value, depth + 1) for value in values)
-
-
-def is_target(source: Source, use: syntax.Node) -> bool:
-    """Whether a name is written as a target of an assignment or a loop."""
-    node, parent = use, source.parents[use]
-    while isinstance(parent, syntax.Element | syntax.Tuple | syntax.List):
-        node, parent = parent, source.parents[parent]
-    return isinstance(parent, syntax.AssignTarget) or (
-        isinstance(parent, syntax.For | syntax.CompFor | syntax.AugAssign | syntax.AnnAssign) and parent.target is node
-    )

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
-from speedlint.shapes.sync.accumulators import is_target
 from speedlint.solve.dtypes import is_mask
 from speedlint.solve.names import Kind
+from speedlint.source import is_target
 from speedlint.torch.words import Role
 
 _SELECTIONS = frozenset({"nonzero", "argwhere", "masked_select", "unique", "unique_consecutive", "bincount"})
