@@ -119,6 +119,18 @@ def test_judged(after: str, codes: set[str], risk: Risk, says: str) -> None:
     assert says in found if says else not found
 
 
+def test_judged_by_signs() -> None:
+    """Where a tensor's numbers stand says nothing: they are compared with those of each seed, whatever their signs."""
+    before, after = "tensor([ 0.1000, -0.2000])", "tensor([-0.1500,  0.1800])"
+    others = ["tensor([ 0.1200, -0.1500])", "tensor([-0.1300,  0.1700])"] * 5
+    for codes in ({"SPD203"}, {"SPD101"}):
+        assert not judge.difference(before, after, codes, Risk.NUMERIC, lambda count: others[:count])
+    lost = judge.difference(before, "tensor([-0.1500])", {"SPD203"}, Risk.NUMERIC, lambda count: others[:count])
+    assert "other text" in lost
+    switched = after.replace("]", "], dtype=torch.float16")
+    assert not judge.difference(before, switched, {"SPD108"}, Risk.NUMERIC, lambda count: others[:count])
+
+
 @pytest.mark.parametrize("count", [2, pytest.param(10, marks=pytest.mark.slow)])
 def test_sample(tmp_path: Path, count: int) -> None:
     """None of a few trainings breaks, and fixes are written into them."""

@@ -10,6 +10,9 @@ from speedlint.rule import Risk
 
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|nan\b|inf\b)")
 _HALF_TYPE = re.compile(r"\bb?float16\b")
+_PRINTED_TYPE = re.compile(r",\s+dtype=torch\.b?float16(?=\))")
+"""How a tensor in half precision is printed; one of float32 does not name its type."""
+_BLANKS = re.compile(r"\s+")
 STREAM = frozenset("SPD201 SPD203 SPD204 SPD211 SPD308 SPD606".split())
 """Rules whose fixes may draw other random numbers: those of workers, of loaders that keep them, of the GPU."""
 HALF = frozenset("SPD101 SPD102 SPD107 SPD108".split())
@@ -48,7 +51,7 @@ def difference(before: str, after: str, codes: Collection[str], risk: Risk, othe
     if risk is Risk.EXACT:
         return "exact, but " + _first(before, after)
     if not SWITCHED.isdisjoint(codes):
-        before, after = _HALF_TYPE.sub("float32", before), _HALF_TYPE.sub("float32", after)
+        before, after = (_HALF_TYPE.sub("float32", _PRINTED_TYPE.sub("", each)) for each in (before, after))
     is_less = not _SHOWN.isdisjoint(codes) and risk is Risk.BEHAVIOR
     if is_less:
         before, after = _last(before), _last(after)
@@ -92,7 +95,8 @@ def _among(known: Sequence[str], after: str, is_less: bool, slack: int) -> str:
 
 
 def _text(output: str) -> str:
-    return _NUMBER.sub("#", output)
+    """What is printed beside the numbers. How far apart they stand follows from their signs, where a tensor is printed."""
+    return _BLANKS.sub(" ", _NUMBER.sub(" # ", output))
 
 
 def _numbers(output: str) -> list[str]:
