@@ -48,6 +48,9 @@ COMMANDS = (".sh", ".bash", ".bat", ".ps1", ".slurm", ".sbatch", "Makefile", "ma
 """Ends of the names of files that hold commands and little else."""
 TEXTS = (*COMMANDS, ".md", ".rst", "README")
 """Ends of the names of files that may speak of how a script is run."""
+CONFIGS = (".yaml", ".yml", ".json")
+_MOST_CONFIGS, _LARGEST_CONFIG = 500, 50_000
+"""Configurations of one project, and bytes of one: more are annotations, or what trainings have written."""
 _SKIPPED = ("node_modules", "__pycache__")
 _BETWEEN_WORDS = bytes(byte if byte > 127 or chr(byte).isalnum() or chr(byte) == "_" else 32 for byte in range(256))
 _BYTES_OF_WORDS = 2
@@ -67,6 +70,7 @@ class Listing(NamedTuple):
         readable: those of a size that a script has.
         folders: the folders that were listed.
         texts: the files that may speak of how a script is run, by the endings of their names.
+        configs: the YAML and JSON files of a size that a configuration has; none where there are so many that they are data.
         has_links: whether links to folders were met, which are not followed.
         is_whole: whether none was left out for their number.
     """
@@ -75,6 +79,7 @@ class Listing(NamedTuple):
     readable: tuple[str, ...]
     folders: frozenset[str]
     texts: tuple[str, ...]
+    configs: tuple[str, ...]
     has_links: bool
     is_whole: bool
 
@@ -256,6 +261,10 @@ class Disk:
         """The files below a folder that may speak of how a script is run: shell scripts, Makefiles, READMEs."""
         return self._note(("texts", root), lambda: self.listing(root).texts)
 
+    def configs(self, root: str) -> tuple[str, ...]:
+        """The YAML and JSON files below a folder, of a size that a configuration has."""
+        return self._note(("configs", root), lambda: self.listing(root).configs)
+
     def imported_names(
         self, path: str, known: Callable[[str, bytes], tuple[str, ...]] = lambda _, data: imported_names(data)
     ) -> tuple[str, ...]:
@@ -321,6 +330,8 @@ class Disk:
                 return self.notes.answers[note]
             case "texts":
                 return self.texts(path)
+            case "configs":
+                return self.configs(path)
             case "imports":
                 return self.imported_names(path)
             case "put":
@@ -381,6 +392,7 @@ def _listing(root: str) -> Listing:
     readable: list[str] = []
     folders: set[str] = set()
     texts: list[str] = []
+    configs: list[str] = []
     has_links = False
     todo = [root]
     while todo:
@@ -398,14 +410,23 @@ def _listing(root: str) -> Listing:
                 readable += [entry.path] if size <= MAX_BYTES else []
             elif name.endswith(TEXTS):
                 texts.append(entry.path)
+            elif name.endswith(CONFIGS):
+                if len(configs) <= _MOST_CONFIGS and (_size(entry) or _LARGEST_CONFIG) < _LARGEST_CONFIG:
+                    configs.append(entry.path)
             elif not name.startswith(".") and name not in _SKIPPED and entry.is_dir(follow_symlinks=False):
                 todo.append(entry.path)
             else:
                 has_links = has_links or (entry.is_symlink() and os.path.isdir(entry.path))  # noqa: PTH112
         if len(files) > _MOST_LISTED:
-            return Listing(frozenset(), (), frozenset(), (), has_links, is_whole=False)
+            return Listing(frozenset(), (), frozenset(), (), (), has_links, is_whole=False)
     return Listing(
-        frozenset(files), tuple(sorted(readable)), frozenset(folders), tuple(sorted(texts)), has_links, is_whole=True
+        frozenset(files),
+        tuple(sorted(readable)),
+        frozenset(folders),
+        tuple(sorted(texts)),
+        tuple(sorted(configs)) if len(configs) <= _MOST_CONFIGS else (),
+        has_links,
+        is_whole=True,
     )
 
 

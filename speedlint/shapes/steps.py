@@ -340,10 +340,17 @@ def _calls_runner(script: Script, call: syntax.Call) -> bool:
 @once(Network())
 def step_network(step: Step) -> Network:
     """What the modules of a step, its losses included, are made of."""
-    script = step.script
-    found = [code_network(script, statement) for statement in step.statements]
-    found += [root_network(*root) for root in modules_of(step)]
-    return reduce(Network.__or__, found)
+    return _network(step, modules_of(step))
+
+
+def chosen_network(step: Step) -> Network:
+    """What those are made of that the runs that are made train."""
+    return _network(step, chosen_modules(step))
+
+
+def _network(step: Step, made: list[Root]) -> Network:
+    found = [code_network(step.script, statement) for statement in step.statements]
+    return reduce(Network.__or__, (*found, *(root_network(*root) for root in made)))
 
 
 def updates(step: Step) -> bool:
@@ -378,6 +385,13 @@ def modules_of(step: Step) -> list[Root]:
     )
     found = [root for node in named if script.role(node) is Role.MODULE for root in roots(script, node)]
     return [made for root in found or trained_modules(script) for made in _originals(root)]
+
+
+@once([])
+def chosen_modules(step: Step) -> list[Root]:
+    """The modules of a step that the runs that are made train, without those that other options would choose."""
+    made = modules_of(step)
+    return [root for root in made if not off.is_off(*root)] or made
 
 
 def _originals(root: Root) -> list[Root]:

@@ -1,13 +1,15 @@
-"""YAML and JSON configurations that a script names by a literal path, or the project's commands name: what they say, and on
-which line."""
+"""YAML and JSON configurations that a script names by a path, that the project's commands name, or that Hydra hands it: what
+they say, and on which line."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.facts import syntax
+from speedlint.solve.flow import once
 from speedlint.solve.names import Kind
 
 if TYPE_CHECKING:
@@ -35,11 +37,20 @@ _LARGEST = 1 << 20
 
 
 class Entry(NamedTuple):
-    """A part of a configuration file: a mapping, a list or a value, and the key it stands under."""
+    """A part of a configuration file: a mapping, a list or a value, and the key it stands under.
+
+    Attributes:
+        behind: the mapping of another file that it is put over, as Hydra puts a configuration over its defaults.
+        groups: the mappings of other files that stand under keys of it.
+        overridden: the last names of keys for which a command of the project passes another value.
+    """
 
     path: Path
     node: yaml.Node
     key: str = ""
+    behind: Entry | None = None
+    groups: tuple[tuple[str, Entry], ...] = ()
+    overridden: frozenset[str] = frozenset()
 
     @property
     def line(self) -> int:
@@ -47,13 +58,26 @@ class Entry(NamedTuple):
         return int(self.node.start_mark.line) + 1
 
     def at(self, key: str) -> Entry | None:
-        """The entry of a mapping under a key."""
+        """The entry of a mapping under a key; None where two files, or a command, have other values there."""
         import yaml
 
-        if not isinstance(self.node, yaml.MappingNode):
+        if not isinstance(self.node, yaml.MappingNode) or key in self.overridden:
             return None
         found = [value for name, value in self.node.value if isinstance(name, yaml.ScalarNode) and name.value == key]
-        return Entry(self.path, found[-1], key) if found else None
+        under = self.behind.at(key) if self.behind is not None else dict(self.groups).get(key)
+        if not found:
+            return under._replace(overridden=self.overridden) if under is not None else None
+        own = Entry(self.path, found[-1], key, under, overridden=self.overridden)
+        if under is None:
+            return own
+        is_one = own._is_mapping == under._is_mapping and (own._is_mapping or own.scalar == under.scalar)
+        return own if is_one else None
+
+    @property
+    def _is_mapping(self) -> bool:
+        import yaml
+
+        return isinstance(self.node, yaml.MappingNode)
 
     @property
     def scalar(self) -> object:
@@ -78,11 +102,124 @@ def loaded(script: Script, call: syntax.Call) -> Entry | None:
     return script.program.config(path) if path is not None else None
 
 
+@once(None)
+def composed(script: Script, function: syntax.Node | None) -> Entry | None:
+    """The configuration that ``@hydra.main(config_path="conf", config_name="train")`` hands a function: the file, over those
+    that its list of defaults names."""
+    from speedlint.solve import paths, shipped
+
+    if not isinstance(function, syntax.FunctionDef):
+        return None
+    by = next((each.decorator for each in function.decorators if script.is_call_to(each.decorator, "hydra.main")), None)
+    if not isinstance(by, syntax.Call):
+        return None
+    folder, name = script.argument(by, "config_path", 0), script.argument(by, "config_name", 1)
+    file = paths.path_of(script, name) if name is not None else None
+    place = paths.path_of(script, folder) if folder is not None else ""
+    if file is None or place is None:
+        return None
+    file = file if file.endswith((".yaml", ".yml")) else f"{file}.yaml"
+    whole = _read(script, os.path.join(script.folder, place, file))  # noqa: PTH118
+    if whole is None:
+        return None
+    return whole._replace(groups=tuple(_groups(script, whole)), overridden=shipped.overridden(script))
+
+
+def _groups(script: Script, whole: Entry) -> Iterator[tuple[str, Entry]]:
+    """What a configuration's defaults, ``defaults: [{model: resnet}]``, put under its keys."""
+    import yaml
+
+    listed = whole.at("defaults")
+    for each in listed.node.value if listed is not None and isinstance(listed.node, yaml.SequenceNode) else ():
+        for key, value in each.value if isinstance(each, yaml.MappingNode) else ():
+            if isinstance(value, yaml.ScalarNode) and str(key.value).isidentifier():
+                group = _read(script, str(whole.path.parent / key.value / f"{value.value}.yaml"))
+                if group is not None:
+                    yield key.value, group
+
+
+def _read(script: Script, path: str) -> Entry | None:
+    found = Path(os.path.normpath(path))
+    is_there = found.is_relative_to(script.program.root(script.path)) and script.program.disk.is_file(str(found))
+    return script.program.config(found) if is_there else None
+
+
+def most(script: Script, expression: syntax.Node) -> int | None:
+    """The most that a number is in a project's configurations, under the key by which it is read, ``config["width"]`` or
+    ``cfg.width``; None where that is not known of each of them. An estimate: nothing proves which of them a run reads."""
+    key = _key(expression)
+    found = [each for each in _under(script, key) if not isinstance(each, bool)] if key is not None else []
+    numbers = [int(each) for each in found if isinstance(each, (int, float))]
+    return max(numbers) if numbers and len(numbers) == len(found) else None
+
+
+def _key(expression: syntax.Node) -> str | None:
+    match expression:
+        case syntax.Attribute(attr=syntax.Name(value=name)):
+            return name
+        case syntax.Subscript(slice=[syntax.SubscriptElement(slice=syntax.Index(value=syntax.SimpleString() as key))]):
+            return str(key.evaluated_value)
+        case syntax.Call(
+            func=syntax.Attribute(attr=syntax.Name("get")), args=[syntax.Arg(value=syntax.SimpleString() as key), *_]
+        ):
+            return str(key.evaluated_value)
+    return None
+
+
+@once(())
+def _under(script: Script, key: str) -> tuple[object, ...]:
+    """The values under a key in the configurations that have it, in those that lie nearest to the script."""
+    from speedlint.solve import shipped
+
+    disk, mark = script.program.disk, frozenset((key.encode(),))
+    paths = disk.holding(disk.configs(str(script.program.root(script.path))), (mark,))
+    near: dict[int, list[object]] = {}
+    for path in map(Path, paths):
+        if (whole := script.program.config(path)) is not None:
+            near.setdefault(shipped.distance(script.folder, str(path.parent)), []).extend(_values(whole.node, key))
+    return tuple(dict.fromkeys(next((near[each] for each in sorted(near) if near[each]), [])))
+
+
+def _values(node: yaml.Node, key: str) -> Iterator[object]:
+    """The values under a key, however deep it stands; those of a range or a list of choices, each."""
+    import yaml
+
+    todo, seen = [node], set[int]()
+    while todo:
+        now = todo.pop()
+        if id(now) in seen:
+            continue
+        seen.add(id(now))
+        match now:
+            case yaml.MappingNode(value=pairs):
+                for name, value in pairs:
+                    if isinstance(name, yaml.ScalarNode) and name.value == key:
+                        yield from (
+                            Entry(Path(), each).scalar if isinstance(each, yaml.ScalarNode) else each
+                            for each in _each(value)
+                        )
+                    todo.append(value)
+            case yaml.SequenceNode(value=parts):
+                todo += parts
+
+
+def _each(node: yaml.Node) -> list[yaml.Node]:
+    import yaml
+
+    match node:
+        case yaml.MappingNode(value=pairs):
+            return [value for _, value in pairs]
+        case yaml.SequenceNode(value=parts):
+            return list(parts)
+    return [node]
+
+
 def _file(script: Script, expression: syntax.BaseExpression) -> str | None:
     """The path of the file that an expression is, names, or has opened."""
-    known = script.constant(expression)
-    if known is not None:
-        return known.value if isinstance(known.value, str) else None
+    from speedlint.solve import paths
+
+    if (known := paths.path_of(script, expression)) is not None or script.constant(expression) is not None:
+        return known
     if isinstance(expression, syntax.Attribute):
         return _passed(script, expression)
     match expression:
@@ -114,8 +251,8 @@ def _passed(script: Script, attribute: syntax.Attribute) -> str | None:
 
 
 def _found(script: Script, named: str) -> Path | None:
-    """The file under the script's folder, or the project's; None where two are there."""
-    if not named.endswith((".yml", ".yaml", ".json")) or Path(named).is_absolute():
+    """The file under the script's folder, or the project's; None where two are there, or it is no part of the project."""
+    if not named.endswith((".yml", ".yaml", ".json")):
         return None
     root = script.program.root(script.path)
     paths = {Path(os.path.normpath(folder / named)) for folder in (Path(script.folder), root)}

@@ -25,6 +25,7 @@ _JOBS = (".yaml", ".yml")
 _MOST_FILES = 200
 """Files of a project that are looked into, nearest first."""
 _PASSED = rb"(?<![\w\[./-])(?:%b)(?![\w-])"
+_OVERRIDES = re.compile(rb"(?<=\s)\+{0,2}(?:[A-Za-z_]\w*[./@])*([A-Za-z_]\w*)=(?![=\s])")
 _CONTINUED = re.compile(rb"\\\r?\n")
 _COMMENT = re.compile(rb"^\s*(?:#|::|REM\b).*$", re.MULTILINE)
 _VARIABLE = re.compile(rb"\$\{?([A-Za-z_]\w*)\}?")
@@ -39,11 +40,11 @@ def _texts(script: Script) -> Iterator[Path]:
     found = set(disk.texts(str(root)))
     for above in (each for each in (folder, *folder.parents) if each == folder or root in (each, *each.parents)):
         found.update(str(above / name) for name in disk.names(str(above), *(f"*{end}" for end in (*TEXTS, *_JOBS))))
-    nearest = sorted(found, key=lambda each: (_distance(str(folder), os.path.dirname(each)), each))  # noqa: PTH120
+    nearest = sorted(found, key=lambda each: (distance(str(folder), os.path.dirname(each)), each))  # noqa: PTH120
     return itertools.islice((Path(each) for each in nearest if disk.is_readable(each)), _MOST_FILES)
 
 
-def _distance(folder: str, other: str) -> int:
+def distance(folder: str, other: str) -> int:
     """How many folders lie between two."""
     common = os.path.commonpath((folder, other))
     return folder.count(os.sep) + other.count(os.sep) - 2 * common.count(os.sep)
@@ -119,6 +120,22 @@ def _given(script: Script, option: syntax.Call) -> Iterator[str | None]:
                 for found in passed.finditer(command):
                     if not _is_prose(path, command, named, found.start()):
                         yield from _values(found.group(1), data)
+
+
+@once(frozenset())
+def overridden(script: Script) -> frozenset[str]:
+    """The last names of the keys for which a command of the project passes a value as Hydra takes it:
+    ``python train.py model.width=64``."""
+    starts, runs, modules = _starts(script)
+    disk = script.program.disk
+    return frozenset(
+        found.group(1).decode()
+        for path in texts(script)
+        if disk.mentions(str(path), _OVERRIDES)
+        for command in _commands(path, disk.read(path))
+        if any(_is_of(script, path, each.group(), starts) for each in runs.finditer(command)) or modules.search(command)
+        for found in _OVERRIDES.finditer(command)
+    )
 
 
 def _is_prose(path: Path, line: bytes, named: list[re.Match[bytes]], at: int) -> bool:

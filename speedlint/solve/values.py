@@ -133,9 +133,16 @@ class Values:
         return script.values._of_binding(binding) if binding is not None and script is not None else None
 
     def _parameter(self, parameter: syntax.Param) -> Constant | None:
-        return agreed(
-            script.values.constant(value) if value is not None else self._default(parameter)
-            for script, value in self.passed(parameter)
+        function = self.script.source.enclosing(parameter, syntax.FunctionDef, syntax.Lambda)
+        is_decorated = isinstance(function, syntax.FunctionDef) and bool(function.decorators)
+        entry = configs.composed(self.script, function) if is_decorated else None
+        return (
+            self._entry(entry, parameter)
+            if entry is not None
+            else agreed(
+                script.values.constant(value) if value is not None else self._default(parameter)
+                for script, value in self.passed(parameter)
+            )
         )
 
     def _default(self, parameter: syntax.Param) -> Constant | None:
@@ -299,7 +306,9 @@ class Values:
     # Configuration objects
 
     def _entry(self, entry: Entry | None, node: syntax.Node) -> Constant | None:
-        return Constant(entry.scalar, self.script, node, entry) if entry is not None else None
+        value = entry.scalar if entry is not None else None
+        is_filled_in = isinstance(value, str) and "${" in value
+        return Constant(value, self.script, node, entry) if entry is not None and not is_filled_in else None
 
     def _configured(self, base: syntax.BaseExpression, key: str) -> Constant | None:
         """The value under a key of a configuration file, which the script does not change."""

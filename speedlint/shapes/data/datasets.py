@@ -125,8 +125,11 @@ def wrapped(origin: Origin) -> Iterator[Origin]:
     item = calls.method(origin.definition, "__getitem__") if calls is not None and origin.definition is not None else None
     if item is None:
         return
-    for subscript in item.script.source.inside(item.node, syntax.Subscript):
-        if isinstance(subscript.value, syntax.Attribute) and isinstance(subscript.value.value, syntax.Name):
+    source = item.script.source
+    for subscript in source.inside(item.node, syntax.Subscript):
+        whole = source.enclosing(subscript, syntax.Subscript)
+        is_index = whole is not None and not source.contains(whole.value, subscript)
+        if isinstance(subscript.value, syntax.Attribute) and isinstance(subscript.value.value, syntax.Name) and not is_index:
             yield from origins(item.script, subscript.value)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from speedlint.ask.script import Script
 from speedlint.shapes.data import loaders, scale
 from speedlint.shapes.data.loaders import Loader
+from speedlint.solve import configs, off
 from speedlint.solve.flow import once
 
 _SMALL = 128
@@ -69,8 +70,10 @@ def reads_small_batches(script: Script) -> bool:
 
 
 def largest_batch(script: Script) -> int | None:
-    """The most items of a batch that training reads again and again; None where that is not known of each loader."""
-    sizes = [_batch_size(each) for each in loaders.near(script) if each.matters]
+    """The most items of a batch that training reads again and again, by the defaults of options; None where that is not
+    known of each loader."""
+    read = [each for each in loaders.near(script) if each.matters and not off.is_off(each.script, each.call)]
+    sizes = [_batch_size(each) for each in read]
     known = [size for size in sizes if size is not None]
     return max(known) if known and len(known) == len(sizes) else None
 
@@ -88,6 +91,8 @@ def _gives_small_batches(loader: Loader) -> bool:
 def _batch_size(loader: Loader) -> int | None:
     size = loader.parameter("batch_size")
     known = loader.script.constant(size) if size is not None else None
+    if known is None and size is not None:
+        return configs.most(loader.script, size)
     return known.value if known is not None and isinstance(known.value, int) else None
 
 

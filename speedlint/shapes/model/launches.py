@@ -20,12 +20,18 @@ from speedlint.shapes.model.networks import (
     is_small,
     network,
     root_definition,
-    root_network,
     with_named,
 )
-from speedlint.shapes.steps import Step, modules_of, of_program, step_network, training_steps
+from speedlint.shapes.steps import (
+    Step,
+    chosen_modules,
+    chosen_network,
+    modules_of,
+    of_program,
+    step_network,
+    training_steps,
+)
 from speedlint.shapes.training import roots, trained_modules
-from speedlint.solve import off
 from speedlint.solve.flow import once
 from speedlint.solve.terms import Definition
 from speedlint.torch import library
@@ -125,11 +131,8 @@ def _small_by_default(step: Step) -> str:
     """The same of the data and the network that the runs that are made choose; empty where that is not known."""
     if reads_digits_by_default(step.script):
         return "by default its images have 28 by 28 pixels at most"
-    made = modules_of(step)
-    chosen = [root for root in made if not off.is_off(*root)]
-    is_small_one = (
-        chosen and len(chosen) < len(made) and is_small(reduce(Network.__or__, (root_network(*each) for each in chosen)))
-    )
+    is_one_of_several = len(chosen_modules(step)) < len(modules_of(step))
+    is_small_one = is_one_of_several and is_small(chosen_network(step))
     return "nothing that is seen of the network that it trains by default is wide" if is_small_one else ""
 
 
@@ -196,7 +199,7 @@ def _small_kernels(step: Step) -> str:
         return f"its batches have {_FEW_IMAGES} images at most, which its first layers shrink"
     if not RECURRENT_CELLS.isdisjoint(names) and not any(name in _LAYERS and name not in _LINES for name in names):
         return "its recurrent cells run as small kernels, position by position"
-    layers, made_of = list(_layers(step, code)), step_network(step)
+    layers, made_of = list(_layers(step, code)), chosen_network(step)
     if _recurs_narrowly(step, code, names):
         return f"its recurrent layers have {_NARROW_RECURRENT} hidden units at most"
     if not layers and made_of.widest_known <= WIDE and _goes_over_graphs(code):
@@ -292,12 +295,12 @@ def _is_wide(script: Script, code: syntax.Node) -> bool:
 def _recurs_narrowly(step: Step, code: list[tuple[Script, syntax.Node]], names: set[str]) -> bool:
     """Whether all that a network holds beside recurrent layers, each known to be narrow, is Linear layers that are not
     known to be wide, and that do not tell one word of as many as are embedded."""
-    made_of = step_network(step)
+    made_of = chosen_network(step)
     if not (made_of.recurrent or made_of.narrow_recurrent) or made_of.attention or made_of.convolutions:
         return False
     if any(name.partition(".")[0] in _OF_LARGE for name in names):
         return False
-    if any(_is_handed_modules(*root) for root in modules_of(step)):
+    if any(_is_handed_modules(*root) for root in chosen_modules(step)):
         return False
     made = _constructed(step)
     calls = [(place, call) for place, node in code for call in place.source.inside(node, syntax.Call)]
@@ -364,7 +367,7 @@ def _decodes(script: Script) -> bool:
 def _attends_narrowly(step: Step, code: list[tuple[Script, syntax.Node]]) -> bool:
     """Whether the widths of all layers of an attending network are known, and narrow; not where it is a package's."""
     made = _constructed(step)
-    limits = {"torch.nn.Linear": ("out_features", 1, 2 * _NARROW_ATTENTION)}
+    limits = {"torch.nn.Linear": ("out_features", 1, _NARROW_PRODUCT)}
     limits |= dict.fromkeys(_LAYERS, ("out_channels", 1, _NARROW_ATTENTION))
     limits |= dict.fromkeys(_RECURRENT, ("hidden_size", 1, 2 * _NARROW_ATTENTION))
     limits |= dict.fromkeys(_ATTENDING, ("embed_dim", 0, _NARROW_ATTENTION))
@@ -395,7 +398,7 @@ def _shrinks_thumbnails(step: Step, names: set[str]) -> bool:
 def _shrinks_few_images(step: Step, code: list[tuple[Script, syntax.Node]], names: set[str]) -> bool:
     """Whether all networks of a step halve an image's sides twice before the first of their layers, and are given batches of
     a few images of the usual size."""
-    made_of, most = step_network(step), pace.largest_batch(step.script)
+    made_of, most = chosen_network(step), pace.largest_batch(step.script)
     if not made_of.is_known or made_of.attention or made_of.recurrent or most is None or most > _FEW_IMAGES:
         return False
     if any(name.startswith((*_LINES, "torch.nn.Conv3d", *_AT_FULL_SIZE)) for name in names):
@@ -443,7 +446,7 @@ def _reads_small_batches(script: Script) -> bool:
 def _code(step: Step) -> Iterator[tuple[Script, syntax.Node]]:
     """What the modules of a step are made of, as far as it is first-party; else the expression that makes them."""
     seen = set()
-    for root in modules_of(step):
+    for root in chosen_modules(step):
         for place, each in _parts(*root):
             if each not in seen:
                 seen.add(each)
@@ -459,7 +462,7 @@ def _parts(script: Script, module: syntax.Node) -> Iterator[tuple[Script, syntax
 @once(_NOTHING_MADE)
 def _constructed(step: Step) -> dict[syntax.Node, list[widths.Given]]:
     """The calls of a library that making a step's modules leads to."""
-    return widths.constructed(widths.Given(script, node) for script, node in modules_of(step))
+    return widths.constructed(widths.Given(script, node) for script, node in chosen_modules(step))
 
 
 def _layers(step: Step, code: list[tuple[Script, syntax.Node]]) -> Iterator[_Layer]:

@@ -7,12 +7,16 @@ from dataclasses import dataclass, field
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
+from speedlint.solve import configs
 from speedlint.solve.flow import listed_once
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Definition
 from speedlint.solve.unpacking import written
+from speedlint.solve.values import returned
 from speedlint.source import is_name
 
+_ALPHABET = 128
+"""Characters that a text is taken to have: those of ASCII."""
 _MOST_VISITS = 400
 """Constructors and functions that are followed, each for every call of it."""
 
@@ -109,12 +113,24 @@ def _most(number: Given | None, seen: frozenset[syntax.Node]) -> int | None:
         case syntax.IfExp(body=body, orelse=orelse):
             return _greatest(_most(number.of(each), seen) for each in (body, orelse))
         case syntax.Subscript(value=value):
-            return _element(number.of(value), seen)
+            element = _element(number.of(value), seen)
+            return element if element is not None else _known(number)
         case syntax.Call(func=syntax.Name(value="int" | "max" | "min" | "round"), args=args):
             return _greatest(_most(number.of(arg.value), seen) for arg in args)
         case syntax.Call(func=syntax.Name("len"), args=[syntax.Arg(value=several)]):
             return _length(number.of(several), seen)
+        case syntax.Call() if given := _returned(number, node):
+            return _greatest(_most(each, seen) for each in given)
     return _known(number)
+
+
+def _returned(number: Given, call: syntax.Call) -> list[Given]:
+    """What a function of the project that a call runs may give."""
+    callee = number.script.callee(call)
+    if callee is None or not isinstance(callee.node, syntax.FunctionDef):
+        return []
+    frame = dict(_frame(callee, number))
+    return [Given(callee.script, each, frame) for each in returned(callee)]
 
 
 def _constructed_with(number: Given) -> Iterator[Given]:
@@ -133,9 +149,11 @@ def _constructed_with(number: Given) -> Iterator[Given]:
 
 def _known(number: Given) -> int | None:
     known = number.script.constant(number.node) if isinstance(number.node, syntax.BaseExpression) else None
-    if known is not None and known.value is None:
+    if known is None:
+        return configs.most(number.script, number.node)
+    if known.value is None:
         return 0
-    return int(known.value) if known is not None and isinstance(known.value, (int, float)) else None
+    return int(known.value) if isinstance(known.value, (int, float)) else None
 
 
 def _computed(left: int | None, operator: syntax.BaseBinaryOp, right: int | None) -> int | None:
@@ -154,15 +172,38 @@ def _computed(left: int | None, operator: syntax.BaseBinaryOp, right: int | None
 
 
 def _length(several: Given | None, seen: frozenset[syntax.Node]) -> int | None:
-    """The most elements that a list has which is written out."""
+    """The most elements that a list has which is written out, or that the characters of a text are."""
     if several is None or several.node in seen:
         return None
-    match several.node:
+    node = several.node
+    seen |= {node}
+    match node:
         case syntax.List(elements=elements) | syntax.Tuple(elements=elements):
             return len(elements)
         case syntax.Name() | syntax.Attribute():
-            return _greatest(_length(each, seen | {several.node}) for each in _sources(several))
+            return _greatest(_length(each, seen) for each in _sources(several))
+        case syntax.Call(func=syntax.Name("set"), args=[syntax.Arg(value=inner)]) if _is_text(several.of(inner), seen):
+            return _ALPHABET
+        case syntax.Call(
+            func=syntax.Name("sorted" | "list" | "tuple" | "set" | "enumerate"), args=[syntax.Arg(value=inner), *_]
+        ):
+            return _length(several.of(inner), seen)
+        case syntax.ListComp(for_in=clause) | syntax.DictComp(for_in=clause) if clause.inner_for_in is None:
+            return _length(several.of(clause.iter), seen)
     return None
+
+
+def _is_text(value: Given | None, seen: frozenset[syntax.Node]) -> bool:
+    """Whether a value is the text of a file, or one that is joined."""
+    if value is None or value.node in seen:
+        return False
+    match value.node:
+        case syntax.Call(func=syntax.Attribute(attr=syntax.Name("join" | "read" | "read_text"))):
+            return True
+        case syntax.Name() | syntax.Attribute():
+            found = _sources(value)
+            return bool(found) and all(_is_text(each, seen | {value.node}) for each in found)
+    return False
 
 
 def _element(several: Given | None, seen: frozenset[syntax.Node]) -> int | None:
