@@ -1,4 +1,4 @@
-"""Values that a script takes from YAML and JSON files named by a literal path."""
+"""Values that a script takes from YAML and JSON files that it names by a path, or that Hydra hands it."""
 
 from __future__ import annotations
 
@@ -51,9 +51,11 @@ TRAIN = """
 """
 
 
-def found(folder: Path, load: str, workers: str, config: str, name: str = "config.yml") -> list[Diagnostic]:
+def found(
+    folder: Path, load: str, workers: str, config: str, name: str = "config.yml", text: str = TRAIN
+) -> list[Diagnostic]:
     (folder / name).write_text(config)
-    (folder / "train.py").write_text(textwrap.dedent(TRAIN).replace("LOAD", load).replace("WORKERS", workers))
+    (folder / "train.py").write_text(textwrap.dedent(text).replace("LOAD", load).replace("WORKERS", workers))
     settings = Settings(folder, select=("SPD201",), torch=(2, 13))
     report = run.merge(run.check([folder / "train.py"], settings, REGISTRY))
     assert not report.problems
@@ -71,6 +73,18 @@ def found(folder: Path, load: str, workers: str, config: str, name: str = "confi
         ),
         ('config = OmegaConf.load("config.yml")', "config.data.workers", "config.yml"),
         ('config = json.load(open("config.json"))', 'config["data"].get("workers", 8)', "config.json"),
+        (
+            "import os\nhere = os.path.dirname(os.path.abspath(__file__))\n"
+            'config = yaml.safe_load(open(os.path.join(here, "config.yml")))',
+            'config["data"]["workers"]',
+            "config.yml",
+        ),
+        (
+            'from pathlib import Path\nname = "config"\n'
+            'config = OmegaConf.load(Path(__file__).resolve().parents[0] / f"{name}.yml")',
+            "config.data.workers",
+            "config.yml",
+        ),
     ],
 )
 def test_the_number_of_workers_is_read_from_the_file(tmp_path: Path, load: str, workers: str, name: str) -> None:
@@ -146,3 +160,52 @@ def test_a_bad_or_hostile_file_costs_nothing(tmp_path: Path, config: str, monkey
     assert not found(tmp_path, 'config = yaml.safe_load(open("config.yml"))', 'config["data"]["workers"]', config)
     assert time.monotonic() - began < 20
     assert not (tmp_path / "owned").exists()
+
+
+COMPOSED = (
+    TRAIN.replace("LOAD", "import hydra")
+    .replace("WORKERS", "config.data.workers")
+    .replace(
+        "def train(paths,",
+        "HYDRA\n    def main(config):\n        train(config, None, None, None)\n\n\n    def train(config, paths,",
+    )
+    .replace("train(None, None, None)", "main()")
+)
+MAIN = '@hydra.main(version_base=None, config_path="conf", config_name="config")'
+
+
+@pytest.mark.parametrize(
+    ("configs", "readme", "line"),
+    [
+        ({"config": "data:\n  workers: 0\n"}, "", "config.yaml, line 2"),
+        ({"config": "data:\n  workers: 0\n"}, "    python train.py data.batch=64\n", "config.yaml, line 2"),
+        ({"config": "data:\n  workers: 0\n"}, "    python train.py data.workers=8\n", ""),
+        ({"config": "data:\n  workers: 0\n"}, "    python other.py data.workers=8\n", "config.yaml, line 2"),
+        ({"config": "defaults:\n  - _self_\n  - data: faces\n", "data/faces": "workers: 0\n"}, "", "faces.yaml, line 1"),
+        (
+            {"config": "defaults:\n  - data: faces\ndata:\n  batch: 4\n", "data/faces": "workers: 0\n"},
+            "",
+            "faces.yaml, line 1",
+        ),
+        ({"config": "defaults:\n  - data: faces\ndata:\n  workers: 4\n", "data/faces": "workers: 0\n"}, "", ""),
+        ({"config": "workers: 0\ndata:\n  workers: ${workers}\n"}, "", ""),
+        ({"config": "data:\n  workers: 4\n"}, "", ""),
+        ({"config": "data: [\n"}, "", ""),
+        ({"other": "data:\n  workers: 0\n"}, "", ""),
+    ],
+)
+def test_what_hydra_hands_the_script_is_known(tmp_path: Path, configs: dict[str, str], readme: str, line: str) -> None:
+    (tmp_path / "README.md").write_text(readme)
+    for name, text in configs.items():
+        path = tmp_path / "conf" / f"{name}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    told = found(tmp_path, "", "", "", text=COMPOSED.replace("HYDRA", MAIN))
+    assert [line in each.advice for each in told] == [True] * bool(line)
+
+
+def test_a_value_that_a_function_is_called_with_beside_hydra_is_not_the_files(tmp_path: Path) -> None:
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "config.yaml").write_text("data:\n  workers: 0\n")
+    plain = COMPOSED.replace("HYDRA", "@torch.no_grad()")
+    assert not found(tmp_path, "", "", "", text=plain)

@@ -854,3 +854,178 @@ for client in [Client(model), Client(copy.deepcopy(model))]:
 def test_a_copied_network_is_as_wide_as_the_one_it_is_made_of(project: Project, width: int, found: int) -> None:
     project.configure("select = ['SPD101']\ntorch = '2.13'")
     assert len(project.findings(project.write("train.py", COPIED.format(width=width)))) == found
+
+
+FEDERATED = """
+import argparse
+import numpy as np
+import torch
+import torchvision
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+from torchvision import datasets, transforms
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--data", default="DATA")
+parser.add_argument("--net", default="NET")
+parser.add_argument("--batch-size", type=int, default=64)
+args = parser.parse_args()
+
+
+class Part(Dataset):
+    def __init__(self, whole, indices):
+        self.whole, self.indices = whole, [int(each) for each in indices]
+
+    def __len__(self):
+        return len(self.indices)
+
+    def __getitem__(self, index):
+        image, label = self.whole[self.indices[index]]
+        return image, label
+
+
+def parts_of(whole, indices, batch_size, in_batches=True):
+    if in_batches:
+        return [DataLoader(Part(whole, each), batch_size=batch_size) for each in indices]
+    return [DataLoader(Part(whole, each), batch_size=len(whole)) for each in indices]
+
+
+class Plain(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Conv2d(3, 512, 3), nn.Conv2d(512, 512, 3)
+
+    def forward(self, x):
+        return self.last(self.first(x).relu()).mean((2, 3))
+
+
+if args.data == "cifar":
+    whole = datasets.CIFAR10("data", transform=transforms.ToTensor())
+if args.data == "faces":
+    whole = datasets.ImageFolder("faces", transform=transforms.ToTensor())
+if args.net == "resnet":
+    model = torchvision.models.resnet18(num_classes=10)
+if args.net == "plain":
+    model = Plain()
+model = model.cuda()
+optimizer = torch.optim.Adam(model.parameters())
+for loader in parts_of(whole, np.arange(len(whole)).reshape(10, -1), args.batch_size):
+    for images, labels in loader:
+        loss = nn.functional.cross_entropy(model(images.cuda()), labels.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("data", "net", "level"), [("cifar", "resnet", "note"), ("faces", "resnet", "warning"), ("cifar", "plain", "warning")]
+)
+def test_parts_of_thumbnails_through_the_network_that_is_chosen_by_default(
+    project: Project, data: str, net: str, level: str
+) -> None:
+    project.configure("select = ['SPD101']\ntorch = '2.13'")
+    text = FEDERATED.replace("DATA", data).replace("NET", net)
+    (found,) = project.findings(project.write("train.py", text), "--notes")
+    assert found["level"] == level
+
+
+LETTERS = """
+import torch
+import yaml
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+
+class Letters(Dataset):
+    def __init__(self, words, letters):
+        self.words, self.letters = words, letters
+        self.index = {{each: at for at, each in enumerate(letters)}}
+
+    def __len__(self):
+        return len(self.words)
+
+    def size(self):
+        return len(self.letters) + 1
+
+    def __getitem__(self, at):
+        return torch.tensor([self.index[each] for each in self.words[at][:8]])
+
+
+class Attending(nn.Module):
+    def __init__(self, size, width):
+        super().__init__()
+        self.embed = nn.Embedding(size, width)
+        self.query, self.key, self.value = (nn.Linear(width, width) for _ in range(3))
+        self.wide, self.narrow = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.head = nn.Linear(width, size)
+
+    def forward(self, x):
+        x = self.embed(x)
+        weights = (self.query(x) @ self.key(x).transpose(-2, -1)).softmax(-1)
+        return self.head(self.narrow(self.wide(weights @ self.value(x))))
+
+
+with open("words.txt") as file:
+    text = file.read()
+words = text.split()
+data = Letters(words, {letters})
+model = Attending(data.size(), {width}).cuda()
+optimizer = torch.optim.Adam(model.parameters())
+for letters in DataLoader(data, batch_size=32):
+    letters = letters.cuda()
+    loss = nn.functional.cross_entropy(model(letters[:, :-1]).flatten(0, 1), letters[:, 1:].flatten())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("letters", "width", "level"),
+    [
+        ("sorted(list(set(text)))", 64, "note"),
+        ("sorted(set(''.join(words)))", 64, "note"),
+        ("sorted(set(words))", 64, "warning"),
+        ("sorted(set(text))", 256, "warning"),
+    ],
+)
+def test_narrow_attention_over_letters_is_launches(project: Project, letters: str, width: int, level: str) -> None:
+    project.configure("select = ['SPD101']\ntorch = '2.13'")
+    text = LETTERS.format(letters=letters, width=width)
+    (found,) = project.findings(project.write("train.py", text), "--notes")
+    assert found["level"] == level
+
+
+WIDTH = LETTERS.replace(
+    "data = Letters",
+    """parser = __import__("argparse").ArgumentParser()
+parser.add_argument("--config", required=True)
+with open(parser.parse_args().config) as file:
+    config = yaml.safe_load(file)
+width = config["network"].get("width")
+data = Letters""",
+)
+
+
+@pytest.mark.parametrize(
+    ("configs", "level"),
+    [
+        ({"small.yaml": "network:\n  width: 32\n", "large.yaml": "network:\n  width: 64\n"}, "note"),
+        ({"small.yaml": "network:\n  width: 32\n", "large.yaml": "network:\n  width: 1024\n"}, "warning"),
+        ({"search.json": '{"network": {"width": {"low": 16, "high": 64, "log": true}}}'}, "note"),
+        ({"small.yaml": "network:\n  width: auto\n"}, "warning"),
+        ({"small.yaml": "network:\n  width: 32\n", "runs/0/data.yaml": "width: 4096\n"}, "note"),
+        ({"loop.yaml": "network: &a\n  width: 32\n  again: *a\n"}, "note"),
+        ({}, "warning"),
+    ],
+)
+def test_a_width_is_at_most_what_the_projects_configurations_say(
+    project: Project, configs: dict[str, str], level: str
+) -> None:
+    project.configure("select = ['SPD101']\ntorch = '2.13'")
+    for name, text in configs.items():
+        project.write(name, text)
+    text = WIDTH.format(letters="sorted(set(text))", width="width")
+    (found,) = project.findings(project.write("train.py", text), "--notes")
+    assert found["level"] == level

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os.path
+import re
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
@@ -16,6 +17,8 @@ _SAME = frozenset(
     "str pathlib.Path pathlib.PurePath os.fspath os.path.abspath os.path.realpath os.path.normpath "
     "hydra.utils.to_absolute_path".split()
 )
+_PLAIN = re.compile(r"""[fF](["'])(?!\1)(?:[^\\{]|\{(?!\{))*\1""")
+"""An f-string of one line without escapes, in which a brace begins an expression."""
 _ITSELF = ("resolve", "absolute", "as_posix", "expanduser")
 
 
@@ -37,9 +40,8 @@ def path_of(script: Script, expression: syntax.BaseExpression) -> str | None:
             return _joined(script, left, right)
         case syntax.Call():
             return _called(script, expression)
-        case syntax.FormattedString(parts=parts):
-            found = [_part(script, part) for part in parts]
-            return None if None in found else "".join(each for each in found if each is not None)
+        case syntax.FormattedString():
+            return _formatted(script, expression)
     known = script.constant(expression)
     if known is not None:
         return known.value if isinstance(known.value, str) else None
@@ -70,13 +72,19 @@ def _joined(script: Script, *parts: syntax.BaseExpression) -> str | None:
     return None if None in found else os.path.join(*(each for each in found if each is not None))  # noqa: PTH118
 
 
-def _part(script: Script, part: syntax.Node) -> str | None:
-    match part:
-        case syntax.FormattedStringText():
-            return script.text(part)
-        case syntax.FormattedStringExpression(expression=expression, format_spec=(), conversion=""):
-            return path_of(script, expression)
-    return None
+def _formatted(script: Script, string: syntax.FormattedString) -> str | None:
+    whole = script.text(string)
+    if _PLAIN.fullmatch(whole) is None:
+        return None
+    found, rest = "", whole[2:-1]
+    for part in string.parts:
+        before, _, rest = rest.partition(script.text(part))
+        if not isinstance(part, syntax.FormattedStringExpression) or part.format_spec or part.conversion or part.equal:
+            return None
+        if (value := path_of(script, part.expression)) is None:
+            return None
+        found += before + value
+    return found + rest
 
 
 def _above(path: str | None, steps: int) -> str | None:

@@ -797,9 +797,9 @@ def reads_digits_by_default(script: Script) -> bool:
 
 @once(False)
 def reads_thumbnails(script: Script) -> bool:
-    """Whether all that the program is seen to load is images of 32 by 32 pixels or less, and nothing makes them much
-    larger."""
-    return _reads_only(script, Item.DIGIT, Item.THUMBNAIL)
+    """Whether all that the runs that are made are seen to load is images of 32 by 32 pixels or less, and nothing makes them
+    much larger."""
+    return _reads_only(script, Item.DIGIT, Item.THUMBNAIL, by_default=True)
 
 
 def _reads_only(script: Script, *items: Item, by_default: bool = False) -> bool:
@@ -812,17 +812,13 @@ def _reads_only(script: Script, *items: Item, by_default: bool = False) -> bool:
 
     found = [each for each in near(script) if counts(each.script, each.call)]
     origins = [each for one in found for each in one.origins if counts(each.script, each.node)]
-    if not found or not all(_gives(origin, names) or not origin.is_known for origin in origins):
+    held = {origin: [each for each in datasets.wrapped(origin) if counts(each.script, each.node)] for origin in origins}
+    given = [one for origin in origins for one in (held[origin] if not origin.is_of(names) and held[origin] else [origin])]
+    if not found or not all(origin.is_of(names) or not origin.is_known for origin in given):
         return False
     if any(name not in names for place, call, name in _library_datasets(script) if counts(place, call)):
         return False
     return all(side is not None and side <= _SMALL for side in sides(script, "Resize"))
-
-
-def _gives(origin: datasets.Origin, names: frozenset[str]) -> bool:
-    """Whether a dataset is one of some of a library's, made of one, or takes its items of such alone."""
-    inner = list(datasets.wrapped(origin))
-    return origin.is_of(names) or (bool(inner) and all(each.is_of(names) for each in inner))
 
 
 def sides(script: Script, *transforms: str) -> Iterator[int | None]:
