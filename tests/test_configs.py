@@ -209,3 +209,18 @@ def test_a_value_that_a_function_is_called_with_beside_hydra_is_not_the_files(tm
     (tmp_path / "conf" / "config.yaml").write_text("data:\n  workers: 0\n")
     plain = COMPOSED.replace("HYDRA", "@torch.no_grad()")
     assert not found(tmp_path, "", "", "", text=plain)
+
+
+@pytest.mark.parametrize(
+    "line", ["config.data.workers = 8", "config['data']['workers'] = 8", "config.data.update(workers=8)"]
+)
+def test_what_another_file_sets_in_a_configuration_is_not_the_files(tmp_path: Path, line: str) -> None:
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "config.yaml").write_text("data:\n  workers: 0\n")
+    text = COMPOSED.replace("HYDRA", MAIN)
+    assert found(tmp_path, "", "", "", text=text)
+    (tmp_path / "prepared.py").write_text(f"def prepare(config):\n    {line}\n")
+    text = text.replace("import hydra", "import hydra\n    import prepared").replace(
+        "        train(config", "        prepared.prepare(config)\n        train(config"
+    )
+    assert not found(tmp_path, "", "", "", text=text)

@@ -315,9 +315,17 @@ class Values:
         held = self.constant(base)
         if held is None or not isinstance(held.value, Entry):
             return None
-        if self.script.values.is_assigned(key) or (isinstance(base, syntax.Name) and self.is_changed(base)):
+        if (isinstance(base, syntax.Name) and self.is_changed(base)) or self._is_written_anywhere(key):
             return None
         return held.script.values._entry(held.value.at(key), held.node)
+
+    @once(True)
+    def _is_written_anywhere(self, key: str) -> bool:
+        """Whether the program sets an attribute or an entry of this name, of whatever object but ``self``."""
+        return any(
+            place.values.is_assigned(key) or key in place.values._assigned_keys
+            for place in self.script.everywhere(words([key]))
+        )
 
     def _item(self, base: syntax.BaseExpression, key: syntax.BaseExpression) -> Constant | None:
         if isinstance(key, syntax.SimpleString) and (found := self._configured(base, str(key.evaluated_value))) is not None:
@@ -525,6 +533,20 @@ class Values:
                 found.add(inner.attr.value)
         for call in self.script.method_calls("set_defaults"):
             found |= {arg.keyword.value for arg in call.args if arg.keyword}
+        return frozenset(found)
+
+    @cached_property
+    def _assigned_keys(self) -> frozenset[str]:
+        """The keys of the entries that the script sets, of whatever mapping, by ``update`` too."""
+        source, found = self.script.source, set[str]()
+        for target in chain.from_iterable(_targets(each.target) for each in source.of(syntax.AssignTarget)):
+            match target:
+                case syntax.Subscript(
+                    slice=[syntax.SubscriptElement(slice=syntax.Index(value=syntax.SimpleString() as key))]
+                ):
+                    found.add(str(key.evaluated_value))
+        for arg in (arg for call in self.script.method_calls("update") for arg in call.args):
+            found |= {arg.keyword.value} if arg.keyword is not None else set(self.written_entries(arg.value) or ())
         return frozenset(found)
 
 

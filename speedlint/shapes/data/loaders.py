@@ -810,11 +810,13 @@ def _reads_only(script: Script, *items: Item, by_default: bool = False) -> bool:
     def counts(place: Script, node: syntax.Node) -> bool:
         return not by_default or not (off.is_off(place, node) or entry.is_never_called(place, node))
 
+    def gives(origin: datasets.Origin) -> bool:
+        inner = [each for each in datasets.wrapped(origin) if counts(each.script, each.node)]
+        return origin.is_of(names) or (bool(inner) and all(each.is_of(names) for each in inner))
+
     found = [each for each in near(script) if counts(each.script, each.call)]
     origins = [each for one in found for each in one.origins if counts(each.script, each.node)]
-    held = {origin: [each for each in datasets.wrapped(origin) if counts(each.script, each.node)] for origin in origins}
-    given = [one for origin in origins for one in (held[origin] if not origin.is_of(names) and held[origin] else [origin])]
-    if not found or not all(origin.is_of(names) or not origin.is_known for origin in given):
+    if not found or not all(gives(origin) or not origin.is_known for origin in origins):
         return False
     if any(name not in names for place, call, name in _library_datasets(script) if counts(place, call)):
         return False
