@@ -388,3 +388,81 @@ def test_what_stops_in_the_first_step(project: Project, after: str, level: str) 
     path = project.write("train.py", text[:start] + STEP + after + text[end:])
     (found,) = project.findings(path, "--notes")
     assert found["level"] == level
+
+
+APART = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+
+class Pairs(Dataset):
+    def __init__(self, files):
+        self.files = files
+
+    def __len__(self):
+        return len(self.files)
+
+    def __getitem__(self, index):
+        noisy, clean = torch.load(self.files[index])
+        return {item}
+
+
+class Cleaner(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Conv2d(3, 256, 3), nn.Conv2d(256, 3, 3)
+
+    def forward(self, x):
+        rough = self.first(x)
+        return {result}
+
+
+model = nn.DataParallel(Cleaner()).cuda()
+optimizer = torch.optim.Adam(model.parameters())
+loader = DataLoader(Pairs(torch.load("files.pt")), batch_size=16, num_workers=4{collate})
+for epoch in range(9):
+    for step, {names} in enumerate(loader):
+        {parts} = model(noisy.cuda())
+        loss = (clean - target.cuda()).abs().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+"""
+
+
+@pytest.mark.parametrize(
+    ("item", "result", "collate", "names", "parts", "level"),
+    [
+        ("noisy, clean", "rough, self.last(rough)", "", "(noisy, target)", "rough, clean", "warning"),
+        ("noisy, clean", "rough, self.last(rough), x", "", "(noisy, target)", "rough, clean", "note"),
+        ("noisy, clean", "rough, self.last(rough), x", "", "(noisy, target)", "*rough, clean", "warning"),
+        ("noisy, clean, index", "rough, self.last(rough)", "", "(noisy, target)", "rough, clean", "note"),
+        (
+            "noisy, clean, index",
+            "rough, self.last(rough)",
+            ", collate_fn=torch.load('own.pt')",
+            "(noisy, target)",
+            "rough, clean",
+            "warning",
+        ),
+        (
+            "(noisy, clean) if index else (noisy, clean, 0)",
+            "rough, self.last(rough)",
+            "",
+            "(noisy, target)",
+            "rough, clean",
+            "warning",
+        ),
+        ("noisy, clean, index", "rough, self.last(rough)", "", "(noisy, *target)", "rough, clean", "warning"),
+    ],
+)
+def test_values_that_are_taken_apart_into_others_end_the_first_step(
+    project: Project, item: str, result: str, collate: str, names: str, parts: str, level: str
+) -> None:
+    project.configure("select = ['SPD101', 'SPD301', 'SPD502', 'SPD603']\ntorch = '2.13'")
+    text = APART.format(item=item, result=result, collate=collate, names=names, parts=parts)
+    found = project.findings(project.write("train.py", text), "--notes")
+    assert len(found) >= 3
+    assert {each["level"] for each in found if each["code"] != "SPD101" or level == "note"} == {level}

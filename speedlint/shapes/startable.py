@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
+from speedlint.shapes import steps
+from speedlint.shapes.data import miscounted
 from speedlint.solve import stops
 from speedlint.solve.flow import once
 from speedlint.solve.stops import Stop
@@ -17,10 +19,11 @@ _DEEPEST = 4
 
 
 def why_not(script: Script, node: syntax.Node) -> str | None:
-    """Why a program surely ends before it reaches a node, or in the first step that does; None where it may not."""
+    """Why a program surely ends before it reaches a node, or in the first step that does, or in that of each training of it;
+    None where it may not."""
     stop, when = _before(script, node, 0), "before it"
     if stop is None:
-        stop, when = _in_first_step(script, node, 0), "in its first step"
+        stop, when = _in_first_step(script, node, 0) or _in_each_training(script), "in its first step"
     if stop is None:
         return None
     line = f"line {stop.place.source.line(stop.cause)}"
@@ -28,10 +31,15 @@ def why_not(script: Script, node: syntax.Node) -> str | None:
     return f"the script ends {when}, at {where}: {stop.why}"
 
 
+def _stops(script: Script) -> Iterator[Stop]:
+    yield from stops.within(script)
+    yield from miscounted.within(script)
+
+
 def _before(script: Script, node: syntax.Node, depth: int) -> Stop | None:
     """What surely ends a program before a node runs: in its file, where an object of its class is made, or before each call
     of its function."""
-    for stop in stops.within(script):
+    for stop in _stops(script):
         if script.order.runs_before(stop.node, node):
             return stop
     function = script.function(node)
@@ -43,13 +51,24 @@ def _before(script: Script, node: syntax.Node, depth: int) -> Stop | None:
 def _in_first_step(script: Script, node: syntax.Node, depth: int) -> Stop | None:
     """What surely ends a program in the first turn of the loop of steps that a node is in, its own or that of each call."""
     if script.loops.driving_loop(node) is not None:
-        for stop in stops.within(script):
-            if script.order.is_followed(node, [stop.node]) and not script.order.runs_again(node, node, [stop.node]):
+        for stop in _stops(script):
+            is_in_it = script.source.contains(stop.node, node)
+            is_followed = script.order.is_followed(node, [stop.node])
+            if is_in_it or (is_followed and not script.order.runs_again(node, node, [stop.node])):
                 return stop
     function = script.function(node)
     if function is None or depth == _DEEPEST:
         return None
     return _in_first_step_of(script, function, depth)
+
+
+@once(None)
+def _in_each_training(script: Script) -> Stop | None:
+    """What surely ends each training of the program, at the latest in its first step: what it does before is for nothing."""
+    return _each(
+        _before(step.script, step.backward, 0) or _in_first_step(step.script, step.backward, 0)
+        for step in steps.of_program(script)
+    )
 
 
 @once(None)

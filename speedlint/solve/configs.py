@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from speedlint.facts import syntax
 from speedlint.solve.flow import once
 from speedlint.solve.names import Kind
+from speedlint.solve.unpacking import key_of
 
 if TYPE_CHECKING:
     import yaml
@@ -157,8 +158,9 @@ def _key(expression: syntax.Node) -> str | None:
     match expression:
         case syntax.Attribute(attr=syntax.Name(value=name)):
             return name
-        case syntax.Subscript(slice=[syntax.SubscriptElement(slice=syntax.Index(value=syntax.SimpleString() as key))]):
-            return str(key.evaluated_value)
+        case syntax.Subscript():
+            key = key_of(expression)
+            return key if isinstance(key, str) else None
         case syntax.Call(
             func=syntax.Attribute(attr=syntax.Name("get")), args=[syntax.Arg(value=syntax.SimpleString() as key), *_]
         ):

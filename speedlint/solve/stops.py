@@ -19,6 +19,7 @@ from speedlint.solve.names import Binding, Kind, last_name
 from speedlint.solve.terms import Definition
 from speedlint.solve.values import returned
 from speedlint.source import is_name
+from speedlint.torch.words import Role
 
 if TYPE_CHECKING:
     from speedlint.ask.script import Script
@@ -562,14 +563,33 @@ def _miscounted(script: Script, assign: syntax.Assign) -> str | None:
     """Why the result of a call cannot be taken apart into the names that it is assigned to."""
     match assign:
         case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Tuple(elements=names))], value=syntax.Call() as call):
-            made = _written(script, call.func)
-            if any(isinstance(each, syntax.StarredElement) for each in names) or made is None or not _runs_at_once(made):
+            if any(isinstance(each, syntax.StarredElement) for each in names):
                 return None
-            sizes = {_size(result) for result in returned(made)}
-            if sizes and None not in sizes and len(names) not in sizes and _exact(script, call.func) is not None:
-                given = " or ".join(map(str, sorted(size for size in sizes if size is not None)))
-                return f"`{made.name}` returns {given} values, which are taken apart into {len(names)}"
+            made = _certain(script, call)
+            found = [sizes(each) for each in made]
+            counts = {size for each in found for size in each}
+            if counts and all(found) and None not in counts and len(names) not in counts:
+                given = " or ".join(map(str, sorted(count for count in counts if count is not None)))
+                return f"`{script.text(call.func)}` returns {given} values, which are taken apart into {len(names)}"
     return None
+
+
+def _certain(script: Script, call: syntax.Call) -> list[Definition]:
+    """The functions of the project one of which a call surely runs: what its name stands for, or the methods of the objects
+    that it may be called on."""
+    made = _written(script, call.func)
+    if made is not None:
+        return [made] if _exact(script, call.func) is not None else []
+    is_of_object = isinstance(call.func, syntax.Attribute) or script.role(call.func) is Role.MODULE
+    return script.roles.calls.may_run(call) if is_of_object else []
+
+
+def sizes(function: Definition) -> set[int | None]:
+    """How many values a function's results have, None of one that is no written tuple; none where it has no results."""
+    node = function.node
+    if not isinstance(node, syntax.FunctionDef) or node.decorators or not _runs_at_once(function):
+        return {None}
+    return {_size(result) for result in returned(function)}
 
 
 def _size(result: syntax.BaseExpression) -> int | None:

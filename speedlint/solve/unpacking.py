@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.solve.names import Binding, Kind
+from speedlint.torch import library
+
+if TYPE_CHECKING:
+    from speedlint.ask.script import Script
 
 Path = tuple[int | None, ...]
 """See ``Binding.path``."""
@@ -34,6 +39,25 @@ def all_written(bindings: Iterable[Binding]) -> list[syntax.BaseExpression]:
     values = [written(binding) for binding in bindings]
     found = [value for value in values if value is not None]
     return found if len(found) == len(values) else []
+
+
+def gone_over(script: Script, loop: syntax.For) -> Iterator[tuple[syntax.BaseExpression, syntax.BaseExpression]]:
+    """What a loop binds, and what it goes over for it, through ``enumerate``, ``zip`` and bars of progress."""
+    todo = [(loop.target, loop.iter)]
+    while todo:
+        target, iterated = todo.pop(0)
+        if not isinstance(iterated, syntax.Call):
+            yield target, iterated
+            continue
+        given = [arg.value for arg in iterated.args]
+        parts = [each.value for each in target.elements] if isinstance(target, syntax.Tuple) else []
+        name = script.name(iterated.func)
+        if name == "enumerate" and len(parts) == 2 and given:
+            todo.append((parts[1], given[0]))
+        elif name == "zip" and len(parts) == len(given):
+            todo += zip(parts, given, strict=True)
+        elif name in library.PROGRESS and given:
+            todo.append((target, given[0]))
 
 
 def key_of(subscript: syntax.Subscript) -> object:

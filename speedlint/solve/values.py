@@ -16,7 +16,7 @@ from speedlint.solve.configs import Entry
 from speedlint.solve.flow import once
 from speedlint.solve.names import Binding, Kind, last_name
 from speedlint.solve.terms import Constant, Definition
-from speedlint.solve.unpacking import written
+from speedlint.solve.unpacking import key_of, written
 from speedlint.source import is_name
 
 if TYPE_CHECKING:
@@ -540,11 +540,8 @@ class Values:
         """The keys of the entries that the script sets, of whatever mapping, by ``update`` too."""
         source, found = self.script.source, set[str]()
         for target in chain.from_iterable(_targets(each.target) for each in source.of(syntax.AssignTarget)):
-            match target:
-                case syntax.Subscript(
-                    slice=[syntax.SubscriptElement(slice=syntax.Index(value=syntax.SimpleString() as key))]
-                ):
-                    found.add(str(key.evaluated_value))
+            key = key_of(target) if isinstance(target, syntax.Subscript) else None
+            found |= {key} if isinstance(key, str) else set()
         for arg in (arg for call in self.script.method_calls("update") for arg in call.args):
             found |= {arg.keyword.value} if arg.keyword is not None else set(self.written_entries(arg.value) or ())
         return frozenset(found)

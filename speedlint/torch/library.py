@@ -47,13 +47,10 @@ LOADERS = frozenset(
         "timm.data.create_loader",
     }
 )
-WRAPPERS_OF_ITERABLES = frozenset(
+PROGRESS = frozenset({"tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.std.tqdm", "rich.progress.track"})
+"""What shows how far a loop has come, and gives what it goes over."""
+WRAPPERS_OF_ITERABLES = PROGRESS.union(
     {
-        "tqdm.tqdm",
-        "tqdm.auto.tqdm",
-        "tqdm.notebook.tqdm",
-        "tqdm.std.tqdm",
-        "rich.progress.track",
         "iter",
         "reversed",
         "sorted",

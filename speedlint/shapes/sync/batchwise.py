@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from speedlint.ask.script import Script
@@ -12,6 +11,7 @@ from speedlint.shapes.sync import conditions, reads
 from speedlint.solve import passes
 from speedlint.solve.dtypes import is_mask
 from speedlint.solve.names import Kind
+from speedlint.solve.unpacking import gone_over
 from speedlint.torch.words import FREQUENT, Role
 
 _ROWS = (Role.TENSOR, Role.ARRAY)
@@ -79,9 +79,9 @@ def read_apart(script: Script, loop: syntax.For) -> ReadApart | None:
     if script.frequency(loop) not in FREQUENT or script.loops.iterates_loader(loop):
         return None
     read: dict[syntax.BaseExpression, syntax.BaseExpression] = {}
-    bound = {target.value: rows for target, rows in _gone_over(script, loop) if isinstance(target, syntax.Name)}
+    bound = {target.value: rows for target, rows in gone_over(script, loop) if isinstance(target, syntax.Name)}
     compared: list[syntax.Comparison] = []
-    for target, rows in _gone_over(script, loop):
+    for target, rows in gone_over(script, loop):
         if isinstance(target, syntax.Name) and script.is_shown_device_tensor(rows):
             uses = _uses(script, target, loop)
             awaited = any(_asked_in(script, use) is not None for use in uses)
@@ -96,22 +96,6 @@ def read_apart(script: Script, loop: syntax.For) -> ReadApart | None:
         return None
     beside = next((side for side in others if script.constant(side) is None), None)
     return ReadApart(tuple(read), next(iter(read.values())), beside)
-
-
-def _gone_over(script: Script, loop: syntax.For) -> Iterator[tuple[syntax.BaseExpression, syntax.BaseExpression]]:
-    """What a loop goes over, and what it is bound to, through ``enumerate`` and ``zip``."""
-    todo = [(loop.target, loop.iter)]
-    while todo:
-        target, iterated = todo.pop(0)
-        if not isinstance(iterated, syntax.Call):
-            yield target, iterated
-            continue
-        given = [arg.value for arg in iterated.args]
-        parts = [each.value for each in target.elements] if isinstance(target, syntax.Tuple) else []
-        if script.name(iterated.func) == "enumerate" and len(parts) == 2 and given:
-            todo.append((parts[1], given[0]))
-        elif script.name(iterated.func) == "zip" and len(parts) == len(given):
-            todo += zip(parts, given, strict=True)
 
 
 def _uses(script: Script, target: syntax.Name, loop: syntax.For) -> list[syntax.Name]:

@@ -1,0 +1,44 @@
+"""Loops that take a batch apart into more or fewer parts than an item has: they end with their first batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from speedlint.facts import syntax
+from speedlint.shapes.data import loaders
+from speedlint.solve.flow import listed_once
+from speedlint.solve.stops import Stop, sizes
+from speedlint.solve.unpacking import gone_over
+
+if TYPE_CHECKING:
+    from speedlint.ask.script import Script
+
+
+@listed_once
+def within(script: Script) -> Iterator[Stop]:
+    """The loops of a script that raise with their first batch, at what they bind."""
+    for loader in loaders.near(script):
+        given = _parts(loader)
+        for start in loader.starts if given else ():
+            if start.script is not script or not isinstance(start.node, syntax.For):
+                continue
+            taken = list(gone_over(script, start.node))
+            target = taken[0][0] if len(taken) == 1 else None
+            if isinstance(target, syntax.Tuple) and not any(isinstance(e, syntax.StarredElement) for e in target.elements):
+                count = len(target.elements)
+                if count not in given:
+                    has = " or ".join(map(str, sorted(given)))
+                    yield Stop(target, f"an item has {has} parts, which are taken apart into {count}", script, target)
+
+
+def _parts(loader: loaders.Loader) -> set[int]:
+    """How many parts a batch of a loader has, one for each part of an item; none where that is not known."""
+    if not loader.is_torch or loader.hides_arguments or loader.parameter("collate_fn") is not None or not loader.origins:
+        return set()
+    found = set[int | None]()
+    for origin in loader.origins:
+        made = origin.definition
+        item = made.script.roles.calls.method(made, "__getitem__") if made is not None and origin.is_known else None
+        found |= sizes(item) if item is not None else {None}
+    return set() if None in found else {each for each in found if each is not None}
