@@ -398,14 +398,10 @@ class Values:
     @once(False)
     def _is_set_by_heirs(self, owner: syntax.ClassDef, name: str) -> bool:
         """Whether a class of the program that derives from one of this script's sets an attribute by itself."""
-        base = owner.name.value
-        derived = re.compile(rb"class\s+\w+\s*\([^)]*\b" + re.escape(base.encode()) + rb"\b")
-        return any(
-            place.values._sets(node, name)
-            for place in self.script.everywhere((words([base]), derived))
-            for node in place.source.of(syntax.ClassDef)
-            if node is not owner and any(each.node is owner for each in place.roles.calls.lineage(Definition(place, node)))
-        )
+        from speedlint.solve import heirs
+
+        derived = heirs.derived(Definition(self.script, owner))
+        return any(isinstance(each.node, syntax.ClassDef) and each.script.values._sets(each.node, name) for each in derived)
 
     def _sets(self, node: syntax.ClassDef, name: str) -> bool:
         """Whether a class binds an attribute in its body, or one of its methods does."""
