@@ -14,6 +14,7 @@ from speedlint.diagnostic import Place
 from speedlint.errors import UserError
 from speedlint.facts import syntax
 from speedlint.shapes import entry
+from speedlint.solve.configs import Entry
 from speedlint.solve.terms import Constant, Value
 from speedlint.torch.words import Frequency, Role
 from speedlint.torch.words import Place as Where
@@ -179,7 +180,7 @@ def _known(script: Script, node: syntax.Node) -> Known:
         *script.source.position(end),
         value.role,
         value.place,
-        (constant.value,) if constant is not None else (),
+        (constant.value,) if constant is not None and not isinstance(constant.value, Entry) else (),
         _set_at(constant) if constant is not None and constant.node is not node else None,
         _name(script, node) if definition is None else None,
         definition,

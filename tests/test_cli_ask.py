@@ -197,3 +197,10 @@ def test_bad_input_is_one_line(training: Project, place: str, said: str, style: 
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith(f"error: {said}")
     assert result.stderr.count("\n") == 1
+
+
+def test_a_configuration_as_a_whole_is_no_value(training: Project) -> None:
+    training.write("conf.yaml", "rows:\n  workers: 4\n")
+    training.write("read.py", "import yaml\n\nconf = yaml.safe_load(open('conf.yaml'))\nworkers = conf['rows']['workers']\n")
+    assert "4, set in conf.yaml:2" in training.run("ask", "read.py:4").stdout
+    assert _expression(training, "read.py:4", "conf")["value"] is None
