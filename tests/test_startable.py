@@ -466,3 +466,17 @@ def test_values_that_are_taken_apart_into_others_end_the_first_step(
     found = project.findings(project.write("train.py", text), "--notes")
     assert len(found) >= 3
     assert {each["level"] for each in found if each["code"] != "SPD101" or level == "note"} == {level}
+
+
+def test_what_a_hook_makes_of_a_result_is_not_known(project: Project) -> None:
+    project.configure("select = ['SPD301']\ntorch = '2.13'")
+    text = APART.format(
+        item="noisy, clean", result="rough, rough, x", collate="", names="(noisy, target)", parts="rough, clean"
+    )
+    (found,) = project.findings(project.write("train.py", text), "--notes")
+    assert found["level"] == "note"
+    hooked = text.replace(
+        "optimizer = torch", "model.register_forward_hook(lambda module, x, out: out[:2])\noptimizer = torch"
+    )
+    (found,) = project.findings(project.write("train.py", hooked), "--notes")
+    assert found["level"] == "warning"

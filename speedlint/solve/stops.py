@@ -580,8 +580,10 @@ def _certain(script: Script, call: syntax.Call) -> list[Definition]:
     made = _written(script, call.func)
     if made is not None:
         return [made] if _exact(script, call.func) is not None else []
-    is_of_object = isinstance(call.func, syntax.Attribute) or script.role(call.func) is Role.MODULE
-    return script.roles.calls.may_run(call) if is_of_object else []
+    is_module = script.role(call.func) is Role.MODULE
+    if is_module and script.program.mentions(script, b"register_forward_hook"):
+        return []
+    return script.roles.calls.may_run(call) if is_module or isinstance(call.func, syntax.Attribute) else []
 
 
 def sizes(function: Definition) -> set[int | None]:
