@@ -5,8 +5,8 @@ Finds `torch.tensor(0.5).to(device)`, `torch.tensor([1.0, 2.0], device=device)`,
 like in training and evaluation steps, where what is copied is a number, a list of constants or of what is computed of a
 `range`, or an array that NumPy makes of constants, as of a fixed filter; and `self.table.to(x.device)` of a tensor that an
 object holds on the host since it was made. Data that is new in each step has to be copied and is left alone, as is what is
-made once and kept. What stands in a file that is not checked is told at the call that reaches it, as a note where that copies
-less than three times. In programs that never train it is a note.
+made once and kept. What stands in a file that is not checked is told at the call that reaches it, as a note where that
+copies less than three times. In programs that never train it is a note.
 
 ## Why it is slow
 Also with `device=`, `torch.tensor` first makes the tensor on the host. The copy is taken from ordinary memory, so the host
