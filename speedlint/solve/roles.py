@@ -242,8 +242,8 @@ class Roles:
             case Kind.AUGMENT:
                 value = self._augmented(binding)
                 if value is not None and value.role is Role.UNKNOWN and isinstance(binding.node, syntax.Name):
-                    shown = self._by_use(binding.node)
-                    return shown if shown.role is Role.TENSOR else value
+                    by_use = self._by_use(binding.node)
+                    return by_use if by_use.role is Role.TENSOR else value
                 return value
             case Kind.FOR:
                 assert binding.value is not None
