@@ -412,7 +412,10 @@ class Calls:
         is_private = dotted.startswith("torch._")
         if name[:1].isupper() or is_private or dotted.startswith(library.NO_TENSOR_PACKAGES):
             return UNKNOWN
-        return torch_method(name, self._argument_tensor(call), self._has_dim(call, 1))
+        has_dim = self._has_dim(call, 1)
+        if has_dim is None and name in library.PAIRS_WITH_DIM:
+            return None
+        return torch_method(name, self._argument_tensor(call), bool(has_dim))
 
     def _argument_tensor(self, call: syntax.Call) -> Value:
         tensors = []
@@ -440,8 +443,13 @@ class Calls:
         is_plain = is_dataset and _SPEAKS_OF_DEVICE.search(self.script.text(owner)) is None
         return item_functions(self.script, owner) if is_plain else []
 
-    def _has_dim(self, call: syntax.Call, position: int) -> bool:
-        return self.script.argument(call, "dim", position) is not None
+    def _has_dim(self, call: syntax.Call, position: int) -> bool | None:
+        """Whether a dimension is passed, not a second tensor as for ``torch.min(a, b)``; None where that is not known yet."""
+        given = self.script.argument(call, "dim", position)
+        if given is None:
+            return False
+        value = self.roles.evaluate(given)
+        return None if value is None else value.role not in (Role.TENSOR, Role.BATCH)
 
     def _device_argument(self, call: syntax.Call, otherwise: Place) -> Place:
         device = self.script.argument(call, "device")
@@ -568,7 +576,8 @@ class Calls:
             return Value(Role.SEQUENCE, element=Value(Role.SEQUENCE, items=(STRING, base)) if name == "items" else base)
         if name.startswith(("num_", "number_of_")):
             return NUMBER
-        return torch_method(name, base, bool(call.args))
+        beside_tensor = name in library.PAIRS_WITH_DIM and self._has_dim(call, 0) is False
+        return torch_method(name, base, bool(call.args) and not beside_tensor)
 
     def _of_module_method(self, call: syntax.Call, base: Value, name: str) -> Value | None:
         if name in ("to", "cuda"):
