@@ -444,7 +444,7 @@ class Calls:
         return item_functions(self.script, owner) if is_plain else []
 
     def _has_dim(self, call: syntax.Call, position: int) -> bool | None:
-        """Whether a dimension is passed, not a second tensor as for ``torch.min(a, b)``; None where that is not known yet."""
+        """Whether a dimension is passed, not a second tensor as to ``torch.min(a, b)``; None where it is not known yet."""
         given = self.script.argument(call, "dim", position)
         if given is None:
             return False
