@@ -86,7 +86,7 @@ def _hidden(call: syntax.Call, script: Script) -> Iterator[Finding]:
             continue
         if _often(place, upload.node) is None or awaited_anyway(place, upload.node) is not None:
             continue
-        made = reads.shown(place, upload.made.factory.func)
+        made = reads.shown(place, upload.factory.func)
         message = f"`{reads.shown(script, call.func)}(...)` makes a tensor on the host and copies it {often}"
         message = f"{message}: `{made}` ({hidden.place(script, upload)})"
         advice = f"pass `device=` to `{made}`; not rewritten, since its file is not checked"

@@ -72,21 +72,26 @@ class Created(NamedTuple):
 
 
 class Upload(NamedTuple):
-    """A tensor that a function makes on the host and copies: ``node`` is the copy."""
+    """A tensor that a function makes on the host, by ``factory``, and copies: ``node`` is the copy."""
 
     script: Script
-    node: syntax.Call
-    made: Created
+    node: syntax.Call | syntax.Subscript
+    factory: syntax.Call
 
 
 @listed_once
 def within(script: Script, function: syntax.FunctionDef) -> Iterator[Upload]:
-    """The tensors that a function itself makes on the host and copies in every step, in source order."""
+    """The tensors that a function itself makes on the host and copies in every step, the indices last."""
     for call in script.source.inside(function.body, syntax.Call):
         if script.function(call) is function and script.frequency(call) in FREQUENT:
             made = created(script, call)
             if made is not None and not is_kept(script, call):
-                yield Upload(script, call, made)
+                yield Upload(script, call, made.factory)
+    for subscript in script.source.inside(function.body, syntax.Subscript):
+        if script.function(subscript) is function and script.frequency(subscript) in FREQUENT:
+            index = ranged_index(script, subscript)
+            if index is not None:
+                yield Upload(script, subscript, index)
 
 
 def is_map(found: Created) -> bool:
@@ -257,10 +262,18 @@ def ranged_index(script: Script, subscript: syntax.Subscript) -> syntax.Call | N
 def _counted(script: Script, index: syntax.BaseExpression) -> syntax.Call | None:
     """The ``torch.arange(n)`` that an index is, or its variable, and that is made on the host."""
     made = all_written(script.names.reaching(index)) if isinstance(index, syntax.Name) else [index]
+    made = [_before_cast(each) for each in made]
     found = [each for each in made if isinstance(each, syntax.Call) and script.is_call_to(each, "torch.arange")]
     if len(found) != 1 or len(made) != 1 or _is_bound_to_host(script, found[0]) or is_made_elsewhere(script):
         return None
     return found[0] if script.frequency(found[0]) in FREQUENT else None
+
+
+def _before_cast(node: syntax.BaseExpression) -> syntax.BaseExpression:
+    match node:
+        case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name("long" | "int")), args=[]):
+            return inner
+    return node
 
 
 def bound(script: Script, name: syntax.Name) -> syntax.BaseExpression | None:
