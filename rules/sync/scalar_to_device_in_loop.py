@@ -65,7 +65,7 @@ def _hidden(call: syntax.Call, script: Script) -> Iterator[Finding]:
     behind = hidden.told(script, call, uploads.within) if script.on_gpu and not script.is_test else []
     behind = [each for each in behind if awaited_anyway(each.what.script, each.what.node) is None]
     told = [(each.what, found) for each in behind for found in _of_copy(each.what.node, each.what.script)]
-    if not told:
+    if not told or _is_told_before(call, script):
         return
     copies = sum(1 if each.count is None else each.count for each in behind)
     first, found = next((each for each in told if each[1].level is not Level.NOTE), told[0])
@@ -76,6 +76,13 @@ def _hidden(call: syntax.Call, script: Script) -> Iterator[Finding]:
     advice = "make them once; not rewritten, since their file is not checked"
     level = found.level if copies >= _MANY else Level.NOTE
     yield Finding(call, message, advice=advice, level=level, related=related)
+
+
+def _is_told_before(call: syntax.Call, script: Script) -> bool:
+    """Whether a call further up runs the same function as often: it tells of what is copied there."""
+    callee, often = script.callee(call), script.frequency(call)
+    others = (each for each in script.source.of(syntax.Call) if script.source.order[each] < script.source.order[call])
+    return any(script.callee(each) == callee and script.frequency(each) is often for each in others)
 
 
 def _of_copy(call: syntax.Call, script: Script) -> Iterator[Finding]:
