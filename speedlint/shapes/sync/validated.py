@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
+from speedlint.shapes.sync import shapes
 from speedlint.torch import distributions
 
 _PACKAGE, _SWITCH = b"distributions", b"set_default_validate_args"
@@ -19,6 +20,8 @@ def waits(script: Script, call: syntax.Call) -> bool:
     parameters = distributions.checked(_made(script, call))
     if not parameters or script.hides_arguments(call) or script.argument(call, "validate_args") is not None:
         return False
+    if any(shapes.sized_by_values(script, each) is not None for each in script.source.inside(call, syntax.Subscript)):
+        return False  # the host has just waited for how many there are
     given = (script.argument(call, name, at) for at, name in enumerate(parameters))
     return any(each is not None and script.is_shown_device_tensor(each) for each in given)
 
