@@ -44,6 +44,9 @@ Trainer(torch.nn.Linear(512, 512), *torch.load("losses.pt")).fit(torch.utils.dat
         ("mean = self.losses['mean'](output.tolist())\nself.total += mean.item()\nloss = output.sum()", 0),
         ("mean = self.losses['mean'](output.detach().cpu())\nself.total += mean.item()\nloss = output.sum()", 0),
         ("mean = self.losses['mean'](output, labels)\nself.total += mean\nloss = output.sum()", 0),
+        # A sum that backward begins at.
+        ("for each in self.losses:\n    loss += each(output, labels)\nloss /= 3\nself.total += loss.item()", 1),
+        ("mean = 0\nfor each in self.losses:\n    mean += each\nself.total += mean.item()\nloss = output.sum()", 0),
     ],
 )
 def test_reads_of_what_a_function_out_of_sight_gives(project: Project, computed: str, reads: int) -> None:

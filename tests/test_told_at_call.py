@@ -121,6 +121,90 @@ def test_waits_of_a_helper_in_another_file(tmp_path: Path, body: str, lines: lis
     assert [each.line for each in found if "told" in each.message] == lines
 
 
+BATCH = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+from helper import Net, to_gpu, to_gpu_all
+
+model = Net(torch.load("edges.pt")).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = DataLoader(torch.load("rows.pt"), batch_size=4096, num_workers=4, pin_memory=True)
+for epoch in range(10):
+    model.train()
+    for batch in loader:
+        {}
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    model.eval()
+    for batch in loader:
+        print(model(batch["rows"].cuda(non_blocking=True)).mean().item())
+"""
+HELPER = """
+import torch
+from torch import nn
+
+def to_gpu(batch):
+    moved = {}
+    for name, rows in batch.items():
+        moved[name] = rows.cuda()
+    return moved
+
+def to_gpu_all(*tensors):
+    return [tensor.cuda() for tensor in tensors]
+
+class Net(nn.Module):
+    def __init__(self, edges):
+        super().__init__()
+        self.layer = nn.Linear(64, 64)
+
+    def forward(self, x):
+        turned = self.training and x.shape[1] > 1
+        if turned:
+            x = x.index_select(1, torch.arange(x.shape[1] - 1, -1, -1).cuda())
+        return self.weigh(self.layer(x)) if self.training else self.layer(x)
+
+    def weigh(self, x):
+        return x * torch.tensor([0.5, 0.25]).cuda().repeat(32)
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "codes"),
+    [
+        ("loss = model(to_gpu(batch)['rows']).mean()", [("SPD205", 14), ("SPD308", 14), ("SPD309", 14)]),
+        (
+            "loss = model(to_gpu_all(batch['rows'])[0]).mean()",
+            [("SPD205", 14), ("SPD308", 14), ("SPD309", 14)],
+        ),
+        (
+            "loss = nn.functional.mse_loss(*to_gpu_all(batch['rows'], batch['wanted']))",
+            [("SPD205", 14)],
+        ),
+        ("loss = batch['rows'].cuda(non_blocking=True).mean()", []),
+    ],
+)
+def test_copies_of_a_helper_in_another_file(tmp_path: Path, step: str, codes: list[tuple[str, int]]) -> None:
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "helper.py").write_text(HELPER)
+    path = tmp_path / "train.py"
+    path.write_text(BATCH.format(step))
+    settings = Settings(tmp_path, select=("SPD205", "SPD308", "SPD309"))
+    found = Engine(settings, Registry.load(), asked=(path,)).check(path).diagnostics
+    assert sorted((each.code, each.line) for each in found) == codes
+
+
+def test_a_loop_over_the_parts_of_a_batch_runs_in_the_step(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "helper.py").write_text(HELPER)
+    (tmp_path / "train.py").write_text(BATCH.format("loss = model(to_gpu(batch)['rows']).mean()"))
+    paths = (tmp_path / "train.py", tmp_path / "helper.py")
+    found = Engine(Settings(tmp_path, select=("SPD205",)), Registry.load(), asked=paths).check(paths[1]).diagnostics
+    assert [(each.line, "on each training step" in each.message) for each in found] == [(8, True)]
+
+
 MEMORY = """
 import numpy as np
 

@@ -3,7 +3,7 @@
 ## What it does
 Finds `.to(device)`, `.cuda()` and `.type(torch.cuda.FloatTensor)` of what a loader yields, on each training or evaluation
 step, without `non_blocking=True`. Copies of modules, changes of the dtype alone, and tensors that are already on the device
-are something else.
+are something else. What a function does in a file that is not checked is told at the call that reaches it.
 
 ## Why it is slow
 The host stands still until the copy has ended, and cannot queue the next kernels meanwhile. From pinned memory (see
@@ -52,6 +52,7 @@ from speedlint.shapes.data.batches import (
     are_few,
     are_small,
     blocks,
+    copied_within,
     hazard,
     is_awaited,
     is_graph,
@@ -63,6 +64,7 @@ from speedlint.shapes.data.batches import (
     would_pin_in_process,
 )
 from speedlint.shapes.schedule import periods
+from speedlint.shapes.sync import hidden, reads
 from speedlint.torch.words import Frequency
 
 _IN_PROCESS = Estimate(
@@ -76,6 +78,29 @@ _WHEN = {
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
+    if moved(script, call) is not None:
+        yield from _of_copy(call, script)
+    else:
+        yield from _hidden(call, script)
+
+
+def _hidden(call: syntax.Call, script: Script) -> Iterator[Finding]:
+    """The copies behind a call, in files that are not asked for."""
+    behind = hidden.told(script, call, copied_within) if not script.is_test else []
+    told = [(each.what, found) for each in behind for found in _of_copy(each.what.node, each.what.script)]
+    if not told:
+        return
+    worst, found = next((each for each in told if each[1].level is not Level.NOTE), told[0])
+    more = f" and {len(told) - 1} more" if len(told) > 1 else ""
+    where = f"`{reads.shown(worst.script, worst.node)}` ({hidden.place(script, worst)}){more}"
+    message = f"`{reads.shown(script, call.func)}(...)` makes the host wait for the copy of a batch"
+    message = f"{message} {_WHEN[script.frequency(call)]}: {where}"
+    related = tuple(Related(each.script.source, each.node, "it is copied here") for each, _ in told)
+    advice = "pass `non_blocking=True` there; not rewritten, since its file is not checked"
+    yield Finding(call, message, advice=advice, level=found.level, related=related, worth=found.worth)
+
+
+def _of_copy(call: syntax.Call, script: Script) -> Iterator[Finding]:
     batch = moved(script, call)
     if batch is None or not script.on_gpu or not blocks(call):
         return
@@ -124,7 +149,7 @@ RULE = Rule(
     "SPD205",
     on=syntax.Call,
     check=check,
-    triggers=(b".to(", b".cuda(", b".type("),
+    triggers=(b".to(", b".cuda(", b".type(", b"import"),
     worth=Estimate(Worth.LOW, "the host waits for the copy of each batch"),
     cause=one_way,
     often=True,

@@ -51,14 +51,13 @@ from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Rule, Worth
 from speedlint.shapes import evaluation
 from speedlint.shapes.model import wrapping
-from speedlint.shapes.training import is_own_wrapper
 
 _WRAPPERS = frozenset({"torch.nn.DataParallel"})
 _COPIED = Estimate(Worth.HIGH, "the model is copied to each GPU in each step, by one process")
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
-    if not call.args or not (script.is_call_to(call, *_WRAPPERS) or is_own_wrapper(script, call, _WRAPPERS)):
+    if not call.args or not (script.is_call_to(call, *_WRAPPERS) or script.roles.calls.is_own_wrapper(call, _WRAPPERS)):
         return
     if script.loops.guards.is_without_gpu(call) or script.is_test or not evaluation.trains(script):
         return

@@ -4,10 +4,11 @@
 Finds `torch.zeros(...).to(device)`, `torch.ones(...).type_as(images)` and the like in training and evaluation steps:
 `zeros`, `ones`, `full`, `eye`, `arange`, `linspace`, `rand`, `randn` and others that make a tensor of sizes and numbers
 alone, also with a few operations between, and where a variable that nothing else uses holds it before the copy;
-`x[range(n), labels]`, whose index is made on the host; and random numbers that NumPy draws. What is made once, as in
-`__init__`, or kept for the next step, and what is filled on the host first, is left alone. In programs that never train it
-is a note. A function of the project that only copies what it is handed, `to_var(torch.zeros(n))`, is such a copy too. What
-stands in a file that is not checked is told at the call that reaches it.
+`x[range(n), labels]` and `x[torch.arange(n), labels]`, whose index is made on the host; random numbers that NumPy draws;
+and `torch.tensor(words).to(device)` of what a loader's own collate function leaves as a list or an array. What is made once,
+as in `__init__`, or kept for the next step, and what is filled on the host first, is left alone. In programs that never
+train it is a note. A function of the project that only copies what it is handed, `to_var(torch.zeros(n))`, is such a copy
+too. What stands in a file that is not checked is told at the call that reaches it.
 
 ## Why it is slow
 The copy is taken from ordinary memory, so the host waits until it has ended, and with it all that the GPU has queued: one
@@ -48,7 +49,7 @@ from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
 from speedlint.shapes import evaluation, probes, worth
 from speedlint.shapes.data.batches import one_way
-from speedlint.shapes.sync import conditions, creation, hidden, reads
+from speedlint.shapes.sync import conditions, creation, hidden, reads, uploads
 from speedlint.shapes.sync.companions import awaited_anyway
 from speedlint.solve.loops import Does
 from speedlint.torch.words import FREQUENT
@@ -78,14 +79,14 @@ def _hidden(call: syntax.Call, script: Script) -> Iterator[Finding]:
     """Tensors that the code behind a call makes and copies, in files that are not asked for."""
     if reads.how_often(script, call) not in FREQUENT or (often := _often(script, call)) is None:
         return
-    for each in hidden.behind(script, call, creation.within):
+    for each in hidden.told(script, call, creation.within):
         upload = each.what
         place = upload.script
-        if each.count == 0 or not hidden.is_told_at_call(script, each) or not evaluation.trains(place):
+        if not evaluation.trains(place):
             continue
         if _often(place, upload.node) is None or awaited_anyway(place, upload.node) is not None:
             continue
-        made = reads.shown(place, upload.made.factory.func)
+        made = reads.shown(place, upload.factory.func)
         message = f"`{reads.shown(script, call.func)}(...)` makes a tensor on the host and copies it {often}"
         message = f"{message}: `{made}` ({hidden.place(script, upload)})"
         advice = f"pass `device=` to `{made}`; not rewritten, since its file is not checked"
@@ -105,7 +106,7 @@ def _goes_step_by_step(script: Script, node: syntax.Node) -> bool:
 
 
 def _of_index(subscript: syntax.Subscript, script: Script) -> Iterator[Finding]:
-    """An index that counts, made on the host: ``x[range(n), labels]``."""
+    """An index that counts, made on the host: ``x[range(n), labels]``, ``x[torch.arange(n)]``."""
     index = creation.ranged_index(script, subscript)
     if index is None or (often := _often(script, subscript)) is None:
         return
@@ -152,12 +153,30 @@ def _of_parts(call: syntax.Call, part: syntax.Call, script: Script) -> Iterator[
     yield Finding(call, message, advice=f"{advice}since other code may need it on the host", level=level, related=related)
 
 
+def _of_batch(call: syntax.Call, listed: uploads.Listed, script: Script) -> Iterator[Finding]:
+    """A part of a batch that the collate function leaves as a list or an array."""
+    if (often := _often(script, call)) is None:
+        return
+    loader = listed.loader
+    message = f"`{reads.shown(script, listed.made)}` makes a tensor of what the loader gives, and copies it {often}"
+    if (in_vain := awaited_anyway(script, call)) is not None and loader.setting("num_workers").is_off:
+        yield Finding(call, message, advice=in_vain, level=Level.NOTE, worth=worth.NOTHING)
+        return
+    advice = "make the tensor in the collate function, where workers do it, and copy it from pinned memory with "
+    advice += "`non_blocking=True`; not rewritten, since other code may need it as it is"
+    related = (Related(loader.script.source, loader.call, "the loader, whose collate function leaves it as it is"),)
+    level = None if evaluation.trains(script) else Level.NOTE
+    yield Finding(call, message, advice=advice, level=level, related=related)
+
+
 def _of_copy(call: syntax.Call, script: Script) -> Iterator[Finding]:
     found = creation.created(script, call)
     if found is None and (numbers := creation.drawn(script, call)) is not None:
         yield from _of_numbers(call, numbers, script)
     elif found is None and (part := creation.put_together(script, call)) is not None:
         yield from _of_parts(call, part, script)
+    elif found is None and (listed := uploads.of_batch(script, call)) is not None:
+        yield from _of_batch(call, listed, script)
     if found is None or (often := _often(script, call)) is None or creation.is_kept(script, call):
         return
     made = reads.shown(script, found.factory.func)

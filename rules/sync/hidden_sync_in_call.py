@@ -159,9 +159,9 @@ def _alike(call: syntax.Call, script: Script, loop: syntax.For | syntax.While) -
 def _waits(each: Hidden[Wait]) -> bool:
     """Whether a wait is reached in the mode that its module is in, on a branch that is taken, for a tensor on the GPU."""
     (outer, first), (script, call) = each.chain[0], each.chain[-1]
-    mode = each.what.script.loops.guards.is_trained_only(each.what.node)
     in_training = reads.how_often(outer, first) is Frequency.STEP
-    return each.count != 0 and mode in (None, in_training) and not each.what.is_of_host(script, call)
+    in_mode = hidden.runs_in_mode(each, training=in_training)
+    return each.count != 0 and in_mode and not each.what.is_of_host(script, call)
 
 
 def _finding(

@@ -4,7 +4,8 @@
 Finds `if`, `while`, `assert` and conditional expressions that ask for the truth of a tensor on the GPU, `if loss > 10`,
 `if torch.isnan(loss).any()`, `assert (labels >= 0).all()`, and `torch.equal` or `math.isfinite` of one, in loops of training
 or evaluation steps and in the functions they call. What ends an inner loop, as where all sequences are complete, is left
-alone; so are shapes, numbers and tensors that never left the host.
+alone; so are shapes, numbers and tensors that never left the host. torch's distributions ask for the truth of a tensor too:
+`Categorical(logits=logits)` checks its arguments where it is made, and again in `log_prob`, unless told otherwise.
 
 ## Why it is slow
 Python can only take a branch when it knows the value. It stops until the GPU has done all that was queued before; the queue
@@ -65,17 +66,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from speedlint.ask.script import Script
+from speedlint.facts import syntax
 from speedlint.rule import Finding, Level, Rule
 from speedlint.shapes import worth
-from speedlint.shapes.sync import conditions, displays, reads
+from speedlint.shapes.sync import conditions, displays, reads, validated
 from speedlint.shapes.sync.companions import awaited_anyway
 from speedlint.torch.words import Frequency
 
 _WITHOUT_BRANCH = "compute both sides on the GPU with `torch.where`, a product with the mask or a `clamp` of the divisor"
 _NOW_AND_THEN = f"check it every {displays.PERIOD} steps, or add up `~torch.isfinite(...)` on the GPU and look later"
 
+_UNCHECKED = (
+    "pass `validate_args=False`, which spares the check in `log_prob` too; not written, since values that are not finite "
+    "are then no longer reported"
+)
+
 
 def check(node: conditions.Conditional, script: Script) -> Iterator[Finding]:
+    if isinstance(node, syntax.Call) and validated.waits(script, node):
+        yield from _of_distribution(node, script)
+        return
     asked = ((tensor, reads.often(script, tensor)) for tensor in conditions.asked(script, node))
     tensor, often = next(((tensor, often) for tensor, often in asked if often is not None), (None, None))
     if tensor is None or conditions.ends_loop(node):
@@ -91,11 +101,26 @@ def check(node: conditions.Conditional, script: Script) -> Iterator[Finding]:
     )
 
 
+def _of_distribution(call: syntax.Call, script: Script) -> Iterator[Finding]:
+    """A distribution whose constructor asks whether its arguments are valid."""
+    if (often := reads.often(script, call)) is None:
+        return
+    message = f"`{reads.shown(script, call)}` checks its arguments and waits for the GPU {often}"
+    if (in_vain := awaited_anyway(script, call)) is not None:
+        yield Finding(call, message, advice=in_vain, level=Level.NOTE, worth=worth.NOTHING)
+        return
+    level = Level.NOTE if reads.how_often(script, call) is Frequency.THROTTLED else None
+    yield Finding(call, message, advice=_UNCHECKED, level=level)
+
+
 RULE = Rule(
     "SPD304",
     on=conditions.CONDITIONAL,
     check=check,
-    triggers=(b"if ", b"if(", b"while ", b"while(", b"assert", b"equal(", b"allclose(", b"is_nonzero(", b"isfinite("),
+    triggers=(
+        *(b"if ", b"if(", b"while ", b"while(", b"assert"),
+        *(b"equal(", b"allclose(", b"is_nonzero(", b"isfinite(", b"distributions"),
+    ),
     worth=worth.WAIT,
     cause=worth.one_wait,
     often=True,

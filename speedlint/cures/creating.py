@@ -7,7 +7,7 @@ from speedlint.cures import spelling
 from speedlint.edits import CannotEdit, add_argument
 from speedlint.facts import syntax
 from speedlint.rule import Edit
-from speedlint.shapes.sync.creation import MOVES, Created, is_like_tensor, target
+from speedlint.shapes.sync.creation import MOVES, Created, filled_by, is_like_tensor, target
 from speedlint.source import is_name, is_target
 from speedlint.torch.words import Role
 
@@ -17,6 +17,10 @@ def ranged_on_device(script: Script, subscript: syntax.Subscript, index: syntax.
     source = script.source
     if not isinstance(subscript.value, syntax.Name):
         raise CannotEdit("the tensor is no plain variable")
+    if script.is_call_to(index, "torch.arange"):
+        if not source.contains(subscript, index):
+            raise CannotEdit("it is made on one line and used on another")
+        return (add_argument(source, index, f"device={subscript.value.value}.device"),)
     if is_target(source, subscript):
         raise CannotEdit("it is written to")
     counted = index.args[0].value if script.name(index.func) == "list" else index
@@ -37,6 +41,8 @@ def on_device(script: Script, found: Created) -> tuple[Edit, ...]:
     assert isinstance(move.func, syntax.Attribute) and device is not None
     if found.held is not None:
         raise CannotEdit("it is made on one line and copied on another")
+    if filled_by(factory) is not None:
+        raise CannotEdit("it fills a tensor that is made on the host: `out=`")
     if any(is_name(arg.keyword, "requires_grad") for arg in factory.args):
         raise CannotEdit("the gradient would go to another tensor: the one on the host asks for it")
     if any(arg.star for arg in move.args) or any(is_name(arg.keyword, "copy", "memory_format") for arg in move.args):

@@ -341,33 +341,11 @@ def _wrapped(script: Script, node: syntax.Node) -> syntax.Node | None:
         return None
     name = script.name(node.func)
     is_wrapper = name in library.DISTRIBUTED_WRAPPERS or name in library.COMPILERS
-    if is_wrapper or is_own_wrapper(script, node, library.DISTRIBUTED_WRAPPERS):
+    if is_wrapper or script.roles.calls.is_own_wrapper(node, library.DISTRIBUTED_WRAPPERS):
         return node.args[0].value if node.args else None
     if isinstance(node.func, syntax.Attribute) and node.func.attr.value in _SAME:
         return node.func.value if name is None or script.role(node.func.value) is Role.MODULE else None
     return None
-
-
-def is_own_wrapper(script: Script, call: syntax.Call, wrappers: frozenset[str]) -> bool:
-    """Whether a call makes an object of the project's own kind of a library's wrapper, which it is handed the module of."""
-    owner = script.roles.calls.own_class(call, wrappers)
-    init = owner.script.roles.calls.method(owner, "__init__") if owner is not None else None
-    return owner is not None and (init is None or _hands_first_on(init))
-
-
-def _hands_first_on(init: Definition) -> bool:
-    """Whether a constructor hands what it is given first to the one that it overrides, first too."""
-    if not isinstance(init.node, syntax.FunctionDef) or len(init.node.params.params) < 2:
-        return False
-    module = init.node.params.params[1].name.value
-    for call in init.script.source.inside(init.node, syntax.Call):
-        match call:
-            case syntax.Call(
-                func=syntax.Attribute(value=syntax.Call(func=syntax.Name("super")), attr=syntax.Name("__init__")),
-                args=[syntax.Arg(value=syntax.Name(value=name)), *_],
-            ) if name == module:
-                return True
-    return False
 
 
 def _sources(script: Script, node: syntax.Node) -> Iterator[tuple[Script, syntax.Node]]:

@@ -51,6 +51,8 @@ _SEEN_THROUGH = frozenset({"torch.autograd.Variable", "torch.nn.Parameter", "tor
 
 _LEAVES_IN_PLACE = frozenset({"parameters", "named_parameters", "train", "eval", "zero_grad", "state_dict"})
 """Methods of a module that move it nowhere."""
+_DEEPEST = 4
+"""Variables that a function gives one value one after the other, between what it is handed and what it returns."""
 
 
 class Calls:
@@ -157,6 +159,9 @@ class Calls:
         definition = function.definition
         assert definition is not None
         if isinstance(definition.node, syntax.ClassDef):
+            if self.is_own_wrapper(call, library.DISTRIBUTED_WRAPPERS) and self.method(definition, "forward") is None:
+                wrapped = self._first(call)
+                return wrapped._replace(role=Role.MODULE) if wrapped else None
             made = self.instance(definition)._replace(made=Made(self.script, call), assumed=function.assumed)
             # What a network of an heir is made of is not known.
             return made._replace(definition=None) if made.assumed and made.role is Role.MODULE else made
@@ -164,6 +169,8 @@ class Calls:
         if result is not None and result.role is Role.UNKNOWN and self._is_generator(definition):
             taken = self._generated(call)
             return taken if taken.role is not Role.UNKNOWN else Value(Role.SEQUENCE, element=yielded(definition))
+        if result is not None and result.role is Role.UNKNOWN:
+            return self._handed_back(call, definition) or result
         return self._kept_on_host(call, definition, result) if result is not None else None
 
     def _kept_on_host(self, call: syntax.Call, function: Definition, result: Value) -> Value | None:
@@ -179,6 +186,46 @@ class Calls:
         beside_array = any(value.role is Role.ARRAY for value in given)  # what is computed with it cannot be on a GPU
         on_host = (value.place is Place.HOST or (beside_array and value.role is Role.UNKNOWN) for value in given)
         return at(result, Place.HOST) if given and not is_moved and all(on_host) else result
+
+    def _handed_back(self, call: syntax.Call, function: Definition) -> Value | None:
+        """What a function gives back that hands on the tensor or module that a call hands to it, or a view or a copy of it,
+        where it takes one thing in one call and another in the next; None of any other function."""
+        place, node = function.script, function.node
+        assert isinstance(node, syntax.FunctionDef)
+        given: dict[syntax.Node, Value] = {}
+        for each in (*node.params.posonly_params, *node.params.params):
+            passed = place.values.given(node, each, self.script, call)
+            value = self.roles.evaluate(passed) if passed is not None else None
+            if value is not None and value.role in (Role.TENSOR, Role.BATCH, Role.MODULE):
+                given[each] = value
+        if not given:
+            return None
+        found = [place.roles.calls._handed_on(each, given, _DEEPEST) for each in returned(function)]
+        return join(found) if found and None not in found else None
+
+    def _handed_on(self, node: syntax.BaseExpression, given: dict[syntax.Node, Value], depth: int) -> Value | None:
+        """What an expression is where some parameters are tensors or modules; None where it is something else."""
+        match node:
+            case syntax.Name() if depth:
+                bound = self.script.names.reaching(node)
+                found = [
+                    given.get(each.node)
+                    if each.kind is Kind.PARAMETER
+                    else self._handed_on(each.value, given, depth - 1)
+                    if each.kind is Kind.ASSIGN and not each.path and each.value is not None
+                    else None
+                    for each in bound
+                ]
+                return join(found) if found and None not in found else None
+            case syntax.Call(args=[syntax.Arg(value=inner), *_]) if self.script.name(node.func) in _SEEN_THROUGH:
+                return self._handed_on(inner, given, depth)
+            case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=name))) as call:
+                base = self._handed_on(inner, given, depth)
+                return self._of_method(call, base, name) if base is not None else None
+            case syntax.IfExp(body=one, orelse=other):
+                both = [self._handed_on(each, given, depth) for each in (one, other)]
+                return join(both) if None not in both else None
+        return None
 
     def _is_generator(self, definition: Definition) -> bool:
         return next(_yields(definition), None) is not None
@@ -365,7 +412,10 @@ class Calls:
         is_private = dotted.startswith("torch._")
         if name[:1].isupper() or is_private or dotted.startswith(library.NO_TENSOR_PACKAGES):
             return UNKNOWN
-        return torch_method(name, self._argument_tensor(call), self._has_dim(call, 1))
+        has_dim = self._has_dim(call, 1)
+        if has_dim is None and name in library.PAIRS_WITH_DIM:
+            return None
+        return torch_method(name, self._argument_tensor(call), bool(has_dim))
 
     def _argument_tensor(self, call: syntax.Call) -> Value:
         tensors = []
@@ -393,8 +443,13 @@ class Calls:
         is_plain = is_dataset and _SPEAKS_OF_DEVICE.search(self.script.text(owner)) is None
         return item_functions(self.script, owner) if is_plain else []
 
-    def _has_dim(self, call: syntax.Call, position: int) -> bool:
-        return self.script.argument(call, "dim", position) is not None
+    def _has_dim(self, call: syntax.Call, position: int) -> bool | None:
+        """Whether a dimension is passed, not a second tensor as to ``torch.min(a, b)``; None where it is not known yet."""
+        given = self.script.argument(call, "dim", position)
+        if given is None:
+            return False
+        value = self.roles.evaluate(given)
+        return None if value is None else value.role not in (Role.TENSOR, Role.BATCH)
 
     def _device_argument(self, call: syntax.Call, otherwise: Place) -> Place:
         device = self.script.argument(call, "device")
@@ -521,7 +576,8 @@ class Calls:
             return Value(Role.SEQUENCE, element=Value(Role.SEQUENCE, items=(STRING, base)) if name == "items" else base)
         if name.startswith(("num_", "number_of_")):
             return NUMBER
-        return torch_method(name, base, bool(call.args))
+        beside_tensor = name in library.PAIRS_WITH_DIM and self._has_dim(call, 0) is False
+        return torch_method(name, base, bool(call.args) and not beside_tensor)
 
     def _of_module_method(self, call: syntax.Call, base: Value, name: str) -> Value | None:
         if name in ("to", "cuda"):
@@ -601,6 +657,12 @@ class Calls:
             return None
         bases = definition.script.roles.calls.foreign_bases(definition)
         return None if names.isdisjoint(bases) else definition
+
+    def is_own_wrapper(self, call: syntax.Call, wrappers: frozenset[str]) -> bool:
+        """Whether a call makes an object of the project's own kind of a library's wrapper, of the module it is handed."""
+        owner = self.own_class(call, wrappers)
+        init = self.method(owner, "__init__") if owner is not None else None
+        return owner is not None and (init is None or _hands_first_on(init))
 
     def hook(self, definition: Definition, name: str) -> library.Hook | None:
         """What a method of a first-party class is to the framework that the class derives from, and that calls it."""
@@ -854,6 +916,21 @@ class Calls:
             if name in found:
                 found[last] = found.get(last, array("i")) + found[name]
         return found
+
+
+def _hands_first_on(init: Definition) -> bool:
+    """Whether a constructor hands what it is given first to the one that it overrides, first too."""
+    if not isinstance(init.node, syntax.FunctionDef) or len(init.node.params.params) < 2:
+        return False
+    module = init.node.params.params[1].name.value
+    for call in init.script.source.inside(init.node, syntax.Call):
+        match call:
+            case syntax.Call(
+                func=syntax.Attribute(value=syntax.Call(func=syntax.Name("super")), attr=syntax.Name("__init__")),
+                args=[syntax.Arg(value=syntax.Name(value=name)), *_],
+            ) if name == module:
+                return True
+    return False
 
 
 def item_functions(script: Script, klass: syntax.Node) -> list[syntax.FunctionDef]:

@@ -12,6 +12,7 @@ from speedlint.solve.flow import once
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Constant, Definition
 from speedlint.solve.truths import Values
+from speedlint.solve.unpacking import all_written
 from speedlint.solve.values import option_of
 from speedlint.source import is_name, is_none, is_target, last_statement, leaves
 from speedlint.torch import library
@@ -271,8 +272,8 @@ class Guards:
         child = node
         for up in self.script.source.ancestors(node):
             asked: bool | None = None
-            if isinstance(up, syntax.If) and child is up.body:
-                asked = self._asks_for_training(up.test)
+            if isinstance(up, syntax.If | syntax.IfExp) and child is up.body:
+                asked = self._is_mode_needed(up.test)
             elif isinstance(up, syntax.Else) and isinstance(branch := self.script.source.parents[up], syntax.If):
                 asked = self._asks_for_training(branch.test)
                 asked = None if asked is None else not asked
@@ -284,6 +285,18 @@ class Guards:
                 return None
             child = up
         return None
+
+    @once(None)
+    def _is_mode_needed(self, test: syntax.BaseExpression) -> bool | None:
+        """Whether a condition holds in training mode only (True), in evaluation only (False), or may in both: it, or one
+        side of an ``and``, asks for the mode, also by a variable."""
+        match test:
+            case syntax.BooleanOperation(left=left, operator=syntax.And(), right=right):
+                asked = self._is_mode_needed(left)
+                return asked if asked is not None else self._is_mode_needed(right)
+            case syntax.Name() if len(given := all_written(self.script.names.reaching(test))) == 1:
+                return self._is_mode_needed(given[0])
+        return self._asks_for_training(test)
 
     def _left_by_mode(self, block: syntax.IndentedBlock, child: syntax.Node) -> bool | None:
         """What ``if self.training: return ...`` above a statement leaves of its runs."""

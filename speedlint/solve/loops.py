@@ -557,10 +557,19 @@ class Loops:
         return self.does(function.body, wanted)
 
     def _is_over_parts(self, iterated: syntax.BaseExpression) -> bool:
-        """Whether a ``for`` goes over the parts of one batch, as in ``for key in batch.keys()``."""
+        """Whether a ``for`` goes over the parts of one batch, as in ``for key in batch.keys()``, or over a few that are
+        written out or handed to a function as its ``*tensors``."""
         match iterated:
             case syntax.Call(func=syntax.Attribute(value=value, attr=syntax.Name(value="keys" | "values" | "items"))):
-                return self.script.role(value) is Role.BATCH
+                return self.script.role(value) in (Role.BATCH, Role.MAPPING)
+            case syntax.Tuple() | syntax.List():
+                return True
+            case syntax.Name():
+                function = self.script.function(iterated)
+                beyond = function.params.star_arg if function is not None else None
+                bound = [each.node for each in self.script.names.reaching(iterated)]
+                if isinstance(beyond, syntax.Param) and bound == [beyond]:
+                    return True
         return self.script.role(iterated) is Role.BATCH
 
     def iterates_loader(self, loop: Loop) -> bool:

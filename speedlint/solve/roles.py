@@ -240,7 +240,11 @@ class Roles:
                 assert isinstance(binding.node, syntax.Param)
                 return self._parameter(binding.node)
             case Kind.AUGMENT:
-                return self._augmented(binding)
+                value = self._augmented(binding)
+                if value is not None and value.role is Role.UNKNOWN and isinstance(binding.node, syntax.Name):
+                    by_use = self._by_use(binding.node)
+                    return by_use if by_use.role is Role.TENSOR else value
+                return value
             case Kind.FOR:
                 assert binding.value is not None
                 value = self._turn(binding.value, binding.path)

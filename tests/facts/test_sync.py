@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import torch
 
+from speedlint.torch import distributions
+
 META = torch.device("meta")
 
 
@@ -108,3 +110,24 @@ def test_arrays_are_the_same_joined_at_once_or_one_by_one(start: np.ndarray, dty
     for part in parts:
         wide = np.append(wide, part, axis=0)
     assert np.array_equal(np.concatenate([np.zeros((0, 3)), *parts], axis=0), wide)
+
+
+@pytest.mark.parametrize("name", distributions.CHECKED)
+def test_distributions_ask_whether_their_arguments_are_valid(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[torch.Tensor] = []
+    truth = torch.Tensor.__bool__
+
+    def ask(tensor: torch.Tensor) -> bool:
+        asked.append(tensor)
+        return truth(tensor)
+
+    monkeypatch.setattr(torch.Tensor, "__bool__", ask)
+    made = getattr(torch.distributions, name)
+    parameters = [each for each in distributions.CHECKED[name] if each != "logits"]
+    given = {each: torch.full((3,), 1.5 if each == "high" else 0.5) for each in parameters}
+    assert tuple(inspect.signature(made).parameters)[: len(distributions.CHECKED[name])] == distributions.CHECKED[name]
+    drawn = made(**given).sample()
+    assert asked
+    asked.clear()
+    made(**given, validate_args=False).log_prob(drawn)
+    assert not asked

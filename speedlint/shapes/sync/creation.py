@@ -37,6 +37,7 @@ DRAWS = {
 _FROM_ARRAYS = frozenset(
     f"torch.{name}" for name in "tensor as_tensor from_numpy Tensor FloatTensor LongTensor DoubleTensor".split()
 )
+_BY_SIZE = frozenset(f"torch.{name}" for name in "empty LongTensor IntTensor FloatTensor Tensor".split())
 _RANDOM_METHODS = frozenset("uniform_ normal_ random_ bernoulli_ exponential_ log_normal_ cauchy_ geometric_".split())
 _READS = frozenset("to cuda type shape size dim ndim dtype device T sum mean any all item".split())
 _JOINS = ("torch.cat", "torch.concat", "torch.stack", "torch.hstack", "torch.vstack")
@@ -71,21 +72,26 @@ class Created(NamedTuple):
 
 
 class Upload(NamedTuple):
-    """A tensor that a function makes on the host and copies: ``node`` is the copy."""
+    """A tensor that a function makes on the host, by ``factory``, and copies: ``node`` is the copy."""
 
     script: Script
-    node: syntax.Call
-    made: Created
+    node: syntax.Call | syntax.Subscript
+    factory: syntax.Call
 
 
 @listed_once
 def within(script: Script, function: syntax.FunctionDef) -> Iterator[Upload]:
-    """The tensors that a function itself makes on the host and copies in every step, in source order."""
+    """The tensors that a function itself makes on the host and copies in every step, the indices last."""
     for call in script.source.inside(function.body, syntax.Call):
         if script.function(call) is function and script.frequency(call) in FREQUENT:
             made = created(script, call)
             if made is not None and not is_kept(script, call):
-                yield Upload(script, call, made)
+                yield Upload(script, call, made.factory)
+    for subscript in script.source.inside(function.body, syntax.Subscript):
+        if script.function(subscript) is function and script.frequency(subscript) in FREQUENT:
+            index = ranged_index(script, subscript)
+            if index is not None:
+                yield Upload(script, subscript, index)
 
 
 def is_map(found: Created) -> bool:
@@ -111,7 +117,7 @@ def created(script: Script, move: syntax.Call) -> Created | None:
         return _handed(script, move)
     copied = move.func.value
     held = copied if isinstance(copied, syntax.Name) else None
-    made = _bound(script, held) if held is not None else copied
+    made = bound(script, held) if held is not None else copied
     found = _trace(script, made) if made is not None else None
     if found is None or target(script, move) is None:
         return None
@@ -128,10 +134,11 @@ def is_made_elsewhere(script: Script) -> bool:
 
 def _handed(script: Script, move: syntax.Call) -> Created | None:
     """What a call hands to a function of the project that only copies it to the GPU: ``to_var(torch.zeros(n))``."""
-    found = _trace(script, move.args[0].value) if len(move.args) == 1 else None
-    return (
-        Created(found[0], move, found[1], found[2]) if found is not None and only_copied(script, move) is not None else None
-    )
+    copied = only_copied(script, move)
+    held = copied if isinstance(copied, syntax.Name) else None
+    made = bound(script, held) if held is not None else copied
+    found = _trace(script, made) if made is not None else None
+    return Created(found[0], move, found[1], found[2], held) if found is not None else None
 
 
 def only_copied(script: Script, move: syntax.Call) -> syntax.BaseExpression | None:
@@ -162,9 +169,9 @@ def _only_copies(function: Definition) -> bool:
                 return False
     returns = [each.value for each in script.source.inside(node.body, syntax.Return)]
     given = [part for each in returns for part in ((each.body, each.orelse) if isinstance(each, syntax.IfExp) else (each,))]
-    if len(moves) != 1 or not given or target(script, moves[0]) is None:
+    if not moves or not given or any(target(script, each) is None for each in moves):
         return False
-    return all(each is moves[0] or is_name(each, name) or _is_wrapped(script, each, name) for each in given)
+    return all(each in moves or is_name(each, name) or _is_wrapped(script, each, name) for each in given)
 
 
 def _is_wrapped(script: Script, node: syntax.BaseExpression | None, name: str) -> bool:
@@ -236,11 +243,14 @@ def is_like_tensor(script: Script, device: syntax.BaseExpression) -> bool:
 
 
 def ranged_index(script: Script, subscript: syntax.Subscript) -> syntax.Call | None:
-    """The ``range(n)``, as it is or as a list or array, by which a tensor on the GPU is indexed: made on the host."""
+    """The ``range(n)``, as it is or as a list or array, or the ``torch.arange(n)`` of the host, by which a tensor on the GPU
+    is indexed."""
     if not script.is_shown_device_tensor(subscript.value):
         return None
     for element in subscript.slice:
         index = element.slice.value if isinstance(element.slice, syntax.Index) else None
+        if index is not None and (counted := _counted(script, index)) is not None:
+            return counted
         if isinstance(index, syntax.Call) and (name := script.name(index.func)) in ("range", "list", "numpy.arange"):
             inner = index.args[0].value if name == "list" and len(index.args) == 1 else index
             is_range = isinstance(inner, syntax.Call) and script.name(inner.func) in ("range", "numpy.arange")
@@ -249,7 +259,24 @@ def ranged_index(script: Script, subscript: syntax.Subscript) -> syntax.Call | N
     return None
 
 
-def _bound(script: Script, name: syntax.Name) -> syntax.BaseExpression | None:
+def _counted(script: Script, index: syntax.BaseExpression) -> syntax.Call | None:
+    """The ``torch.arange(n)`` that an index is, or its variable, and that is made on the host."""
+    made = all_written(script.names.reaching(index)) if isinstance(index, syntax.Name) else [index]
+    made = [_before_cast(each) for each in made]
+    found = [each for each in made if isinstance(each, syntax.Call) and script.is_call_to(each, "torch.arange")]
+    if len(found) != 1 or len(made) != 1 or _is_bound_to_host(script, found[0]) or is_made_elsewhere(script):
+        return None
+    return found[0] if script.frequency(found[0]) in FREQUENT else None
+
+
+def _before_cast(node: syntax.BaseExpression) -> syntax.BaseExpression:
+    match node:
+        case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name("long" | "int")), args=[]):
+            return inner
+    return node
+
+
+def bound(script: Script, name: syntax.Name) -> syntax.BaseExpression | None:
     """The value of a variable that is copied before anything else uses it, and whose copy alone is used from then on."""
     bindings, source = script.names.reaching(name), script.source
     if len(bindings) != 1 or bindings[0].kind is not Kind.ASSIGN or bindings[0].path:
@@ -293,7 +320,7 @@ def _trace(script: Script, node: syntax.BaseExpression) -> tuple[syntax.Call, bo
     while True:
         match node:
             case syntax.Call() if (name := script.name(node.func)) in _EXACT | _ROUNDED | _RANDOM:
-                if _is_bound_to_host(node):
+                if _is_bound_to_host(script, node):
                     return None
                 is_random = is_random or name in _RANDOM
                 is_exact = is_exact and not is_random and name not in _ROUNDED and _has_whole_steps(script, node)
@@ -364,7 +391,7 @@ def _part_made(script: Script, node: syntax.BaseExpression) -> syntax.Call | Non
             is_kept = len(given) == 1 and all(_only_reads(script, use) for use in held)
             return _part_made(script, given[0]) if is_kept else None
         case syntax.Call() if name in _EXACT | _ROUNDED:
-            return None if _is_bound_to_host(node) else node
+            return None if _is_bound_to_host(script, node) else node
         case syntax.Call(args=[syntax.Arg(value=parts), *_]) if name in _JOINS:
             return _any_made(script, _parts(parts))
         case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method))) if name is None:
@@ -422,15 +449,24 @@ def _is_number(script: Script, value: syntax.BaseExpression) -> bool:
     return isinstance(value, (syntax.Integer, syntax.Float, syntax.UnaryOperation)) or script.role(value) is Role.NUMBER
 
 
-def _is_bound_to_host(factory: syntax.Call) -> bool:
-    """Whether a factory says where or how it makes its tensor, as for one that is meant for the host, or makes it empty."""
+def _is_bound_to_host(script: Script, factory: syntax.Call) -> bool:
+    """Whether a factory says where or how it makes its tensor, as for one that is meant for the host, or makes it empty; not
+    where it fills a tensor that is made for that, ``out=torch.LongTensor(n)``."""
     match factory.args:
         case [syntax.Arg(value=syntax.Integer("0"))]:
             return True
     said = {arg.keyword.value for arg in factory.args if arg.keyword is not None}
+    if (filled := filled_by(factory)) is not None and script.name(filled.func) in _BY_SIZE:
+        said.remove("out")
     return bool(said & {"device", "out", "generator", "pin_memory", "layout", "names"}) or any(
         arg.star == "**" for arg in factory.args
     )
+
+
+def filled_by(factory: syntax.Call) -> syntax.Call | None:
+    """The call that makes the tensor which a factory fills: ``torch.LongTensor(n)`` of ``out=torch.LongTensor(n)``."""
+    made = (arg.value for arg in factory.args if is_name(arg.keyword, "out"))
+    return next((each for each in made if isinstance(each, syntax.Call)), None)
 
 
 def _has_whole_steps(script: Script, factory: syntax.Call) -> bool:

@@ -10,11 +10,11 @@ from typing import Generic, Protocol, TypeVar
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.program.imports import absolute
-from speedlint.solve import counts
+from speedlint.solve import counts, off
 from speedlint.solve.flow import once
 from speedlint.solve.folding import Folding, Frame
 from speedlint.solve.terms import Definition
-from speedlint.torch.words import FREQUENT
+from speedlint.torch.words import FREQUENT, Frequency
 
 _DEEPEST = 4
 _MOST = 12
@@ -104,10 +104,31 @@ def _product(left: int | None, right: int | None) -> int | None:
     return None if left is None or right is None else left * right
 
 
+def told(script: Script, call: syntax.Call, find: Find[What]) -> list[Hidden[What]]:
+    """Those of the slow places behind a call that are told of at the call: reached in each of its steps, in files that are
+    not asked for."""
+    if script.frequency(call) not in FREQUENT:
+        return []
+    training = script.frequency(call) is Frequency.STEP
+    found = [each for each in behind(script, call, find) if each.count != 0 and is_told_at_call(script, each)]
+    return [each for each in found if runs_in_mode(each, training=training) and not _is_off(each)]
+
+
+def _is_off(hidden: Hidden[What]) -> bool:
+    """Whether a slow place is left out in the runs that are made."""
+    return off.is_off(hidden.what.script, hidden.what.node) or any(off.is_off(*each) for each in hidden.chain[1:])
+
+
 def is_told_at_call(script: Script, hidden: Hidden[What]) -> bool:
     """Whether neither the slow place nor a call between stands in a file that is asked for, where it would be told of."""
     between = [where for where, _ in hidden.chain[1:]]
     return not any(script.is_reported(where) for where in (*between, hidden.what.script))
+
+
+def runs_in_mode(hidden: Hidden[What], *, training: bool) -> bool:
+    """Whether a slow place is reached in the mode that the modules are in, as far as ``self.training`` is asked for."""
+    reached: list[tuple[Script, syntax.Node]] = [*hidden.chain[1:], (hidden.what.script, hidden.what.node)]
+    return all(where.loops.guards.is_trained_only(node) in (None, training) for where, node in reached)
 
 
 def place(script: Script, what: Slow) -> str:

@@ -318,6 +318,7 @@ class _Flow:
 
     def __init__(self) -> None:
         self._seen: set[syntax.Node] = set()
+        self._seen_parts: set[tuple[syntax.Node, tuple[int, ...]]] = set()
 
     def follow(self, script: Script, node: syntax.Node, depth: int) -> Iterator[tuple[Script, syntax.Node, syntax.Node]]:
         """The places that take the value: the script, the value's expression there, and the node that takes it."""
@@ -361,27 +362,53 @@ class _Flow:
     ) -> Iterator[tuple[Script, syntax.Node, syntax.Node]]:
         """An element of a tuple goes to the target that unpacks it, also out of a function that returns the tuple."""
         whole = script.source.parents[element]
-        holder = script.source.parents[whole]
-        if not isinstance(whole, syntax.Tuple):
-            yield from self.follow(script, whole, depth)
-            return
-        index = whole.elements.index(element)
-        function = script.function(holder) if isinstance(holder, syntax.Return) else None
-        if function is None:
-            yield from self._unpacked(script, whole, index, depth)
-        elif depth:
-            for other, call in script.call_sites(function):
-                yield from self._unpacked(other, call, index, depth - 1)
-
-    def _unpacked(
-        self, script: Script, value: syntax.BaseExpression, index: int, depth: int
-    ) -> Iterator[tuple[Script, syntax.Node, syntax.Node]]:
-        assign = script.source.parents[value]
-        target = assign.targets[0].target if isinstance(assign, syntax.Assign) and len(assign.targets) == 1 else None
-        if isinstance(target, (syntax.Tuple, syntax.List)) and index < len(target.elements):
-            yield from self._bound(script, target.elements[index].value, depth)
+        if isinstance(whole, syntax.Tuple):
+            yield from self._part(script, whole, (whole.elements.index(element),), depth)
         else:
-            yield from self.follow(script, value, depth)
+            yield from self.follow(script, whole, depth)
+
+    def _part(
+        self, script: Script, holder: syntax.BaseExpression, path: tuple[int, ...], depth: int
+    ) -> Iterator[tuple[Script, syntax.Node, syntax.Node]]:
+        """The places that take what a tuple holds at the end of a path of indices."""
+        if not path:
+            yield from self.follow(script, holder, depth)
+            return
+        if (holder, path) in self._seen_parts:
+            return
+        self._seen_parts.add((holder, path))
+        parent = script.source.parents[holder]
+        match parent:
+            case syntax.Assign(targets=[syntax.AssignTarget(target=target)], value=value) if value is holder:
+                yield from self._part_bound(script, target, path, depth)
+            case syntax.Element() if isinstance(outer := script.source.parents[parent], syntax.Tuple):
+                yield from self._part(script, outer, (outer.elements.index(parent), *path), depth)
+            case syntax.Subscript(value=value) if value is holder and isinstance(key := key_of(parent), int) and key >= 0:
+                if key == path[0]:
+                    yield from self._part(script, parent, path[1:], depth)
+            case syntax.Return() if (function := script.function(parent)) is not None:
+                for other, call in script.call_sites(function) if depth else ():
+                    yield from self._part(other, call, path, depth - 1)
+            case syntax.Arg() if (handed := self._handed(script, parent)) and depth:
+                yield script, parent, script.source.parents[parent]
+                for place, use in handed:
+                    yield from self._part(place, use, path, depth - 1)
+            case _:
+                yield from self.follow(script, holder, depth)
+
+    def _part_bound(
+        self, script: Script, target: syntax.Node, path: tuple[int, ...], depth: int
+    ) -> Iterator[tuple[Script, syntax.Node, syntax.Node]]:
+        if isinstance(target, (syntax.Tuple, syntax.List)) and path:
+            before = target.elements[: path[0] + 1]
+            if len(before) > path[0] and not any(isinstance(each, syntax.StarredElement) for each in before):
+                yield from self._part_bound(script, before[-1].value, path[1:], depth)
+                return
+        if isinstance(target, syntax.Name):
+            for use in self._uses(script, target):
+                yield from self._part(script, use, path, depth)
+        else:
+            yield from self._bound(script, target, depth)
 
     def _bound(self, script: Script, target: syntax.Node, depth: int) -> Iterator[tuple[Script, syntax.Node, syntax.Node]]:
         if isinstance(target, (syntax.Tuple, syntax.List)):
@@ -421,12 +448,23 @@ class _Flow:
             yield from self.follow(script, call, depth)
         elif method in ("append", "extend", "insert", "put") and isinstance(call.func, syntax.Attribute):
             yield from self._bound(script, call.func.value, depth)
-        elif depth and (callee := script.callee(call)) is not None and isinstance(callee.node, syntax.FunctionDef):
-            for parameter in callee.node.params.params:
-                passed = [value for where, value in callee.script.values.passed(parameter) if where is script]
-                if any(value is arg.value for value in passed):
-                    for use in callee.script.names.uses(parameter):
-                        yield from self.follow(callee.script, use, depth - 1)
+        elif depth:
+            for place, use in self._handed(script, arg):
+                yield from self.follow(place, use, depth - 1)
+
+    @staticmethod
+    def _handed(script: Script, arg: syntax.Arg) -> list[tuple[Script, syntax.Name]]:
+        """The uses of the parameter of a first-party function that an argument is handed to."""
+        call = script.source.parents[arg]
+        callee = script.callee(call) if isinstance(call, syntax.Call) else None
+        if callee is None or not isinstance(callee.node, syntax.FunctionDef):
+            return []
+        return [
+            (callee.script, use)
+            for parameter in callee.node.params.params
+            if any(value is arg.value for where, value in callee.script.values.passed(parameter) if where is script)
+            for use in callee.script.names.uses(parameter)
+        ]
 
     def _returned(
         self, script: Script, node: syntax.Return | syntax.If, depth: int

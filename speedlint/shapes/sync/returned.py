@@ -9,9 +9,11 @@ from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.shapes.data import batches
 from speedlint.shapes.sync import creation, hidden, reads
+from speedlint.solve.flow import once
 from speedlint.solve.inplace import is_written
 from speedlint.solve.names import Binding, Kind
-from speedlint.solve.unpacking import part
+from speedlint.solve.unpacking import Path, part
+from speedlint.solve.values import returned
 from speedlint.torch.methods import CASTS, DETACHES, PARTS, READS, RESHAPES, TRANSPOSES
 from speedlint.torch.words import FREQUENT, Frequency, Place, Role
 
@@ -19,7 +21,8 @@ _OF_ONE = (RESHAPES | TRANSPOSES | PARTS | DETACHES | CASTS | READS) | frozenset
     "cpu clone contiguous max min sort values indices".split()
 )
 """What a tensor gives that hangs on it alone, and that the host works out as well for a handful of numbers."""
-_DEEPEST = 8
+_DEEPEST = 4
+"""Tuples within tuples that are taken apart."""
 _MOST_CALLS = 4
 """Calls of a function that are followed to what they hand it."""
 
@@ -48,7 +51,7 @@ def needed(script: Script, read: syntax.Call) -> Returned | None:
         return None
     if reads.is_repeated(script, read) or next(reads.needs(script, reads.chain(script, read)), None) is None:
         return None
-    return _copied_from(script, tensor, 0)
+    return _copied_from(script, tensor, ())
 
 
 def stored(script: Script, assign: syntax.Assign) -> syntax.BaseExpression | None:
@@ -66,23 +69,37 @@ def stored(script: Script, assign: syntax.Assign) -> syntax.BaseExpression | Non
     return None if creation.is_made_elsewhere(script) else assign.value
 
 
-def _copied_from(script: Script, node: syntax.BaseExpression, depth: int) -> Returned | None:
-    """What of a batch was copied to the GPU, if an expression is that or made of it alone."""
-    if depth > _DEEPEST:
+@once(None)
+def _copied_from(script: Script, node: syntax.BaseExpression, path: Path) -> Returned | None:
+    """What of a batch was copied to the GPU, if the part of an expression that a path leads to is that, or made of it."""
+    node, path = part(node, path)
+    if len(path) > _DEEPEST:
         return None
     match node:
+        case syntax.Name() if not is_written(script, node):
+            return _same([_bound(script, each, path) for each in script.names.reaching(node)])
+        case syntax.Call() if path:
+            return _given_back(script, node, path)
+        case _ if path:
+            return None
         case syntax.Attribute(value=inner, attr=syntax.Name(value=name)) if name in _OF_ONE:
-            return _copied_from(script, inner, depth + 1)
+            return _copied_from(script, inner, ())
         case syntax.Subscript(value=inner) if script.role(inner) is not Role.BATCH:
             is_plain = all(creation.is_plain(script, each) for each in _indices(node))
-            return _copied_from(script, inner, depth + 1) if is_plain else None
+            return _copied_from(script, inner, ()) if is_plain else None
         case syntax.Subscript(value=syntax.Name() as batch):
             return _entry(script, batch, node)
         case syntax.Call():
-            return _of_call(script, node, depth)
-        case syntax.Name() if not is_written(script, node):
-            return _same([_bound(script, each, depth + 1) for each in script.names.reaching(node)])
+            return _of_call(script, node)
     return None
+
+
+def _given_back(script: Script, call: syntax.Call, path: Path) -> Returned | None:
+    """The same for a part of the tuple that a function of the project returns: ``x, y = model.parse_batch(batch)``."""
+    callee = script.callee(call)
+    if callee is None or not isinstance(callee.node, syntax.FunctionDef):
+        return None
+    return _same([_copied_from(callee.script, each, path) for each in returned(callee)])
 
 
 def _indices(subscript: syntax.Subscript) -> Iterator[syntax.BaseExpression]:
@@ -91,7 +108,7 @@ def _indices(subscript: syntax.Subscript) -> Iterator[syntax.BaseExpression]:
         yield from (part for part in parts if part is not None)
 
 
-def _of_call(script: Script, call: syntax.Call, depth: int) -> Returned | None:
+def _of_call(script: Script, call: syntax.Call) -> Returned | None:
     if (batch := batches.moved(script, call)) is not None:
         return Returned(script, batch)
     if (handed := creation.only_copied(script, call)) is not None:
@@ -103,25 +120,28 @@ def _of_call(script: Script, call: syntax.Call, depth: int) -> Returned | None:
     operand, *others = [call.func.value] * (name is None) + [arg.value for arg in call.args]
     if any(not creation.is_plain(script, each) for each in others) or not (name or "torch.").startswith("torch."):
         return None
-    return _copied_from(script, operand, depth + 1)
+    return _copied_from(script, operand, ())
 
 
 def _entry(script: Script, batch: syntax.Name, entry: syntax.Subscript) -> Returned | None:
     """The entry of a dict, in whose place its copy was put."""
     change = script.roles.moved_entry(batch, entry)
-    found = _of_call(script, change, _DEEPEST) if isinstance(change, syntax.Call) else None
+    found = _of_call(script, change) if isinstance(change, syntax.Call) else None
     return Returned(script, entry) if found is not None else None
 
 
-def _bound(script: Script, binding: Binding, depth: int) -> Returned | None:
-    if binding.kind in (Kind.ASSIGN, Kind.FOR) and binding.value is not None:
-        return _copied_from(script, part(_walked(script, binding), binding.path)[0], depth)
+def _bound(script: Script, binding: Binding, path: Path) -> Returned | None:
+    if binding.kind is Kind.ASSIGN and binding.value is not None:
+        return _copied_from(script, binding.value, (*binding.path, *path))
+    if binding.kind is Kind.FOR and binding.value is not None and not path:
+        return _copied_from(script, *part(_walked(script, binding), binding.path))
     if not isinstance(binding.node, syntax.Param):
         return None
     given = list(script.values.passed(binding.node))
+    given = [each for each in given if each[1] is not None and each[0].frequency(each[1]) is Frequency.STEP] or given
     if not 0 < len(given) <= _MOST_CALLS:
         return None
-    return _same([_copied_from(other, each, depth) if each is not None else None for other, each in given])
+    return _same([_copied_from(other, each, path) if each is not None else None for other, each in given])
 
 
 def _walked(script: Script, binding: Binding) -> syntax.BaseExpression:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
-from speedlint.shapes.sync import batchwise, conditions, displays, reads, returned, shapes
+from speedlint.shapes.sync import batchwise, conditions, displays, reads, returned, shapes, validated
 from speedlint.shapes.sync.accumulators import may_be_overwritten
 from speedlint.solve.flow import once
 from speedlint.solve.terms import Value
@@ -114,6 +114,8 @@ def _candidates(script: Script, block: syntax.Node) -> Iterator[tuple[syntax.Bas
             yield reads.chain(script, call), tensor
         if returned.needed(script, call) is not None:
             yield reads.chain(script, call), call.func.value if isinstance(call.func, syntax.Attribute) else call
+        if validated.waits(script, call):
+            yield call, call
         gathered = batchwise.row_gather(script, call)
         if gathered is not None:
             yield call, gathered[1]
