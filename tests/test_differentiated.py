@@ -106,6 +106,20 @@ PERHAPS = {
         False,
     ),
     "a method of a dict": ("kept = {}; kept.setdefault('a', []).append(out)", "kept", "print(result)", False),
+    "what is changed in place later": ("total = criterion(out, y); total *= 2", "total", "result.backward()", True),
+    "a part of an object that is changed": (
+        "meter.sum = criterion(out, y); meter.sum /= 2",
+        "meter.sum",
+        "result.backward()",
+        True,
+    ),
+    "a graph over several machines": (
+        "kept.append(out)",
+        "torch.stack(kept)",
+        "torch.distributed.autograd.backward(0, [result.sum()])",
+        True,
+    ),
+    "a method of a network out of sight": ("total = model.loss_of(out)", "total", "result.backward()", True),
     "gradients of inputs": (
         "kept.append(out)",
         "torch.stack(kept)",
