@@ -11,6 +11,7 @@ from speedlint.ask.program import Program
 from speedlint.ask.script import Options, Script
 from speedlint.facts import syntax
 from speedlint.shapes.optimizer import differentiated
+from tests.conftest import Project
 
 TEXT = """
 import types
@@ -106,6 +107,20 @@ PERHAPS = {
         False,
     ),
     "a method of a dict": ("kept = {}; kept.setdefault('a', []).append(out)", "kept", "print(result)", False),
+    "what is changed in place later": ("total = criterion(out, y); total *= 2", "total", "result.backward()", True),
+    "a part of an object that is changed": (
+        "meter.sum = criterion(out, y); meter.sum /= 2",
+        "meter.sum",
+        "result.backward()",
+        True,
+    ),
+    "a graph over several machines": (
+        "kept.append(out)",
+        "torch.stack(kept)",
+        "torch.distributed.autograd.backward(0, [result.sum()])",
+        True,
+    ),
+    "a method of a network out of sight": ("total = model.loss_of(out)", "total", "result.backward()", True),
     "gradients of inputs": (
         "kept.append(out)",
         "torch.stack(kept)",
@@ -141,3 +156,40 @@ def test_other_code_runs_while_a_coroutine_waits(tmp_path: Path) -> None:
     script = Program(Options()).script(tmp_path / "train.py")
     with pytest.raises(differentiated.NotProven, match="while it waits"):
         differentiated.check_never(script, script.source.of(syntax.For)[0])
+
+
+OLD = """
+import torch
+from torch import nn
+from torch.utils.ffi import _wrap_function
+
+def evaluate(model, loader):
+    model.eval()
+    total = 0.0
+    for images, labels in loader:
+        total += nn.functional.cross_entropy(model(images.cuda()), labels.cuda()).item()
+    return total
+
+def main(loader, held_out):
+    model = nn.Sequential(nn.Conv2d(1, 64, 9), nn.Flatten(), nn.LazyLinear(10)).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(90):
+        for images, labels in loader:
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(images.cuda()), labels.cuda()).backward()
+            optimizer.step()
+        print(evaluate(model, held_out))
+"""
+SHOWN = """
+@torch.no_grad()
+def shown(model, images):
+    return model(images)
+"""
+
+
+@pytest.mark.parametrize("more", ["", SHOWN])
+def test_code_of_old_releases_is_told_where_it_names_no_grad_itself(project: Project, more: str) -> None:
+    project.configure("select = ['SPD505']")
+    found = project.findings(project.write("train.py", OLD + more))
+    assert len(found) == bool(more)
+    assert all("with torch.no_grad()" in each["fix"]["edits"][0]["text"] for each in found)

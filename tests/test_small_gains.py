@@ -451,6 +451,16 @@ def test_what_costs_the_same_in_each_step_is_nothing_beside_volumes(project: Pro
 
 
 @pytest.mark.parametrize(
+    ("required", "levels"), [("torch==1.10.0", ["warning"]), ("torch==1.4.0", ["note"]), ("torch>=1.4", [])]
+)
+def test_zeroed_gradients_are_left_with_a_loop_before_there_was_an_argument(
+    project: Project, required: str, levels: list[str]
+) -> None:
+    project.write("requirements.txt", f"{required}\n")
+    assert _levels(project, "old.py", _text(PLANES, ADAM, 'torch.load("rows.pt")'), "SPD501") == levels
+
+
+@pytest.mark.parametrize(
     ("data", "size", "level"), [("Places365", 224, "note"), ("Places365", 64, "warning"), ("Flowers102", 224, "warning")]
 )
 def test_an_update_beside_images_of_a_large_public_set(project: Project, data: str, size: int, level: str) -> None:

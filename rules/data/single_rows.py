@@ -1,8 +1,9 @@
 """A loader takes the rows of tensors in memory one by one, and stacks them to the batch that one index would give.
 
 ## What it does
-Finds training loops over a `DataLoader` without workers whose dataset is a `TensorDataset`, or a part of one, in batches of
-more than eight rows. Where the steps are not seen to be short it is a note.
+Finds training loops over a `DataLoader` without workers whose dataset is a `TensorDataset`, a part of one, or one of the
+project's own that only takes rows of tensors and numpy arrays, in batches of more than eight rows. Where the steps are not
+seen to be short it is a note.
 
 ## Why it is slow
 For each row of a batch each tensor is indexed and a tuple is made, and then the rows are stacked: some microseconds a row,

@@ -11,7 +11,8 @@ project that picks some of their items, whose transform leaves nothing to chance
 each image is made a PIL image, a tensor, and normalized again for each item in each epoch.
 
 A note tells of what is smaller: a file that is opened again for every item, or decoded again for each of the items cut from
-it, `.npz` archives, pictures that are decoded and then resized, and masks whose classes are renamed one after the other.
+it, scans that SimpleITK reads as a whole, `.npz` archives, pictures that are decoded and then resized, and masks whose
+classes are renamed one after the other.
 
 To decode one picture for one item is normal, and nothing is said of it. Nor is anything said where the result hangs on
 chance or on something out of sight, as on a transform that was handed in, and where the dataset keeps what it has read. A
@@ -113,6 +114,7 @@ _SAYS = {
     Kind.PARSED: "`{}` parses text again each time an item is read",
     Kind.SHARED: "`{}` decodes the same data again for each of the items that are cut from it",
     Kind.ARCHIVE: "`{}` unpacks an archive of arrays each time an item is read",
+    Kind.VOLUME: "`{}` reads a whole volume each time an item is read",
     Kind.RESIZED: "`{}` resizes what it has just decoded each time an item is read",
     Kind.MAPPED: "`{}` goes over a mask once for each class, each time an item is read, with the same result",
 }
@@ -124,6 +126,7 @@ _CURES = {
     Kind.PARSED: "convert the files once to `.npy` or the like",
     Kind.SHARED: "decode it once and keep it if all of them fit into memory, or store it unpacked as `.npy`",
     Kind.ARCHIVE: "store the arrays unpacked as `.npy`, which `np.load(..., mmap_mode='r')` reads in part",
+    Kind.VOLUME: "where items are parts of them, store these as `.npy`, which `np.load(..., mmap_mode='r')` reads in part",
     Kind.RESIZED: "store the pictures in the size that the training uses",
     Kind.MAPPED: "look the classes up in one table (`table[mask]`), or store the renamed masks",
 }

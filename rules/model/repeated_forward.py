@@ -1,4 +1,4 @@
-"""A network runs again in each turn of a loop on what does not change there.
+"""A network runs again on the same, in each turn of a loop or twice in one.
 
 ## What it does
 Finds calls of a network within a loop of a training or evaluation step, or around the steps, that take the same in each
@@ -8,6 +8,10 @@ prediction for the clean images in each of them.
 
 It finds a layer too that a network, called in a loop of another one's `forward`, runs on what that loop hands it unchanged:
 the keys of attention, projected again for each word.
+
+Calls that are written the same are found as well, where the second one runs on the same in the same turn, and no update, no
+change of mode and no backward pass stands between: the network gives the same for the same, or the first result only gives a
+shape.
 
 Loops that read the clock, and results that nothing uses, are left alone: they measure.
 
@@ -84,6 +88,13 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         advice = "run it once before the loop, under `torch.no_grad()` where nothing differentiates it"
         advice = f"{advice}; not written, since that is for the script to say"
         yield Finding(call, message, advice=advice, related=(Related(script.source, loop, "the loop"),))
+    elif (again := repeated.same_as_before(script, call)) is not None:
+        line = script.source.line(again.first)
+        message = f"`{reads.shown(script, call)}` runs a second time on the same as on line {line}"
+        message += ", whose result only gives a shape" if again.only_shape else ", whose result it could take"
+        advice = "run it once, and use its result in both places; not written, since it may count what it sees, as batch "
+        advice = f"{advice}normalisation does"
+        yield Finding(call, message, advice=advice, related=(Related(script.source, again.first, "the first time"),))
     elif (part := repeated.part_in_each_turn(script, call)) is not None:
         layer = reads.shown(part.script, part.call)
         line = script.source.line(part.loop)

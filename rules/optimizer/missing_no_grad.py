@@ -3,7 +3,9 @@
 ## What it does
 Finds loops that run a module over data, evaluate and never call `backward`, where gradients are on: no `torch.no_grad()`,
 `inference_mode()` or `set_grad_enabled` around them, on their function, or where it is called. Also single forward passes
-whose output is only argmaxed, and those that choose an action in a loop over an environment and are never differentiated.
+whose output is only argmaxed, those that choose an action in a loop over an environment and are never differentiated, and
+those beside the network that is trained: a teacher's, a target network's or a second one in evaluation mode, whose output is
+only detached or proven to reach no backward pass.
 A pass in a file that is not checked is told at the call of its function. Networks whose parameters need no gradients record
 no graph and are passed over.
 
@@ -60,23 +62,29 @@ from speedlint.cures import spelling
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
 from speedlint.shapes import acting, eras, evaluation
-from speedlint.shapes.optimizer import differentiated
+from speedlint.shapes.optimizer import differentiated, discarded
 from speedlint.shapes.sync import reads
 from speedlint.solve.gradients import gradients_off
+from speedlint.solve.loops import Does
 from speedlint.solve.names import last_name
 from speedlint.torch.words import Frequency
 
 _SINCE = (1, 0)
 """`torch.no_grad` came with torch 0.4, as a decorator with 0.4.1: what runs on nothing newer was written for older ones."""
 
+_WHEN = {
+    Frequency.STEP: "in each training step",
+    Frequency.THROTTLED: "every so many training steps",
+    Frequency.EPOCH: "beside each round of training steps",
+}
 _ACTION = Estimate(Worth.LOW, "a seventh of the time that the choice of an action takes, or more")
 """Three layers of 128 units, on one thread of a CPU: 116 to 162 microseconds with gradients on, 100 to 109 with them off."""
 
 
 def check(node: syntax.For | syntax.Call, script: Script) -> Iterator[Finding]:
     if isinstance(node, syntax.Call):
-        found = list(_of_decision(node, script))
-        yield from found or _of_acting(node, script)
+        found = list(_of_decision(node, script)) or list(_of_acting(node, script))
+        yield from found or _of_dropped(node, script)
         yield from _behind(node, script)
     elif script.loops.kind(node) is Frequency.EVAL_STEP:
         yield from _of_pass(node, script)
@@ -88,7 +96,7 @@ def _of_pass(loop: syntax.For, script: Script) -> Iterator[Finding]:
     forward = evaluation.forward_of_pass(script, loop)
     if forward is None or not evaluation.is_evaluation(script, loop) or gradients_off(script, forward) is not False:
         return
-    if evaluation.needs_grad(script, loop) or script.is_test or not eras.can_run_on(script, _SINCE):
+    if evaluation.needs_grad(script, loop) or script.is_test or not _can_switch(script):
         return
     message = f"`{script.text(forward)}` records a graph on every evaluation step, and nothing calls backward"
     function = script.function(loop)
@@ -96,7 +104,7 @@ def _of_pass(loop: syntax.For, script: Script) -> Iterator[Finding]:
     try:
         is_whole = function is not None and evaluation.only_evaluates(script, function)
         differentiated.check_never(script, function.body if function is not None and is_whole else loop)
-        if function is not None and is_whole:
+        if function is not None and is_whole and eras.can_run_on(script, _SINCE):
             name, imports = spelling.spell(script, "torch.no_grad")
             changes: tuple[Edit, ...] = (edits.insert_before(script.source, function, [f"@{name}()"]), *imports)
         else:
@@ -143,7 +151,7 @@ def _of_both(loop: syntax.For, script: Script) -> Iterator[Finding]:
     forward = evaluation.forward_of_pass(script, loop)
     if condition is None or forward is None or gradients_off(script, forward) is not False:
         return
-    if not eras.can_run_on(script, _SINCE):
+    if not _can_switch(script):
         return
     test = script.text(condition)
     message = f"`{script.text(forward)}` records a graph even where `{test}` does not hold and nothing calls backward"
@@ -164,16 +172,17 @@ def _of_decision(call: syntax.Call, script: Script) -> Iterator[Finding]:
         or evaluation.needs_grad(script, call)
     ):
         return
-    if evaluation.is_in_pass(script, call) or script.is_test or not eras.can_run_on(script, _SINCE):
+    if evaluation.is_in_pass(script, call) or script.is_test or not _can_switch(script):
         return
     message = f"`{script.text(call)}` records a graph, but its output is only argmaxed"
     advice = "put it under `with torch.no_grad():`"
     try:
+        differentiated.check_alone(script, call)
         differentiated.check_never(script, script.source.statement(call))
         yield Finding(call, message, Fix(_wrapped(call, script), Risk.NUMERIC), advice, Level.WARNING)
     except differentiated.NotProven as reason:
         if not reason.is_certain:
-            advice = f"{advice[:-1]} if nothing differentiates what it keeps; not written: {reason}"
+            advice = f"{advice} if nothing differentiates what it keeps; not written: {reason}"
             yield Finding(call, message, advice=advice, level=Level.WARNING)
     except edits.CannotEdit as error:
         yield Finding(call, message, advice=f"{advice}; not written here, because {error}", level=Level.WARNING)
@@ -183,7 +192,7 @@ def _of_acting(call: syntax.Call, script: Script) -> Iterator[Finding]:
     """A forward pass that chooses an action for an environment, and whose results are proven to reach no backward pass."""
     if not acting.is_asked(script, call) or gradients_off(script, call) is not False or evaluation.needs_grad(script, call):
         return
-    if evaluation.is_in_pass(script, call) or script.is_test or not eras.can_run_on(script, _SINCE):
+    if evaluation.is_in_pass(script, call) or script.is_test or not _can_switch(script):
         return
     if _is_told_within(script, call):
         return
@@ -199,6 +208,50 @@ def _of_acting(call: syntax.Call, script: Script) -> Iterator[Finding]:
         return
     except edits.CannotEdit as error:
         yield Finding(call, message, advice=f"{advice}; not written here, because {error}", worth=_ACTION)
+
+
+def _of_dropped(call: syntax.Call, script: Script) -> Iterator[Finding]:
+    """A forward pass beside the one that is trained, whose output nothing differentiates: a teacher's, which is detached."""
+    often = script.frequency(call)
+    if not evaluation.is_network(script, call) or not _is_in_training(script, call) or evaluation.is_in_pass(script, call):
+        return
+    if gradients_off(script, call) is not False or evaluation.needs_grad(script, call) or script.is_test:
+        return
+    if not _can_switch(script) or not discarded.may_take_gradients(script, call.func):
+        return
+    is_detached = evaluation.is_only_detached(script, call)
+    try:
+        differentiated.check_never(script, call)
+    except differentiated.NotProven as reason:
+        if reason.is_certain or not is_detached:
+            return
+    if not is_detached and not evaluation.is_evaluation(script, call):
+        return
+    fate = "its output is only detached" if is_detached else "nothing calls backward on its output"
+    message = f"`{reads.shown(script, call)}` records a graph {_WHEN[often]}, and {fate}"
+    level = Level.WARNING if often is Frequency.STEP else Level.NOTE
+    advice = "put it under `with torch.no_grad():`"
+    try:
+        differentiated.check_alone(script, call)
+        differentiated.check_never(script, script.source.statement(call))
+        yield Finding(call, message, Fix(_wrapped(call, script), Risk.NUMERIC), advice, level)
+    except differentiated.NotProven as reason:
+        yield Finding(call, message, advice=f"{advice}; not written: {reason}", level=level)
+    except edits.CannotEdit as error:
+        yield Finding(call, message, advice=f"{advice}; not written here, because {error}", level=level)
+
+
+def _is_in_training(script: Script, call: syntax.Call) -> bool:
+    """Whether a line runs in training steps, or once before those of its function, as over what an agent has collected."""
+    often, function = script.frequency(call), script.function(call)
+    if often is Frequency.EPOCH and function is not None:
+        return bool(script.loops.function_does(function, Does.STEPS | Does.TRAINS))
+    return often in (Frequency.STEP, Frequency.THROTTLED) and evaluation.trains(script)
+
+
+def _can_switch(script: Script) -> bool:
+    """Whether the program's code can run on a release that has ``torch.no_grad``."""
+    return eras.can_run_on(script, _SINCE) or script.program.mentions(script, b"no_grad")
 
 
 def _is_told_within(script: Script, call: syntax.Call) -> bool:

@@ -3,7 +3,8 @@
 ## What it does
 Finds `zero_grad(set_to_none=False)`; `zero_grad()` where the target release is older than 2.0, whose default that was, and
 the project's requirement does not allow a newer one; and loops that call `p.grad.zero_()` on the parameters of a module.
-For an optimizer of one or two tensors, such as a temperature that is learned, it is a note.
+For an optimizer of one or two tensors, such as a temperature that is learned, it is a note, and so it is where the target
+release is older than 1.7, which brought `set_to_none`: a loop over the parameters that sets `p.grad = None` does the same.
 
 ## Why it is slow
 Every step fills all gradients with zeros, then reads and adds where a plain write would do. With `None` both the fill and
@@ -84,14 +85,25 @@ def _of_call(call: syntax.Call, script: Script) -> Iterator[Finding]:
     message = f"`{script.text(call)}` fills every gradient with zeros instead of dropping it"
     if given is None:
         message += ", as it does by default before torch 2.0"
+    torch = script.options.torch
+    if torch is not None and torch < _SINCE:
+        yield _by_hand(call, message, torch)
+        return
     yield _finding(call, call.func.value, message, script, _default(call, given, script))
+
+
+def _by_hand(call: syntax.Call, message: str, torch: tuple[int, int]) -> Finding:
+    """A release without ``set_to_none`` is left with a loop: much for two small kernels a parameter, so it is a note."""
+    release = ".".join(map(str, torch))
+    advice = f"set each gradient to None instead, `p.grad = None`, in a loop: torch {release} has no `set_to_none`"
+    return Finding(call, message, advice=f"{advice}; not written: the loop is for you to place", level=Level.NOTE)
 
 
 def _keeps_by_default(script: Script) -> bool:
     """Whether the release that the project runs on keeps the gradients: not where its requirement is open above, since what
     is installed today then drops them."""
     torch = script.options.torch
-    if torch is None or not _SINCE <= torch < _DROPS_SINCE:
+    if torch is None or torch >= _DROPS_SINCE:
         return False
     allowed = releases.allowed(script, "torch")
     return allowed.oldest != torch or allowed.is_before(_DROPS_SINCE)

@@ -3,10 +3,11 @@
 ## What it does
 Finds loops over the rows of a tensor or array, `for i in range(x.shape[0])` with `x[i]`, or `for row in x`, that run a
 network once for each row, in training or evaluation and in the functions they call; such a loop in a file that is not
-checked is reported at the call. Rows that are gathered one by one, `torch.stack([x[i] for i in rows])`, are found too, and
-loops that only read the rows of a tensor on the GPU, each by itself: `for row in x` with `row.tolist()`, or compare them in
-a condition: `if row == 0`. Other loops over the rows of a tensor on the GPU that run no network are notes: boxes and ragged
-data need them. Loops over time whose turns hang on the one before are left alone.
+checked is reported at the call. Rows that are gathered one by one, `torch.stack([x[i] for i in rows])`, are found too, what
+is picked from each row by places of its own, `torch.stack([x[i][places[i]] for i in range(n)])`, and loops that only read
+the rows of a tensor on the GPU, each by itself: `for row in x` with `row.tolist()`, or compare them in a condition:
+`if row == 0`. Other loops over the rows of a tensor on the GPU that run no network are notes: boxes and ragged data need
+them. Loops over time whose turns hang on the one before are left alone.
 
 ## Why it is slow
 Each turn launches its own kernels on a batch of one, which leaves most of the GPU idle; the launches cost more than the
@@ -76,6 +77,7 @@ _ON_CPU = Estimate(Worth.HIGH, "many small operations run in place of few large 
 def check(node: syntax.For | syntax.Call, script: Script) -> Iterator[Finding]:
     if isinstance(node, syntax.Call):
         yield from _gathered(node, script)
+        yield from _picked(node, script)
         yield from _hidden(node, script)
         return
     found = batchwise.row_loop(script, node)
@@ -128,6 +130,32 @@ def _gathered(call: syntax.Call, script: Script) -> Iterator[Finding]:
         advice = f"`{taken}[{rows}]` takes them all at once, with no wait for an index"
         advice = f"{advice}; not rewritten, since it means something else where `{rows}` is a mask"
         yield Finding(call, message, advice=advice)
+
+
+def _picked(call: syntax.Call, script: Script) -> Iterator[Finding]:
+    """A list of what is picked from each row; or one behind a call, in a file that is not checked."""
+    often = reads.often(script, call)
+    found = batchwise.paired_gather(script, call) if often is not None else None
+    if found is not None:
+        taken, places = reads.shown(script, found.taken), reads.shown(script, found.places)
+        message = f"the list picks from one row of `{taken}` at a time, by `{places}`, {often}"
+        yield Finding(call, message, advice=f"{_at_once(found)}; not rewritten, since the shapes are not seen")
+    elif often is not None and reads.how_often(script, call) is not Frequency.THROTTLED:
+        for each in hidden.behind(script, call, batchwise.paired_gathers):
+            if hidden.is_told_at_call(script, each):
+                taken, where = reads.shown(each.what.script, each.what.taken), hidden.place(script, each.what)
+                message = (
+                    f"`{reads.shown(script, call.func)}(...)` picks from one row of `{taken}` at a time ({where}), {often}"
+                )
+                related = (Related(each.what.script.source, each.what.node, "one row at a time"),)
+                advice = f"{_at_once(each.what)}; not rewritten, since that file is not checked"
+                yield Finding(call, message, advice=advice, related=related)
+                return
+
+
+def _at_once(found: batchwise.PairedGather) -> str:
+    taken, places = (reads.shown(found.script, each) for each in (found.taken, found.places))
+    return f"pick from all at once, with a column of row numbers: `{taken}[torch.arange(len({places}))[:, None], {places}]`"
 
 
 def _hidden(call: syntax.Call, script: Script) -> Iterator[Finding]:

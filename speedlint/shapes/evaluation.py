@@ -14,7 +14,9 @@ from speedlint.solve.flow import once
 from speedlint.solve.gradients import told
 from speedlint.solve.loops import Does
 from speedlint.solve.terms import Definition
+from speedlint.source import is_target
 from speedlint.torch import library
+from speedlint.torch.methods import CASTS, DETACHES, GRAPHLESS, MOVES, VIEWS
 from speedlint.torch.words import Frequency, Role
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ _EVALUATES = re.compile(
 )
 """What the name of a function that evaluates has as a word, or begins one with: ``retrieval_loss`` is none."""
 _NEEDS = "requires_grad"
+_ENDS = DETACHES | GRAPHLESS
 _DEPTH = 5
 
 
@@ -215,11 +218,12 @@ def is_evaluation(script: Script, node: syntax.Node) -> bool:
     function = script.function(node)
     if function is not None and _EVALUATES.search(function.name.value):
         return True
-    latest = None
+    order, latest = script.source.order, None
     for call in script.method_calls("eval", "train"):
         before = script.function(call) is function and script.order.may_run_before(call, node)
         assert isinstance(call.func, syntax.Attribute)
-        if before and script.role(call.func.value) in (Role.MODULE, Role.UNKNOWN):
+        is_later = latest is not None and order[latest] < order[node] < order[call]
+        if before and not is_later and script.role(call.func.value) in (Role.MODULE, Role.UNKNOWN):
             latest = call
     return latest is not None and (passes.sets_eval_mode(script, latest) or _is_eval_call(latest))
 
@@ -303,6 +307,44 @@ def is_only_decided(script: Script, call: syntax.Call) -> bool:
         return False
     uses = [use for use in uses if use is not target and any(b.node is target for b in script.names.reaching(use))]
     return bool(uses) and decided.issuperset(uses)
+
+
+def is_only_detached(script: Script, call: syntax.Call) -> bool:
+    """Whether gradients are cut off wherever a network's output goes: it, or what it is bound to, is only detached."""
+    ways = list(_ways(script, call, _DEPTH))
+    return bool(ways) and all(ways)
+
+
+def _ways(script: Script, node: syntax.BaseExpression, depth: int) -> Iterator[bool]:
+    """Of each way that a value takes, through its parts and the names they are bound to: whether no gradient passes on."""
+    parent = script.source.parents[node]
+    match parent:
+        case syntax.Comparison():
+            yield True
+        case syntax.Attribute(value=value, attr=syntax.Name(value=name)) if value is node:
+            call = script.source.parents[parent]
+            is_called = isinstance(call, syntax.Call) and call.func is parent
+            if name in _ENDS:
+                yield True
+            elif is_called and name not in VIEWS | MOVES | CASTS:
+                yield False
+            else:
+                yield from _ways(script, call if isinstance(call, syntax.Call) and is_called else parent, depth)
+        case syntax.Subscript(value=value) if value is node:
+            yield from _ways(script, parent, depth)
+        case syntax.Assign(targets=[syntax.AssignTarget(target=target)], value=value) if value is node and depth:
+            parts = [each.value for each in target.elements] if isinstance(target, syntax.Tuple) else [target]
+            for part in parts:
+                yield from _ways_of_name(script, part, depth - 1) if isinstance(part, syntax.Name) else (False,)
+        case _:
+            yield False
+
+
+def _ways_of_name(script: Script, target: syntax.Name, depth: int) -> Iterator[bool]:
+    for use in script.names.uses(target):
+        is_set = is_target(script.source, use) and not isinstance(script.source.parents[use], syntax.AugAssign)
+        if not is_set and any(binding.node is target for binding in script.names.reaching(use)):
+            yield from _ways(script, use, depth)
 
 
 @once(frozenset())

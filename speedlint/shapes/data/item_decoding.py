@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 DECODERS = frozenset(
     "PIL.Image.open cv2.imread cv2.imdecode numpy.load skimage.io.imread imageio.imread imageio.v2.imread imageio.v3.imread "
     "tifffile.imread torchvision.io.read_image torchvision.io.decode_image soundfile.read librosa.load torchaudio.load "
-    "nibabel.load pydicom.dcmread zlib.decompress gzip.decompress lzma.decompress bz2.decompress scipy.io.loadmat".split()
+    "nibabel.load pydicom.dcmread SimpleITK.ReadImage scipy.io.loadmat "
+    "zlib.decompress gzip.decompress lzma.decompress bz2.decompress".split()
 )
 
 MEDIA = frozenset(name for name in DECODERS if not name.startswith(("numpy.", "scipy.")))
@@ -23,6 +24,9 @@ MEDIA = frozenset(name for name in DECODERS if not name.startswith(("numpy.", "s
 PARSERS = frozenset(
     "numpy.loadtxt numpy.genfromtxt pandas.read_csv pandas.read_table pandas.read_excel pandas.read_fwf".split()
 )
+
+VOLUMES = frozenset({"SimpleITK.ReadImage"})
+"""Those that read all of a scan, some hundred million numbers, where an item often is a part of it: nibabel reads later."""
 
 ANALYSES = frozenset(
     f"librosa.{name}"

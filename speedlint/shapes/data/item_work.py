@@ -11,7 +11,7 @@ from speedlint.facts import syntax
 from speedlint.shapes import evaluation
 from speedlint.shapes.data import array_loops, datasets, item_decoding, loaders
 from speedlint.shapes.data.array_loops import Walk
-from speedlint.shapes.data.item_decoding import DECODERS, PARSERS, READERS
+from speedlint.shapes.data.item_decoding import DECODERS, PARSERS, READERS, VOLUMES
 from speedlint.shapes.data.repeats import Hangs, Run
 from speedlint.solve.calls import item_functions
 from speedlint.solve.terms import Definition
@@ -32,6 +32,7 @@ class Kind(enum.Enum):
     OPENED = "opens it"
     SHARED = "decodes what several items share"
     ARCHIVE = "unpacks an archive"
+    VOLUME = "reads a whole volume"
     RESIZED = "resizes what it has just decoded"
     MAPPED = "maps a mask class by class"
 
@@ -281,6 +282,8 @@ def _kind(run: Run, call: syntax.Call) -> Kind | None:
         return Kind.PARSED
     if name in DECODERS and item_decoding.is_shared(run, call.args[0].value):
         return Kind.SHARED
+    if name in VOLUMES and hangs is Hangs.ITEM:
+        return Kind.VOLUME
     if name == "numpy.load" and item_decoding.is_archive(run, call):
         return Kind.ARCHIVE
     return Kind.RESIZED if name == "cv2.resize" and item_decoding.shrinks(run, call) else None

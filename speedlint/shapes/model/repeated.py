@@ -17,7 +17,9 @@ from speedlint.shapes.training import passed_through, roots
 from speedlint.solve import counts
 from speedlint.solve.inplace import is_written, viewed
 from speedlint.solve.loops import Loop
+from speedlint.solve.names import last_name
 from speedlint.solve.passes import sets_eval_mode
+from speedlint.source import is_target
 from speedlint.torch import library
 from speedlint.torch.words import FREQUENT, Role
 
@@ -41,6 +43,13 @@ _UPDATES = re.compile(
 """What the code of a turn says where it may change a network."""
 
 
+_TURNS = (
+    *(syntax.For, syntax.While, syntax.With, syntax.FunctionDef, syntax.Lambda),
+    *(syntax.ListComp, syntax.GeneratorExp, syntax.DictComp, syntax.SetComp),
+)
+"""What runs the same line once more, or otherwise: under a manager that switches adapters a network gives something else."""
+
+
 class Part(NamedTuple):
     """A layer of a network that computes the same in each turn of a loop.
 
@@ -53,6 +62,18 @@ class Part(NamedTuple):
     script: Script
     call: syntax.Call
     loop: Loop
+
+
+class Again(NamedTuple):
+    """A network that runs on the same a second time.
+
+    Attributes:
+        first: the call that ran before.
+        only_shape: whether nothing but the shape of its result is used.
+    """
+
+    first: syntax.Call
+    only_shape: bool
 
 
 def same_in_each_turn(script: Script, call: syntax.Call) -> Loop | None:
@@ -79,6 +100,85 @@ def part_in_each_turn(script: Script, call: syntax.Call) -> Part | None:
     if found is None or not _goes_on_untimed(script, call, loop) or not _is_left_alone(script, call, loop):
         return None
     return Part(*found, loop)
+
+
+def same_as_before(script: Script, call: syntax.Call) -> Again | None:
+    """The call of a network that is written the same and ran before, in the same turn and on the same, where it gave the
+    same or its result only gives a shape."""
+    function = script.function(call)
+    if function is None or not call.args or not is_network(script, call) or script.frequency(call) not in FREQUENT:
+        return None
+    alike = [
+        each
+        for each in script.written_calls(last_name(call.func) or "")
+        if each is not call and script.function(each) is function and script.text(each) == script.text(call)
+    ]
+    for first in alike:
+        if _is_same_turn(script, first, call) and _takes_the_same(script, first, call):
+            is_measured = probes.is_in_benchmark(script, call) or may_read_clock(script, function)
+            if is_measured or _may_change_between(script, first, call):
+                continue
+            only_shape = _gives_only_a_shape(script, first, call)
+            if only_shape or _is_settled(script, call):
+                return Again(first, only_shape)
+    return None
+
+
+def _is_same_turn(script: Script, first: syntax.Call, call: syntax.Call) -> bool:
+    """Whether one call surely runs before another one, in the same turn of the same loop and under the same managers."""
+    home, other = (script.source.enclosing(each, *_TURNS) for each in (first, call))
+    return home is other and script.order.runs_before(first, call)
+
+
+def _takes_the_same(script: Script, first: syntax.Call, call: syntax.Call) -> bool:
+    names = zip(script.source.inside(first, syntax.Name), script.source.inside(call, syntax.Name), strict=True)
+    same = all(
+        {binding.node for binding in script.names.reaching(one)}
+        == {binding.node for binding in script.names.reaching(other)}
+        for one, other in names
+    )
+    return same and all(not arg.star and _is_fixed(script, arg.value, None) for arg in call.args)
+
+
+def _may_change_between(script: Script, first: syntax.Call, call: syntax.Call) -> bool:
+    """Whether anything that runs between two calls of a network may change it, an update, its mode, a function that does, or
+    frees the graph of the first one: a backward pass."""
+    function = script.function(call)
+    assert function is not None
+    between = [
+        each
+        for each in script.source.inside(function.body, syntax.Call)
+        if script.order.may_run_between(first, each, call) and script.role(each.func) is not Role.MODULE
+    ]
+    if any(
+        last_name(each.func) in ("step", "backward", "grad") or _UPDATES.search(script.text(each).encode())
+        for each in between
+    ):
+        return True
+    changes = (b".step(", b".backward(")
+    called = (text for each in between for text in _called(script, each))
+    return any(_UPDATES.search(text) or any(change in text for change in changes) for text in called)
+
+
+def _gives_only_a_shape(script: Script, first: syntax.Call, call: syntax.Call) -> bool:
+    """Whether the first result is bound to a name that the second takes over, and tells its shape meanwhile."""
+    match script.source.parents[first], script.source.enclosing(call, syntax.Assign):
+        case (
+            syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Name() as bound)]),
+            syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Name() as next_bound)]),
+        ) if bound.value == next_bound.value:
+            uses = [
+                use for use in script.names.uses(bound) if any(each.node is bound for each in script.names.reaching(use))
+            ]
+        case _:
+            return False
+    read = [use for use in uses if not is_target(script.source, use)]
+    meanwhile = [use for use in read if script.order.may_run_between(first, use, next_bound)]
+    return bool(meanwhile) and all(_is_measured(script.source.parents[use], use) for use in meanwhile)
+
+
+def _is_measured(parent: syntax.Node, use: syntax.Name) -> bool:
+    return isinstance(parent, syntax.Attribute) and parent.value is use and parent.attr.value in ("shape", "size", "ndim")
 
 
 def _layer_of_fixed(

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
+from speedlint.shapes.acting import is_environment_step
 from speedlint.shapes.sync.reads import shown
 from speedlint.shapes.training import roots
 from speedlint.solve import changing, leads
@@ -21,7 +23,7 @@ from speedlint.solve.terms import Definition
 from speedlint.solve.unpacking import part
 from speedlint.source import is_target
 from speedlint.torch.library import FORWARD_HOOKS
-from speedlint.torch.methods import GRAPHLESS, works_in_place
+from speedlint.torch.methods import DETACHES, GRAPHLESS, works_in_place
 from speedlint.torch.words import Role
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ _ENDS = GRAPHLESS | {"detach", "detach_"}
 """Methods whose result has no graph."""
 _PLAIN_ATTRIBUTES = frozenset("shape dtype device ndim data is_cuda layout itemsize nbytes names".split())
 _GRAPH = frozenset("backward grad_fn requires_grad_ register_hook retain_grad grad requires_grad".split())
-_DIFFERENTIATE = ("torch.autograd.", "torch.func.")
+_DIFFERENTIATE = ("torch.autograd.", "torch.func.", "torch.distributed.autograd.")
 _TELL_OF_GRAPHS = re.compile(r"print|str|repr|torch\.save|(logging|pickle)\..*")
 """What shows or saves of a tensor whether it has a graph: ``tensor(0.1, grad_fn=<DivBackward0>)``."""
 _TELLING = frozenset("debug info warning error critical exception log set_postfix set_postfix_str".split())
@@ -45,6 +47,7 @@ _SHOWS = (
 """Libraries that turn what they are given into numbers, pictures or files."""
 _FILLS = frozenset("append extend insert add appendleft".split())
 _WITHOUT_GRAPH = (Role.STRING, Role.ARRAY, Role.DEVICE, Role.DTYPE)
+_WITHOUT_ANY_GRAPH = (*_WITHOUT_GRAPH, Role.NUMBER, Role.NONE, Role.FUNCTION)
 _NUMBERS = re.compile(r"([^%]|%%|%[-+ #0-9.*]*[diouxXeEfFgGc])*", re.DOTALL)
 """A ``%`` template that shows what it is given as numbers."""
 _HOLDERS = (Role.SEQUENCE, Role.MAPPING, Role.INSTANCE)
@@ -68,6 +71,52 @@ def check_never(script: Script, region: syntax.Node) -> None:
 def check_graph_is_untold(script: Script, value: syntax.BaseExpression) -> None:
     """Raises NotProven unless nothing that ``value`` is put into tells whether it had a graph, nor differentiates it."""
     _Follow(script, value).check_untold(value)
+
+
+def check_alone(script: Script, forward: syntax.Call) -> None:
+    """Raises NotProven where the statement of a call computes with more than the call's output, which may have a graph of
+    its own: ``net(x).detach() + features``."""
+    statement = script.source.statement(forward)
+    if not isinstance(statement, syntax.SimpleStatementLine):
+        raise NotProven("it is a part of a longer statement")
+    part = _up_to_its_end(script, forward)
+    names, attributes = script.source.inside(statement, syntax.Name), script.source.inside(statement, syntax.Attribute)
+    for node in chain(names, attributes):
+        if script.source.contains(part, node) or script.source.contains(node, part):
+            continue
+        if is_target(script.source, node) or not _is_value(script, node):
+            continue
+        call = script.source.enclosing(node, syntax.Call)
+        is_called = isinstance(call, syntax.Call) and script.source.contains(call.func, node)
+        if isinstance(call, syntax.Call) and is_called and is_environment_step(script, call):
+            continue
+        if script.role(node) not in _WITHOUT_ANY_GRAPH:
+            raise NotProven(f"whether `{shown(script, node)}`, beside it, has a graph is not known")
+
+
+def _up_to_its_end(script: Script, call: syntax.Call) -> syntax.Node:
+    """What a call is the beginning of, up to what cuts its graph off: ``net(x)[0].detach()``."""
+    part: syntax.Node = call
+    while True:
+        up = script.source.parents[part]
+        match up:
+            case syntax.Attribute(value=value, attr=syntax.Name(value=name)) if value is part:
+                above = script.source.parents[up]
+                part = above if isinstance(above, syntax.Call) and above.func is up else up
+                if name in _ENDS | DETACHES:
+                    return part
+            case syntax.Subscript(value=value) if value is part:
+                part = up
+            case _:
+                return part
+
+
+def _is_value(script: Script, node: syntax.BaseExpression) -> bool:
+    """Whether a name or attribute stands for a value of its own: no library's name, no keyword, no part of another one."""
+    up = script.source.parents[node]
+    if isinstance(up, syntax.Attribute) or (isinstance(up, syntax.Arg) and up.keyword is node):
+        return False
+    return script.name(node) is None
 
 
 class _Follow:
@@ -177,6 +226,8 @@ class _Follow:
             case syntax.AugAssign(target=target) if target is not node:
                 self._check_not_handed_in(script, target)
                 self._bound(script, target)
+            case syntax.AugAssign(target=target):
+                self._bound(script, target)
             case syntax.NamedExpr(target=target, value=value) if value is node:
                 self._bound(script, target)
                 self._carry(script, parent)
@@ -269,7 +320,7 @@ class _Follow:
             raise NotProven(f"`{shown(script, func)}` tells whether it has a graph")
         if method in _FILLS or script.role(holder) in (Role.MAPPING, Role.SEQUENCE):
             self._bound(script, holder, fills=True)
-        elif script.role(holder) in (Role.TENSOR, Role.BATCH):
+        elif script.role(holder) in (Role.TENSOR, Role.BATCH, Role.MODULE):
             self._carry(script, call)
         elif script.role(holder) in (Role.UNKNOWN, Role.INSTANCE) and not self._is_of_library(script, holder):
             raise NotProven(f"what `{shown(script, func)}` does with it is not known")
@@ -325,7 +376,9 @@ class _Follow:
                     (other, each) for other in script.everywhere(name.encode()) for each in other.source.of(syntax.Attribute)
                 )
                 reads = (
-                    (other, each) for other, each in found if each.attr.value == name and not is_target(other.source, each)
+                    (other, each)
+                    for other, each in found
+                    if each.attr.value == name and (not is_target(other.source, each) or _is_added_to(other, each))
                 )
                 self._carry_all(reads, outlives=True)
             case _:
@@ -386,9 +439,14 @@ def _logs_numbers(script: Script, call: syntax.Call) -> bool:
     )
 
 
+def _is_added_to(script: Script, target: syntax.Node) -> bool:
+    """Whether a name or attribute is what ``+=`` and the like change: the new value holds the old one."""
+    return isinstance(script.source.parents[target], syntax.AugAssign)
+
+
 def _may_hold(script: Script, use: syntax.Name, target: syntax.Name) -> bool:
     """Whether a use of a variable reads what ``target``, where it is set or filled, gives it."""
-    if use is target or is_target(script.source, use):
+    if use is target or (is_target(script.source, use) and not _is_added_to(script, use)):
         return False
     scope = script.names.scope(target).lookup(target.value)
     is_set = scope is not None and any(binding.node is target for binding in scope.bindings.get(target.value, ()))

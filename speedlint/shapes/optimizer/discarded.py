@@ -173,6 +173,14 @@ def _untrained(step: Step, forward: syntax.Call) -> Iterator[Discarded]:
     yield Discarded(Kind.WEIGHTS if needs else Kind.ALL, forward, forward.args[0].value)
 
 
+def may_take_gradients(script: Script, module: syntax.BaseExpression) -> bool:
+    """Whether a network's weights take gradients for all that is known: it has some, or an optimizer holds them, and nothing
+    in the program switches them."""
+    if _is_switched(script, module):
+        return False
+    return _has_layers(script, module) or any(_holds(each, script, module) is True for each in _updates(script) or ())
+
+
 def _has_layers(script: Script, module: syntax.BaseExpression) -> bool:
     """Whether a module has layers with weights: attention that is written out in products has those of its Linear layers."""
     made_of = networks.network(script, module)

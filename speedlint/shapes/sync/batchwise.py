@@ -15,6 +15,8 @@ from speedlint.solve.unpacking import gone_over
 from speedlint.torch.words import FREQUENT, Role
 
 _ROWS = (Role.TENSOR, Role.ARRAY)
+_FEW = 8
+"""Rows up to which taking them one by one is a handful of launches."""
 
 
 class RowLoop(NamedTuple):
@@ -146,6 +148,93 @@ def row_gather(script: Script, call: syntax.Call) -> tuple[syntax.BaseExpression
         ) if index == target and (dim is None or script.text(dim) == "0"):
             both = all(script.is_shown_device_tensor(each) for each in (taken, rows))
             return (taken, rows) if both and not _may_be_keys(script, taken, rows) else None
+    return None
+
+
+class PairedGather(NamedTuple):
+    """What is taken out of each row of a tensor by the same row of another one, row by row: ``x[i][places[i]]``.
+
+    Attributes:
+        node: ``torch.stack([x[i][places[i]] for i in range(len(places))])``.
+        taken: ``x``.
+        places: ``places``.
+    """
+
+    script: Script
+    node: syntax.Call
+    taken: syntax.BaseExpression
+    places: syntax.BaseExpression
+
+
+def paired_gather(script: Script, call: syntax.Call) -> PairedGather | None:
+    """A call as one that stacks what is taken out of the rows of a tensor on the device, one by one."""
+    if not script.is_call_to(call, "torch.stack") or not call.args:
+        return None
+    match call.args[0].value:
+        case syntax.ListComp(
+            elt=each,
+            for_in=syntax.CompFor(target=syntax.Name(value=counter), iter=syntax.Call() as turns, ifs=[], inner_for_in=None),
+        ) if _counts_many(script, turns):
+            found = _taken_by(script, *_written_out(script, each, counter))
+            return PairedGather(script, call, *found) if found is not None and script.is_device_tensor(found[0]) else None
+    return None
+
+
+def paired_gathers(script: Script, function: syntax.FunctionDef) -> list[PairedGather]:
+    """Those of a function itself."""
+    calls = (call for call in script.source.inside(function.body, syntax.Call) if script.function(call) is function)
+    return [found for call in calls if (found := paired_gather(script, call)) is not None]
+
+
+def _counts_many(script: Script, turns: syntax.Call) -> bool:
+    """Whether it is ``range(n)`` or ``torch.arange(n)`` of what may be a whole batch."""
+    while isinstance(turns.func, syntax.Attribute) and isinstance(turns.func.value, syntax.Call) and not turns.args:
+        turns = turns.func.value
+    if script.name(turns.func) not in ("range", "torch.arange") or len([a for a in turns.args if a.keyword is None]) != 1:
+        return False
+    known = script.constant(turns.args[0].value)
+    return known is None or (isinstance(known.value, int) and known.value > _FEW)
+
+
+def _written_out(script: Script, each: syntax.BaseExpression, counter: str) -> tuple[syntax.BaseExpression, str]:
+    """The element of a list, and its counter; that of the lambda where it is ``take(i)`` of ``take = lambda i: ...``."""
+    match each:
+        case syntax.Call(func=syntax.Name() as called, args=[syntax.Arg(value=syntax.Name(value=given))]) if (
+            given == counter
+        ):
+            bound = [binding.value for binding in script.names.reaching(called)]
+            match bound:
+                case [
+                    syntax.Lambda(params=syntax.Parameters(params=[syntax.Param(name=syntax.Name(value=own))]), body=body)
+                ]:
+                    return body, own
+    return each, counter
+
+
+def _taken_by(
+    script: Script, each: syntax.BaseExpression, counter: str
+) -> tuple[syntax.BaseExpression, syntax.BaseExpression] | None:
+    """``x`` and ``places`` of ``x[i][places[i]]`` or ``x[i, places[i]]``, with whole dimensions beside."""
+    indices: list[syntax.BaseSlice] = []
+    while isinstance(each, syntax.Subscript):
+        indices = [*(part.slice for part in each.slice), *indices]
+        each = each.value
+    if not indices or not indexes_row(script, indices[0], counter) or isinstance(indices[0], syntax.Slice):
+        return None
+    places = [_row_of(script, index, counter) for index in indices[1:]]
+    named = [place for place in places if place is not None]
+    rest = [index for index, place in zip(indices[1:], places, strict=True) if place is None]
+    is_whole = all(isinstance(index, syntax.Slice) and index.lower is None and index.upper is None for index in rest)
+    return (each, named[0]) if len(named) == 1 and is_whole else None
+
+
+def _row_of(script: Script, index: syntax.BaseSlice, counter: str) -> syntax.BaseExpression | None:
+    """``places`` of the index ``places[i]``."""
+    match index:
+        case syntax.Index(
+            value=syntax.Subscript(value=places, slice=[syntax.SubscriptElement(slice=syntax.Index() as inner)])
+        ) if indexes_row(script, inner, counter):
+            return places
     return None
 
 
