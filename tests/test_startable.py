@@ -480,3 +480,51 @@ def test_what_a_hook_makes_of_a_result_is_not_known(project: Project) -> None:
     )
     (found,) = project.findings(project.write("train.py", hooked), "--notes")
     assert found["level"] == "warning"
+
+
+SEVERAL = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+
+class Few(Dataset):
+    def __len__(self):
+        return 9999
+
+    def __getitem__(self, index):
+        return {few}
+
+
+class Many(Few):
+    def __getitem__(self, index):
+        return torch.load(f"{{index}}.pt"), index, index
+
+
+model = nn.Sequential(nn.Conv2d(3, 256, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(256, 10)).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+
+def train(loader):
+    for images, labels in loader:
+        loss = nn.functional.cross_entropy(model(images.cuda()), labels.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+
+
+for epoch in range(9):
+    train(DataLoader(Few(), batch_size=32))
+    train(DataLoader(Many(), batch_size=32))
+"""
+
+
+@pytest.mark.parametrize(
+    ("few", "level"),
+    [("torch.load('a.pt'), index", "warning"), ("torch.load('a.pt'), index, 0", "note"), ("index", "warning")],
+)
+def test_a_loop_over_several_loaders_raises_with_each_or_not_for_sure(project: Project, few: str, level: str) -> None:
+    project.configure("select = ['SPD301']\ntorch = '2.13'")
+    (found,) = project.findings(project.write("train.py", SEVERAL.format(few=few)), "--notes")
+    assert found["level"] == level

@@ -17,19 +17,17 @@ if TYPE_CHECKING:
 
 @listed_once
 def within(script: Script) -> Iterator[Stop]:
-    """The loops of a script that raise with their first batch, at what they bind."""
-    for loader in loaders.near(script):
-        given = _parts(loader)
-        for start in loader.starts if given else ():
-            if start.script is not script or not isinstance(start.node, syntax.For):
-                continue
-            taken = list(gone_over(script, start.node))
-            target = taken[0][0] if len(taken) == 1 else None
-            if isinstance(target, syntax.Tuple) and not any(isinstance(e, syntax.StarredElement) for e in target.elements):
-                count = len(target.elements)
-                if count not in given:
-                    has = " or ".join(map(str, sorted(given)))
-                    yield Stop(target, f"an item has {has} parts, which are taken apart into {count}", script, target)
+    """The loops of a script that raise with their first batch, whichever loader they go over, at what they bind."""
+    made = {loader.call: loader for loader in loaders.near(script)}
+    for loop in script.source.of(syntax.For) if made else ():
+        match list(gone_over(script, loop)):
+            case [(syntax.Tuple(elements=names) as target, iterated)]:
+                if any(isinstance(each, syntax.StarredElement) for each in names):
+                    continue
+                given = [_parts(made[node]) if node in made else set() for _, node in script.roles.origins(iterated)]
+                if given and all(given) and not any(len(names) in parts for parts in given):
+                    has = " or ".join(map(str, sorted(set().union(*given))))
+                    yield Stop(target, f"an item has {has} parts, which are taken apart into {len(names)}", script, target)
 
 
 def _parts(loader: loaders.Loader) -> set[int]:
