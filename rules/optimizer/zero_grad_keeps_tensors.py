@@ -87,16 +87,17 @@ def _of_call(call: syntax.Call, script: Script) -> Iterator[Finding]:
         message += ", as it does by default before torch 2.0"
     torch = script.options.torch
     if torch is not None and torch < _SINCE:
-        yield _by_hand(call, message, torch)
+        yield _by_hand(call, message, torch, script)
         return
     yield _finding(call, call.func.value, message, script, _default(call, given, script))
 
 
-def _by_hand(call: syntax.Call, message: str, torch: tuple[int, int]) -> Finding:
+def _by_hand(call: syntax.Call, message: str, torch: tuple[int, int], script: Script) -> Finding:
     """A release without ``set_to_none`` is left with a loop: much for two small kernels a parameter, so it is a note."""
     release = ".".join(map(str, torch))
     advice = f"set each gradient to None instead, `p.grad = None`, in a loop: torch {release} has no `set_to_none`"
-    return Finding(call, message, advice=f"{advice}; not written: the loop is for you to place", level=Level.NOTE)
+    why = _READ if optimizers.reads_gradients(script, call) else "; not written: the loop is for you to place"
+    return Finding(call, message, advice=advice + why, level=Level.NOTE)
 
 
 def _keeps_by_default(script: Script) -> bool:
