@@ -205,6 +205,38 @@ def test_a_loop_over_the_parts_of_a_batch_runs_in_the_step(tmp_path: Path) -> No
     assert [(each.line, "on each training step" in each.message) for each in found] == [(8, True)]
 
 
+POLICY = """
+import torch
+from torch import nn
+from torch.distributions import Categorical
+
+model = nn.Linear(64, 8).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+{}
+for states, actions in torch.utils.data.DataLoader(torch.load("rows.pt"), batch_size=4096):
+    chosen = Categorical(logits=model(states.cuda()))
+    loss = -chosen.log_prob(actions.cuda()).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("switch", "lines"),
+    [
+        ("", [10]),
+        ("torch.distributions.Distribution.set_default_validate_args(False)", []),
+        ("step = torch.compile(model)", []),
+    ],
+)
+def test_distributions_that_check_their_arguments(tmp_path: Path, switch: str, lines: list[int]) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(POLICY.format(switch))
+    found = Engine(Settings(tmp_path, select=("SPD304",)), Registry.load(), asked=(path,)).check(path).diagnostics
+    assert [each.line for each in found] == lines
+
+
 MEMORY = """
 import numpy as np
 

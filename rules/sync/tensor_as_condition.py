@@ -5,7 +5,8 @@ Finds `if`, `while`, `assert` and conditional expressions that ask for the truth
 `if torch.isnan(loss).any()`, `assert (labels >= 0).all()`, and `torch.equal` or `math.isfinite` of one, in loops of training
 or evaluation steps and in the functions they call. What ends an inner loop, as where all sequences are complete, is left
 alone; so are shapes, numbers and tensors that never left the host. torch's distributions ask for the truth of a tensor too:
-`Categorical(logits=logits)` checks its arguments where it is made, and again in `log_prob`, unless told otherwise.
+`Categorical(logits=logits)` checks its arguments where it is made, and again in `log_prob`, unless told otherwise, as by
+`torch.compile`.
 
 ## Why it is slow
 Python can only take a branch when it knows the value. It stops until the GPU has done all that was queued before; the queue
@@ -118,8 +119,16 @@ RULE = Rule(
     on=conditions.CONDITIONAL,
     check=check,
     triggers=(
-        *(b"if ", b"if(", b"while ", b"while(", b"assert"),
-        *(b"equal(", b"allclose(", b"is_nonzero(", b"isfinite(", b"distributions"),
+        b"if ",
+        b"if(",
+        b"while ",
+        b"while(",
+        b"assert",
+        b"equal(",
+        b"allclose(",
+        b"is_nonzero(",
+        b"isfinite(",
+        b"distributions",
     ),
     worth=worth.WAIT,
     cause=worth.one_wait,

@@ -20,6 +20,8 @@ def ranged_on_device(script: Script, subscript: syntax.Subscript, index: syntax.
     if script.is_call_to(index, "torch.arange"):
         if not source.contains(subscript, index):
             raise CannotEdit("it is made on one line and used on another")
+        if filled_by(index) is not None:
+            raise CannotEdit("it fills a tensor that is made on the host: `out=`")
         return (add_argument(source, index, f"device={subscript.value.value}.device"),)
     if is_target(source, subscript):
         raise CannotEdit("it is written to")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import inspect
 
 import numpy as np
@@ -122,6 +123,7 @@ def test_distributions_ask_whether_their_arguments_are_valid(name: str, monkeypa
         return truth(tensor)
 
     monkeypatch.setattr(torch.Tensor, "__bool__", ask)
+    monkeypatch.setattr(torch.distributions.Distribution, "_validate_args", True)
     made = getattr(torch.distributions, name)
     parameters = [each for each in distributions.CHECKED[name] if each != "logits"]
     given = {each: torch.full((3,), 1.5 if each == "high" else 0.5) for each in parameters}
@@ -131,3 +133,8 @@ def test_distributions_ask_whether_their_arguments_are_valid(name: str, monkeypa
     asked.clear()
     made(**given, validate_args=False).log_prob(drawn)
     assert not asked
+
+
+def test_compiling_switches_the_checks_of_distributions_off() -> None:
+    switched = "torch.distributions.Distribution.set_default_validate_args(False)"
+    assert switched in inspect.getsource(importlib.import_module("torch._dynamo.eval_frame"))

@@ -8,12 +8,15 @@ from speedlint.facts import syntax
 from speedlint.shapes.sync import shapes
 from speedlint.torch import distributions
 
-_PACKAGE, _SWITCH = b"distributions", b"set_default_validate_args"
+_PACKAGE = b"distributions"
+_SWITCHES = (b"set_default_validate_args", b"torch.compile", b"_dynamo")
+"""What says for all distributions whether they check; ``torch.compile`` switches the checks off for the whole process."""
 
 
 def waits(script: Script, call: syntax.Call) -> bool:
     """Whether a call makes a distribution of tensors on the GPU and has them checked, as it is where nothing is said."""
-    if not script.program.mentions(script, _PACKAGE) or script.program.mentions(script, _SWITCH):
+    mentions = script.program.mentions
+    if not mentions(script, _PACKAGE) or any(mentions(script, each) for each in _SWITCHES):
         return False
     if (script.options.torch or distributions.CHECKED_SINCE) < distributions.CHECKED_SINCE:
         return False
