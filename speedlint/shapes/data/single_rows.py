@@ -58,9 +58,9 @@ def _only_takes_rows(definition: Definition) -> bool:
     method = definition.script.roles.calls.method(definition, "__getitem__")
     if method is None or not isinstance(method.node, syntax.FunctionDef) or method.node.decorators:
         return False
-    params, kinds = method.node.params.params, (syntax.Assign, syntax.Return, syntax.Expr)
-    lines = [each for line in method.node.body.body for each in getattr(line, "body", (line,))]
-    if len(params) != 2 or not all(isinstance(each, kinds) for each in lines) or not lines:
+    params, statements = method.node.params.params, method.node.body.body
+    lines = [each for line in statements if isinstance(line, syntax.SimpleStatementLine) for each in line.body]
+    if len(params) != 2 or not all(isinstance(line, syntax.SimpleStatementLine) for line in statements):
         return False
     last = lines[-1]
     if not isinstance(last, syntax.Return) or last.value is None or not all(map(_is_plain, lines[:-1])):

@@ -34,7 +34,8 @@ _WRAPPERS = (
 )
 _DIFFERENTIATES = (b"autograd.grad", b"import grad", b"functional_call", b"torch.func")
 _LEAF = re.compile(rb"requires_grad|Parameter\(")
-_SWITCHES = re.compile(rb"requires_grad|detach_\(|freeze|toggle")
+_SWITCHES = re.compile(r"requires_grad|detach_$|freeze|toggle")
+"""Names by which parameters, or tensors, are told whether to take gradients."""
 
 
 class Kind(enum.Enum):
@@ -196,13 +197,13 @@ def _needs_gradient(script: Script, at: syntax.Call, given: syntax.BaseExpressio
         return True
     if any(isinstance(call.func, syntax.Attribute) and call.func.attr.value == "requires_grad_" for call in calls):
         return True
-    return _SWITCHES.search(script.source.data) is not None
+    return _names_switch(script, script.source.module)
 
 
 def _may_carry(callee: Definition) -> bool:
     """Whether what a first-party function returns may have a graph."""
-    text = callee.script.text(callee.node).encode()
-    return runs_module(callee) or _SWITCHES.search(text) is not None or b"Parameter(" in text
+    names = callee.script.source.inside(callee.node, syntax.Name)
+    return runs_module(callee) or any(each.value == "Parameter" or _SWITCHES.search(each.value) for each in names)
 
 
 # Optimizers
@@ -381,13 +382,11 @@ def _is_same(script: Script, optimizer: syntax.BaseExpression, update: _Update) 
 def _is_switched(script: Script, module: syntax.BaseExpression) -> bool:
     """Whether the module's parameters may be told not to take gradients."""
     made = training.roots(script, module)
-    if any(
-        _SWITCHES.search(place.text(top).encode()) for place, node in made for place, top in networks.with_named(place, node)
-    ):
+    if any(_names_switch(place, top) for place, node in made for place, top in networks.with_named(place, node)):
         return True
     for place in script.everywhere(b"requires_grad", b"detach_("):
         for loop in place.source.of(syntax.For):
-            if _SWITCHES.search(place.text(loop.body).encode()):
+            if _names_switch(place, loop.body):
                 over = training.parameters_within(place, loop.iter)
                 if any(_may_share(place, each, made) for each in over):
                     return True
@@ -404,11 +403,14 @@ def _is_switched(script: Script, module: syntax.BaseExpression) -> bool:
 
 def _switches(script: Script, call: syntax.Call) -> bool:
     """Whether a function is called by a name, or has code, that tells parameters not to take gradients."""
-    if _SWITCHES.search(script.text(call.func).encode()):
+    if _names_switch(script, call.func):
         return True
     callee = script.callee(call)
-    is_function = callee is not None and isinstance(callee.node, syntax.FunctionDef)
-    return callee is not None and is_function and _SWITCHES.search(callee.script.text(callee.node).encode()) is not None
+    return callee is not None and isinstance(callee.node, syntax.FunctionDef) and _names_switch(callee.script, callee.node)
+
+
+def _names_switch(script: Script, code: syntax.Node) -> bool:
+    return any(_SWITCHES.search(each.value) for each in script.source.inside(code, syntax.Name))
 
 
 def _may_share(script: Script, module: syntax.Node, roots: list[Root]) -> bool:
