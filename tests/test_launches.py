@@ -1029,3 +1029,76 @@ def test_a_width_is_at_most_what_the_projects_configurations_say(
     text = WIDTH.format(letters="sorted(set(text))", width="width")
     (found,) = project.findings(project.write("train.py", text), "--notes")
     assert found["level"] == level
+
+
+CROPS = """
+import torch
+from PIL import Image
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+from torchvision.transforms import RandomCrop, ToTensor
+
+
+class Crops(Dataset):
+    def __init__(self, files, side):
+        self.files, self.side = files, side
+
+    def __len__(self):
+        return len(self.files)
+
+    def __getitem__(self, index):
+        image = RandomCrop(self.side)(Image.open(self.files[index]).convert("L"))
+        return ToTensor()(image.resize((self.side // 2, self.side // 2))), ToTensor()(image)
+
+
+class Sharper(nn.Module):
+    def __init__(self, width, depth):
+        super().__init__()
+        self.first = nn.Conv2d(1, width, 5, padding=2)
+        self.middle = {middle}
+        self.last = nn.ConvTranspose2d(width, 1, kernel_size=9, stride=2, padding=4, output_padding=1)
+
+    def forward(self, x):
+        return self.last(self.middle(self.first(x)))
+
+
+data = Crops(torch.load("files.pt"), {side})
+model = Sharper({width}, 9).cuda()
+optimizer = torch.optim.Adam(model.parameters())
+for small, large in DataLoader(data, batch_size={batch}, num_workers=8):
+    loss = nn.functional.mse_loss(model(small.cuda()), large.cuda())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("side", "width", "batch", "middle", "level"),
+    [
+        ("2 * 32", "24", "64", "nn.Conv2d(width, width, kernel_size=3, padding=1)", "note"),
+        ("2 * 32", "256", "64", "nn.Conv2d(width, width, kernel_size=3, padding=1)", "warning"),
+        ("256", "24", "64", "nn.Conv2d(width, width, kernel_size=3, padding=1)", "warning"),
+        ("2 * 32", "24", "4096", "nn.Conv2d(width, width, kernel_size=3, padding=1)", "warning"),
+        ("2 * 32", "24", "64", "nn.Sequential(*(nn.Conv2d(width, width, 3) for _ in range(depth)))", "warning"),
+        ("torch.load('side.pt')", "24", "64", "nn.Conv2d(width, width, kernel_size=3, padding=1)", "warning"),
+    ],
+)
+def test_convolutions_of_small_crops_that_compute_little_are_launches(
+    project: Project, side: str, width: str, batch: str, middle: str, level: str
+) -> None:
+    project.configure("select = ['SPD101']\ntorch = '2.13'")
+    text = CROPS.format(side=side, width=width, batch=batch, middle=middle)
+    (found,) = project.findings(project.write("train.py", text), "--notes")
+    assert found["level"] == level
+
+
+@pytest.mark.parametrize(
+    ("imports", "level"), [("transforms import ToTensor", "note"), ("models import vit_b_16", "warning")]
+)
+def test_a_package_that_only_shows_pictures_says_nothing_of_the_network(project: Project, imports: str, level: str) -> None:
+    project.configure("select = ['SPD101']\ntorch = '2.13'")
+    project.write("pictures.py", f"from torchvision.{imports}\n\ndef shown(x):\n    return x\n")
+    text = STEPS.format(network="import pictures\nimport hidden", model="hidden.network(args)", data="rows", loss=LOSS)
+    (found,) = project.findings(project.write("train.py", text.replace("import torchvision\n", "")), "--notes")
+    assert found["level"] == level

@@ -75,6 +75,7 @@ from speedlint.shapes.optimizer import first_gradients, optimizers
 from speedlint.shapes.optimizer.optimizers import Where
 from speedlint.solve import dtypes
 from speedlint.solve.terms import Made
+from speedlint.torch.words import Frequency
 
 _SINCE = {"Adam": (2, 0), "AdamW": (2, 0), "SGD": (2, 3), "Adagrad": (2, 9)}
 _ON_EACH_DEVICE = {"Adam": (2, 4), "AdamW": (2, 4), "SGD": (2, 4), "Adagrad": (2, 9)}
@@ -123,7 +124,7 @@ def _is_worth_it(call: syntax.Call, name: str, script: Script) -> bool:
         or any(script.argument(call, clash) for clash in _CLASHES)
     ):
         return False
-    if script.is_test or not evaluation.trains(script):
+    if script.is_test or not evaluation.trains(script) or script.frequency(call) is Frequency.STEP:
         return False
     if not training.leaves_optimizer(script):
         return False

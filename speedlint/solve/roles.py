@@ -30,7 +30,7 @@ from speedlint.solve.terms import (
     join,
     join_places,
 )
-from speedlint.solve.unpacking import all_written, key_of, written
+from speedlint.solve.unpacking import Path, all_written, key_of, part, written
 from speedlint.solve.values import is_property, needs_no_object, returned
 from speedlint.torch import library
 from speedlint.torch.methods import MOVES
@@ -1121,6 +1121,18 @@ class Roles:
                     yield self.script, binding.node.default
         elif binding.kind is Kind.ASSIGN and (given := self._given(binding)) is not None:
             yield self.script, given
+        elif binding.kind is Kind.ASSIGN and isinstance(binding.value, syntax.Call):
+            yield from self._parts_of(binding.value, binding.path)
+
+    def _parts_of(self, call: syntax.Call, path: Path) -> Iterator[tuple[Script, syntax.BaseExpression]]:
+        """What a path leads to in each result of the project's function that a call runs; nothing where one of them is not
+        written out that far."""
+        callee = self.script.definition(call.func)
+        if callee is None or not isinstance(callee.node, syntax.FunctionDef):
+            return
+        parts = [part(result, path) for result in returned(callee)]
+        if not any(rest for _, rest in parts):
+            yield from ((callee.script, value) for value, _ in parts)
 
     def _given(self, binding: Binding) -> syntax.BaseExpression | None:
         """The expression that gives a name its value, also out of a tuple that is written out beside the names."""

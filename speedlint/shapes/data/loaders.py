@@ -11,6 +11,7 @@ from speedlint.facts import syntax
 from speedlint.shapes import entry, evaluation
 from speedlint.shapes.data import apart, datasets, item_bytes, rows, tokenizing
 from speedlint.shapes.data.loader_settings import POSITIONS, TORCH_LOADER, Setting
+from speedlint.shapes.model import widths
 from speedlint.solve import changing, held, off, reach
 from speedlint.solve.calls import item_functions
 from speedlint.solve.flow import once
@@ -824,14 +825,13 @@ def _reads_only(script: Script, *items: Item, by_default: bool = False) -> bool:
 
 
 def sides(script: Script, *transforms: str) -> Iterator[int | None]:
-    """The pixels of a side that some of torchvision's transforms, by their last names, give images; None where not known."""
+    """The pixels of a side that some of torchvision's transforms, by their last names, give images at most; None where that
+    is not known."""
     for place in script.everywhere(*(name.encode() for name in transforms)):
         for call in place.calls(*library.transforms(*transforms)):
             size = place.argument(call, "size", 0)
             each = [part.value for part in size.elements] if isinstance(size, (syntax.Tuple, syntax.List)) else [size]
-            known = [place.constant(one) if one is not None else None for one in each]
-            numbers = [one.value for one in known if one is not None and isinstance(one.value, int)]
-            yield max(numbers) if numbers and len(numbers) == len(known) else None
+            yield widths.most(widths.Given(place, one) if one is not None else None for one in each)
 
 
 def _library_datasets(script: Script) -> Iterator[tuple[Script, syntax.Call, str]]:

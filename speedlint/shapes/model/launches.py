@@ -39,6 +39,12 @@ from speedlint.torch.words import Role
 
 _LINES = ("torch.nn.Conv1d", "torch.nn.ConvTranspose1d")
 _LAYERS = (*_LINES, "torch.nn.Conv2d", "torch.nn.Conv3d", "torch.nn.ConvTranspose2d", "torch.nn.ConvTranspose3d")
+_PLANES = ("torch.nn.Conv2d", "torch.nn.ConvTranspose2d")
+_OF_CONVOLUTION = (("in_channels", 0), ("out_channels", 1), ("kernel_size", 2))
+_REPEATS = (syntax.For, syntax.While, syntax.ListComp, syntax.GeneratorExp)
+_LITTLE = 3_500_000_000
+"""Products of all convolutions of a forward pass, up to which a step of them, 21 GFLOP, takes 0.7 ms at the 30 TFLOPS that
+TF32 gives: as long as the launches of some ten layers forward and backward, and of their update."""
 _RECURRENT = ("torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN")
 _ATTENDING = ("torch.nn.MultiheadAttention",)
 _ATTENDING_LAYERS = ("torch.nn.TransformerEncoderLayer", "torch.nn.TransformerDecoderLayer", "torch.nn.Transformer")
@@ -80,6 +86,8 @@ _OF_LARGE = frozenset(
     "pytorch_pretrained_bert pytorch_transformers pytorch_pretrained xformers flash_attn deepspeed megatron".split()
 )
 """Packages whose networks, or whose data, make a step's kernels large."""
+_SHOWS = ("torchvision.utils.", "torchvision.transforms.ToTensor.", "torchvision.transforms.ToPILImage.")
+"""What a program imports that only makes pictures of its results."""
 _NOTHING_MADE: dict[syntax.Node, list[widths.Given]] = {}
 
 
@@ -215,11 +223,32 @@ def _small_kernels(step: Step) -> str:
         1 < len(layers) <= _FEW_LAYERS and _runs_all_that_is_trained(step, code) and _reads_small_batches(step.script)
     )
     if not is_of_lines and not is_of_few and not reads_thumbnails(step.script):
-        return ""
+        return "its convolutions of small crops compute little" if _computes_little(step, code) else ""
     most = _NARROW_LINE if is_of_lines else _NARROW
     is_narrow = all(each.channels is not None and each.channels <= most for each in layers)
     inputs = "small batches" if is_of_few else "small inputs"
     return f"its convolutions have {most} channels at most, and {inputs}" if is_narrow else ""
+
+
+def _computes_little(step: Step, code: list[tuple[Script, syntax.Node]]) -> bool:
+    """Whether all that a step convolves is known, and little: the channels and kernels of each layer, none of which is made
+    in a loop, the batch, and the random crops that it goes over."""
+    batch, known = pace.largest_batch(step.script), list(sides(step.script, "RandomCrop", "RandomResizedCrop"))
+    side = max((each for each in known if each is not None), default=0)
+    if batch is None or not known or None in known or not _runs_all_that_is_trained(step, code):
+        return False
+    made, products = _constructed(step), 0
+    for place, node in code:
+        for call in place.source.inside(node, syntax.Call):
+            if place.name(call.func) not in _LAYERS:
+                continue
+            ways = made.get(call) or [widths.Given(place, call)]
+            parts = [widths.most(widths.passed(ways, *part)) for part in _OF_CONVOLUTION]
+            if None in parts or place.name(call.func) not in _PLANES or place.source.enclosing(call, *_REPEATS) is not None:
+                return False
+            inputs, outputs, kernel = (part or 0 for part in parts)
+            products += inputs * outputs * kernel**2 * side**2
+    return 0 < products * batch <= _LITTLE
 
 
 def goes_over_graphs(script: Script, module: syntax.Node) -> bool:
@@ -344,8 +373,8 @@ def _has_layers(made_of: Network) -> bool:
 
 
 def _imports(script: Script, packages: frozenset[str]) -> bool:
-    """Whether a script imports one of some packages, or something of it."""
-    bound = (dotted for _, dotted in script.names.imports)
+    """Whether a script imports one of some packages, or something of it but what shows pictures."""
+    bound = (dotted for _, dotted in script.names.imports if not f"{dotted}.".startswith(_SHOWS))
     return any(dotted.partition(".")[0] in packages for dotted in bound)
 
 
