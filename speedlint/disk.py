@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, islice, takewhile
 from pathlib import Path
-from typing import NamedTuple, TypeVar, cast
+from typing import NamedTuple, TypeVar
 
 from speedlint import reading
 from speedlint.facts.bases import bases
@@ -33,7 +33,7 @@ Note = tuple[str, str] | tuple[str, str, bytes]
 """A question: its kind, the path, and the names' patterns that are looked for."""
 CONTENTS = "contents"
 """The kind of note that names a file's bytes: where they are the same, so is all that they answer; else that is asked."""
-OF_CONTENTS = frozenset({"data", "syntax", "imports", "put", "defines", "renamed"})
+OF_CONTENTS = frozenset({"data", "syntax", "imports", "put", "defines", "renamed", "open", "bases"})
 """The kinds of questions whose answers a file's bytes give."""
 Answer = TypeVar("Answer", bound=Hashable)
 
@@ -186,7 +186,7 @@ class Disk:
         answers = self.notes.answers
         if note not in answers:
             answers[note] = self._before.answers[note] if note in self._before.answers else answer()
-        return cast(Answer, answers[note])
+        return answers[note]  # type: ignore[return-value]
 
     # Questions
 

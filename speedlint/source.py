@@ -184,7 +184,7 @@ class Source:
 
     def at(self, kind: type[Node], rows: Iterable[int]) -> list[Node]:
         """The nodes of some rows, which are of a type."""
-        return cast(list[Node], [*map(self.tree.node, rows)])
+        return [*map(self.tree.node, rows)]  # type: ignore[list-item]
 
     def ancestors(self, node: syntax.Node) -> Iterator[syntax.Node]:
         """The nodes around ``node``, innermost first, without itself."""

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from speedlint import kept
 from speedlint.cli import main
-from speedlint.disk import Disk, Mark, words
+from speedlint.disk import OF_CONTENTS, Disk, Mark, words
 from speedlint.engine import Engine
 from speedlint.facts import store
 from speedlint.facts.store import Store
@@ -301,6 +301,19 @@ def test_notes_hold_until_what_they_speak_of_changes(tmp_path: Path) -> None:
     assert Disk().holds(disk.notes)
     file.write_text("import os, torch\n")
     assert not Disk().holds(disk.notes)
+
+
+def test_what_a_files_bytes_answer_is_kept_by_file(tmp_path: Path) -> None:
+    """It is not asked again where they are the same."""
+    file = tmp_path / "a.py"
+    file.write_text("from os import path as p\n\n\nclass A(p.B):\n    def f(self):\n        pass\n")
+    disk, path = Disk(), str(file)
+    assert disk.left_open(path) == ("f",) and disk.bases(path) == ("B", "p", "path")
+    assert disk.imported_names(path) and disk.renamed(path) and disk.defined_names(path)
+    disk.put_on_path(path)
+    _, apart, by_file = kept.plain(disk.notes)
+    assert not apart
+    assert {note[0] for note, _ in by_file[path][1]} == OF_CONTENTS - {"data", "syntax"}
 
 
 def test_a_word_is_no_part_of_a_longer_one(tmp_path: Path) -> None:

@@ -41,10 +41,14 @@ class Options(NamedTuple):
 
 
 class Script:
-    """One source with its meaning. Made by Program, never by hand."""
+    """One source with its meaning. Made by Program, never by hand.
+
+    Attributes:
+        script: itself, as all that is about a script has it.
+    """
 
     def __init__(self, source: Source, names: Names, program: Program, options: Options) -> None:
-        self.source, self.program, self.options = source, program, options
+        self.script, self.source, self.program, self.options = self, source, program, options
         self.path: Path = source.path
         self.key = absolute(source.path)
         self.folder = str(self.key.parent)
@@ -197,9 +201,17 @@ class Script:
 
     # Definitions and calls
 
-    @once(None)
     def definition(self, expression: syntax.Node) -> Definition | None:
         """The first-party function or class that a name or attribute stands for, in this file or another."""
+        if expression not in self._definitions:
+            self._definitions[expression] = self._find_definition(expression)
+        return self._definitions[expression]
+
+    @cached_property
+    def _definitions(self) -> dict[syntax.Node, Definition | None]:
+        return {}
+
+    def _find_definition(self, expression: syntax.Node) -> Definition | None:
         if isinstance(expression, syntax.Name):
             for binding in self.names.reaching(expression):
                 found = self._definition_of(binding)

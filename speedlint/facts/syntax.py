@@ -12,7 +12,7 @@ import itertools
 import re
 from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 if TYPE_CHECKING:
     from speedlint.facts.rows import Rows
@@ -125,7 +125,7 @@ class Tree:
         self.rows, self.path = rows, path
         self.nodes: list[Node | None] = [None] * len(rows.kind)
         self._by_kind: dict[int, list[Any]] = {}
-        self._named: dict[int, list[int]] | None = None
+        self._named: dict[str, list[int]] | None = None
 
     def node(self, row: int) -> Node:
         """The node of a row."""
@@ -146,11 +146,11 @@ class Tree:
         """The nodes of some names, in source order."""
         if self._named is None:
             self._named = {}
-            texts = self.rows.text
+            texts, strings = self.rows.text, self.rows.strings
             for row in self.rows.of(Name.kind):
-                self._named.setdefault(texts[row], []).append(row)
-        found = [self._named.get(number, ()) for number, text in enumerate(self.rows.strings) if text in names]
-        return [cast(Name, self.node(row)) for row in sorted(itertools.chain.from_iterable(found))]
+                self._named.setdefault(strings[texts[row]], []).append(row)
+        found = [self._named.get(name, ()) for name in {*names}]
+        return [self.node(row) for row in sorted(itertools.chain.from_iterable(found))]  # type: ignore[misc]
 
 
 # What classes have in common

@@ -336,12 +336,17 @@ class Imports:
                 for file in _reached(_reached(files, importers), targets):
                     shared[file] = shared.get(file, frozenset()) | {folders}
             changed = [file for file in shared if shared[file] != project.shared.get(file)]
-            for file in changed:
+            for file in filter(self._may_be_led_there, changed):
                 self._targets_of.pop(file, None)
                 self._searched.pop(file, None)
             is_more = bool(changed)
             project.shared = dict(shared)
         return project.shared
+
+    def _may_be_led_there(self, path: str) -> bool:
+        """Whether a file imports a name that may lead into a folder which is put on ``sys.path``."""
+        offered = self._offered(self._project(path))
+        return any(name.partition(".")[0] in offered for name in self._names(path))
 
     # Who imports whom
 

@@ -9,7 +9,6 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from speedlint.disk import words
 from speedlint.facts import syntax
 from speedlint.solve import heirs, reach
 from speedlint.solve.flow import Layer, once
@@ -639,11 +638,11 @@ class Calls:
         found: set[str] = set()
         todo = {name.rpartition(".")[2] for name in names}
         while todo:
-            said = b"(?:" + b"|".join(name.encode() for name in sorted(todo)) + rb")\b"
-            marks = (re.compile(rb"class\s+\w+\s*\([^)]*" + said), (words(todo), re.compile(rb"\b" + said + rb"\s+as\b")))
+            deriving = (heirs.may_derive(self.script, name) for name in sorted(todo))
+            places = dict.fromkeys(chain((self.script,), *deriving))
             todo = {
                 owner.name.value
-                for place in self.script.everywhere(*marks)
+                for place in places
                 for owner in place.source.of(syntax.ClassDef)
                 if owner.bases and not names.isdisjoint(place.roles.calls.foreign_bases(Definition(place, owner)))
             } - found

@@ -215,8 +215,8 @@ def changed(
             is_lost = is_anew and any(each[:2] == _MODULE for each in found) and not is_at_the_top(other, node)
             if is_lost or is_late(other, node, ways):
                 return " ".join(other.text(base).split())
-        for call in other.source.of(syntax.Call):
-            if _CHANGES_ANYTHING.match(other.name(call.func) or "") and is_late(other, call, ways):
+        for call in _changing_anything(other):
+            if is_late(other, call, ways):
                 return other.text(call)
         for trained in _trained(other):
             if held(other, trained) in same:
@@ -232,9 +232,8 @@ def _rewritten(script: Script, read: set[Held], own: set[syntax.Node]) -> str | 
     found = [
         (other, path)
         for other in script.everywhere()
-        for call in other.source.of(syntax.Call)
-        if (path := _written_path(other, call)) is not None
-        and other.frequency(call) in (Frequency.STEP, Frequency.THROTTLED)
+        for call, path in _paths_written(other)
+        if other.frequency(call) in (Frequency.STEP, Frequency.THROTTLED)
     ]
     same = shared_with(script, read) if found else set()
     spelled = {
@@ -268,6 +267,13 @@ def _written_to_database(script: Script, own: set[syntax.Node]) -> str | None:
         if changes and other.function(call) not in own and other.frequency(call) in (Frequency.STEP, Frequency.THROTTLED):
             return other.text(call)
     return None
+
+
+@listed_once
+def _paths_written(script: Script) -> Iterator[tuple[syntax.Call, syntax.BaseExpression]]:
+    """The calls of a file that write another, with the path of that."""
+    written = ((call, _written_path(script, call)) for call in script.source.of(syntax.Call))
+    return ((call, path) for call, path in written if path is not None)
 
 
 def _written_path(script: Script, call: syntax.Call) -> syntax.BaseExpression | None:
@@ -316,6 +322,13 @@ def _is_dataset(script: Script, node: syntax.BaseExpression) -> bool:
     return bool(names) and all(name.startswith(_DATASETS) and not name.endswith("Sampler") for name in names)
 
 
+@listed_once
+def _changing_anything(script: Script) -> Iterator[syntax.Call]:
+    """The calls of a file that change what strings say."""
+    return (call for call in script.source.of(syntax.Call) if _CHANGES_ANYTHING.match(script.name(call.func) or ""))
+
+
+@listed_once
 def _trained(script: Script) -> Iterator[syntax.BaseExpression]:
     """The tensors that optimizers are handed, and so change in place."""
     for call in script.source.of(syntax.Call):

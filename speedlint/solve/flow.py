@@ -75,7 +75,8 @@ class Flow:
 
     def __init__(self, order: Callable[[Hashable], Any] | None = None) -> None:
         self._order = order
-        self._answers: dict[Hashable, Any] = {}
+        self.answers: dict[Hashable, Any] = {}
+        """What is answered for good, by question."""
         self._open: dict[Hashable, _Open] = {}
         self._members: list[_Open] = []
         self._active: dict[Hashable, int] = {}
@@ -86,11 +87,11 @@ class Flow:
 
     def __len__(self) -> int:
         """How many questions are answered for good."""
-        return len(self._answers)
+        return len(self.answers)
 
     def clear(self) -> None:
         """Forgets all answers."""
-        self._answers.clear()
+        self.answers.clear()
 
     def ask(
         self,
@@ -106,7 +107,7 @@ class Flow:
         ``bottom`` is the answer as long as nothing is known; where nothing is in the end, or nothing settles, it is
         ``unknown``, if that is given.
         """
-        answered = self._answers.get(question, _NOT_ANSWERED)
+        answered = self.answers.get(question, _NOT_ANSWERED)
         if answered is not _NOT_ANSWERED:
             return answered  # type: ignore[no-any-return]
         known = self._open.get(question)
@@ -141,7 +142,7 @@ class Flow:
             del self._active[question]
             cut, self._cut, self._reader = self._cut, before, reader
         if cut > number:
-            found = self._answers[question] = unknown if found is bottom else found
+            found = self.answers[question] = unknown if found is bottom else found
         elif one is not None:
             self._cut = min(before, cut)
             if reader is not None:
@@ -233,10 +234,10 @@ class Flow:
 
     def _close(self, first: int, asked: _Open) -> Any:
         for one in self._members[first:]:
-            self._answers[one.question] = one.unknown if one.found is one.bottom else one.found
+            self.answers[one.question] = one.unknown if one.found is one.bottom else one.found
         self._forget(first)
         self._cut = self._NEVER
-        return self._answers[asked.question]
+        return self.answers[asked.question]
 
     def _forget(self, first: int) -> None:
         for one in self._members[first:]:
@@ -248,15 +249,15 @@ class Flow:
 def once(bottom: Any) -> Callable[[Question], Question]:
     """Makes a function a question to the flow: answered when first asked, ``bottom`` where it depends on itself.
 
-    The question is the function and all that it is handed, by position: a script or something that has one, and more.
+    The question is the function and all that it is handed, by position: what has a ``script``, as a script itself, and more.
     """
 
     def question(answer: Any) -> Any:
         @wraps(answer)
         def asked(about: Any, *more: Any) -> Any:
-            flow: Flow = getattr(about, "script", about).program.flow
+            flow: Flow = about.script.program.flow
             asked_for = (answer, about, *more)
-            found = flow._answers.get(asked_for, _NOT_ANSWERED)
+            found = flow.answers.get(asked_for, _NOT_ANSWERED)
             return flow.ask(asked_for, lambda: answer(about, *more), bottom) if found is _NOT_ANSWERED else found
 
         return asked

@@ -18,8 +18,6 @@ from speedlint.source import is_name
 from speedlint.torch.words import Role
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from speedlint.ask.script import Script
 
 _OF_LIBRARIES = frozenset(
@@ -47,7 +45,7 @@ def derived(owner: Definition) -> list[Definition]:
 def inheriting(owner: Definition) -> list[Definition]:
     """The same of a class that may hold a training, by what its file says; none where many files may hold an heir."""
     script = owner.script
-    if _MAY_TRAIN.search(script.source.data) is None or len(script.program.deriving(script, owner.name)) > _FEW_READ:
+    if not script.program.holding([script.key], _MAY_TRAIN) or len(script.program.deriving(script, owner.name)) > _FEW_READ:
         return []
     return derived(owner)
 
@@ -57,7 +55,7 @@ def _derived(script: Script, klass: syntax.ClassDef) -> Iterator[Definition]:
     todo, seen = [Definition(script, klass)], {klass}
     while todo:
         owner = todo.pop(0)
-        for place in _read(owner.script, owner.script.program.deriving(owner.script, owner.name)):
+        for place in may_derive(owner.script, owner.name):
             for node in place.source.of(syntax.ClassDef):
                 if node not in seen and any(_is_base(place, base, owner) for base in node.bases):
                     seen.add(node)
@@ -65,8 +63,9 @@ def _derived(script: Script, klass: syntax.ClassDef) -> Iterator[Definition]:
                     yield todo[-1]
 
 
-def _read(script: Script, paths: list[Path]) -> Iterator[Script]:
-    for path in paths:
+def may_derive(script: Script, name: str) -> Iterator[Script]:
+    """The scripts of a script's programs that may derive a class from one of a name."""
+    for path in script.program.deriving(script, name):
         found = script if path == script.key else script.program.reached(path)
         if found is not None:
             yield found

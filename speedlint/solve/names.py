@@ -543,7 +543,7 @@ class Names:
     def uses(self, name: syntax.Name | syntax.Param) -> list[syntax.Name]:
         """Every place, targets included, where the variable that ``name`` stands for is written, in source order."""
         variable, node = self.variable(name), self.source.tree.node
-        return [cast(syntax.Name, node(row)) for row in self._uses.get(variable, ())] if variable is not None else []
+        return [node(row) for row in self._uses.get(variable, ())] if variable is not None else []  # type: ignore[misc]
 
     def variable(self, name: syntax.Name | syntax.Param) -> tuple[int, str] | None:
         """What is the same for all names and parameters of this file that stand for the same variable."""

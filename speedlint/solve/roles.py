@@ -97,9 +97,12 @@ class Roles:
 
     def evaluate(self, expression: syntax.Node) -> Value | None:
         """Like ``value``; None inside a cycle, where nothing is known yet."""
+        flow = self.script.program.flow
+        if (known := flow.answers.get(expression)) is not None:
+            return known  # type: ignore[no-any-return]
         if isinstance(expression, _LITERALS):
             return self._evaluate(expression)
-        return self.script.program.flow.ask(expression, lambda: self._evaluate(expression), None, unknown=UNKNOWN)
+        return flow.ask(expression, lambda: self._evaluate(expression), None, unknown=UNKNOWN)
 
     def _evaluate(self, node: syntax.Node) -> Value | None:
         match node:

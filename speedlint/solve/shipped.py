@@ -110,9 +110,7 @@ def _given(script: Script, option: syntax.Call) -> Iterator[str | None]:
     marks = [(flag, re.compile(_PASSED % re.escape(flag))) for flag in flags]
     starts, runs, modules = _starts(script)
     disk = script.program.disk
-    for path in (*texts(script), *starts):
-        if not any(disk.mentions(str(path), mark) for mark in marks):
-            continue
+    for path in script.program.holding((*texts(script), *starts), *marks):
         data = disk.read(path)
         for command in _commands(path, data):
             named = list(runs.finditer(command))
