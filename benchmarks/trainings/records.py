@@ -487,7 +487,7 @@ TAILS = (
         "history_of_epochs",
         setup="curve_of_epochs = []",
         after="curve_of_epochs.append(SCORE)",
-        final="with open('epochs.json', 'w') as f:\n    json.dump(curve_of_epochs, f)",
+        final="with open('epochs.json', 'w') as f:\n    json.dump(curve_of_epochs, f, default=float)",
     ),
     Part("csv", after="with open('epochs.csv', 'a') as f:\n    f.write(f'{epoch},{SCORE}\\n')"),
     Part(

@@ -126,6 +126,8 @@ class _Flow:
                     self._bind(script, element.value, repeated, path[1:])
         elif isinstance(target, syntax.Subscript) and isinstance(target.value, syntax.Name):
             self._name(script, target.value, repeated, (key_of(target), *path))
+        elif isinstance(target, syntax.Subscript) and isinstance(target.value, syntax.Attribute):
+            self._attribute(script, target.value, repeated, (key_of(target), *path))
         else:
             self.is_lost = True
 
