@@ -191,6 +191,32 @@ MAIN = '@hydra.main(version_base=None, config_path="conf", config_name="config")
         ({"config": "workers: 0\ndata:\n  workers: ${workers}\n"}, "", ""),
         ({"config": "data:\n  workers: 4\n"}, "", ""),
         ({"config": "data: [\n"}, "", ""),
+        ({"config": "data:\n  workers: 0\ndefaults:\n  - override hydra/job_logging: custom\n"}, "", "config.yaml, line 2"),
+        (
+            {"config": "defaults:\n  - _self_\n  - machine\ndata:\n  workers: 0\n", "machine": "data:\n  workers: 4\n"},
+            "",
+            "",
+        ),
+        (
+            {
+                "config": "defaults:\n  - big: all\ndata:\n  workers: 0\n",
+                "big/all": "# @package _global_\ndata:\n  workers: 4\n",
+            },
+            "",
+            "",
+        ),
+        (
+            {
+                "config": "defaults:\n  - data: a\n  - override /data: b\n",
+                "data/a": "workers: 0\n",
+                "data/b": "workers: 4\n",
+            },
+            "",
+            "",
+        ),
+        ({"config": "data:\n  workers: 0\n"}, "    python train.py 'data.workers=8'\n", ""),
+        ({"config": "data:\n  workers: 0\n"}, "    python train.py --config-name big\n", ""),
+        ({"config": "data:\n  workers: 0\n"}, "    python train.py +experiment=big\n", ""),
         ({"other": "data:\n  workers: 0\n"}, "", ""),
     ],
 )

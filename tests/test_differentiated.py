@@ -14,6 +14,7 @@ from speedlint.shapes.optimizer import differentiated
 from tests.conftest import Project
 
 TEXT = """
+import functools
 import types
 
 import torch
@@ -65,6 +66,28 @@ NEVER = {
     "arrays": ("kept.append(out.cpu().numpy())", "kept", "print(len(result))"),
 }
 PERHAPS = {
+    "added in place to a tensor that is returned": (
+        "kept = torch.zeros(()); kept.add_(out.sum())",
+        "kept",
+        "result.backward()",
+        True,
+    ),
+    "copied into a tensor that is returned": (
+        "kept = torch.zeros(5, 2); kept.copy_(out)",
+        "kept",
+        "result.sum().backward()",
+        True,
+    ),
+    "set by its name": ("setattr(model, 'latest', out.sum())", "total", "getattr(model, 'latest').backward()", False),
+    "held by a partial": (
+        "kept.append(functools.partial(torch.add, out.sum()))",
+        "kept",
+        "result[0](1.0).backward()",
+        False,
+    ),
+    "matched": ("match out:\n            case value: kept.append(value)", "kept", "result[0].sum().backward()", False),
+    "a default": ("kept.append(lambda value=out: value.sum())", "kept", "result[0]().backward()", False),
+    "written out": ("torch.add(out, 1, out=kept)", "kept", "result.sum().backward()", False),
     "a change that raises with gradients": (
         "try:\n            model.bias.add_(1)\n        except RuntimeError:\n            total += 1",
         "total",

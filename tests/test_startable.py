@@ -528,3 +528,32 @@ def test_a_loop_over_several_loaders_raises_with_each_or_not_for_sure(project: P
     project.configure("select = ['SPD301']\ntorch = '2.13'")
     (found,) = project.findings(project.write("train.py", SEVERAL.format(few=few)), "--notes")
     assert found["level"] == level
+
+
+CHANGED = [
+    "torch.nn.modules.module.register_module_forward_hook(lambda module, x, out: out[:2])",
+    "model.forward = lambda x: (x, x)",
+    "setattr(model, 'forward', lambda x: (x, x))",
+    "Cleaner.__call__ = lambda self, x: (x, x)",
+]
+
+
+@pytest.mark.parametrize("line", CHANGED)
+def test_a_module_that_is_changed_from_outside_may_give_another_count(project: Project, line: str) -> None:
+    project.configure("select = ['SPD301']\ntorch = '2.13'")
+    text = APART.format(
+        item="noisy, clean", result="rough, rough, x", collate="", names="(noisy, target)", parts="rough, clean"
+    )
+    (found,) = project.findings(project.write("train.py", text.replace("optimizer = torch", f"{line}\noptimizer = torch")))
+    assert found["level"] == "warning"
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["loader.collate_fn = torch.load('own.pt')", "Pairs.__getitem__ = torch.load('item.pt')", "Pairs.__getitems__ = print"],
+)
+def test_a_loader_that_is_changed_from_outside_may_give_other_batches(project: Project, line: str) -> None:
+    project.configure("select = ['SPD301']\ntorch = '2.13'")
+    text = APART.format(item="noisy, clean, 0", result="rough, x", collate="", names="(noisy, target)", parts="rough, clean")
+    found = project.findings(project.write("train.py", text.replace("for epoch in", f"{line}\nfor epoch in", 1)))
+    assert [each["level"] for each in found] == ["warning"]

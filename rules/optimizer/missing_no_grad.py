@@ -4,8 +4,7 @@
 Finds loops that run a module over data, evaluate and never call `backward`, where gradients are on: no `torch.no_grad()`,
 `inference_mode()` or `set_grad_enabled` around them, on their function, or where it is called. Also single forward passes
 whose output is only argmaxed, those that choose an action in a loop over an environment and are never differentiated, and
-those beside the network that is trained: a teacher's, a target network's or a second one in evaluation mode, whose output is
-only detached or proven to reach no backward pass.
+those beside the network that is trained: a teacher's or a target network's, whose output is only detached.
 A pass in a file that is not checked is told at the call of its function. Networks whose parameters need no gradients record
 no graph and are passed over.
 
@@ -219,26 +218,19 @@ def _of_dropped(call: syntax.Call, script: Script) -> Iterator[Finding]:
         return
     if not _can_switch(script) or not discarded.may_take_gradients(script, call.func):
         return
-    is_detached = evaluation.is_only_detached(script, call)
+    if not evaluation.is_only_detached(script, call) or evaluation.switches_off(script, call):
+        return
     try:
         differentiated.check_never(script, call)
     except differentiated.NotProven as reason:
-        if reason.is_certain or not is_detached:
+        if reason.is_certain:
             return
-    if not is_detached and not evaluation.is_evaluation(script, call):
-        return
-    fate = "its output is only detached" if is_detached else "nothing calls backward on its output"
-    message = f"`{reads.shown(script, call)}` records a graph {_WHEN[often]}, and {fate}"
+    message = f"`{reads.shown(script, call)}` records a graph {_WHEN[often]}, and its output is only detached"
+    advice = (
+        "put it under `with torch.no_grad():`, not written: whether it keeps, or changes in place, what others differentiate"
+    )
     level = Level.WARNING if often is Frequency.STEP else Level.NOTE
-    advice = "put it under `with torch.no_grad():`"
-    try:
-        differentiated.check_alone(script, call)
-        differentiated.check_never(script, script.source.statement(call))
-        yield Finding(call, message, Fix(_wrapped(call, script), Risk.NUMERIC), advice, level)
-    except differentiated.NotProven as reason:
-        yield Finding(call, message, advice=f"{advice}; not written: {reason}", level=level)
-    except edits.CannotEdit as error:
-        yield Finding(call, message, advice=f"{advice}; not written here, because {error}", level=level)
+    yield Finding(call, message, advice=f"{advice} is not known", level=level)
 
 
 def _is_in_training(script: Script, call: syntax.Call) -> bool:

@@ -118,17 +118,19 @@ def forward_of_pass(script: Script, loop: syntax.For) -> syntax.Call | None:
     function = script.function(loop)
     for call in script.source.inside(loop.body, syntax.Call):
         runs = script.function(call) is function and (is_network(script, call) or runs_network(script, call))
-        if runs and not is_frozen(script, call) and not _switches_off(script, call):
+        if runs and not is_frozen(script, call) and not switches_off(script, call):
             return call
     return None
 
 
-def _switches_off(script: Script, call: syntax.Call) -> bool:
-    """Whether what a call runs is decorated to run without gradients."""
+def switches_off(script: Script, call: syntax.Call) -> bool:
+    """Whether what a call runs is decorated to run without gradients, or switches them off."""
     callee = script.callee(call)
-    return (
-        callee is not None and isinstance(callee.node, syntax.FunctionDef) and told(callee.script, callee.node.body) is True
-    )
+    if callee is None or not isinstance(callee.node, syntax.FunctionDef):
+        return False
+    names = {"no_grad", "inference_mode", "set_grad_enabled"}
+    is_switched = any(each.value in names for each in callee.script.source.inside(callee.node, syntax.Name))
+    return is_switched or told(callee.script, callee.node.body) is True
 
 
 def is_frozen(script: Script, call: syntax.Call) -> bool:

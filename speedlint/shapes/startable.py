@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
-from speedlint.shapes import steps
 from speedlint.shapes.data import miscounted
 from speedlint.solve import stops
 from speedlint.solve.flow import once
@@ -66,8 +65,9 @@ def _in_first_step(script: Script, node: syntax.Node, depth: int) -> Stop | None
 def _in_each_training(script: Script) -> Stop | None:
     """What surely ends each training of the program, at the latest in its first step: what it does before is for nothing."""
     return _each(
-        _before(step.script, step.backward, 0) or _in_first_step(step.script, step.backward, 0)
-        for step in steps.of_program(script)
+        _before(place, call, 0) or _in_first_step(place, call, 0)
+        for place in script.everywhere(b".backward(")
+        for call in place.method_calls("backward")
     )
 
 

@@ -33,6 +33,8 @@ SEEN_THROUGH = frozenset(
     {"easydict.EasyDict", "munch.munchify", "munch.Munch", "box.Box", "addict.Dict", "dotmap.DotMap", "dict"}
 )
 """What wraps a mapping so that its keys are attributes."""
+_CHANGES = (b"merge_with", b"OmegaConf.merge", b"OmegaConf.update", b"from_dotlist", b"from_cli", b"open_dict")
+"""By what a program may put other values over those of a configuration."""
 _OPENS = frozenset({"open", "io.open", "codecs.open"})
 _LARGEST = 1 << 20
 
@@ -112,7 +114,7 @@ def composed(script: Script, function: syntax.Node | None) -> Entry | None:
     if not isinstance(function, syntax.FunctionDef):
         return None
     by = next((each.decorator for each in function.decorators if script.is_call_to(each.decorator, "hydra.main")), None)
-    if not isinstance(by, syntax.Call):
+    if not isinstance(by, syntax.Call) or any(script.program.mentions(script, mark) for mark in _CHANGES):
         return None
     folder, name = script.argument(by, "config_path", 0), script.argument(by, "config_name", 1)
     file = paths.path_of(script, name) if name is not None else None
@@ -121,22 +123,33 @@ def composed(script: Script, function: syntax.Node | None) -> Entry | None:
         return None
     file = file if file.endswith((".yaml", ".yml")) else f"{file}.yaml"
     whole = _read(script, os.path.join(script.folder, place, file))  # noqa: PTH118
-    if whole is None:
+    groups = _groups(script, whole) if whole is not None else None
+    overridden = shipped.overridden(script) if groups is not None else None
+    if whole is None or groups is None or overridden is None:
         return None
-    return whole._replace(groups=tuple(_groups(script, whole)), overridden=shipped.overridden(script))
+    return whole._replace(groups=groups, overridden=overridden)
 
 
-def _groups(script: Script, whole: Entry) -> Iterator[tuple[str, Entry]]:
-    """What a configuration's defaults, ``defaults: [{model: resnet}]``, put under its keys."""
+def _groups(script: Script, whole: Entry) -> tuple[tuple[str, Entry], ...] | None:
+    """What a configuration's defaults, ``defaults: [{model: resnet}]``, put under its keys; None where one of them is put
+    elsewhere, or over another one."""
     import yaml
 
-    listed = whole.at("defaults")
+    listed, found = whole.at("defaults"), dict[str, Entry]()
     for each in listed.node.value if listed is not None and isinstance(listed.node, yaml.SequenceNode) else ():
-        for key, value in each.value if isinstance(each, yaml.MappingNode) else ():
-            if isinstance(value, yaml.ScalarNode) and str(key.value).isidentifier():
-                group = _read(script, str(whole.path.parent / key.value / f"{value.value}.yaml"))
-                if group is not None:
-                    yield key.value, group
+        if isinstance(each, yaml.ScalarNode) and each.value == "_self_":
+            continue
+        if not isinstance(each, yaml.MappingNode):
+            return None
+        for key, value in each.value:
+            named = str(key.value) if isinstance(key, yaml.ScalarNode) else ""
+            if named.removeprefix("override ").startswith("hydra/"):
+                continue
+            group = _read(script, str(whole.path.parent / named / f"{value.value}.yaml")) if named.isidentifier() else None
+            if group is None or named in found or b"@package" in script.program.disk.read(group.path):
+                return None
+            found[named] = group
+    return tuple(found.items())
 
 
 def _read(script: Script, path: str) -> Entry | None:
@@ -170,16 +183,12 @@ def _key(expression: syntax.Node) -> str | None:
 
 @once(())
 def _under(script: Script, key: str) -> tuple[object, ...]:
-    """The values under a key in the configurations that have it, in those that lie nearest to the script."""
-    from speedlint.solve import shipped
-
-    disk, mark = script.program.disk, frozenset((key.encode(),))
-    paths = disk.holding(disk.configs(str(script.program.root(script.path))), (mark,))
-    near: dict[int, list[object]] = {}
-    for path in map(Path, paths):
-        if (whole := script.program.config(path)) is not None:
-            near.setdefault(shipped.distance(script.folder, str(path.parent)), []).extend(_values(whole.node, key))
-    return tuple(dict.fromkeys(next((near[each] for each in sorted(near) if near[each]), [])))
+    """The values under a key in the configurations of a script's project, but for those of its tests."""
+    disk, mark, root = script.program.disk, frozenset((key.encode(),)), script.program.root(script.path)
+    paths = map(Path, disk.holding(disk.configs(str(root)), (mark,)))
+    plain = (path for path in paths if not {"test", "tests"} & set(path.relative_to(root).parts))
+    found = (script.program.config(path) for path in plain)
+    return tuple(dict.fromkeys(value for whole in found if whole is not None for value in _values(whole.node, key)))
 
 
 def _values(node: yaml.Node, key: str) -> Iterator[object]:

@@ -25,7 +25,11 @@ _JOBS = (".yaml", ".yml")
 _MOST_FILES = 200
 """Files of a project that are looked into, nearest first."""
 _PASSED = rb"(?<![\w\[./-])(?:%b)(?![\w-])"
-_OVERRIDES = re.compile(rb"(?<=\s)\+{0,2}(?:[A-Za-z_]\w*[./@])*([A-Za-z_]\w*)=(?![=\s])")
+_KEY = rb"(\+{0,2})(?:[A-Za-z_]\w*[./@])*([A-Za-z_]\w*)=(?![=\s])"
+_OVERRIDES = re.compile(rb"(?:(?<=\s)|(?<=[\"']))" + _KEY)
+_QUOTED_OVERRIDES = re.compile(rb"(?<=[\"'])" + _KEY)
+_OTHER_CONFIG = re.compile(rb"(?<![\w-])(?:--config-(?:name|path|dir)|-c[npd]|--experimental-rerun)(?![\w-])")
+"""By what a command names another configuration to Hydra."""
 _CONTINUED = re.compile(rb"\\\r?\n")
 _COMMENT = re.compile(rb"^\s*(?:#|::|REM\b).*$", re.MULTILINE)
 _VARIABLE = re.compile(rb"\$\{?([A-Za-z_]\w*)\}?")
@@ -40,11 +44,11 @@ def _texts(script: Script) -> Iterator[Path]:
     found = set(disk.texts(str(root)))
     for above in (each for each in (folder, *folder.parents) if each == folder or root in (each, *each.parents)):
         found.update(str(above / name) for name in disk.names(str(above), *(f"*{end}" for end in (*TEXTS, *_JOBS))))
-    nearest = sorted(found, key=lambda each: (distance(str(folder), os.path.dirname(each)), each))  # noqa: PTH120
+    nearest = sorted(found, key=lambda each: (_distance(str(folder), os.path.dirname(each)), each))  # noqa: PTH120
     return itertools.islice((Path(each) for each in nearest if disk.is_readable(each)), _MOST_FILES)
 
 
-def distance(folder: str, other: str) -> int:
+def _distance(folder: str, other: str) -> int:
     """How many folders lie between two."""
     common = os.path.commonpath((folder, other))
     return folder.count(os.sep) + other.count(os.sep) - 2 * common.count(os.sep)
@@ -120,20 +124,28 @@ def _given(script: Script, option: syntax.Call) -> Iterator[str | None]:
                         yield from _values(found.group(1), data)
 
 
-@once(frozenset())
-def overridden(script: Script) -> frozenset[str]:
-    """The last names of the keys for which a command of the project passes a value as Hydra takes it:
-    ``python train.py model.width=64``."""
+@once(None)
+def overridden(script: Script) -> frozenset[str] | None:
+    """The last names of the keys for which a command of the project passes a value as Hydra takes it,
+    ``python train.py model.width=64``; None where one names another configuration, or adds one."""
     starts, runs, modules = _starts(script)
     disk = script.program.disk
-    return frozenset(
-        found.group(1).decode()
-        for path in texts(script)
-        if disk.mentions(str(path), _OVERRIDES)
-        for command in _commands(path, disk.read(path))
-        if any(_is_of(script, path, each.group(), starts) for each in runs.finditer(command)) or modules.search(command)
-        for found in _OVERRIDES.finditer(command)
-    )
+    readable = map(Path, disk.listing(str(script.program.root(script.path))).readable)
+    found: set[str] = set()
+    for path in script.program.holding(dict.fromkeys((*texts(script), *readable)), _OVERRIDES, _OTHER_CONFIG):
+        for command in _commands(path, disk.read(path)):
+            is_run = any(_is_of(script, path, each.group(), starts) for each in runs.finditer(command))
+            if not is_run and not modules.search(command) and path.suffix != ".py":
+                continue
+            if path.suffix == ".py" and not runs.search(disk.read(path)):
+                continue
+            passed = (
+                list(_OVERRIDES.finditer(command)) if path.suffix != ".py" else list(_QUOTED_OVERRIDES.finditer(command))
+            )
+            if _OTHER_CONFIG.search(command) or any(each.group(1) for each in passed):
+                return None
+            found |= {each.group(2).decode() for each in passed}
+    return frozenset(found)
 
 
 def _is_prose(path: Path, line: bytes, named: list[re.Match[bytes]], at: int) -> bool:

@@ -18,7 +18,8 @@ from speedlint.solve.flow import listed_once, once
 from speedlint.solve.names import Binding, Kind, last_name
 from speedlint.solve.terms import Definition
 from speedlint.solve.values import returned
-from speedlint.source import is_name
+from speedlint.source import is_name, is_target
+from speedlint.torch.library import FORWARD_HOOKS
 from speedlint.torch.words import Role
 
 if TYPE_CHECKING:
@@ -581,9 +582,27 @@ def _certain(script: Script, call: syntax.Call) -> list[Definition]:
     if made is not None:
         return [made] if _exact(script, call.func) is not None else []
     is_module = script.role(call.func) is Role.MODULE
-    if is_module and script.program.mentions(script, b"register_forward_hook"):
+    if is_module and (script.program.mentions(script, FORWARD_HOOKS) or _calls_itself(script, call)):
         return []
-    return script.roles.calls.may_run(call) if is_module or isinstance(call.func, syntax.Attribute) else []
+    found = script.roles.calls.may_run(call) if is_module or isinstance(call.func, syntax.Attribute) else []
+    return [] if any(is_rebound(script, each.name) for each in found) else found
+
+
+def _calls_itself(script: Script, call: syntax.Call) -> bool:
+    """Whether a class of the project's says itself what a call of its module gives."""
+    made = script.value(call.func).definition
+    is_own = made is None or made.script.roles.calls.method(made, "__call__") is not None
+    return is_own or is_rebound(script, "__call__")
+
+
+@once(True)
+def is_rebound(script: Script, name: str) -> bool:
+    """Whether the program gives an object or a class another attribute of a name, as far as that is written."""
+    return any(
+        any(each.attr.value == name and is_target(place.source, each) for each in place.source.of(syntax.Attribute))
+        or any(text.evaluated_value == name for text in place.source.of(syntax.SimpleString))
+        for place in script.everywhere(name.encode())
+    )
 
 
 def sizes(function: Definition) -> set[int | None]:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from speedlint.torch.words import Frequency, Role
 
-FORWARD_HOOKS = re.compile(rb"register_forward_hook|register_module_forward_hook")
-"""What hands a module's outputs to a function of the program's."""
+FORWARD_HOOKS = re.compile(rb"register_(?:module_)?forward_(?:pre_)?hook")
+"""What hands a module's inputs or outputs to a function of the program's."""
 CANONICAL = {
     "tqdm.trange": "range",
     "tqdm.auto.trange": "range",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from speedlint.facts import syntax
 from speedlint.shapes.data import loaders
 from speedlint.solve.flow import listed_once
-from speedlint.solve.stops import Stop, sizes
+from speedlint.solve.stops import Stop, is_rebound, sizes
 from speedlint.solve.unpacking import gone_over
 
 if TYPE_CHECKING:
@@ -34,9 +34,13 @@ def _parts(loader: loaders.Loader) -> set[int]:
     """How many parts a batch of a loader has, one for each part of an item; none where that is not known."""
     if not loader.is_torch or loader.hides_arguments or loader.parameter("collate_fn") is not None or not loader.origins:
         return set()
+    if any(is_rebound(loader.script, name) for name in ("collate_fn", "__getitem__", "__getitems__")):
+        return set()
     found = set[int | None]()
     for origin in loader.origins:
         made = origin.definition
-        item = made.script.roles.calls.method(made, "__getitem__") if made is not None and origin.is_known else None
+        calls = made.script.roles.calls if made is not None and origin.is_known else None
+        is_by_item = made is not None and calls is not None and calls.method(made, "__getitems__") is None
+        item = calls.method(made, "__getitem__") if made is not None and calls is not None and is_by_item else None
         found |= sizes(item) if item is not None else {None}
     return set() if None in found else {each for each in found if each is not None}

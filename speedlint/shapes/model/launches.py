@@ -50,7 +50,7 @@ _ATTENDING = ("torch.nn.MultiheadAttention",)
 _ATTENDING_LAYERS = ("torch.nn.TransformerEncoderLayer", "torch.nn.TransformerDecoderLayer", "torch.nn.Transformer")
 _GRAPHS = ("torch_geometric.nn.", "dgl.nn.", "torch_scatter.")
 _GRAPH_PACKAGES = frozenset({"dgl", "torch_geometric", "torch_scatter", "torch_sparse"})
-_FUNCTIONS = ("torch.nn.functional.conv", "torch.nn.LazyConv")
+_FUNCTIONS = ("torch.nn.functional.conv", "torch.conv", "torch.nn.LazyConv")
 _NARROW = 64
 """Channels up to which a convolution of 32 by 32 pixels takes no longer than its launch, some 5 to 10 microseconds."""
 _NARROW_PRODUCT = 256
@@ -219,8 +219,12 @@ def _small_kernels(step: Step) -> str:
     if any(_mixes(place, node) for place, node in code) and all((each.channels or 0) <= _NARROW for each in layers):
         return "each of its mixtures runs several small operations, one by one"
     is_of_lines = all(each.name in _LINES for each in layers)
+    is_plain = not any(name.startswith(_AT_FULL_SIZE) for name in names) and not any(_repeats(*part) for part in code)
     is_of_few = (
-        1 < len(layers) <= _FEW_LAYERS and _runs_all_that_is_trained(step, code) and _reads_small_batches(step.script)
+        1 < len(layers) <= _FEW_LAYERS
+        and is_plain
+        and _runs_all_that_is_trained(step, code)
+        and _reads_small_batches(step.script)
     )
     if not is_of_lines and not is_of_few and not reads_thumbnails(step.script):
         return "its convolutions of small crops compute little" if _computes_little(step, code) else ""
@@ -228,6 +232,17 @@ def _small_kernels(step: Step) -> str:
     is_narrow = all(each.channels is not None and each.channels <= most for each in layers)
     inputs = "small batches" if is_of_few else "small inputs"
     return f"its convolutions have {most} channels at most, and {inputs}" if is_narrow else ""
+
+
+def _repeats(script: Script, code: syntax.Node) -> bool:
+    """Whether code runs or makes a part several times: in a loop, by ``map``, or ``[layer] * 9``."""
+    source = script.source
+    if any(True for kind in (*_REPEATS, syntax.Lambda) for _ in source.inside(code, kind)):
+        return True
+    return any(
+        isinstance(each.operator, syntax.Multiply) and isinstance(each.left, (syntax.List, syntax.Tuple))
+        for each in source.inside(code, syntax.BinaryOperation)
+    )
 
 
 def _computes_little(step: Step, code: list[tuple[Script, syntax.Node]]) -> bool:

@@ -21,7 +21,7 @@ from speedlint.solve.names import Kind, last_name
 from speedlint.solve.reach import parameter_of
 from speedlint.solve.terms import Definition
 from speedlint.solve.unpacking import part
-from speedlint.source import is_target
+from speedlint.source import is_name, is_target
 from speedlint.torch.library import FORWARD_HOOKS
 from speedlint.torch.methods import DETACHES, GRAPHLESS, works_in_place
 from speedlint.torch.words import Role
@@ -48,6 +48,16 @@ _SHOWS = (
 _FILLS = frozenset("append extend insert add appendleft".split())
 _WITHOUT_GRAPH = (Role.STRING, Role.ARRAY, Role.DEVICE, Role.DTYPE)
 _WITHOUT_ANY_GRAPH = (*_WITHOUT_GRAPH, Role.NUMBER, Role.NONE, Role.FUNCTION)
+_TAKES_NOTHING = (
+    *(syntax.Expr, syntax.Comparison, syntax.ComparisonTarget, syntax.If, syntax.While, syntax.IfExp, syntax.CompIf),
+    *(syntax.Assert, syntax.Del, syntax.Index, syntax.Slice, syntax.AssignTarget, syntax.AnnAssign, syntax.NamedExpr),
+    *(syntax.For, syntax.CompFor, syntax.Raise),
+)
+"""What an expression stands in that hands its graph on to nothing."""
+_CHANGES_ANOTHER = re.compile(
+    r"setattr|functools\.partial|heapq\..*|bisect\.insort.*|operator\..*|torch\._foreach_.*|.*[a-z]_"
+)
+"""Functions that put what they are given into another argument, or keep it."""
 _NUMBERS = re.compile(r"([^%]|%%|%[-+ #0-9.*]*[diouxXeEfFgGc])*", re.DOTALL)
 """A ``%`` template that shows what it is given as numbers."""
 _HOLDERS = (Role.SEQUENCE, Role.MAPPING, Role.INSTANCE)
@@ -79,6 +89,12 @@ def check_alone(script: Script, forward: syntax.Call) -> None:
     statement = script.source.statement(forward)
     if not isinstance(statement, syntax.SimpleStatementLine):
         raise NotProven("it is a part of a longer statement")
+    for arg in forward.args:
+        for place, given in script.roles.origins(arg.value):
+            if isinstance(given, syntax.Call) and place.script.role(given.func) is Role.MODULE:
+                raise NotProven(
+                    f"whether `{shown(script, arg.value)}`, which a network gives, is changed in place is not known"
+                )
     part = _up_to_its_end(script, forward)
     names, attributes = script.source.inside(statement, syntax.Name), script.source.inside(statement, syntax.Attribute)
     for node in chain(names, attributes):
@@ -263,7 +279,7 @@ class _Follow:
             case syntax.UnaryOperation(operator=operator):
                 if not isinstance(operator, syntax.Not):
                     self._carry(script, parent)
-            case syntax.Yield() | syntax.Lambda() | syntax.Await() | syntax.WithItem() | syntax.From():
+            case _ if not isinstance(parent, _TAKES_NOTHING):
                 raise NotProven(f"where `{shown(script, node)}` goes is not followed")
 
     def _attribute(self, script: Script, attribute: syntax.Attribute) -> None:
@@ -291,6 +307,8 @@ class _Follow:
                 raise NotProven(f"`{name}` differentiates it", is_certain=True)
             if _TELL_OF_GRAPHS.fullmatch(name) and not (name.startswith("logging.") and _logs_numbers(script, call)):
                 raise NotProven(f"`{name}` tells whether it has a graph")
+            if _CHANGES_ANOTHER.fullmatch(name) or any(is_name(each.keyword, "out") for each in call.args):
+                raise NotProven(f"what `{name}` puts it into is not followed")
             ends = name in _ENDING_CALLS or name.startswith(_SHOWS) or name.rpartition(".")[2] in _ENDS
             if not ends:
                 self._carry(script, call)
@@ -321,6 +339,8 @@ class _Follow:
         if method in _FILLS or script.role(holder) in (Role.MAPPING, Role.SEQUENCE):
             self._bound(script, holder, fills=True)
         elif script.role(holder) in (Role.TENSOR, Role.BATCH, Role.MODULE):
+            if works_in_place(method):
+                self._bound(script, holder, fills=True)
             self._carry(script, call)
         elif script.role(holder) in (Role.UNKNOWN, Role.INSTANCE) and not self._is_of_library(script, holder):
             raise NotProven(f"what `{shown(script, func)}` does with it is not known")

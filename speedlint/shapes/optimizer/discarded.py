@@ -177,9 +177,35 @@ def _untrained(step: Step, forward: syntax.Call) -> Iterator[Discarded]:
 def may_take_gradients(script: Script, module: syntax.BaseExpression) -> bool:
     """Whether a network's weights take gradients for all that is known: it has some, or an optimizer holds them, and nothing
     in the program switches them."""
-    if _is_switched(script, module):
+    if _is_switched(script, module) or any(_switches_unseen(place) for place in script.everywhere(b"requires_grad")):
         return False
     return _has_layers(script, module) or any(_holds(each, script, module) is True for each in _updates(script) or ())
+
+
+@once(False)
+def _switches_unseen(script: Script) -> bool:
+    """Whether a script tells parameters not to take gradients in another way than by a loop over those of a module: in a
+    comprehension or a lambda, by ``setattr``, over a list that it has made."""
+    source = script.source
+    told = [each for name in ("requires_grad", "requires_grad_") for each in source.tree.named((name,))]
+    hidden = (syntax.ListComp, syntax.GeneratorExp, syntax.Lambda, syntax.While)
+    if any(source.enclosing(each, *hidden) is not None for each in told):
+        return True
+    if any(text.evaluated_value == "requires_grad" for text in source.of(syntax.SimpleString)):
+        return True
+    turned = [loop for each in told if (loop := _loop_of(script, each)) is not None]
+    return any(not list(training.parameters_within(script, loop.iter)) for loop in turned)
+
+
+def _loop_of(script: Script, name: syntax.Name) -> syntax.For | None:
+    """The loop that binds the object of which an attribute is named."""
+    attribute, loop = script.source.parents[name], script.source.enclosing(name, syntax.For)
+    if not isinstance(attribute, syntax.Attribute) or not isinstance(attribute.value, syntax.Name):
+        return None
+    if not isinstance(loop, syntax.For):
+        return None
+    bound = (binding.node for binding in script.names.reaching(attribute.value))
+    return loop if any(script.source.contains(loop.target, each) for each in bound) else None
 
 
 def _has_layers(script: Script, module: syntax.BaseExpression) -> bool:

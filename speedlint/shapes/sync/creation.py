@@ -48,6 +48,7 @@ _ELSEWHERE = ("torch.set_default_tensor_type", "torch.set_default_device")
 _WIDE = ("int", "int32", "int64", "long", "float", "float32", "float64", "double")
 _NAMED = re.compile(r"dev|gpu|cuda|rank", re.IGNORECASE)
 _EXPORT = re.compile(r"tracing|onnx|export|scripting", re.IGNORECASE)
+_WITHIN_DEVICE = re.compile(rb"with torch\.device\(|DeviceContext\(")
 _MODES = (b"set_default_tensor_type", b"set_default_device")
 
 
@@ -129,6 +130,8 @@ def created(script: Script, move: syntax.Call) -> Created | None:
 
 def is_made_elsewhere(script: Script) -> bool:
     """Whether the program chooses a device on which tensors are made where none is named."""
+    if script.program.mentions(script, _WITHIN_DEVICE):
+        return True
     return any(True for one in script.everywhere(*_MODES) for _ in one.calls(*_ELSEWHERE))
 
 
@@ -265,6 +268,8 @@ def _counted(script: Script, index: syntax.BaseExpression) -> syntax.Call | None
     made = [_before_cast(each) for each in made]
     found = [each for each in made if isinstance(each, syntax.Call) and script.is_call_to(each, "torch.arange")]
     if len(found) != 1 or len(made) != 1 or _is_bound_to_host(script, found[0]) or is_made_elsewhere(script):
+        return None
+    if script.program.mentions(script, b"torch.compile"):  # inductor makes it on the GPU
         return None
     return found[0] if script.frequency(found[0]) in FREQUENT else None
 

@@ -9,7 +9,7 @@ from speedlint.shapes.sync import shapes
 from speedlint.torch import distributions
 
 _PACKAGE = b"distributions"
-_SWITCHES = (b"set_default_validate_args", b"torch.compile", b"_dynamo")
+_SWITCHES = (b"_validate_args", b"arg_constraints", b"enable_validation", b"torch.compile", b"_dynamo", b"torch.cuda.graph")
 """What says for all distributions whether they check; ``torch.compile`` switches the checks off for the whole process."""
 
 
