@@ -250,3 +250,10 @@ def test_what_another_file_sets_in_a_configuration_is_not_the_files(tmp_path: Pa
         "        train(config", "        prepared.prepare(config)\n        train(config"
     )
     assert not found(tmp_path, "", "", "", text=text)
+
+
+def test_the_finding_shows_the_files_line_where_it_is_read(tmp_path: Path) -> None:
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "config.yaml").write_text("data:\n  batch: 4\n  workers: 0\n")
+    (told,) = found(tmp_path, "", "", "", text=COMPOSED.replace("HYDRA", MAIN))
+    assert [each.message for each in told.related] == ["it is read here, from config.yaml, line 3"]

@@ -292,3 +292,25 @@ def test_chances_of_a_whole_memory(
     settings = Settings(tmp_path, select=("SPD218",))
     found = [each for path in paths for each in Engine(settings, Registry.load(), asked=paths).check(path).diagnostics]
     assert [(each.path.name, each.line) for each in found] == told
+
+
+TWICE = """
+import torch
+
+def scaled(x):
+    low, high = torch.tensor([0.1, 0.2]).to(x.device), torch.tensor([0.3, 0.4]).to(x.device)
+    return (x - torch.tensor([0.5, 0.6]).to(x.device)) * low + high
+"""
+
+
+def test_places_of_one_line_are_shown_once(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "helper.py").write_text(TWICE)
+    text = TRAIN.replace("from rows import Rows\n", "from rows import Rows\nfrom helper import scaled\n")
+    text = text.replace("loss = ", "noise = scaled(noise.cuda()) + scaled(noise)\n        loss = ")
+    for name, written in (("train.py", text), ("parts.py", PARTS), ("rows.py", ROWS)):
+        (tmp_path / name).write_text(written)
+    path = tmp_path / "train.py"
+    found = Engine(Settings(tmp_path, select=("SPD309",)), Registry.load(), asked=(path,)).check(path).diagnostics
+    (told,) = [each for each in found if "scaled" in each.message]
+    assert [each.line for each in told.related] == [5, 6]

@@ -95,7 +95,8 @@ def _hidden(call: syntax.Call, script: Script) -> Iterator[Finding]:
     where = f"`{reads.shown(worst.script, worst.node)}` ({hidden.place(script, worst)}){more}"
     message = f"`{reads.shown(script, call.func)}(...)` makes the host wait for the copy of a batch"
     message = f"{message} {_WHEN[script.frequency(call)]}: {where}"
-    related = tuple(Related(each.script.source, each.node, "it is copied here") for each, _ in told)
+    places = hidden.by_line(what for what, _ in told)
+    related = tuple(Related(each.script.source, each.node, "it is copied here") for each in places)
     advice = "pass `non_blocking=True` there; not rewritten, since its file is not checked"
     yield Finding(call, message, advice=advice, level=found.level, related=related, worth=found.worth)
 

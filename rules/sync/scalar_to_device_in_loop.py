@@ -72,7 +72,8 @@ def _hidden(call: syntax.Call, script: Script) -> Iterator[Finding]:
     more = f" and {len(told) - 1} more" if len(told) > 1 else ""
     where = f"`{reads.shown(first.script, first.node)}` ({hidden.place(script, first)}){more}"
     message = f"`{reads.shown(script, call.func)}(...)` copies constants to the GPU {reads.often(script, call)}: {where}"
-    related = tuple(Related(each.script.source, each.node, "it is copied here") for each, _ in told)
+    places = hidden.by_line(what for what, _ in told)
+    related = tuple(Related(each.script.source, each.node, "it is copied here") for each in places)
     advice = "make them once; not rewritten, since their file is not checked"
     level = found.level if copies >= _MANY else Level.NOTE
     yield Finding(call, message, advice=advice, level=level, related=related)

@@ -25,9 +25,14 @@ Spell = Callable[["Script", syntax.Node], tuple[str, tuple[Edit, ...]]]
 
 
 def set_at(script: Script, setting: Setting, told: str) -> tuple[Related, ...]:
-    """The places beside the call where the value of a setting is written, as a finding shows them with what is ``told``."""
+    """The places beside the call where the value of a setting is written, as a finding shows them with what is ``told``; of
+    one that a configuration has, where that is read."""
     return tuple(
-        Related(place.script.source, place.node, told)
+        Related(
+            place.script.source,
+            place.node,
+            told if (entry := place.entry) is None else f"it is read here, from {entry.path.name}, line {entry.line}",
+        )
         for place in places(script, setting)
         if place.node is not setting.expression
     )

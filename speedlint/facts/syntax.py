@@ -306,10 +306,6 @@ class TemplatedString(BaseString):
     parts: tuple[Node, ...]
 
 
-class FormattedStringText(Node):
-    """The text between an f-string's replacement fields."""
-
-
 class FormattedStringExpression(Node, text=_marks):
     """``{expression!r:spec}``; ``equal`` where it is ``{expression=}``."""
 

@@ -270,14 +270,18 @@ def _may_be_set(script: Script, name: str) -> bool:
     """Whether something in the program may give an object an attribute, by its name or by a text."""
     if any(script.program.mentions(script, mark) for mark in _SETS_BY_NAME):
         return True
-    for place in script.everywhere(name.encode()):
-        if place.values.is_assigned(name) or any(
-            text.evaluated_value == name for text in place.source.of(syntax.SimpleString)
-        ):
-            return True
-        if any(each.attr.value == name and _is_target(place, each) for each in place.source.of(syntax.Attribute)):
-            return True
-    return False
+    if any(place.values.is_assigned(name) for place in script.everywhere(name.encode())):
+        return True
+    return _is_set_on_objects(script, name, _is_target)
+
+
+def _is_set_on_objects(script: Script, name: str, is_set: Callable[[Script, syntax.Attribute], bool]) -> bool:
+    """Whether the program sets an attribute of a name, or has its name as a text."""
+    return any(
+        any(each.attr.value == name and is_set(place, each) for each in place.source.of(syntax.Attribute))
+        or any(text.evaluated_value == name for text in place.source.of(syntax.SimpleString))
+        for place in script.everywhere(name.encode())
+    )
 
 
 def _is_target(script: Script, attribute: syntax.Attribute) -> bool:
@@ -598,11 +602,7 @@ def _calls_itself(script: Script, call: syntax.Call) -> bool:
 @once(True)
 def is_rebound(script: Script, name: str) -> bool:
     """Whether the program gives an object or a class another attribute of a name, as far as that is written."""
-    return any(
-        any(each.attr.value == name and is_target(place.source, each) for each in place.source.of(syntax.Attribute))
-        or any(text.evaluated_value == name for text in place.source.of(syntax.SimpleString))
-        for place in script.everywhere(name.encode())
-    )
+    return _is_set_on_objects(script, name, lambda place, each: is_target(place.source, each))
 
 
 def sizes(function: Definition) -> set[int | None]:

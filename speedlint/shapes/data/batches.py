@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.shapes import worth
@@ -12,6 +12,7 @@ from speedlint.shapes.data.datasets import touches_gpu
 from speedlint.shapes.data.loaders import Loader, loader, near
 from speedlint.shapes.devices import may_be_mps
 from speedlint.shapes.optimizer import optimizers
+from speedlint.shapes.sync import hidden
 from speedlint.solve.flow import listed_once
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Definition, Value
@@ -19,7 +20,7 @@ from speedlint.solve.unpacking import part
 from speedlint.source import is_name
 from speedlint.torch import library
 from speedlint.torch.methods import VIEWS, works_in_place
-from speedlint.torch.words import FREQUENT, Frequency, Place, Role
+from speedlint.torch.words import Frequency, Place, Role
 
 if TYPE_CHECKING:
     from speedlint.ask.script import Script
@@ -117,20 +118,12 @@ def _is_cuda_type(script: Script, expression: syntax.BaseExpression) -> bool:
     return False
 
 
-class Copy(NamedTuple):
-    """A copy of a batch, ``node``, for which the host waits."""
-
-    script: Script
-    node: syntax.Call
-
-
 @listed_once
-def copied_within(script: Script, function: syntax.FunctionDef) -> Iterator[Copy]:
+def copied_within(script: Script, function: syntax.FunctionDef) -> Iterator[hidden.SlowCall]:
     """The copies of batches in a function itself for which the host waits in every step, in source order."""
-    for call in script.source.inside(function.body, syntax.Call):
-        is_often = script.function(call) is function and script.frequency(call) in FREQUENT
-        if is_often and moved(script, call) is not None and blocks(call):
-            yield Copy(script, call)
+    for call in hidden.in_steps(script, function, syntax.Call):
+        if moved(script, call) is not None and blocks(call):
+            yield hidden.SlowCall(script, call)
 
 
 def blocks(call: syntax.Call) -> bool | None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
+from speedlint.shapes.sync import hidden
 from speedlint.solve.flow import listed_once, once
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Definition
@@ -83,16 +84,14 @@ class Upload(NamedTuple):
 @listed_once
 def within(script: Script, function: syntax.FunctionDef) -> Iterator[Upload]:
     """The tensors that a function itself makes on the host and copies in every step, the indices last."""
-    for call in script.source.inside(function.body, syntax.Call):
-        if script.function(call) is function and script.frequency(call) in FREQUENT:
-            made = created(script, call)
-            if made is not None and not is_kept(script, call):
-                yield Upload(script, call, made.factory)
-    for subscript in script.source.inside(function.body, syntax.Subscript):
-        if script.function(subscript) is function and script.frequency(subscript) in FREQUENT:
-            index = ranged_index(script, subscript)
-            if index is not None:
-                yield Upload(script, subscript, index)
+    for call in hidden.in_steps(script, function, syntax.Call):
+        made = created(script, call)
+        if made is not None and not is_kept(script, call):
+            yield Upload(script, call, made.factory)
+    for subscript in hidden.in_steps(script, function, syntax.Subscript):
+        index = ranged_index(script, subscript)
+        if index is not None:
+            yield Upload(script, subscript, index)
 
 
 def is_map(found: Created) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from pathlib import Path
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
@@ -32,6 +33,14 @@ class Slow(Protocol):
         """Its node."""
 
 
+class SlowCall(NamedTuple):
+    """A call that is one."""
+
+    script: Script
+    node: syntax.Call
+
+
+Node = TypeVar("Node", bound=syntax.Node)
 What = TypeVar("What", bound=Slow)
 Find = Callable[[Script, syntax.FunctionDef], "list[What]"]
 
@@ -48,6 +57,13 @@ class Hidden(Generic[What]):
     what: What
     chain: tuple[tuple[Script, syntax.Call], ...]
     count: int | None
+
+
+def in_steps(script: Script, function: syntax.FunctionDef, kind: type[Node]) -> Iterator[Node]:
+    """The nodes of a kind of a function itself that run in each step, in source order."""
+    for node in script.source.inside(function.body, kind):
+        if script.function(node) is function and script.frequency(node) in FREQUENT:
+            yield node
 
 
 def behind(script: Script, call: syntax.Call, find: Find[What]) -> list[Hidden[What]]:
@@ -129,6 +145,14 @@ def runs_in_mode(hidden: Hidden[What], *, training: bool) -> bool:
     """Whether a slow place is reached in the mode that the modules are in, as far as ``self.training`` is asked for."""
     reached: list[tuple[Script, syntax.Node]] = [*hidden.chain[1:], (hidden.what.script, hidden.what.node)]
     return all(where.loops.guards.is_trained_only(node) in (None, training) for where, node in reached)
+
+
+def by_line(found: Iterable[What]) -> list[What]:
+    """Some slow places, the first of each line."""
+    first: dict[tuple[Path, int], What] = {}
+    for each in found:
+        first.setdefault((each.script.key, each.script.source.line(each.node)), each)
+    return list(first.values())
 
 
 def place(script: Script, what: Slow) -> str:

@@ -9,13 +9,13 @@ from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.shapes.data import batches
 from speedlint.shapes.data.loaders import Loader
-from speedlint.shapes.sync import creation
+from speedlint.shapes.sync import creation, hidden
 from speedlint.solve.flow import listed_once, once
 from speedlint.solve.names import Kind
 from speedlint.solve.terms import Definition, Value
 from speedlint.solve.unpacking import written
 from speedlint.source import is_name, is_none
-from speedlint.torch.words import FREQUENT, Frequency, Place, Role
+from speedlint.torch.words import Frequency, Place, Role
 
 _FROM_DATA = ("torch.tensor", "torch.as_tensor")
 _NUMBERS = (syntax.Integer, syntax.Float, syntax.UnaryOperation)
@@ -65,20 +65,12 @@ def constant(script: Script, call: syntax.Call) -> Copied | None:
     return Copied(data) if _is_constant(script, data) else None
 
 
-class Upload(NamedTuple):
-    """The call, ``node``, that copies a constant."""
-
-    script: Script
-    node: syntax.Call
-
-
 @listed_once
-def within(script: Script, function: syntax.FunctionDef) -> Iterator[Upload]:
+def within(script: Script, function: syntax.FunctionDef) -> Iterator[hidden.SlowCall]:
     """The calls by which a function itself copies a constant to the GPU in every step, in source order."""
-    for call in script.source.inside(function.body, syntax.Call):
-        is_often = script.function(call) is function and script.frequency(call) in FREQUENT
-        if is_often and (constant(script, call) is not None or is_held(script, call)):
-            yield Upload(script, call)
+    for call in hidden.in_steps(script, function, syntax.Call):
+        if constant(script, call) is not None or is_held(script, call):
+            yield hidden.SlowCall(script, call)
 
 
 def of_batch(script: Script, call: syntax.Call) -> Listed | None:
