@@ -8,7 +8,7 @@ Each round runs every tool once over the same files, one after the other, so tha
 none: speedlint with an empty cache (cold) and again with the cache that this leaves (warm), TorchFix, Ruff with all of its
 rules and without its cache, a bare parse by libcst, and one by `ast.parse`. It prints the medians of the CPU seconds (of all
 processes of a tool), the wall seconds, the memory of the largest process at its peak, and the median over the rounds of
-each tool's time divided by that of a cold check. A tool that is not found is left out with a word; `--torchfix COMMAND` and
+each tool's time divided by that of a cold check. All run from code that is compiled, as installed tools do. A tool that is not found is left out with a word; `--torchfix COMMAND` and
 `--ruff COMMAND` say where it is, `--speedlint COMMAND` checks with another version.
 
 `--growth` makes packages of plain modules, one in fifty of them a training script that imports others, and prints the time
@@ -337,6 +337,7 @@ def main() -> None:
     parser.add_argument("--sizes", default="100,1000,5000", metavar="N,...")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if not options.paths and not options.growth and not options.edits:
         parser.error("name the folders or files to check, or --growth, or --edits")
     found: dict[str, Any] = {"machine": {"python": platform.python_version(), "cores": os.cpu_count()}}

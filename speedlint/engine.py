@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache, partial
 from pathlib import Path
 
-from speedlint import notebook, target
+from speedlint import notebook, stacks, target
 from speedlint.ask.program import Cache, Program
 from speedlint.ask.script import Options, Script
 from speedlint.config import Nearest, Settings
@@ -77,7 +77,7 @@ class Engine:
         """The findings in one file, of one rule or of all, notes included, in order of position."""
         try:
             self._let_go()
-            return self._check(path, code)
+            return stacks.with_room(partial(self._check, path, code))
         except UserError:
             raise
         except SourceError as error:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
+
+from speedlint import stacks
 
 Answer = TypeVar("Answer")
 Arguments = ParamSpec("Arguments")
@@ -131,7 +132,7 @@ class Flow:
         one = _Open(question, answer, bottom, unknown, layer) if reader is not None else None
         self._active[question], self._cut, self._reader = number, self._NEVER, one
         try:
-            found = answer() if len(self._active) % self._ON_ONE_STACK else _on_a_new_stack(answer)
+            found = answer() if len(self._active) % self._ON_ONE_STACK else stacks.on_a_new_one(answer)
             if self._cut <= number:
                 one = one or _Open(question, answer, bottom, unknown, layer)
                 found = self._hold(one, found, first, number, is_solving=reader is not None)
@@ -274,22 +275,3 @@ def listed_once(answer: Callable[Arguments, Iterator[Answer]]) -> Callable[Argum
         return list(answer(*about, **named))
 
     return listed
-
-
-def _on_a_new_stack(answer: Callable[[], Answer]) -> Answer:
-    """What ``answer`` returns, computed by a thread that has a stack of its own."""
-    found: list[Answer] = []
-    failed: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            found.append(answer())
-        except BaseException as error:
-            failed.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join()
-    if failed:
-        raise failed[0]
-    return found[0]
