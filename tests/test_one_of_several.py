@@ -336,6 +336,7 @@ for epoch in range(9):
     [
         ("(Plain() if sys.argv[1] == 'plain' else Energy())", "forward", False),
         ("KINDS[sys.argv[1]]()", "forward", False),
+        ("(Plain() if sys.argv[1] == 'plain' else globals()[sys.argv[1]]())", "forward", False),
         ("Energy()", "score", False),
         ("torch.nn.Linear(512, 512)", "forward", True),
     ],
@@ -447,3 +448,92 @@ def test_pinning_what_one_of_several_collate_functions_gives(project: Project, g
     project.configure("select = ['SPD202']\ntorch = '2.13'")
     found = project.findings(project.write("train.py", COLLATED.format(given=given)), "--notes")
     assert any(each["fix"] is not None and each["fix"]["applicable"] for each in found) is is_written
+
+
+READERS = """
+import torch
+
+
+class Narrow(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.cell = torch.nn.Linear(width, width)
+
+    def forward(self, rows, mask=None):
+        state = torch.zeros(len(rows), 512).to(rows.device)
+        kept = self.cell(rows)
+        if mask is not None:
+            kept = kept[mask == 1]
+        return kept.mean() + state.mean()
+
+
+class Wide(Narrow):
+    def forward(self, rows, mask=None):
+        start = torch.ones(len(rows), 512).to(rows.device)
+        return self.cell(rows + start).mean()
+
+
+class Plain(Narrow):
+    def forward(self, rows, mask=None):
+        return self.cell(rows).mean()
+"""
+BUILDERS = """
+import torch
+import readers
+
+
+def build(kind):
+    if kind == "narrow":
+        made = readers.Narrow(512)
+    elif kind == "wide":
+        made = readers.Wide(512)
+    else:
+        {otherwise}
+    return made
+"""
+READS = """
+import sys
+import torch
+{imports}
+
+device = torch.device("cuda")
+net = {made}.to(device)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+data = torch.utils.data.TensorDataset(torch.load("rows.pt"), torch.load("masks.pt"))
+for rows, mask in torch.utils.data.DataLoader(data, batch_size=64):
+    inputs = {{"rows": rows.to(device), "mask": mask.to(device)}}
+    if len(sys.argv) > 3:
+        inputs["more"] = sys.argv[2]
+    loss = net(**inputs)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("otherwise", "is_told"),
+    [
+        ("raise ValueError(kind)", True),
+        ("made = readers.Plain(512)", False),
+    ],
+)
+def test_a_network_that_a_function_chooses(project: Project, otherwise: str, is_told: bool) -> None:
+    """What each of them does on the way is told where it is called; not what one of them does without."""
+    project.configure("select = ['SPD308']\ntorch = '2.13'")
+    project.write("readers.py", READERS)
+    project.write("builders.py", BUILDERS.format(otherwise=otherwise))
+    path = project.write("train.py", READS.format(imports="from builders import build", made="build(sys.argv[1])"))
+    assert [each["line"] for each in project.findings(path)] == ([14] if is_told else [])
+
+
+@pytest.mark.parametrize("made", ["kind(512)", "kind.from_pretrained('narrow')"])
+def test_a_network_that_a_table_of_tuples_chooses(project: Project, made: str) -> None:
+    """Its inputs are those that a dict holds for it, to which one that it does not take is added in some runs."""
+    project.configure("select = ['SPD305']\ntorch = '2.13'")
+    table = "from readers import Narrow, Wide\nTABLE = {'narrow': (512, Narrow), 'wide': (1024, Wide)}\n"
+    path = project.write("readers.py", READERS)
+    project.write("train.py", READS.format(imports=f"{table}width, kind = TABLE[sys.argv[1]]", made=made))
+    assert [each["line"] for each in project.findings("--notes", path)] == [14]
+    project.write("train.py", READS.format(imports=f"{table}width, kind = TABLE[sys.argv[1]]", made="str(kind)"))
+    assert project.findings("--notes", path) == []

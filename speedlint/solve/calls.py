@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from speedlint.facts import syntax
 from speedlint.solve import heirs, reach
 from speedlint.solve.flow import Layer, once
-from speedlint.solve.names import Kind, last_name
+from speedlint.solve.names import Binding, Kind, last_name
 from speedlint.solve.terms import (
     ARRAY,
     NONE,
@@ -27,7 +27,7 @@ from speedlint.solve.terms import (
     join,
     join_places,
 )
-from speedlint.solve.unpacking import written
+from speedlint.solve.unpacking import part, written
 from speedlint.solve.values import returned
 from speedlint.source import is_name
 from speedlint.torch import library
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from speedlint.solve.roles import Roles
 
 _NUMBERS = frozenset("float int bool len round ord hash id isinstance hasattr issubclass callable any all".split())
+_MAKES_ONE = frozenset({"from_pretrained", "from_config"})
+"""Methods of a class that make an object of it."""
 SAME_MODULE = frozenset("train eval half float double bfloat16 type requires_grad_ apply share_memory to_empty".split())
 """The methods of a module that return it, beside those that move it."""
 _HOLDS_STEPS = (b".backward(", b"no_grad", b"inference_mode")
@@ -127,8 +129,8 @@ class Calls:
             case syntax.IfExp():
                 return self._all_of((self.script, each) for each in _branches(function))
             case syntax.Name():
-                bound = [written(binding) for binding in self.script.names.reaching(function)]
-                return self._all_of((self.script, each) for each in bound) if None not in bound else []
+                bound = [self._entries_bound(binding) for binding in self.script.names.reaching(function)]
+                return [each for choices in bound for each in choices] if all(bound) else []
             case syntax.Subscript(value=held):
                 tables = list(self.roles.origins(held))
                 entries = [(script, each) for script, table in tables for each in _entries(table)]
@@ -138,6 +140,40 @@ class Calls:
                 is_function = callee is not None and isinstance(callee.node, syntax.FunctionDef)
                 return self._all_of((callee.script, each) for each in returned(callee)) if callee and is_function else []
         return []
+
+    def _entries_bound(self, binding: Binding) -> list[tuple[Script, syntax.BaseExpression]]:
+        """What an assignment chooses a name's value from, also where ``a, b = TABLE[name]`` takes each entry apart."""
+        value = written(binding)
+        if value is not None:
+            return self._all_of([(self.script, value)])
+        if binding.kind is not Kind.ASSIGN or not isinstance(binding.value, syntax.Subscript):
+            return []
+        parts = [(script, *part(entry, binding.path)) for script, entry in self.choices(binding.value)]
+        return [] if any(rest for _, _, rest in parts) else self._all_of((script, found) for script, found, _ in parts)
+
+    def may_give(self, call: syntax.Call, seen: set[syntax.Node]) -> Iterator[Value]:
+        """What a call may give where all of it is known, of which the class or function is the project's: an object of each
+        class that its function may be, as of ``TABLE[name](...)`` or ``kind.from_pretrained(...)``, or what each return of
+        its function gives."""
+        makes = call.func
+        if isinstance(makes, syntax.Attribute) and makes.attr.value in _MAKES_ONE:
+            makes = makes.value
+        choices = [(self.script, makes)] if self.script.definition(makes) is not None else self.choices(makes)
+        found = [script.roles.calls._given_by(choice, seen) for script, choice in choices]
+        if None not in found:
+            yield from chain.from_iterable(filter(None, found))
+
+    def _given_by(self, makes: syntax.BaseExpression, seen: set[syntax.Node]) -> list[Value] | None:
+        """What a call of a class or function gives; nothing for a library's, None where that is not known."""
+        kind = self.script.definition(makes)
+        if kind is None:
+            return [] if self.script.name(makes) is not None else None
+        if isinstance(kind.node, syntax.ClassDef):
+            return [self.instance(kind)]
+        if not isinstance(kind.node, syntax.FunctionDef) or self._is_generator(kind):
+            return None
+        given = [list(kind.script.roles.chosen(result, seen)) for result in returned(kind)]
+        return list(chain.from_iterable(given)) if all(given) else None
 
     def _all_of(
         self, chosen: Iterable[tuple[Script, syntax.BaseExpression | None]]

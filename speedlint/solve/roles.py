@@ -185,7 +185,7 @@ class Roles:
         if any(isinstance(target.operator, identity) for target in node.comparisons):
             return NUMBER
         compared = self._operation((node.left, *(target.comparator for target in node.comparisons)))
-        return compared if compared is None or compared.role in (Role.TENSOR, Role.BATCH, Role.ARRAY) else NUMBER
+        return compared if compared is None or compared.role not in (Role.STRING, Role.NUMBER) else NUMBER
 
     # Names
 
@@ -1084,7 +1084,9 @@ class Roles:
                 yield from self.chosen(branch, seen)
         elif isinstance(expression, syntax.Call) and isinstance(expression.func, syntax.Attribute):
             is_same = expression.func.attr.value in MOVES | SAME_MODULE and self.script.name(expression.func) is None
-            yield from self.chosen(expression.func.value, seen) if is_same else ()
+            yield from self.chosen(expression.func.value, seen) if is_same else self.calls.may_give(expression, seen)
+        elif isinstance(expression, syntax.Call):
+            yield from self.calls.may_give(expression, seen)
         elif isinstance(expression, (syntax.Name, syntax.Attribute)):
             for script, given in self._given_to(expression):
                 yield from script.roles.chosen(given, seen)

@@ -192,10 +192,17 @@ class Values:
         plain = [arg for arg in call.args if arg.keyword is None]
         if position is not None and 0 <= position < len(plain) and not any(arg.star for arg in plain[: position + 1]):
             return plain[position].value
-        for arg in call.args:
-            if arg.star == "**" and (entries := self.entries(arg.value)) is not None and keyword in entries:
-                return entries[keyword]
-        return None
+        held = (self._entry_of(arg.value, keyword) for arg in call.args if arg.star == "**")
+        return next((value for value in held if value is not None), None)
+
+    def _entry_of(self, expression: syntax.BaseExpression, key: str) -> syntax.BaseExpression | None:
+        """What a dict has under a key, in every run or where there is a GPU; others may be set in some runs only."""
+        entries = self.entries(expression)
+        if entries is not None or not isinstance(expression, syntax.Name):
+            return (entries or {}).get(key)
+        found = (self._bound_entries(expression) or {}).get(key)
+        set_ = [key_of(change) if isinstance(change, syntax.Subscript) else None for change in self.changes(expression)]
+        return None if key in set_ or None in set_ else found
 
     def hides_arguments(self, call: syntax.Call) -> bool:
         """Whether ``*args`` or ``**kwargs`` of unknown contents are passed."""

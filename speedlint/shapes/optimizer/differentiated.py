@@ -198,7 +198,8 @@ class _Follow:
         if not callees and script.role(call.func) is not Role.MODULE:
             self._check_unseen(script, call)
             return
-        if not callees and script.program.mentions(script, b"autograd.grad") and _is_of_hidden_kind(script, call.func):
+        is_one = script.callee(call) is not None
+        if not is_one and script.program.mentions(script, b"autograd.grad") and _is_of_hidden_kind(script, call.func):
             raise NotProven(f"which network `{shown(script, call.func)}` is, and whether it differentiates, is not known")
         if _runs(script, call, callees):
             self._carry(script, call)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -69,17 +70,16 @@ def in_steps(script: Script, function: syntax.FunctionDef, kind: type[Node]) -> 
 def behind(script: Script, call: syntax.Call, find: Find[What]) -> list[Hidden[What]]:
     """The slow places behind a call of a first-party function, in the order in which its code is written.
 
-    ``find`` gives those of one function itself; it is a function of a module, known by its name.
+    ``find`` gives those of one function itself; it is a function of a module, known by its name. Of several functions, one
+    of which the call runs, it is what the one with the fewest has: none of them does without.
     """
+    each = (_in_function(Frame(script), ((script, call),), callee, 1, find) for callee in _callees(script, call))
+    return min((list(islice(found, _MOST)) for found in each), key=len, default=[])
+
+
+def _callees(script: Script, call: syntax.Call) -> list[Definition]:
     callee = script.callee(call)
-    if callee is None:
-        return []
-    found = []
-    for hidden in _in_function(Frame(script), ((script, call),), callee, 1, find):
-        found.append(hidden)
-        if len(found) == _MOST:
-            break
-    return found
+    return [callee] if callee is not None else script.roles.calls.called(call)
 
 
 def _in_function(
@@ -96,11 +96,12 @@ def _in_function(
     for each in find(script, node):
         yield Hidden(each, chain, _product(before, counts.times(script, each.node, node.body, frame)))
     for call in script.source.inside(node.body, syntax.Call):
-        if script.function(call) is not node or (callee := script.callee(call)) is None:
+        if script.function(call) is not node or script.frequency(call) not in FREQUENT:
             continue
-        if script.frequency(call) in FREQUENT:
+        callees = _callees(script, call)
+        if len(callees) == 1:
             times = _product(before, counts.times(script, call, node.body, frame))
-            yield from _in_function(frame, (*chain, (script, call)), callee, times, find)
+            yield from _in_function(frame, (*chain, (script, call)), callees[0], times, find)
 
 
 @once(False)
@@ -111,9 +112,7 @@ def _may_hide(script: Script, function: syntax.Node, depth: int, find: Find[What
     if find(script, function):
         return True
     calls = (call for call in script.source.inside(function.body, syntax.Call) if script.function(call) is function)
-    return depth > 0 and any(
-        (callee := script.callee(call)) is not None and _may_hide(*callee, depth - 1, find) for call in calls
-    )
+    return depth > 0 and any(_may_hide(*callee, depth - 1, find) for call in calls for callee in _callees(script, call))
 
 
 def _product(left: int | None, right: int | None) -> int | None:
