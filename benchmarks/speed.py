@@ -7,10 +7,10 @@
 Each round runs every tool once over the same files, one after the other, so that a machine that changes its speed favours
 none: speedlint with an empty cache (cold) and again with the cache that this leaves (warm), TorchFix, Ruff with all of its
 rules and without its cache, a bare parse by libcst, and one by `ast.parse`; all run from compiled code, as installed tools
-do. It prints the medians of the CPU seconds (of all processes of a tool), the wall seconds, the memory of the largest process
-at its peak, and the median over the rounds of each tool's time divided by that of a cold check. A tool that is not found is
-left out with a word; `--torchfix COMMAND` and `--ruff COMMAND` say where it is, `--speedlint COMMAND` checks with another
-version.
+do. It prints the medians of the CPU seconds (of all processes of a tool), the wall seconds, the memory of the largest
+process at its peak, and the median over the rounds of each tool's time divided by that of a cold check. A tool that is not
+found is left out with a word; `--torchfix COMMAND` and `--ruff COMMAND` say where it is, `--speedlint COMMAND` checks with
+another version.
 
 `--growth` makes packages of plain modules, one in fifty of them a training script that imports others, and prints the time
 of a check per file.

@@ -273,6 +273,58 @@ def test_roles_flow_through_a_training_loop(project: Write, asked: str, role: Ro
     assert (value.role, value.place) == (role, place)
 
 
+HANDED_ON = """
+import functools
+import torch
+from torch.utils.data import DataLoader
+
+
+def forever(dataset):
+    while True:
+        yield from DataLoader(dataset, batch_size=8)
+
+
+def flat(model):
+    return [torch.nn.Parameter(torch._utils._flatten_dense_tensors([each.detach() for each in model.parameters()]))]
+
+
+class Process:
+    def losses(self, rows, scale):
+        return {"loss": torch.square(rows) * scale}
+
+
+class Spaced(Process):
+    def losses(self, rows, scale):
+        return super().losses(rows, scale)
+
+
+rows, labels = next(forever(open("data")))
+for weight in flat(torch.nn.Linear(4, 2)):
+    probe(weight.grad)
+again = functools.partial(Spaced().losses, scale=2)
+probe(rows)
+probe(again(rows)["loss"])
+probe(functools.partial(open, "rows.pt")())
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "role", "place"),
+    [
+        ("rows", Role.BATCH, Place.HOST),
+        ("weight.grad", Role.TENSOR, Place.EITHER),
+        ('again(rows)["loss"]', Role.TENSOR, Place.EITHER),
+        ('functools.partial(open, "rows.pt")()', Role.UNKNOWN, Place.EITHER),
+    ],
+)
+def test_roles_of_what_generators_bases_and_partial_functions_give(
+    project: Write, asked: str, role: Role, place: Place
+) -> None:
+    script = project(train=HANDED_ON)
+    value = script.value(expression(script, asked))
+    assert (value.role, value.place) == (role, place)
+
+
 @pytest.mark.parametrize(
     ("asked", "frequency"),
     [

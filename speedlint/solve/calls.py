@@ -47,7 +47,7 @@ _HOLDS_STEPS = (b".backward(", b"no_grad", b"inference_mode")
 CALLED_AS = ("forward", "__call__")
 """The methods that a call of an object runs."""
 _SPEAKS_OF_DEVICE = re.compile(r"cuda|gpu|device|\.to\(", re.IGNORECASE)
-_SEEN_THROUGH = frozenset({"torch.autograd.Variable", "torch.nn.Parameter", "torch.nn.parameter.Parameter"})
+_SEEN_THROUGH = library.PARAMETERS | {"torch.autograd.Variable"}
 
 
 _LEAVES_IN_PLACE = frozenset({"parameters", "named_parameters", "train", "eval", "zero_grad", "state_dict"})
@@ -74,7 +74,8 @@ class Calls:
             return self._of_library(call, dotted)
         if isinstance(call.func, syntax.Attribute):
             if isinstance(call.func.value, syntax.Call) and self.script.name(call.func.value.func) == "super":
-                return UNKNOWN
+                inherited = self._inherited(call)
+                return inherited.script.roles.calls.result(inherited) if inherited is not None else UNKNOWN
             base = self.roles.evaluate(call.func.value)
             if base is None:
                 return None
@@ -94,9 +95,20 @@ class Calls:
         if function.role is Role.INSTANCE and function.definition is not None:
             method = self.method(function.definition, "__call__")
             return method.script.roles.calls.result(method) if method else UNKNOWN
+        if function.role is Role.FUNCTION and function.made is not None:
+            return function.made.script.roles.calls._of_partial(function.made.call)
         if function.role in (Role.FUNCTION, Role.CLASS) or function.differs or self.tensor_types(call.func):
             return self._of_choices(call)
         return UNKNOWN
+
+    def _of_partial(self, partial: syntax.Call) -> Value | None:
+        """What the function gives that ``functools.partial`` fills in, whatever else it is handed."""
+        function = self._first(partial)
+        if function is None or function.definition is None or function.role not in (Role.FUNCTION, Role.CLASS):
+            return function and UNKNOWN
+        if isinstance(function.definition.node, syntax.ClassDef):
+            return self.instance(function.definition)
+        return function.definition.script.roles.calls.result(function.definition)
 
     def tensor_types(self, function: syntax.BaseExpression) -> list[str]:
         """The types of torch's tensors that a variable stands for: ``FloatTensor`` of the CPU or the GPU, by a condition."""
@@ -368,12 +380,15 @@ class Calls:
             or dotted == "dataclasses.replace"
             or dotted in library.COMPILERS
         ):
-            return self._first(call)
+            first = self._first(call)
+            return TENSOR if dotted in library.PARAMETERS and first == UNKNOWN else first
         if dotted == "collections.OrderedDict":
             return self._first(call) if call.args else self._of_builtin(call, "dict")
         if dotted in library.DISTRIBUTED_WRAPPERS:
             wrapped = self._first(call)
             return wrapped._replace(role=Role.MODULE) if wrapped else Value(Role.MODULE)
+        if dotted == "functools.partial":
+            return Value(Role.FUNCTION, made=Made(self.script, call))
         if dotted in library.SCALERS:
             return Value(Role.SCALER, made=Made(self.script, call))
         if dotted in library.SIMPLE_ROLES:
@@ -1045,9 +1060,14 @@ def _is_tried_out(script: Script, call: syntax.Call) -> bool:
 
 
 def yielded(generator: Definition) -> Value | None:
-    """What a first-party generator yields."""
-    given = [node.value for node in _yields(generator) if node.value is not None and not isinstance(node.value, syntax.From)]
-    return join(generator.script.roles.evaluate(value) for value in given) if given else UNKNOWN
+    """What a first-party generator yields, itself or from others."""
+    roles = generator.script.roles
+    given = [node.value for node in _yields(generator) if node.value is not None]
+    values = (
+        roles._element(roles.evaluate(value.item)) if isinstance(value, syntax.From) else roles.evaluate(value)
+        for value in given
+    )
+    return join(values) if given else UNKNOWN
 
 
 def _yields(definition: Definition) -> Iterator[syntax.Yield]:

@@ -99,6 +99,7 @@ FACTORIES = frozenset(
 CUDA_FACTORIES = frozenset(
     f"torch.cuda.{name}" for name in "FloatTensor LongTensor IntTensor BoolTensor ByteTensor DoubleTensor HalfTensor".split()
 )
+PARAMETERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter"})
 LIKE_FACTORIES = frozenset(f"torch.{name}_like" for name in "zeros ones empty full rand randn randint".split())
 NEW_TENSORS = frozenset(f"new_{kind}" for kind in "tensor zeros ones empty full".split())
 """Methods that tensors alone have, and that make a tensor beside them."""

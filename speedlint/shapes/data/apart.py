@@ -20,6 +20,7 @@ from speedlint.solve.names import Binding, Kind, Scope, last_name
 from speedlint.solve.terms import Definition
 from speedlint.solve.values import is_property, returned
 from speedlint.source import is_name
+from speedlint.torch import library
 from speedlint.torch.words import Frequency, Role
 
 if TYPE_CHECKING:
@@ -521,7 +522,7 @@ class _Proof:
             raise Unproven(f"each worker would draw from a copy of `{shown(script, call)}`")
         if name.startswith("contextvars."):
             raise Unproven(f"`{shown(script, call)}` has a value of its own in each process")
-        if name == "torch.nn.Parameter" or _asks_for_gradients(script, call):
+        if name in library.PARAMETERS or _asks_for_gradients(script, call):
             raise Unproven(f"`{shown(script, call)}` may be trained")
         self._library(script, call.func, name)
         last = name.rpartition(".")[2]

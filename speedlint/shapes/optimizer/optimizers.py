@@ -100,7 +100,7 @@ def _has_few(definition: Definition) -> bool:
     if not isinstance(node, syntax.ClassDef) or len(node.bases) != 1 or bases != ["torch.nn.Module"]:
         return False
     calls = list(script.source.inside(node, syntax.Call))
-    plain = [call for call in calls if script.is_call_to(call, "torch.nn.Parameter", "torch.nn.parameter.Parameter")]
+    plain = [call for call in calls if script.is_call_to(call, *library.PARAMETERS)]
     is_repeated = any(
         script.source.enclosing(call, syntax.For, syntax.While, syntax.ListComp, syntax.ClassDef) is not node
         for call in plain

@@ -13,6 +13,7 @@ from speedlint.shapes.sync.displays import display_around
 from speedlint.solve.gradients import told
 from speedlint.solve.names import Binding, Kind
 from speedlint.source import is_name, is_target
+from speedlint.torch import library
 from speedlint.torch.methods import FLOATS, MOVES, RESHAPES, works_in_place
 from speedlint.torch.words import Frequency, Role
 
@@ -265,7 +266,7 @@ def _holds_no_graph(script: Script, store: syntax.Node, value: syntax.BaseExpres
         return False
     if script.role(value) in _GRAPHLESS or script.constant(value) is not None or _is_made_plain(script, value):
         return True
-    if isinstance(value, syntax.Call) and script.name(value.func) == "torch.nn.Parameter":
+    if isinstance(value, syntax.Call) and script.name(value.func) in library.PARAMETERS:
         return True
     function = script.function(store)
     is_made = function is not None and function.name.value == "__init__"
