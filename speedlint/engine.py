@@ -146,7 +146,8 @@ class Engine:
             else ()
         )
         found_here = tuple(found[key] for key in sorted(found))
-        return Report(found_here, tuple(problems), self._program(path).bounds, tuple(unused))
+        remarks = (*_old_python(path, script), *self._program(path).bounds)
+        return Report(found_here, tuple(problems), remarks, tuple(unused))
 
     def _program(self, path: Path) -> Program:
         folder = path.absolute().parent
@@ -362,6 +363,13 @@ def _one_line(text: str) -> str:
 
 def _dotted(release: tuple[int, int]) -> str:
     return ".".join(map(str, release))
+
+
+def _old_python(path: Path, script: Script) -> Iterator[str]:
+    """What to say of a file that the Python it is written for alone can run."""
+    line = eras.line_of_older_python(script)
+    if line is not None:
+        yield f"{path}:{line}: no Python since 3.7 runs this, where `async` is a keyword: write `non_blocking`"
 
 
 def _rule_fault(code: str, path: Path, error: BaseException, foreign: Path | None) -> Problem:

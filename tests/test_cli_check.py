@@ -224,6 +224,28 @@ def test_unreadable_source_is_one_line_and_the_rest_is_done(project: Project, na
     assert "good.py:2:12 TOY301" in result.stdout
 
 
+def test_a_script_for_python_3_6_is_read_and_said_to_be_one(project: Project) -> None:
+    """Before Python 3.7 `async` was a name, and what torch called the `non_blocking` of its copies."""
+    project.configure("select = ['SPD205', 'SPD601']\ntorch = '2.13'")
+    path = project.write(
+        "train.py",
+        "import torch\n"
+        "model = torch.nn.Linear(512, 512).cuda()\n"
+        "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        "for x, y in torch.utils.data.DataLoader(torch.load('rows.pt'), pin_memory=True):\n"
+        "    loss = (model(x.cuda(async=True)) - y.cuda()).mean()\n"
+        "    optimizer.zero_grad()\n"
+        "    loss.backward()\n"
+        "    optimizer.step()\n",
+    )
+    found = json.loads(project.run("check", "--notes", "--format", "json", path).stdout)["findings"]
+    assert [(each["code"], each["column"]) for each in found] == [("SPD205", 41)]
+    result = project.run("check", path)
+    assert "train.py:5: no Python since 3.7 runs this, where `async` is a keyword: write `non_blocking`" in result.stderr
+    assert project.run("fix", "--apply", path).exit_code == 0
+    assert "model(x.cuda(async=True)) - y.cuda(non_blocking=True)" in (project.root / path).read_text()
+
+
 GOOD = {
     "bom": b"\xef\xbb\xbfx.item()\n",
     "latin": b"# coding: latin-1\nx.item('\xe9')\n",

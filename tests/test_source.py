@@ -212,6 +212,33 @@ def test_what_is_not_python_is_one_clear_line(data: bytes, expected: str) -> Non
     assert refusal(data).startswith(expected)
 
 
+ASYNC = """
+async def run(pool, images, é):
+    async with pool as one:
+        images = images.cuda(async=True)  # async=True
+        other = images.to(device, async = 'async' == "async")
+        done = pool.map(print, images, async=True)
+    async for each in done:
+        print(f"{each} async=True", async)
+"""
+
+
+def test_async_is_a_name_where_python_3_6_had_it_as_one() -> None:
+    source = parse(ASYNC)
+    keywords = {source.text(arg.keyword): arg.keyword.value for arg in source.of(syntax.Arg) if arg.keyword is not None}
+    assert keywords == {"async": "async"}  # the last one: `pool.map` is no copy of torch's
+    copies = [arg.keyword.value for arg in source.of(syntax.Arg) if arg.keyword is not None]
+    assert copies == ["non_blocking", "non_blocking", "async"]
+    assert [source.text(call.args[-1].value) for call in source.of(syntax.Call)][:2] == ["True", "'async' == \"async\""]
+    assert all(source.text(name) in (name.value, "async") for name in source.of(syntax.Name))
+    assert [node.value for node in source.of(syntax.SimpleString)] == ["'async'", '"async"']
+
+
+@pytest.mark.parametrize("more", ["async def", "x = async x", "(async=True"])
+def test_what_is_no_python_all_the_same_is_told_where_this_python_stops(more: str) -> None:
+    assert refusal(f"y = x.cuda(async=True)\n{more}\n".encode()).startswith("train.py:1: syntax error for Python")
+
+
 @pytest.mark.parametrize(
     "expression",
     [

@@ -27,6 +27,7 @@ _LINE_END = re.compile(rb"\r\n|\n|\r")
 _ELSE = re.compile(rb"(?:[\s;\\]|#[^\r\n]*)*(else|finally)\b")
 _DEFINED = re.compile(rb"(?:async[\s\\]+)?(?:def|class)[\s\\]+([^\s\\:(\[]+)")
 _AS = re.compile(rb"[\s\\)]*(as)[\s\\]+([^\s\\:,)]+)")
+_ARGUMENT = re.compile(rb"[\w\x80-\xff]+")
 _OPERATOR = re.compile(rb"(?:[\s\\)]|#[^\r\n]*)*")
 """What stands between an operand and the operator."""
 _WORD = re.compile(rb"[^\W\d]\w*")
@@ -609,7 +610,7 @@ class _Lowering:
         row = self.open(syntax.Arg, slot, start, end, "**" if node.arg is None else "")
         self.expression(node.value, 0)
         if node.arg is not None:
-            self.name(1, node.arg, start)
+            self.leaf(syntax.Name, 1, start, _ARGUMENT.match(self.text, start).end(), node.arg)  # type: ignore[union-attr]
         self.close(row)
 
     def subscript(self, node: ast.Subscript, slot: int, start: int, end: int) -> None:

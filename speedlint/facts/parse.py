@@ -21,14 +21,47 @@ _STRINGS_AND_COMMENTS = re.compile(
 )
 
 
+_ASYNC_AS_NAME = re.compile(_STRINGS_AND_COMMENTS.pattern + rb"|(?P<name>\basync\b(?!\s+(?:def|for|with)\b))", re.DOTALL)
+NON_BLOCKING = "non_blocking"
+"""What torch calls the argument of its copies that it called ``async`` before Python 3.7 made a keyword of that name."""
+_COPIES = frozenset({"cuda", "to", "copy_", "type"})
+
+
 def parsed(text: str | bytes) -> ast.Module:
-    """Python's own tree of a file. Raises SyntaxError, also for what is no Python for other reasons."""
+    """Python's own tree of a file, also of one in which ``async`` is a name, as before Python 3.7: where it is an argument of
+    one of torch's copies, as its later name. Raises SyntaxError, also for what is no Python for other reasons."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             return ast.parse(text)
         except ValueError as error:
             raise SyntaxError(str(error)) from None
+        except SyntaxError:
+            found = _of_older_python(text.encode() if isinstance(text, str) else text)
+            if found is None:
+                raise
+            return found
+
+
+def _of_older_python(data: bytes) -> ast.Module | None:
+    """The tree of a file in which ``async`` is a name; None where it has no such name, or is no Python all the same."""
+    names = (b"asyn%c" % letter for letter in b"abdefghijklmnopqrstuvwxyz_0123456789")
+    free = next((name for name in names if name not in data), None)
+    if free is None or b"async" not in data:
+        return None
+    renamed = _ASYNC_AS_NAME.sub(lambda found: free if found["name"] else found[0], data)
+    try:
+        tree = ast.parse(renamed) if renamed != data else None
+    except (SyntaxError, ValueError):
+        return None
+    for node in ast.walk(tree) if tree is not None else ():
+        for field, value in ast.iter_fields(node):
+            if value == free.decode():
+                setattr(node, field, "async")
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _COPIES:
+            for keyword in node.keywords:
+                keyword.arg = NON_BLOCKING if keyword.arg in ("async", free.decode()) else keyword.arg
+    return tree
 
 
 def is_too_deep(data: bytes) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from speedlint.facts.syntax import KINDS
 
-_FORMAT = 1
+_FORMAT = 2
 """Raised when what the columns mean changes; a change of the kinds or their fields is seen by itself."""
 _KINDS = zlib.crc32(" ".join(f"{kind.__name__}{kind.fields}" for kind in KINDS).encode())
 MEANING = f"{_FORMAT}-{_KINDS:x}-{sys.byteorder}-{sys.version_info[0]}.{sys.version_info[1]}"

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
+from speedlint.facts.parse import NON_BLOCKING
 from speedlint.solve.flow import once
 from speedlint.torch.words import Role
 
@@ -28,6 +29,8 @@ _INDEXED_SCALAR = (0, 4)
 """Since torch 0.5, ``loss.data[0]`` raises an IndexError."""
 _PACKED_PAIR = (1, 0)
 """Since torch 1.1 a ``PackedSequence`` has four parts: ``values, sizes = pack_padded_sequence(...)`` raises a ValueError."""
+_OLD_PYTHON = (1, 10)
+"""The last release for Python 3.6, the last Python in which ``async`` is a name: ``images.cuda(async=True)``."""
 _BROUGHT: dict[Release, re.Pattern[bytes]] = {
     (1, 6): re.compile(rb"\bautocast\b|torch\.cuda\.amp|torch\.amp"),
     (1, 7): re.compile(rb"persistent_workers|set_to_none|prefetch_factor|torch\.linalg\."),
@@ -36,7 +39,7 @@ _BROUGHT: dict[Release, re.Pattern[bytes]] = {
     (2, 0): re.compile(rb"torch\.compile\b|scaled_dot_product_attention|torch\.func\."),
 }
 """What code names that was carried over to a release, or written for it."""
-_MARKS = (b"torchtext", b"torch.utils.ffi", b"torch._six", b".data[0]", b"pack_padded_sequence")
+_MARKS = (b"torchtext", b"torch.utils.ffi", b"torch._six", b".data[0]", b"pack_padded_sequence", b"async")
 
 
 @once(None)
@@ -81,9 +84,20 @@ def _of_script(script: Script) -> Release | None:
     ]
     if indexes_losses(script):
         bounds.append(_INDEXED_SCALAR)
+    if line_of_older_python(script) is not None:
+        bounds.append(_OLD_PYTHON)
     if any(_is_taken_in_two(script, call) for call in script.calls("torch.nn.utils.rnn.pack_padded_sequence")):
         bounds.append(_PACKED_PAIR)
     return min(bounds, default=None)
+
+
+@once(None)
+def line_of_older_python(script: Script) -> int | None:
+    """The first line that no Python since 3.7 can run, as it uses ``async`` as a name; None without one."""
+    if b"async" not in script.source.data:
+        return None
+    names = (name for name in script.source.tree.named(("async", NON_BLOCKING)) if script.text(name) == "async")
+    return next(map(script.source.line, names), None)
 
 
 @once(False)
