@@ -1,12 +1,13 @@
 """A constant is made into a tensor and copied to the GPU in every step.
 
 ## What it does
-Finds `torch.tensor(0.5).to(device)`, `torch.tensor([1.0, 2.0], device=device)`, `torch.FloatTensor([...]).cuda()` and the
-like in training and evaluation steps, where what is copied is a number, a list of constants or of what is computed of a
-`range`, or an array that NumPy makes of constants, as of a fixed filter; and `self.table.to(x.device)` of a tensor that an
-object holds on the host since it was made. Data that is new in each step has to be copied and is left alone, as is what is
-made once and kept. What stands in a file that is not checked is told at the call that reaches it, as a note where that
-copies less than three times. In programs that never train it is a note.
+Finds `torch.tensor(0.5).to(device)`, `torch.tensor([1.0, 2.0], device=device)`, `torch.FloatTensor([...]).cuda()`,
+`torch.cuda.FloatTensor([...])` and the like in training and evaluation steps, where what is copied is a number, a list
+of constants or of what is computed of a `range`, or an array that NumPy makes of constants, as of a fixed filter; and
+`self.table.to(x.device)` of a tensor that an object holds on the host since it was made. Data that is new in each step
+has to be copied and is left alone, as is what is made once and kept. What stands in a file that is not checked is told
+at the call that reaches it, as a note where that copies less than three times. In programs that never train it is a
+note.
 
 ## Why it is slow
 Also with `device=`, `torch.tensor` first makes the tensor on the host. The copy is taken from ordinary memory, so the host
@@ -104,7 +105,9 @@ def _of_copy(call: syntax.Call, script: Script) -> Iterator[Finding]:
         message = f"`{reads.shown(script, call)}` copies what its object holds on the host to the GPU {often}"
         cure = "move it once, where the device is known, or make it a buffer of a module"
     elif found.is_number:
-        full = f"`torch.full((), {reads.shown(script, found.data)}, device=...)`"
+        message = f"`{reads.shown(script, call)}` copies a number to the GPU {often}"
+        shape = "(1,)" if found.is_listed else "()"
+        full = f"`torch.full({shape}, {reads.shown(script, found.data)}, device=...)`"
         cure = f"use the number as it is, or {full}, which copies nothing"
     else:
         cure = "make it once, before the loop or as a buffer of the module"

@@ -28,8 +28,8 @@ _COPIES = frozenset({"cuda", "to", "copy_", "type"})
 
 
 def parsed(text: str | bytes) -> ast.Module:
-    """Python's own tree of a file, also of one in which ``async`` is a name, as before Python 3.7: where it is an argument of
-    one of torch's copies, as its later name. Raises SyntaxError, also for what is no Python for other reasons."""
+    """Python's own tree of a file, also of one in which ``async`` is a name, as before Python 3.7: where it is an argument
+    of one of torch's copies, as its later name. Raises SyntaxError, also for what is no Python for other reasons."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

@@ -217,7 +217,7 @@ def drawn(script: Script, call: syntax.Call) -> syntax.Call | None:
         made = call.func.value
         while isinstance(made, syntax.Call) and isinstance(made.func, syntax.Attribute) and made.func.attr.value in SAME:
             made = made.func.value
-    elif not _is_made_on_gpu(script, call):
+    elif not is_made_on_gpu(script, call):
         return None
     if not isinstance(made, syntax.Call) or not made.args:
         return None
@@ -230,7 +230,7 @@ def drawn(script: Script, call: syntax.Call) -> syntax.Call | None:
     return data if script.name(data.func) in DRAWS and all(is_plain(script, arg.value) for arg in data.args) else None
 
 
-def _is_made_on_gpu(script: Script, call: syntax.Call) -> bool:
+def is_made_on_gpu(script: Script, call: syntax.Call) -> bool:
     """Whether a call makes a tensor of data on the GPU by itself: by its type, or by ``device=``."""
     types = (script.name(call.func), *script.roles.calls.tensor_types(call.func))
     if any(name in library.CUDA_FACTORIES for name in types):

@@ -14,7 +14,7 @@ from speedlint.solve.flow import listed_once, once
 from speedlint.solve.names import Kind
 from speedlint.solve.terms import Definition, Value
 from speedlint.solve.unpacking import written
-from speedlint.source import is_name, is_none
+from speedlint.source import is_name
 from speedlint.torch.words import Frequency, Place, Role
 
 _FROM_DATA = ("torch.tensor", "torch.as_tensor")
@@ -24,17 +24,19 @@ _ARRAYS = ("numpy.array", "numpy.asarray")
 _MAKERS = frozenset(f"numpy.{name}" for name in "zeros ones full eye identity linspace arange".split())
 _OF_ARRAYS = frozenset("reshape astype transpose copy repeat".split())
 _DEPTH = 4
-"""Variables and entries between a batch and what is taken out of it."""
+"""Variables and entries between a batch and what is taken out of it, or a number and what it is computed of."""
+_READS = ("item", "tolist")
 Path: TypeAlias = "tuple[int | str | None, ...]"
 _FROM_LISTS = tuple(f"torch.{name}" for name in "Tensor FloatTensor LongTensor IntTensor DoubleTensor BoolTensor".split())
 
 
 class Copied(NamedTuple):
     """A number, or a list of constants or of numbers that are counted, or an array that NumPy makes of such, that a call
-    makes into a tensor on the GPU."""
+    makes into a tensor on the GPU; ``is_listed`` where the number is the one element of a list."""
 
     data: syntax.BaseExpression
     is_number: bool = False
+    is_listed: bool = False
     is_counted: bool = False
     is_array: bool = False
 
@@ -58,11 +60,16 @@ def constant(script: Script, call: syntax.Call) -> Copied | None:
     if _is_array(script, data):
         return Copied(data, is_array=True)
     is_list = isinstance(data, (syntax.List, syntax.Tuple))
-    if not is_list and script.name(made.func) in (*_FROM_LISTS, _FROM_ARRAY):
+    if not is_list and script.name(made.func) not in _FROM_DATA:
         return None
-    if not is_list and _is_scalar(script, data):
+    if not is_list and _is_number(script, data):
         return Copied(data, is_number=True)
-    return Copied(data) if _is_constant(script, data) else None
+    if _is_constant(script, data):
+        return Copied(data)
+    match data:
+        case syntax.List(elements=[syntax.Element(value=only)]) | syntax.Tuple(elements=[syntax.Element(value=only)]):
+            return Copied(only, is_number=True, is_listed=True) if _is_number(script, only) else None
+    return None
 
 
 @listed_once
@@ -162,10 +169,7 @@ def _is_made_at_once(script: Script, given: syntax.BaseExpression) -> bool:
 
 def _made(script: Script, call: syntax.Call) -> syntax.Call | None:
     """The call that makes the tensor of data, where ``call`` is the one that puts it on the GPU."""
-    if script.name(call.func) in _FROM_DATA:
-        device = script.argument(call, "device", 2)
-        if device is None or is_none(device) or script.roles.calls.device_of(device) is Place.HOST:
-            return None
+    if creation.is_made_on_gpu(script, call):
         return call
     if not isinstance(call.func, syntax.Attribute) or call.func.attr.value not in ("to", "cuda"):
         return None
@@ -203,6 +207,25 @@ def _is_scalar(script: Script, data: syntax.BaseExpression) -> bool:
         return len(bindings) == 1 and bindings[0].kind is Kind.ASSIGN and isinstance(bindings[0].value, _NUMBERS)
     known = script.constant(data) if not isinstance(data, syntax.Attribute) else None
     return known is not None and isinstance(known.value, (int, float))
+
+
+def _is_number(script: Script, data: syntax.BaseExpression) -> bool:
+    """Whether an expression is a number that the host has, and has not just read from the GPU."""
+    if _is_scalar(script, data):
+        return True
+    return script.role(data) is Role.NUMBER and _is_of_host(script, data, _DEPTH)
+
+
+def _is_of_host(script: Script, data: syntax.BaseExpression, depth: int) -> bool:
+    """Whether nothing that a number is computed of is handed in, or read from a tensor."""
+    if not depth or any(part.attr.value in _READS for part in script.source.inside(data, syntax.Attribute)):
+        return False
+    for name in script.source.inside(data, syntax.Name):
+        for binding in script.names.reaching(name) if not is_name(name, "self") else ():
+            made = written(binding)
+            if binding.kind is Kind.PARAMETER or (made is not None and not _is_of_host(script, made, depth - 1)):
+                return False
+    return True
 
 
 def _is_constant(script: Script, data: syntax.BaseExpression) -> bool:
