@@ -98,7 +98,9 @@ def _finding(found: Loader, workers: Setting) -> Finding:
     if workers.expression is None:
         message = "this loader has no workers: each batch is read while the training waits"
     else:
-        message = f"`num_workers={found.script.text(workers.expression)}` is 0: each batch is read while the training waits"
+        text = found.script.text(workers.expression)
+        how = "`num_workers` is 0" if text == "0" else f"`num_workers={text}` is 0"
+        message = f"{how}: each batch is read while the training waits"
     if found.is_in_memory:
         advice = f"{_WRITE} if reading a batch takes long; not written: items taken out of memory may be faster without"
         return Finding(found.call, message, advice=advice, level=Level.NOTE, related=related)

@@ -2,9 +2,9 @@
 
 ## What it does
 Finds `torch.cuda.synchronize()` and its like for other devices in loops of training or evaluation steps and in the
-functions they call. In a loop that reads the host's clock it is there for the measurement, and a note; CUDA events are
-recorded in the queue itself, and need no wait in the step. Beside other streams, or after a copy to the host that does not
-block, it may be needed, and is left alone.
+functions they call. Where the host's clock is read it is there for the measurement: a note, but in a loop of training steps,
+all of which it slows down; CUDA events are recorded in the queue itself, and need no wait in the step. Beside other streams,
+or after a copy to the host that does not block, it may be needed, and is left alone.
 
 ## Why it is slow
 The GPU works through a queue while Python runs ahead and fills it. After `synchronize` the queue is empty, and the GPU
@@ -59,7 +59,7 @@ from speedlint.ask.script import Script
 from speedlint.edits import CannotEdit, delete_statement
 from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
-from speedlint.shapes import worth
+from speedlint.shapes import probes, worth
 from speedlint.shapes.sync import clocks, reads, streams
 from speedlint.torch.words import Frequency
 
@@ -78,7 +78,9 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if timed is not None and clocks.reads_clock(script, timed.body):
         what = "function" if isinstance(timed, syntax.FunctionDef) else "loop"
         advice = "time every so many steps, or record two `torch.cuda.Event`s and read them later"
-        yield Finding(call, message, advice=f"{advice}; not rewritten, since the {what} reads the clock", level=Level.NOTE)
+        trains = what == "loop" and reads.how_often(script, call) is Frequency.STEP
+        level = None if trains and not probes.is_in_benchmark(script, call) else Level.NOTE
+        yield Finding(call, message, advice=f"{advice}; not rewritten, since the {what} reads the clock", level=level)
     elif reads.how_often(script, call) is Frequency.THROTTLED:
         yield Finding(call, message, advice=_ADVICE, level=Level.NOTE)
     else:

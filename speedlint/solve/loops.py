@@ -365,6 +365,8 @@ class Loops:
         fed = passes.feeding(self.script, loop, calls)
         if not any(self._call_does(call, Does.FORWARD) and not self._call_does(call, Does.EVALUATES) for call in fed):
             return False
+        if self._adds_to_loss(loop):
+            return False
         if told(self.script, loop) is True or self._is_after_eval(loop):
             return True
         return bool(self.does(loop.body, Does.NO_TRAINING)) and not self._differentiates(loop)
@@ -372,6 +374,13 @@ class Loops:
     def _differentiates(self, loop: Loop) -> bool:
         """Whether a loop takes gradients too, as an update does that takes no step of an optimizer of torch's."""
         return self.script.program.mentions(self.script, _DIFFERENTIATES) and bool(self.does(loop.body, Does.DIFFERENTIATES))
+
+    def _adds_to_loss(self, loop: Loop) -> bool:
+        """Whether a loop adds to what its function runs backward behind it: its turns are parts of one training step."""
+        run = (call.func.value for call in self.script.method_calls("backward") if isinstance(call.func, syntax.Attribute))
+        losses = [loss for loss in run if isinstance(loss, syntax.Name) and self.script.order.may_run_before(loop, loss)]
+        bound = {binding.node for loss in losses for binding in self.script.names.reaching(loss)}
+        return any(self.script.source.contains(loop.body, each) for each in bound)
 
     def _is_after_eval(self, loop: Loop) -> bool:
         function = self.script.function(loop)
