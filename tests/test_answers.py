@@ -302,6 +302,9 @@ rows, labels = next(forever(open("data")))
 for weight in flat(torch.nn.Linear(4, 2)):
     probe(weight.grad)
 again = functools.partial(Spaced().losses, scale=2)
+there, too = map(lambda part: part.to("cuda"), (rows, labels))
+probe(there)
+probe(next(map(functools.partial, [1])))
 probe(rows)
 probe(again(rows)["loss"])
 probe(functools.partial(open, "rows.pt")())
@@ -314,6 +317,8 @@ probe(functools.partial(open, "rows.pt")())
         ("rows", Role.BATCH, Place.HOST),
         ("weight.grad", Role.TENSOR, Place.EITHER),
         ('again(rows)["loss"]', Role.TENSOR, Place.EITHER),
+        ("there", Role.TENSOR, Place.GPU),
+        ("next(map(functools.partial, [1]))", Role.UNKNOWN, Place.EITHER),
         ('functools.partial(open, "rows.pt")()', Role.UNKNOWN, Place.EITHER),
     ],
 )

@@ -8,7 +8,7 @@ alone, also with a few operations between, and where a variable that nothing els
 and `torch.tensor(words).to(device)` of what a loader's own collate function leaves as a list or an array. What is made once,
 as in `__init__`, or kept for the next step, and what is filled on the host first, is left alone. In programs that never
 train it is a note. A function of the project that only copies what it is handed, `to_var(torch.zeros(n))`, is such a copy
-too. What stands in a file that is not checked is told at the call that reaches it.
+too, and one that makes a tensor of numbers alone, `causal_mask(n).to(device)`, such a factory. What stands in a file that is not checked is told at the call that reaches it.
 
 ## Why it is slow
 The copy is taken from ordinary memory, so the host waits until it has ended, and with it all that the GPU has queued: one
@@ -153,6 +153,20 @@ def _of_parts(call: syntax.Call, part: syntax.Call, script: Script) -> Iterator[
     yield Finding(call, message, advice=f"{advice}since other code may need it on the host", level=level, related=related)
 
 
+def _of_function(call: syntax.Call, given: syntax.Call, script: Script) -> Iterator[Finding]:
+    """A tensor that a function of the project makes on the host."""
+    often = _often(script, call)
+    if often is None or creation.is_kept(script, call):
+        return
+    message = f"`{reads.shown(script, given)}` makes a tensor on the host, which is copied to the GPU {often}"
+    if (in_vain := awaited_anyway(script, call)) is not None:
+        yield Finding(call, message, advice=in_vain, level=Level.NOTE, worth=worth.NOTHING)
+        return
+    name = reads.shown(script, given.func)
+    advice = f"let `{name}` take the device and make it there; not written, since others may call it for the host"
+    yield Finding(call, message, advice=advice, level=None if evaluation.trains(script) else Level.NOTE)
+
+
 def _of_batch(call: syntax.Call, listed: uploads.Listed, script: Script) -> Iterator[Finding]:
     """A part of a batch that the collate function leaves as a list or an array."""
     if (often := _often(script, call)) is None:
@@ -175,6 +189,8 @@ def _of_copy(call: syntax.Call, script: Script) -> Iterator[Finding]:
         yield from _of_numbers(call, numbers, script)
     elif found is None and (part := creation.put_together(script, call)) is not None:
         yield from _of_parts(call, part, script)
+    elif found is None and (given := creation.made_by_function(script, call)) is not None:
+        yield from _of_function(call, given, script)
     elif found is None and (listed := uploads.of_batch(script, call)) is not None:
         yield from _of_batch(call, listed, script)
     if found is None or (often := _often(script, call)) is None or creation.is_kept(script, call):

@@ -435,12 +435,23 @@ class Calls:
         if name == "zip":
             items = tuple(self.roles._element(self.roles.evaluate(arg.value)) for arg in call.args)
             return Value(Role.SEQUENCE, element=Value(Role.SEQUENCE, items=items))
+        if name == "map" and call.args:
+            return Value(Role.SEQUENCE, element=self._each(call.args[0].value))
         if name in ("next", "sum"):
             return self.roles._element(self._first(call)) if call.args else UNKNOWN
         if name == "dict":
             keys = tuple((a.keyword.value, self.roles.evaluate(a.value)) for a in call.args if a.keyword)
             return Value(Role.MAPPING, keys=keys, element=join(value for _, value in keys))
         return UNKNOWN
+
+    def _each(self, function: syntax.BaseExpression) -> Value | None:
+        """What a function gives that is called on one thing after the other."""
+        if isinstance(function, syntax.Lambda):
+            return self.roles.evaluate(function.body)
+        definition = self.script.definition(function)
+        if definition is None or not isinstance(definition.node, syntax.FunctionDef):
+            return UNKNOWN
+        return definition.script.roles.calls.result(definition)
 
     def _of_torch(self, call: syntax.Call, dotted: str) -> Value | None:
         name = dotted.rpartition(".")[2]

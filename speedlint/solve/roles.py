@@ -512,7 +512,7 @@ class Roles:
         script = self.script
         function = script.source.enclosing(parameter, syntax.FunctionDef, syntax.Lambda)
         if not isinstance(function, syntax.FunctionDef):
-            return UNKNOWN
+            return self._mapped(function, parameter)
         owner = script.names.owner(function)
         if owner is not None and self._is_self(function, parameter):
             return self.instance(Definition(script, owner))
@@ -548,6 +548,16 @@ class Roles:
         if is_passed and found is None:
             return None
         return _prepared_as(found, annotated or self._by_use(parameter))
+
+    def _mapped(self, function: syntax.Node | None, parameter: syntax.Param) -> Value | None:
+        """What a parameter of ``map(lambda part: ..., parts)`` stands for in turn; nothing of that of any other lambda."""
+        arg = self.script.source.parents.get(function) if isinstance(function, syntax.Lambda) else None
+        call = self.script.source.parents[arg] if isinstance(arg, syntax.Arg) else None
+        if isinstance(function, syntax.Lambda) and isinstance(call, syntax.Call) and self.script.is_call_to(call, "map"):
+            at = list(function.params.params).index(parameter) if parameter in function.params.params else None
+            given = call.args[1:][at].value if at is not None and at + 1 < len(call.args) else None
+            return self._element(self.evaluate(given)) if given is not None else UNKNOWN
+        return UNKNOWN
 
     def _input(self, function: syntax.FunctionDef, parameter: syntax.Param) -> Value | None:
         """What a module's ``forward`` takes: a tensor, certainly so where a known call passes one."""

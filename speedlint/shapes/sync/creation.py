@@ -86,8 +86,9 @@ def within(script: Script, function: syntax.FunctionDef) -> Iterator[Upload]:
     """The tensors that a function itself makes on the host and copies in every step, the indices last."""
     for call in hidden.in_steps(script, function, syntax.Call):
         made = created(script, call)
-        if made is not None and not is_kept(script, call):
-            yield Upload(script, call, made.factory)
+        factory = made.factory if made is not None else made_by_function(script, call)
+        if factory is not None and not is_kept(script, call):
+            yield Upload(script, call, factory)
     for subscript in hidden.in_steps(script, function, syntax.Subscript):
         index = ranged_index(script, subscript)
         if index is not None:
@@ -353,6 +354,31 @@ def _trace(script: Script, node: syntax.BaseExpression) -> tuple[syntax.Call, bo
                     return None
             case _:
                 return None
+
+
+def made_by_function(script: Script, move: syntax.Call) -> syntax.Call | None:
+    """The call of a function of the project that makes a tensor on the host, of numbers alone, where another one copies it
+    to the GPU: ``causal_mask(words.shape[1]).to(device)``."""
+    match move.func:
+        case syntax.Attribute(value=syntax.Call(args=args) as made, attr=syntax.Name(value=name)) if name in MOVES:
+            callee = script.callee(made) if target(script, move) is not None and not is_made_elsewhere(script) else None
+            if callee is None or not isinstance(callee.node, syntax.FunctionDef) or callee.node.decorators:
+                return None
+            value = script.value(made)
+            is_on_host = value.role is Role.TENSOR and value.place is Place.HOST and not value.assumed
+            of_numbers = all(script.role(arg.value) is Role.NUMBER and not arg.star for arg in args)
+            return made if is_on_host and of_numbers and _makes_of_sizes(callee) else None
+    return None
+
+
+@once(False)
+def _makes_of_sizes(function: Definition) -> bool:
+    """Whether a function makes a tensor of sizes, and none of data."""
+    script = function.script
+    names = [script.name(call.func) or "" for call in script.source.inside(function.node, syntax.Call)]
+    return any(name in _EXACT | _ROUNDED for name in names) and not any(
+        name in _FROM_ARRAYS or name in _RANDOM or name.startswith(("numpy.", "torch.load")) for name in names
+    )
 
 
 def put_together(script: Script, move: syntax.Call) -> syntax.Call | None:
