@@ -5,10 +5,11 @@ Finds `torch.zeros(...).to(device)`, `torch.ones(...).type_as(images)` and the l
 `zeros`, `ones`, `full`, `eye`, `arange`, `linspace`, `rand`, `randn` and others that make a tensor of sizes and numbers
 alone, also with a few operations between, and where a variable that nothing else uses holds it before the copy;
 `x[range(n), labels]` and `x[torch.arange(n), labels]`, whose index is made on the host; random numbers that NumPy draws;
-and `torch.tensor(words).to(device)` of what a loader's own collate function leaves as a list or an array. What is made once,
-as in `__init__`, or kept for the next step, and what is filled on the host first, is left alone. In programs that never
-train it is a note. A function of the project that only copies what it is handed, `to_var(torch.zeros(n))`, is such a copy
-too, and one that makes a tensor of numbers alone, `causal_mask(n).to(device)`, such a factory. What stands in a file that is not checked is told at the call that reaches it.
+and `torch.tensor(words).to(device)` of what a loader's own collate function leaves as a list or an array. What is made
+once, as in `__init__`, or kept for the next step, and what is filled on the host first, is left alone. In programs that
+never train it is a note. A function of the project that only copies what it is handed, `to_var(torch.zeros(n))`, is such
+a copy too, and one that makes a tensor of numbers alone, `causal_mask(n).to(device)`, such a factory. What stands in a
+file that is not checked is told at the call that reaches it.
 
 ## Why it is slow
 The copy is taken from ordinary memory, so the host waits until it has ended, and with it all that the GPU has queued: one

@@ -13,6 +13,7 @@ from speedlint.torch.words import Role
 
 _SELECTIONS = frozenset({"nonzero", "argwhere", "masked_select", "unique", "unique_consecutive", "bincount"})
 _REDUCTIONS = frozenset({"mean", "sum", "any", "all", "max", "min", "norm"})
+_ELEMENTWISE = frozenset("float double half long int bool detach abs square sqrt pow log exp clamp".split())
 _SIZES = frozenset({"numel", "nelement", "size", "shape"})
 _LOSSES = ("torch.nn.functional.", "torch.mean", "torch.sum", "torch.nn.")
 _CHECKS = ("torch.isnan", "torch.isinf", "torch.isfinite")
@@ -131,6 +132,14 @@ def _is_reduced(script: Script, selected: syntax.BaseExpression, depth: int) -> 
                 script, parent, depth - 1
             ):
                 continue
+            case syntax.ComparisonTarget() if depth:
+                compared = script.source.parents[parent]
+                if isinstance(compared, syntax.Comparison) and _is_reduced(script, compared, depth - 1):
+                    continue
+            case syntax.Attribute(attr=syntax.Name(value=method)) if depth and method in _ELEMENTWISE:
+                call = script.source.parents[parent]
+                if isinstance(call, syntax.Call) and call.func is parent and _is_reduced(script, call, depth - 1):
+                    continue
         return False
     return True
 
@@ -150,11 +159,14 @@ def _is_compared(script: Script, size: syntax.Attribute) -> bool:
 
 
 def _reduces(script: Script, call: syntax.Node) -> bool:
-    """Whether a node is a call of one of torch's losses, or of its mean or sum."""
+    """Whether a node is a call of one of torch's losses, also of several of which it may be one, or of its mean or sum."""
     if not isinstance(call, syntax.Call):
         return False
     made = script.value(call.func).made
-    names = (script.name(call.func) or "", (made.script.name(made.call.func) or "") if made is not None else "")
+    names = [script.name(call.func) or "", (made.script.name(made.call.func) or "") if made is not None else ""]
+    if made is None and names[0] == "":
+        origins = script.roles.origins(call.func)
+        names += [place.name(each.func) or "" for place, each in origins if isinstance(each, syntax.Call)]
     return any(
         name.startswith(_LOSSES) and (name in _LOSSES or name.lower().endswith(("loss", "cross_entropy", "kl_div")))
         for name in names
