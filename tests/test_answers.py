@@ -293,6 +293,18 @@ class Process:
         return {"loss": torch.square(rows) * scale}
 
 
+class Queue(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("pointer", torch.zeros(1))
+        self.register_buffer("none", None)
+
+    def forward(self, rows):
+        probe(self.pointer)
+        probe(self.none)
+        return rows
+
+
 class Spaced(Process):
     def losses(self, rows, scale):
         return super().losses(rows, scale)
@@ -318,6 +330,8 @@ probe(functools.partial(open, "rows.pt")())
         ("weight.grad", Role.TENSOR, Place.EITHER),
         ('again(rows)["loss"]', Role.TENSOR, Place.EITHER),
         ("there", Role.TENSOR, Place.GPU),
+        ("self.pointer", Role.TENSOR, Place.EITHER),
+        ("self.none", Role.UNKNOWN, Place.EITHER),
         ("next(map(functools.partial, [1]))", Role.UNKNOWN, Place.EITHER),
         ('functools.partial(open, "rows.pt")()', Role.UNKNOWN, Place.EITHER),
     ],

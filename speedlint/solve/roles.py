@@ -32,6 +32,7 @@ from speedlint.solve.terms import (
 )
 from speedlint.solve.unpacking import Path, all_written, key_of, part, written
 from speedlint.solve.values import is_property, needs_no_object, returned
+from speedlint.source import is_none
 from speedlint.torch import library
 from speedlint.torch.methods import MOVES
 from speedlint.torch.words import Place, Role
@@ -884,6 +885,8 @@ class Roles:
         found: list[Value | None] = []
         for script, value, path in self.assigned_on_self(definition, name):
             found.append(script.roles._unpacked(value, path))
+        buffers = (owner.script.roles._buffers.get((owner.node, name)) for owner in self.calls.lineage(definition))
+        found += [TENSOR for buffer in buffers if buffer is not None]
         known = join(found)
         if known is not None and known.role is Role.UNKNOWN:
             return self._self_by_use(definition, name)
@@ -895,6 +898,20 @@ class Roles:
             for script, attribute in self._self_uses(definition, name):
                 known = script.roles._with_entries(known, [attribute])
         return known
+
+    @cached_property
+    def _buffers(self) -> dict[tuple[syntax.Node, str], syntax.BaseExpression]:
+        """What each class registers as a buffer under a name, which is wherever its module is."""
+        found: dict[tuple[syntax.Node, str], syntax.BaseExpression] = {}
+        for call in self.script.method_calls("register_buffer"):
+            owner = self.script.source.enclosing(call, syntax.ClassDef)
+            match call:
+                case syntax.Call(
+                    func=syntax.Attribute(value=syntax.Name("self")),
+                    args=[syntax.Arg(value=syntax.SimpleString() as name), syntax.Arg(value=buffer), *_],
+                ) if owner is not None and not is_none(buffer):
+                    found[owner, str(name.evaluated_value)] = buffer
+        return found
 
     def _added_on_self(self, definition: Definition, name: str) -> Value | None:
         """The element of what the methods of a class append to ``self.name``."""
