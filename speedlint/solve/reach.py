@@ -139,9 +139,20 @@ class _Flow:
             if use not in bound and self._reaches(script, target, use):
                 again = self._runs_again(script, use, target)
                 self.follow(script, use, repeated=repeated or again, path=path)
-        if scope is script.names.module:
+        if scope is script.names.module and not self._is_bound_anew(script, target):
             self.is_lost = True
             self._imported(script, target, repeated, path)
+
+    @staticmethod
+    def _is_bound_anew(script: Script, target: syntax.Name) -> bool:
+        """Whether the top of a module binds its name again further down: whoever imports it gets that."""
+        source = script.source
+        others = (each.node for each in script.names.module.bindings.get(target.value, ()) if each.kind is Kind.ASSIGN)
+        return any(
+            source.order[other] > source.order[target]
+            and source.parents[source.statement(other)] is source.module is source.parents[source.statement(target)]
+            for other in others
+        )
 
     @staticmethod
     def _reaches(script: Script, target: syntax.Name, use: syntax.Name) -> bool:
