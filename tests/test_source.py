@@ -220,6 +220,9 @@ async def run(pool, images, é):
         done = pool.map(print, images, async=True)
     async for each in done:
         print(f"{each} async=True", async)
+    self.async = async
+def later():
+    from utils.async import moved
 """
 
 
@@ -232,6 +235,17 @@ def test_async_is_a_name_where_python_3_6_had_it_as_one() -> None:
     assert [source.text(call.args[-1].value) for call in source.of(syntax.Call)][:2] == ["True", "'async' == \"async\""]
     assert all(source.text(name) in (name.value, "async") for name in source.of(syntax.Name))
     assert [node.value for node in source.of(syntax.SimpleString)] == ["'async'", '"async"']
+
+
+def test_async_beside_a_cookie_and_letters_of_two_bytes() -> None:
+    source = parse("# -*- coding: latin-1 -*-\ny = ('é', x.cuda(async=True), z.item())\n".encode("latin-1"))
+    assert [source.text(call) for call in source.of(syntax.Call)] == ["x.cuda(async=True)", "z.item()"]
+
+
+def test_async_is_a_part_of_a_modules_name() -> None:
+    source = parse(ASYNC)
+    assert [source.text(each) for each in source.of(syntax.ImportFrom)] == ["from utils.async import moved"]
+    assert {name.value for name in source.of(syntax.Name) if name.value.startswith("asyn")} == {"async"}
 
 
 @pytest.mark.parametrize("more", ["async def", "x = async x", "(async=True"])

@@ -46,7 +46,7 @@ from speedlint import edits
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
-from speedlint.shapes import evaluation
+from speedlint.shapes import eras, evaluation
 from speedlint.shapes.data import pace
 from speedlint.shapes.data.batches import (
     are_few,
@@ -134,8 +134,15 @@ def _of_copy(call: syntax.Call, script: Script) -> Iterator[Finding]:
         advice = f"{advice}; not written: {reason}"
         yield Finding(call, message, advice=advice, level=level, related=related, worth=estimate)
         return
-    fix = Fix((edits.set_argument(script.source, call, "non_blocking", "True"),), Risk.EXACT)
+    fix = Fix((edits.set_argument(script.source, call, _spelled(script, call), "True"),), Risk.EXACT)
     yield Finding(call, message, fix, advice, level, related, worth=estimate)
+
+
+def _spelled(script: Script, call: syntax.Call) -> str:
+    """What a copy's argument is called: as torch called it up to 0.3 in a script for Python 3.6 that calls it so itself."""
+    assert isinstance(call.func, syntax.Attribute)
+    is_old = call.func.attr.value == "cuda" and eras.line_of_older_python(script) is not None
+    return "async" if is_old and script.argument(call, "non_blocking") is None else "non_blocking"
 
 
 def _is_of_single_pass(call: syntax.Call, script: Script) -> bool:

@@ -82,9 +82,9 @@ def _hidden(call: syntax.Call, script: Script) -> Iterator[Finding]:
 
 def _is_told_before(call: syntax.Call, script: Script) -> bool:
     """Whether a call further up runs the same function as often: it tells of what is copied there."""
-    callee, often = script.callee(call), script.frequency(call)
+    called, often = script.roles.calls.called(call), script.frequency(call)
     others = (each for each in script.source.of(syntax.Call) if script.source.order[each] < script.source.order[call])
-    return any(script.callee(each) == callee and script.frequency(each) is often for each in others)
+    return any(script.roles.calls.called(each) == called and script.frequency(each) is often for each in others)
 
 
 def _of_copy(call: syntax.Call, script: Script) -> Iterator[Finding]:
@@ -107,7 +107,8 @@ def _of_copy(call: syntax.Call, script: Script) -> Iterator[Finding]:
     elif found.is_number:
         message = f"`{reads.shown(script, call)}` copies a number to the GPU {often}"
         shape = "(1,)" if found.is_listed else "()"
-        full = f"`torch.full({shape}, {reads.shown(script, found.data)}, device=...)`"
+        kind = "" if found.dtype is None else f"dtype={found.dtype}, "
+        full = f"`torch.full({shape}, {reads.shown(script, found.data)}, {kind}device=...)`"
         cure = f"use the number as it is, or {full}, which copies nothing"
     else:
         cure = "make it once, before the loop or as a buffer of the module"

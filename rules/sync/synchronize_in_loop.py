@@ -61,6 +61,7 @@ from speedlint.facts import syntax
 from speedlint.rule import Finding, Fix, Level, Risk, Rule
 from speedlint.shapes import probes, worth
 from speedlint.shapes.sync import clocks, reads, streams
+from speedlint.shapes.sync.companions import awaited_anyway
 from speedlint.torch.words import Frequency
 
 _ADVICE = "drop it: operations on the GPU run in order, and what reads a value waits by itself"
@@ -79,7 +80,8 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         what = "function" if isinstance(timed, syntax.FunctionDef) else "loop"
         advice = "time every so many steps, or record two `torch.cuda.Event`s and read them later"
         trains = what == "loop" and reads.how_often(script, call) is Frequency.STEP
-        level = None if trains and not probes.is_in_benchmark(script, call) else Level.NOTE
+        is_alone = trains and not probes.is_in_benchmark(script, call) and awaited_anyway(script, call) is None
+        level = None if is_alone else Level.NOTE
         yield Finding(call, message, advice=f"{advice}; not rewritten, since the {what} reads the clock", level=level)
     elif reads.how_often(script, call) is Frequency.THROTTLED:
         yield Finding(call, message, advice=_ADVICE, level=Level.NOTE)

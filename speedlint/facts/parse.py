@@ -21,7 +21,9 @@ _STRINGS_AND_COMMENTS = re.compile(
 )
 
 
-_ASYNC_AS_NAME = re.compile(_STRINGS_AND_COMMENTS.pattern + rb"|(?P<name>\basync\b(?!\s+(?:def|for|with)\b))", re.DOTALL)
+_ASYNC_AS_NAME = re.compile(
+    _STRINGS_AND_COMMENTS.pattern.decode() + r"|(?P<name>\basync\b(?!(?:[ \t\f]|\\\r?\n)+(?:def|for|with)\b))", re.DOTALL
+)
 NON_BLOCKING = "non_blocking"
 """What torch calls the argument of its copies that it called ``async`` before Python 3.7 made a keyword of that name."""
 _COPIES = frozenset({"cuda", "to", "copy_", "type"})
@@ -37,30 +39,32 @@ def parsed(text: str | bytes) -> ast.Module:
         except ValueError as error:
             raise SyntaxError(str(error)) from None
         except SyntaxError:
-            found = _of_older_python(text.encode() if isinstance(text, str) else text)
+            found = _of_older_python(text if isinstance(text, str) else text.decode("utf-8", "replace"))
             if found is None:
                 raise
             return found
 
 
-def _of_older_python(data: bytes) -> ast.Module | None:
+def _of_older_python(text: str) -> ast.Module | None:
     """The tree of a file in which ``async`` is a name; None where it has no such name, or is no Python all the same."""
-    names = (b"asyn%c" % letter for letter in b"abdefghijklmnopqrstuvwxyz_0123456789")
-    free = next((name for name in names if name not in data), None)
-    if free is None or b"async" not in data:
+    names = (f"asyn{letter}" for letter in "abdefghijklmnopqrstuvwxyz_0123456789")
+    free = next((name for name in names if name not in text), None)
+    if free is None or "async" not in text:
         return None
-    renamed = _ASYNC_AS_NAME.sub(lambda found: free if found["name"] else found[0], data)
+    renamed = _ASYNC_AS_NAME.sub(lambda found: free if found["name"] else found[0], text)
     try:
-        tree = ast.parse(renamed) if renamed != data else None
+        tree = ast.parse(renamed) if renamed != text else None
     except (SyntaxError, ValueError):
         return None
-    for node in ast.walk(tree) if tree is not None else ():
+    nodes = list(ast.walk(tree)) if tree is not None else []
+    for node in nodes:
         for field, value in ast.iter_fields(node):
-            if value == free.decode():
-                setattr(node, field, "async")
+            if isinstance(value, str) and free in value:
+                setattr(node, field, value.replace(free, "async"))
+    for node in nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _COPIES:
             for keyword in node.keywords:
-                keyword.arg = NON_BLOCKING if keyword.arg in ("async", free.decode()) else keyword.arg
+                keyword.arg = NON_BLOCKING if keyword.arg == "async" else keyword.arg
     return tree
 
 

@@ -20,7 +20,7 @@ from speedlint.facts.put_on_path import HERE, Put, put_on_path
 from speedlint.torch import library
 
 _MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
-_WEAK_MARKS = ("requirements.txt", "README.md", "readme.md", "README.rst", "environment.yml")
+_WEAK_MARKS = ("requirements.txt", "README.md", "README.rst", "environment.yml")
 """What also lies in folders of a project: with Python files right above, the project goes on there."""
 _ENTRY_POINTS = ("pyproject.toml", "setup.py", "setup.cfg")
 """Where a command that an installation makes names its module: ``train = "package.train:main"``."""

@@ -74,8 +74,7 @@ class Calls:
             return self._of_library(call, dotted)
         if isinstance(call.func, syntax.Attribute):
             if isinstance(call.func.value, syntax.Call) and self.script.name(call.func.value.func) == "super":
-                inherited = self._inherited(call)
-                return inherited.script.roles.calls.result(inherited) if inherited is not None else UNKNOWN
+                return UNKNOWN
             base = self.roles.evaluate(call.func.value)
             if base is None:
                 return None
@@ -119,16 +118,17 @@ class Calls:
 
     def _of_choices(self, call: syntax.Call) -> Value | None:
         choices = self.choices(call.func)
-        found = join(script.roles.calls._of_choice(call, choice) for script, choice in choices) if choices else UNKNOWN
+        found = join(self._of_choice(call, script, choice) for script, choice in choices) if choices else UNKNOWN
         return found._replace(made=None) if found is not None else None
 
-    def _of_choice(self, call: syntax.Call, choice: syntax.BaseExpression) -> Value | None:
+    def _of_choice(self, call: syntax.Call, script: Script, choice: syntax.BaseExpression) -> Value | None:
+        """What a call gives where its function is a choice that is written in some script."""
         if isinstance(choice, syntax.Lambda):
-            return self.roles.evaluate(choice.body)
-        dotted = self.script.name(choice)
-        if dotted is not None and self.script.imported(dotted) is None:
+            return script.roles.evaluate(choice.body)
+        dotted = script.name(choice)
+        if dotted is not None and script.imported(dotted) is None:
             return self._of_library(call, dotted)
-        function = self.roles.evaluate(choice)
+        function = script.roles.evaluate(choice)
         if function is None or function.definition is None or function.role not in (Role.FUNCTION, Role.CLASS):
             return function and UNKNOWN
         return self._of_definition(call, function)
@@ -145,8 +145,9 @@ class Calls:
                 return [each for choices in bound for each in choices] if all(bound) else []
             case syntax.Subscript(value=held):
                 tables = list(self.roles.origins(held))
-                entries = [(script, each) for script, table in tables for each in _entries(table)]
-                return entries if all(_entries(table) for _, table in tables) else []
+                if not all(_entries(table) and _stays_as_written(script, table) for script, table in tables):
+                    return []
+                return [(script, each) for script, table in tables for each in _entries(table)]
             case syntax.Call():
                 callee = self.script.definition(function.func)
                 is_function = callee is not None and isinstance(callee.node, syntax.FunctionDef)
@@ -164,28 +165,29 @@ class Calls:
         return [] if any(rest for _, _, rest in parts) else self._all_of((script, found) for script, found, _ in parts)
 
     def may_give(self, call: syntax.Call, seen: set[syntax.Node]) -> Iterator[Value]:
-        """What a call may give where all of it is known, of which the class or function is the project's: an object of each
-        class that its function may be, as of ``TABLE[name](...)`` or ``kind.from_pretrained(...)``, or what each return of
-        its function gives."""
-        makes = call.func
+        """What a call may give where all of it is known and the project's: an object of each class that its function may be,
+        as of ``TABLE[name](...)`` or ``kind.from_pretrained(...)``, or what each return of its function gives."""
+        makes, by = call.func, ""
         if isinstance(makes, syntax.Attribute) and makes.attr.value in _MAKES_ONE:
-            makes = makes.value
+            makes, by = makes.value, makes.attr.value
         choices = [(self.script, makes)] if self.script.definition(makes) is not None else self.choices(makes)
-        found = [script.roles.calls._given_by(choice, seen) for script, choice in choices]
-        if None not in found:
-            yield from chain.from_iterable(filter(None, found))
+        found = [script.roles.calls._given_by(choice, by, seen) for script, choice in choices]
+        yield from chain.from_iterable(found) if all(found) else ()
 
-    def _given_by(self, makes: syntax.BaseExpression, seen: set[syntax.Node]) -> list[Value] | None:
-        """What a call of a class or function gives; nothing for a library's, None where that is not known."""
+    def _given_by(self, makes: syntax.BaseExpression, by: str, seen: set[syntax.Node]) -> list[Value]:
+        """What a call of a class, or of its method that makes an object, or of a function gives; nothing where not all of
+        that is known."""
         kind = self.script.definition(makes)
-        if kind is None:
-            return [] if self.script.name(makes) is not None else None
+        if kind is None or (by and self.method(kind, by) is not None):
+            return []
         if isinstance(kind.node, syntax.ClassDef):
             return [self.instance(kind)]
-        if not isinstance(kind.node, syntax.FunctionDef) or self._is_generator(kind):
-            return None
-        given = [list(kind.script.roles.chosen(result, seen)) for result in returned(kind)]
-        return list(chain.from_iterable(given)) if all(given) else None
+        if by or not isinstance(kind.node, syntax.FunctionDef) or self._is_generator(kind):
+            return []
+        roles, results = kind.script.roles, list(returned(kind))
+        if not all(roles.knows_all_chosen(result) for result in results):
+            return []
+        return [value for result in results for value in roles.chosen(result, seen)]
 
     def _all_of(
         self, chosen: Iterable[tuple[Script, syntax.BaseExpression | None]]
@@ -1063,6 +1065,19 @@ def _entries(table: syntax.BaseExpression) -> list[syntax.BaseExpression]:
     held = table.elements if isinstance(table, (syntax.Dict, syntax.List, syntax.Tuple)) else ()
     plain = all(isinstance(each, (syntax.DictElement, syntax.Element)) for each in held)
     return [each.value for each in held] if plain else []
+
+
+def _stays_as_written(script: Script, table: syntax.BaseExpression) -> bool:
+    """Whether neither its own file nor one that imports that sets an entry of a dict or list under the name it is given."""
+    match script.source.parents[table]:
+        case syntax.Assign(targets=[syntax.AssignTarget(target=target)]) if (name := last_name(target)) is not None:
+            return not any(
+                place.values.change_of(up if isinstance(up, syntax.Attribute) and up.attr is use else use) is not None
+                for place in (script, *script.program.importers(script))
+                for use in place.source.tree.named((name,))
+                for up in [place.source.parents[use]]
+            )
+    return True
 
 
 def _is_tried_out(script: Script, call: syntax.Call) -> bool:

@@ -24,6 +24,7 @@ from speedlint.torch.words import Frequency, Role
 
 if TYPE_CHECKING:
     from speedlint.ask.script import Script
+    from speedlint.solve.names import Binding
 
 Loop = syntax.For | syntax.While
 Node = TypeVar("Node", bound=syntax.Node)
@@ -377,10 +378,22 @@ class Loops:
 
     def _adds_to_loss(self, loop: Loop) -> bool:
         """Whether a loop adds to what its function runs backward behind it: its turns are parts of one training step."""
+        source = self.script.source
         run = (call.func.value for call in self.script.method_calls("backward") if isinstance(call.func, syntax.Attribute))
-        losses = [loss for loss in run if isinstance(loss, syntax.Name) and self.script.order.may_run_before(loop, loss)]
-        bound = {binding.node for loss in losses for binding in self.script.names.reaching(loss)}
-        return any(self.script.source.contains(loop.body, each) for each in bound)
+        losses = (name for each in run for name in source.inside(each, syntax.Name))
+        behind = [loss for loss in losses if self.script.order.may_run_before(loop, loss)]
+        bound = {binding.node: binding for loss in behind for binding in self.script.names.reaching(loss)}
+        return any(source.contains(loop.body, node) and self._adds(binding) for node, binding in bound.items())
+
+    def _adds(self, binding: Binding) -> bool:
+        """Whether an assignment gives a name what it had and more: ``loss += part``, ``loss = loss + part``."""
+        up = self.script.source.parents[binding.node]
+        if isinstance(up, syntax.AugAssign):
+            return True
+        name, value = binding.node, binding.value
+        if not isinstance(name, syntax.Name) or not isinstance(value, syntax.BinaryOperation):
+            return False
+        return any(part.value == name.value for part in self.script.source.inside(value, syntax.Name))
 
     def _is_after_eval(self, loop: Loop) -> bool:
         function = self.script.function(loop)

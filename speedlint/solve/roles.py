@@ -186,7 +186,7 @@ class Roles:
         if any(isinstance(target.operator, identity) for target in node.comparisons):
             return NUMBER
         compared = self._operation((node.left, *(target.comparator for target in node.comparisons)))
-        return compared if compared is None or compared.role not in (Role.STRING, Role.NUMBER) else NUMBER
+        return compared if compared is None or compared.role in (Role.TENSOR, Role.BATCH, Role.ARRAY) else NUMBER
 
     # Names
 
@@ -1120,6 +1120,31 @@ class Roles:
             if isinstance(expression, syntax.Attribute):
                 members = self._members(expression, seen)
                 yield from (each for each in members if each is not None and each.definition is not None)
+
+    def knows_all_chosen(self, expression: syntax.BaseExpression, seen: set[syntax.Node] | None = None) -> bool:
+        """Whether ``chosen`` gives all that an expression may have, but for None."""
+        seen = set() if seen is None else seen
+        value = self.evaluate(expression)
+        if expression in seen or value is None or value.definition is not None or value.role is Role.NONE:
+            return True
+        seen.add(expression)
+        match expression:
+            case syntax.IfExp(body=body, orelse=orelse):
+                return self.knows_all_chosen(body, seen) and self.knows_all_chosen(orelse, seen)
+            case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=name))) if (
+                name in MOVES | SAME_MODULE and self.script.name(expression.func) is None
+            ):
+                return self.knows_all_chosen(inner, seen)
+            case syntax.Call():
+                return any(True for _ in self.calls.may_give(expression, seen))
+            case syntax.Name() if self.script.dotted(expression) is None:
+                given = [list(self._given_by(binding)) for binding in self.script.names.reaching(expression)]
+            case syntax.Name() | syntax.Attribute():
+                given = [list(self._given_to(expression))]
+            case _:
+                return False
+        each = [script.roles.knows_all_chosen(value, seen) for values in given for script, value in values]
+        return all(given) and bool(each) and all(each)
 
     def _members(self, attribute: syntax.Attribute, seen: set[syntax.Node] | None = None) -> list[Value | None]:
         """What an attribute is of each of the objects that it may be taken of."""

@@ -299,16 +299,19 @@ class Values:
 
     def changes(self, name: syntax.Name) -> Iterator[syntax.Attribute | syntax.Subscript]:
         """Where entries of the dict that a variable holds are set, or taken out."""
-        for use in self.script.names.uses(name):
-            parent = self.script.source.parents[use]
-            if isinstance(parent, syntax.Attribute) and parent.attr.value in ("update", "setdefault", "pop"):
-                yield parent
-            if isinstance(parent, syntax.Subscript) and parent.value is use:
-                writer = self.script.source.parents[parent]
-                if isinstance(writer, (syntax.AssignTarget, syntax.Del)) or (
-                    isinstance(writer, syntax.AugAssign) and writer.target is parent
-                ):
-                    yield parent
+        changes = map(self.change_of, self.script.names.uses(name))
+        return (change for change in changes if change is not None)
+
+    def change_of(self, held: syntax.Name | syntax.Attribute) -> syntax.Attribute | syntax.Subscript | None:
+        """Where an entry of the dict that an expression stands for is set there, or taken out; None where it is read."""
+        parent = self.script.source.parents[held]
+        if isinstance(parent, syntax.Attribute) and parent.attr.value in ("update", "setdefault", "pop"):
+            return parent
+        if not isinstance(parent, syntax.Subscript) or parent.value is not held:
+            return None
+        writer = self.script.source.parents[parent]
+        is_set = isinstance(writer, syntax.AssignTarget | syntax.Del)
+        return parent if is_set or (isinstance(writer, syntax.AugAssign) and writer.target is parent) else None
 
     # Configuration objects
 

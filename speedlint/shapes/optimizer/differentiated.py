@@ -16,6 +16,7 @@ from speedlint.shapes.acting import is_environment_step
 from speedlint.shapes.sync.reads import shown
 from speedlint.shapes.training import roots
 from speedlint.solve import changing, leads
+from speedlint.solve.flow import once
 from speedlint.solve.loops import Does
 from speedlint.solve.names import Kind, last_name
 from speedlint.solve.reach import parameter_of
@@ -199,7 +200,7 @@ class _Follow:
             self._check_unseen(script, call)
             return
         is_one = script.callee(call) is not None
-        if not is_one and script.program.mentions(script, b"autograd.grad") and _is_of_hidden_kind(script, call.func):
+        if not is_one and _some_may_differentiate(script) and _is_of_hidden_kind(script, call.func):
             raise NotProven(f"which network `{shown(script, call.func)}` is, and whether it differentiates, is not known")
         if _runs(script, call, callees):
             self._carry(script, call)
@@ -432,6 +433,17 @@ def _is_of_module(script: Script, base: syntax.BaseExpression) -> bool:
     if not isinstance(holder, syntax.Name) or script.role(holder) is Role.NUMBER:
         return False
     return script.names.scope(holder).lookup(holder.value) is script.names.module
+
+
+@once(False)
+def _some_may_differentiate(script: Script) -> bool:
+    """Whether a network of the program may take gradients in its own ``forward``, or may stand in a file of any name."""
+    return any(script.program.mentions(script, mark) for mark in (b"autograd.grad", b"import_module", b"__import__")) or any(
+        function is not None and function.name.value == "forward" and place.names.owner(function) is not None
+        for place in script.everywhere(b".backward(")
+        for call in place.method_calls("backward")
+        for function in [place.function(call)]
+    )
 
 
 def _is_of_hidden_kind(script: Script, network: syntax.BaseExpression) -> bool:

@@ -79,7 +79,17 @@ def behind(script: Script, call: syntax.Call, find: Find[What]) -> list[Hidden[W
 
 def _callees(script: Script, call: syntax.Call) -> list[Definition]:
     callee = script.callee(call)
-    return [callee] if callee is not None else script.roles.calls.called(call)
+    if callee is not None:
+        return [callee]
+    called = script.roles.calls.called(call)
+    return called if len(called) < 2 or _are_all(script, call.func) else []
+
+
+def _are_all(script: Script, function: syntax.BaseExpression) -> bool:
+    """Whether all functions are known that a call may run, or all objects whose method it calls."""
+    if script.roles.knows_all_chosen(function):
+        return True
+    return isinstance(function, syntax.Attribute) and script.roles.knows_all_chosen(function.value)
 
 
 def _in_function(

@@ -26,17 +26,28 @@ _OF_ARRAYS = frozenset("reshape astype transpose copy repeat".split())
 _DEPTH = 4
 """Variables and entries between a batch and what is taken out of it, or a number and what it is computed of."""
 _READS = ("item", "tolist")
+_DTYPES = {
+    "float": "torch.float32",
+    "double": "torch.float64",
+    "half": "torch.float16",
+    "long": "torch.int64",
+    "int": "torch.int32",
+    "byte": "torch.uint8",
+    "bool": "torch.bool",
+}
 Path: TypeAlias = "tuple[int | str | None, ...]"
 _FROM_LISTS = tuple(f"torch.{name}" for name in "Tensor FloatTensor LongTensor IntTensor DoubleTensor BoolTensor".split())
 
 
 class Copied(NamedTuple):
     """A number, or a list of constants or of numbers that are counted, or an array that NumPy makes of such, that a call
-    makes into a tensor on the GPU; ``is_listed`` where the number is the one element of a list."""
+    makes into a tensor on the GPU; ``is_listed`` where the number is the one element of a list, ``dtype`` where it becomes
+    what the call's name says."""
 
     data: syntax.BaseExpression
     is_number: bool = False
     is_listed: bool = False
+    dtype: str | None = None
     is_counted: bool = False
     is_array: bool = False
 
@@ -68,7 +79,8 @@ def constant(script: Script, call: syntax.Call) -> Copied | None:
         return Copied(data)
     match data:
         case syntax.List(elements=[syntax.Element(value=only)]) | syntax.Tuple(elements=[syntax.Element(value=only)]):
-            return Copied(only, is_number=True, is_listed=True) if _is_number(script, only) else None
+            dtype = _dtype(script, made)
+            return Copied(only, is_number=True, is_listed=True, dtype=dtype) if _is_number(script, only) else None
     return None
 
 
@@ -209,6 +221,14 @@ def _is_scalar(script: Script, data: syntax.BaseExpression) -> bool:
     return known is not None and isinstance(known.value, (int, float))
 
 
+def _dtype(script: Script, made: syntax.Call) -> str | None:
+    """The dtype that a tensor's type has: ``torch.float32`` of ``torch.FloatTensor``; None where it goes by the data."""
+    names = (script.name(made.func), *script.roles.calls.tensor_types(made.func))
+    types = [name.rpartition(".")[2] for name in names if name is not None and name not in _FROM_DATA]
+    found = {_DTYPES.get(each.removesuffix("Tensor").lower() or "float") for each in types}
+    return found.pop() if len(found) == 1 else None
+
+
 def _is_number(script: Script, data: syntax.BaseExpression) -> bool:
     """Whether an expression is a number that the host has, and has not just read from the GPU."""
     if _is_scalar(script, data):
@@ -220,12 +240,27 @@ def _is_of_host(script: Script, data: syntax.BaseExpression, depth: int) -> bool
     """Whether nothing that a number is computed of is handed in, or read from a tensor."""
     if not depth or any(part.attr.value in _READS for part in script.source.inside(data, syntax.Attribute)):
         return False
+    if any(script.role(each) in (Role.TENSOR, Role.BATCH, Role.UNKNOWN) for each in _computed_of(script, data)):
+        return False
     for name in script.source.inside(data, syntax.Name):
         for binding in script.names.reaching(name) if not is_name(name, "self") else ():
             made = written(binding)
             if binding.kind is Kind.PARAMETER or (made is not None and not _is_of_host(script, made, depth - 1)):
                 return False
     return True
+
+
+def _computed_of(script: Script, data: syntax.BaseExpression) -> Iterator[syntax.BaseExpression]:
+    """The variables, attributes and arguments that a number is computed of."""
+    yield from (arg.value for call in script.source.inside(data, syntax.Call) for arg in call.args)
+    match data:
+        case syntax.Name() | syntax.Attribute():
+            yield data
+    for node in (*script.source.inside(data, syntax.Name), *script.source.inside(data, syntax.Attribute)):
+        up = script.source.parents[node]
+        is_called = isinstance(up, syntax.Call) and up.func is node
+        if not is_called and not isinstance(up, (syntax.Attribute, syntax.Subscript)):
+            yield node
 
 
 def _is_constant(script: Script, data: syntax.BaseExpression) -> bool:
