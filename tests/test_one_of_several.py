@@ -584,3 +584,16 @@ def test_a_table_of_another_file(project: Project) -> None:
     result = project.run("check", "--notes", "--format", "json", project.write("train.py", chosen))
     assert "internal error" not in result.stderr
     assert {each["line"] for each in json.loads(result.stdout)["findings"] if each["code"] == "SPD308"} == {15}
+
+
+def test_functions_that_choose_by_each_other(project: Project) -> None:
+    """It is found that they choose one network, and that ends."""
+    project.configure("select = ['SPD308']\ntorch = '2.13'")
+    project.write("readers.py", READERS)
+    builders = "import readers\n\n\ndef build(kind):\n    return again(kind[1:]) if kind else readers.Wide(512)\n\n\n"
+    builders += "def again(kind):\n    made = build(kind) if kind else readers.Narrow(512)\n    return made\n"
+    project.write("builders.py", builders)
+    path = project.write("train.py", READS.format(imports="from builders import again", made="again(sys.argv[1])"))
+    result = project.run("check", "--format", "json", path)
+    assert "internal error" not in result.stderr
+    assert [each["line"] for each in json.loads(result.stdout)["findings"]] == [14]

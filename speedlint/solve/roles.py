@@ -1121,29 +1121,28 @@ class Roles:
                 members = self._members(expression, seen)
                 yield from (each for each in members if each is not None and each.definition is not None)
 
-    def knows_all_chosen(self, expression: syntax.BaseExpression, seen: set[syntax.Node] | None = None) -> bool:
+    @once(True)
+    def knows_all_chosen(self, expression: syntax.BaseExpression) -> bool:
         """Whether ``chosen`` gives all that an expression may have, but for None."""
-        seen = set() if seen is None else seen
         value = self.evaluate(expression)
-        if expression in seen or value is None or value.definition is not None or value.role is Role.NONE:
+        if value is None or value.definition is not None or value.role is Role.NONE:
             return True
-        seen.add(expression)
         match expression:
             case syntax.IfExp(body=body, orelse=orelse):
-                return self.knows_all_chosen(body, seen) and self.knows_all_chosen(orelse, seen)
+                return self.knows_all_chosen(body) and self.knows_all_chosen(orelse)
             case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=name))) if (
                 name in MOVES | SAME_MODULE and self.script.name(expression.func) is None
             ):
-                return self.knows_all_chosen(inner, seen)
+                return self.knows_all_chosen(inner)
             case syntax.Call():
-                return any(True for _ in self.calls.may_give(expression, seen))
+                return any(True for _ in self.calls.may_give(expression, set()))
             case syntax.Name() if self.script.dotted(expression) is None:
                 given = [list(self._given_by(binding)) for binding in self.script.names.reaching(expression)]
             case syntax.Name() | syntax.Attribute():
                 given = [list(self._given_to(expression))]
             case _:
                 return False
-        each = [script.roles.knows_all_chosen(value, seen) for values in given for script, value in values]
+        each = [script.roles.knows_all_chosen(value) for values in given for script, value in values]
         return all(given) and bool(each) and all(each)
 
     def _members(self, attribute: syntax.Attribute, seen: set[syntax.Node] | None = None) -> list[Value | None]:
