@@ -885,8 +885,7 @@ class Roles:
         found: list[Value | None] = []
         for script, value, path in self.assigned_on_self(definition, name):
             found.append(script.roles._unpacked(value, path))
-        buffers = (owner.script.roles._buffers.get((owner.node, name)) for owner in self.calls.lineage(definition))
-        found += [TENSOR for buffer in buffers if buffer is not None]
+        found += [TENSOR for owner in self.calls.lineage(definition) if (owner.node, name) in owner.script.roles._buffers]
         known = join(found)
         if known is not None and known.role is Role.UNKNOWN:
             return self._self_by_use(definition, name)
@@ -900,9 +899,9 @@ class Roles:
         return known
 
     @cached_property
-    def _buffers(self) -> dict[tuple[syntax.Node, str], syntax.BaseExpression]:
-        """What each class registers as a buffer under a name, which is wherever its module is."""
-        found: dict[tuple[syntax.Node, str], syntax.BaseExpression] = {}
+    def _buffers(self) -> set[tuple[syntax.Node, str]]:
+        """The classes and names under which they register buffers, which are wherever their module is."""
+        found: set[tuple[syntax.Node, str]] = set()
         for call in self.script.method_calls("register_buffer"):
             owner = self.script.source.enclosing(call, syntax.ClassDef)
             match call:
@@ -910,7 +909,7 @@ class Roles:
                     func=syntax.Attribute(value=syntax.Name("self")),
                     args=[syntax.Arg(value=syntax.SimpleString() as name), syntax.Arg(value=buffer), *_],
                 ) if owner is not None and not is_none(buffer):
-                    found[owner, str(name.evaluated_value)] = buffer
+                    found.add((owner, str(name.evaluated_value)))
         return found
 
     def _added_on_self(self, definition: Definition, name: str) -> Value | None:
