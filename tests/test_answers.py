@@ -199,6 +199,12 @@ def test_constant_through_a_call_in_another_file(project: Write) -> None:
     assert found.script.path.name == "train.py"
 
 
+def probed(script: Script, text: str) -> tuple[Role, Place]:
+    """What the argument of the last ``probe(...)`` of a text is, and where."""
+    value = script.value(expression(script, text))
+    return value.role, value.place
+
+
 TRAINING = """
 import torch
 from torch import nn
@@ -268,9 +274,7 @@ train(None, 3, torch.device("cuda" if torch.cuda.is_available() else "cpu"))
     ],
 )
 def test_roles_flow_through_a_training_loop(project: Write, asked: str, role: Role, place: Place) -> None:
-    script = project(train=TRAINING)
-    value = script.value(expression(script, asked))
-    assert (value.role, value.place) == (role, place)
+    assert probed(project(train=TRAINING), asked) == (role, place)
 
 
 HANDED_ON = """
@@ -332,9 +336,7 @@ probe(functools.partial(open, "rows.pt")())
     ],
 )
 def test_roles_of_what_generators_and_partial_functions_give(project: Write, asked: str, role: Role, place: Place) -> None:
-    script = project(train=HANDED_ON)
-    value = script.value(expression(script, asked))
-    assert (value.role, value.place) == (role, place)
+    assert probed(project(train=HANDED_ON), asked) == (role, place)
 
 
 @pytest.mark.parametrize(

@@ -246,6 +246,26 @@ def test_a_script_for_python_3_6_is_read_and_said_to_be_one(project: Project) ->
     assert "model(x.cuda(async=True)) - y.cuda(async=True)" in (project.root / path).read_text()
 
 
+def test_a_script_that_says_async_gets_nothing_that_came_after_torch_0_4(project: Project) -> None:
+    """Releases that took both names would take it, but its author's may be older."""
+    project.configure("select = ['SPD101', 'SPD203', 'SPD502']\n")
+    text = (
+        "import torch\n"
+        "model = torch.nn.Conv2d(64, 64, 3).cuda()\n"
+        "optimizer = torch.optim.Adam(model.parameters(), lr=0.1)\n"
+        "loader = torch.utils.data.DataLoader(torch.load('rows.pt'), batch_size=64, num_workers=2, pin_memory=True)\n"
+        "for epoch in range(9):\n"
+        "    for x in loader:\n"
+        "        loss = model(x.cuda({}=True)).mean()\n"
+        "        optimizer.zero_grad()\n"
+        "        loss.backward()\n"
+        "        optimizer.step()\n"
+    )
+    for name, changes in (("async", False), ("non_blocking", True)):
+        diff = project.run("fix", "--risk", "numeric", "--diff", project.write("train.py", text.format(name))).stdout
+        assert ("persistent_workers" in diff, "autocast" in diff) == (changes, changes)
+
+
 GOOD = {
     "bom": b"\xef\xbb\xbfx.item()\n",
     "latin": b"# coding: latin-1\nx.item('\xe9')\n",

@@ -29,8 +29,9 @@ _INDEXED_SCALAR = (0, 4)
 """Since torch 0.5, ``loss.data[0]`` raises an IndexError."""
 _PACKED_PAIR = (1, 0)
 """Since torch 1.1 a ``PackedSequence`` has four parts: ``values, sizes = pack_padded_sequence(...)`` raises a ValueError."""
-_OLD_PYTHON = (1, 10)
-"""The last release for Python 3.6, the last Python in which ``async`` is a name: ``images.cuda(async=True)``."""
+_ASYNC_COPIES = (0, 4)
+"""The release that renamed the ``async`` of copies. Later ones took both where Python does, up to 3.6: a script that still
+says ``images.cuda(async=True)`` was not carried over to them."""
 _BROUGHT: dict[Release, re.Pattern[bytes]] = {
     (1, 6): re.compile(rb"\bautocast\b|torch\.cuda\.amp|torch\.amp"),
     (1, 7): re.compile(rb"persistent_workers|set_to_none|prefetch_factor|torch\.linalg\."),
@@ -85,7 +86,7 @@ def _of_script(script: Script) -> Release | None:
     if indexes_losses(script):
         bounds.append(_INDEXED_SCALAR)
     if line_of_older_python(script) is not None:
-        bounds.append(_OLD_PYTHON)
+        bounds.append(_ASYNC_COPIES)
     if any(_is_taken_in_two(script, call) for call in script.calls("torch.nn.utils.rnn.pack_padded_sequence")):
         bounds.append(_PACKED_PAIR)
     return min(bounds, default=None)
