@@ -71,3 +71,25 @@ def test_the_networks_between_gpus_are_open(tmp_path: Path, monkeypatch: pytest.
     assert confine.shared_gpu() == []
     (tmp_path / "mps").mkdir()
     assert confine.shared_gpu() == [tmp_path / "mps"]
+
+
+def test_a_gpu_of_cuda_is_seen(tmp_path: Path) -> None:
+    assert not confine.has_cuda(tmp_path)
+    (tmp_path / "nvidiactl").touch()
+    assert confine.has_cuda(tmp_path)
+
+
+@pytest.mark.skipif(confine.version() < 1, reason="needs a kernel with Landlock")
+@pytest.mark.parametrize("has_cuda", [False, True])
+def test_processes_to_come_name_their_threads_where_cuda_is(has_cuda: bool, tmp_path: Path) -> None:
+    """CUDA does not start where it may not (`cuInit` fails with 304), and torch would train on the CPU."""
+    lines = f"""
+import subprocess, sys
+sys.path.insert(0, {str(Path(confine.__file__).parent)!r})
+import confine
+confine.has_cuda = lambda: {has_cuda}
+confine.confine([{str(tmp_path)!r}])
+name = "import os; open(f'/proc/self/task/{{os.getpid()}}/comm', 'w').write('named')"
+sys.exit(subprocess.run([sys.executable, "-c", name], stderr=subprocess.DEVNULL).returncode)
+"""
+    assert (subprocess.run([sys.executable, "-c", lines], check=False).returncode == 0) == has_cuda

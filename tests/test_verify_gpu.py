@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
@@ -298,6 +299,32 @@ def test_operations_and_tokens_of_a_step_are_counted(tmp_path: Path, whole_torch
         sample = Runner(whole, folders, LIMITS, Meter(Library()), lambda _seconds, _steps: None).run(version, Mode("work"))
     assert (sample.ended, sample.tokens) == ("steps", 4 * 7), sample.note
     assert sample.flops == 3 * 2 * 4 * 7 * 5 * 3, "the product and both of its gradients"
+
+
+@pytest.mark.parametrize(
+    ("built", "visible", "device", "said"),
+    [
+        ("13.0", None, "nvidia0", "Error 304"),
+        ("13.0", "0", "dxg", "Error 304"),
+        ("13.0", "-1", "nvidia0", ""),
+        ("13.0", "", "nvidia0", ""),
+        (None, None, "nvidia0", ""),
+        ("13.0", None, "null", ""),
+    ],
+)
+def test_a_gpu_that_torch_does_not_find_is_told(
+    built: str | None, visible: str | None, device: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def init() -> None:
+        raise RuntimeError("Error 304\nmore")
+
+    monkeypatch.syspath_prepend(str(Path(session.__file__).parent / "probe"))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    (tmp_path / device).touch()
+    torch = SimpleNamespace(version=SimpleNamespace(cuda=built), cuda=SimpleNamespace(init=init))
+    assert importlib.import_module("speedlint_gpus").lost(torch, str(tmp_path)) == said
 
 
 @pytest.mark.parametrize("begins", [0, 1, pytest.param(2, marks=pytest.mark.slow)])

@@ -16,9 +16,15 @@ import signal
 import sys
 from pathlib import Path
 
-_DEVICES = "null zero full tty shm pts ptmx dri kfd infiniband gdrdrv xpmem knem nvidia* hfi1_* cxi*".split()
+_DEVICES = "null zero full tty shm pts ptmx dri kfd dxg infiniband gdrdrv xpmem knem nvidia* hfi1_* cxi*".split()
 """What lies in ``/dev`` and may be written to: consoles, shared memory, GPUs, and the networks between them, without which
 NCCL falls back to sockets."""
+_OF_CUDA = ("nvidiactl", "nvidia0", "dxg")
+"""What CUDA's driver opens; the last one is Windows' (WSL 2)."""
+_THREADS = "/proc"
+"""Where CUDA names its threads, in ``/proc/PID/task/TID/comm``: where it may not, ``cuInit`` fails with error 304, and torch
+trains on the CPU (seen with driver 580; https://github.com/NVIDIA/OpenShell/issues/1486). A rule is one for files that are
+there, so it cannot be given for processes to come; the kernel lets each write to its own alone."""
 _MPS = "/tmp/nvidia-mps"
 """The folder of the pipes by which processes share a GPU, unless CUDA_MPS_PIPE_DIRECTORY names another one."""
 _SET_PARENT_DEATH_SIGNAL, _SET_CHILD_SUBREAPER, _SET_NO_NEW_PRIVILEGES = 1, 36, 38
@@ -80,6 +86,8 @@ def confine(writable: list[str]) -> None:
     rules = _call(_CREATE_RULESET, ctypes.byref(asked), ctypes.sizeof(asked), 0)
     for path in (*writable, *devices()):
         _allow(rules, path, writes if Path(path).is_dir() else in_file)
+    if has_cuda():
+        _allow(rules, _THREADS, in_file)
     _check(_libc().prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
     _call(_RESTRICT_SELF, rules, 0)
     os.close(rules)
@@ -88,6 +96,11 @@ def confine(writable: list[str]) -> None:
 def devices(folder: Path = Path("/dev")) -> list[str]:
     """What exists of the devices that any run may write to."""
     return sorted(str(each) for name in _DEVICES for each in folder.glob(name))
+
+
+def has_cuda(folder: Path = Path("/dev")) -> bool:
+    """Whether there is a GPU of CUDA's."""
+    return any((folder / name).exists() for name in _OF_CUDA)
 
 
 def shared_gpu() -> list[Path]:

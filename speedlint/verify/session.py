@@ -132,7 +132,11 @@ def verify(
         syncs=syncs,
         work=work,
         notes=tuple(
-            notes + _of_writes(runner, problem) + _of_timing(measured) + ([likeness.beyond] if likeness.beyond else [])
+            notes
+            + _of_gpu(runner)
+            + _of_writes(runner, problem)
+            + _of_timing(measured)
+            + ([likeness.beyond] if likeness.beyond else [])
         ),
         problem=problem,
         other=plan.fixed.name,
@@ -241,6 +245,12 @@ def _of_runner(runner: Runner) -> list[str]:
     if runner.is_confined:
         return []
     return ["this system has no Landlock: writes from compiled code are not kept inside the copy"]
+
+
+def _of_gpu(runner: Runner) -> list[str]:
+    if lost := runner.environment.get("lost"):
+        return [f"all ran on the CPU: the machine has a GPU, but torch does not find it ({lost})"]
+    return []
 
 
 def _of_writes(runner: Runner, problem: str) -> list[str]:

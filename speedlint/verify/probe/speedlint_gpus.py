@@ -1,10 +1,15 @@
 """The GPUs that a process uses, whichever is the current one. Python 3.8, torch 1.13 and later."""
 
 import ctypes
+import os
 from typing import Any, Dict, List, Optional, Tuple
 
 Mark = Optional[Dict[int, Any]]
 """A point in the queue of each GPU, by the process's own numbers; None before a GPU was used."""
+_OF_CUDA = ("nvidia0", "dxg")
+"""What stands in ``/dev`` for a GPU of CUDA's; the last one is Windows' (WSL 2)."""
+_LONGEST = 300
+"""Characters of a reason that are shown."""
 
 
 class Gpus:
@@ -84,6 +89,19 @@ def uuid(cuda: Any, index: int) -> str:
     is not the driver's. Empty where nobody knows it."""
     found = getattr(cuda.get_device_properties(index), "uuid", None)
     return str(found) if found is not None else _of_driver(index)
+
+
+def lost(torch: Any, folder: str = "/dev") -> str:
+    """Why torch, built for CUDA, does not find the machine's GPU; empty where it does, where there is none, or where it is
+    hidden on purpose."""
+    is_hidden = os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1")
+    if torch.version.cuda is None or is_hidden or not any(os.path.exists(os.path.join(folder, name)) for name in _OF_CUDA):
+        return ""
+    try:
+        torch.cuda.init()
+    except Exception as error:
+        return str(error).partition("\n")[0][:_LONGEST]
+    return ""
 
 
 def _of_driver(index: int) -> str:

@@ -23,7 +23,7 @@ import warnings
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import speedlint_copy
-from speedlint_gpus import Gpus, Mark
+from speedlint_gpus import Gpus, Mark, lost
 
 now = time.perf_counter
 _STABLE = 5
@@ -528,6 +528,8 @@ def _environment(torch: Any, gpus: List[Dict[str, Any]]) -> Dict[str, Any]:
         found["devices"] = len(gpus)
         found["capability"] = gpus[0]["capability"]
         found["cudnn"] = torch.backends.cudnn.version()
+    else:
+        found["lost"] = lost(torch)
     return found
 
 
