@@ -1,6 +1,7 @@
 """Trainings that are composed from parts, run before and after their fixes: none may break.
 
-    python benchmarks/differential.py [--count 300] [--seed 0] [--jobs 2] [--only N] [--keep DIR] [--json FILE]
+    python benchmarks/differential.py [--count 300] [--seed 0] [--jobs 2] [--only N] [--keep DIR] [--gpu emulated]
+        [--json FILE]
 
 A seeded generator composes small trainings from datasets, transforms, networks, losses, loops, logs, metrics, optimizers,
 precisions and habits (``benchmarks/trainings/``). Each is run as it is, with all fixes up to each risk, with those of each
@@ -11,7 +12,8 @@ other random numbers: what these do not change must not change; `behavior` ones 
 where they only show less.
 
 It prints each training that breaks with how to see it again, and how many fixes of each rule were written and refused. The
-exit status is 1 if one breaks. ``--only N`` runs the training of one seed; ``--keep DIR`` writes the files there.
+exit status is 1 if one breaks. ``--only N`` runs the training of one seed; ``--keep DIR`` writes the files there;
+``--gpu real`` runs all on this machine's GPU instead.
 """
 
 from __future__ import annotations
@@ -24,8 +26,11 @@ import sys
 import time
 import traceback
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -39,16 +44,18 @@ _RECURSION = 12_000
 """Frames of Python: what `speedlint` needs for a deep script, in a process that runs it as a library."""
 
 
-def examine(training: Training, registry: Registry, keep: Path | None = None) -> dict[str, Any]:
-    """Runs a training before and after its fixes; what is wrong stands under ``failures``."""
+def examine(training: Training, registry: Registry, keep: Path | None = None, real: bool = False) -> dict[str, Any]:
+    """Runs a training before and after its fixes, on a ``real`` GPU or as the emulated one allows; what is wrong stands
+    under ``failures``."""
     original = {name: text.encode() for name, text in training.files.items()}
     fixed = fixes.fixed(original, training.amp, registry)
     if keep is not None:
         _write(keep / str(training.seed), original, fixed)
     failures = [{"fix": "", "what": what} for what in fixed.problems]
     runs = 0
-    ways = [execute.Way(gpu=True)] if training.needs_cuda else [execute.Way(), execute.Way(gpu=True)]
-    spawned = [execute.Way(gpu=training.needs_cuda, spawn=True)] if training.is_guarded else []
+    on_gpu = execute.Way(gpu=True, real=real)
+    ways = [on_gpu] if training.needs_cuda or real else [execute.Way(), on_gpu]
+    spawned = [replace(ways[0], spawn=True)] if training.is_guarded else []
     for way in (*ways, *spawned):
         chosen = [each for each in fixed.variants if way.gpu or not each.is_alone]
         if way.spawn:
@@ -71,7 +78,7 @@ def examine(training: Training, registry: Registry, keep: Path | None = None) ->
 
             def with_other_seeds(count: int, way: execute.Way = way, others: list[str] = others) -> list[str]:
                 while len(others) < count:
-                    ran = execute.execute(original, execute.Way(way.gpu, way.spawn, len(others) + 1))
+                    ran = execute.execute(original, replace(way, seed=len(others) + 1))
                     others.append(ran.output if ran.status == 0 else "")
                 return [each for each in others if each]
 
@@ -106,7 +113,7 @@ def _write(folder: Path, original: fixes.Files, fixed: fixes.Fixed) -> None:
             (folder / name / path).write_bytes(data)
 
 
-def run(seeds: range, jobs: int, registry: Registry, keep: Path | None = None) -> list[dict[str, Any]]:
+def run(seeds: range, jobs: int, registry: Registry, keep: Path | None = None, real: bool = False) -> list[dict[str, Any]]:
     """Examines the training of each seed in a fork of this process; prints what breaks."""
     waiting, running, rows = list(seeds), dict[int, tuple[int, int]](), list[dict[str, Any]]()
     while waiting or running:
@@ -116,7 +123,7 @@ def run(seeds: range, jobs: int, registry: Registry, keep: Path | None = None) -
             sys.stdout.flush()
             pid = os.fork()
             if pid == 0:
-                _examined(seed, writer, registry, keep)
+                _examined(seed, writer, registry, keep, real)
             os.close(writer)
             running[pid] = (seed, reader)
         pid, _ = os.wait()
@@ -134,10 +141,10 @@ def run(seeds: range, jobs: int, registry: Registry, keep: Path | None = None) -
     return sorted(rows, key=lambda row: int(row["seed"]))
 
 
-def _examined(seed: int, writer: int, registry: Registry, keep: Path | None) -> None:
+def _examined(seed: int, writer: int, registry: Registry, keep: Path | None, real: bool) -> None:
     status = 1
     try:
-        row = examine(compose(seed), registry, keep)
+        row = examine(compose(seed), registry, keep, real)
         with os.fdopen(writer, "w", encoding="utf-8") as pipe:
             json.dump(row, pipe)
         status = 0
@@ -145,6 +152,11 @@ def _examined(seed: int, writer: int, registry: Registry, keep: Path | None) -> 
         traceback.print_exc()
     finally:
         os._exit(status)
+
+
+def _gpu(which: str) -> str:
+    """The GPU's name, asked for when all has run: a process that has asked torch cannot be forked for the GPU."""
+    return torch.cuda.get_device_name() if which == "real" else which
 
 
 def main() -> int:
@@ -155,6 +167,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", type=int, help="the training of this seed")
     parser.add_argument("--keep", type=Path)
+    parser.add_argument("--gpu", choices=("emulated", "real"), default="emulated")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     sys.setrecursionlimit(_RECURSION)
@@ -164,7 +177,7 @@ def main() -> int:
     seeds = range(options.seed, options.seed + options.count)
     if options.only is not None:
         seeds = range(options.only, options.only + 1)
-    rows = run(seeds, options.jobs, registry, options.keep)
+    rows = run(seeds, options.jobs, registry, options.keep, options.gpu == "real")
     written: Counter[str] = sum((Counter(row.get("written", {})) for row in rows), Counter())
     refused: Counter[str] = sum((Counter(row.get("refused", {})) for row in rows), Counter())
     broken = [row for row in rows if row["failures"]]
@@ -177,7 +190,7 @@ def main() -> int:
     )
     if options.json:
         result = {
-            "machine": {"python": platform.python_version(), "cores": os.cpu_count(), "gpu": "emulated"},
+            "machine": {"python": platform.python_version(), "cores": os.cpu_count(), "gpu": _gpu(options.gpu)},
             "seeds": [seeds.start, seeds.stop],
             "trainings": len(rows),
             "variants": variants,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import multiprocessing
 import os
 import random
@@ -22,7 +23,7 @@ from typing import Any, NoReturn
 import numpy as np
 import torch
 
-from benchmarks.trainings import emulate
+from benchmarks.trainings import emulate, waits
 
 LIMIT = 60.0
 """Seconds after which a run is ended: twenty times what the longest needs on one slow core."""
@@ -38,14 +39,18 @@ class Way:
     """How a script is run.
 
     Attributes:
-        gpu: on the emulated GPU.
+        gpu: on a GPU: the emulated one, unless ``real``.
         spawn: workers begin with nothing of this process: what they get is pickled, and the script is imported by them.
         seed: which random numbers; 0 are the script's own.
+        real: on this machine's own GPU, whose kernels give the same numbers in each run.
+        watched: ``waits.json`` tells afterwards which lines waited for the real GPU, and how often each ran.
     """
 
     gpu: bool = False
     spawn: bool = False
     seed: int = 0
+    real: bool = False
+    watched: bool = False
 
 
 @dataclass(frozen=True)
@@ -145,13 +150,24 @@ def _run(place: Path, way: Way) -> int:
         _start_server()
     emulate.host()
     if way.gpu:
-        emulate.gpu()
+        (_repeatable if way.real else emulate.gpu)()
     _seed(way.seed)
+    watch = waits.Watch(place) if way.watched else None
     status = _script(place / "main.py")
+    if watch is not None:
+        (place / "waits.json").write_text(json.dumps(watch.counts()))
     if status == 0:
         for path in sorted(set(place.rglob("*")) - before):
             _show(path, place)
     return status
+
+
+def _repeatable() -> None:
+    """Has the GPU compute the same numbers in each run (https://docs.pytorch.org/docs/stable/notes/randomness.html), and
+    none of them in TF32, whose rounding is a thousand times that of the numbers compared."""
+    os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
+    torch.backends.cudnn.deterministic = True
+    torch.backends.cudnn.allow_tf32 = False
 
 
 def _script(path: Path) -> int:

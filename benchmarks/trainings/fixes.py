@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import torch
+
 from speedlint import stages
 from speedlint.ask.program import Cache
 from speedlint.ask.script import Options
@@ -19,8 +21,9 @@ from speedlint.registry import Registry
 from speedlint.rule import Edit, Risk
 
 Files = dict[str, bytes]
-TORCH = (2, 13)
-"""The release that trainings are written for, and run with."""
+_MAJOR, _MINOR = torch.__version__.split(".")[:2]
+TORCH = (int(_MAJOR), int(_MINOR))
+"""The release that trainings are run with, and fixes written for."""
 _INDEPENDENT = frozenset("SPD202 SPD205".split())
 """Rules whose fixes in one script have nothing to do with each other."""
 
