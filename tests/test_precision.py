@@ -338,8 +338,8 @@ MOVED_LATER = 'device = torch.device("cuda" if torch.cuda.is_available() else "c
         (ADAM, "from torch_xla.core import xla_model", "x", (2, 13), False, False),
         (ADAM, 'device = "mps" if torch.backends.mps.is_available() else "cpu"', "x", (2, 4), False, False),
         (ADAM, 'device = "xpu" if torch.xpu.is_available() else "cpu"', "x", (2, 13), False, False),
-        (ADAGRAD, "", "x", (2, 8), False, False),
-        (ADAGRAD, "", "x", (2, 9), True, True),
+        (ADAGRAD, "", "x", (2, 11), False, False),
+        (ADAGRAD, "", "x", (2, 12), True, True),
         (MOMENTUM_SGD, "", "x", (2, 13), False, False),
         (ADAM, MOVED_LATER, "x.to(device)", (2, 3), True, False),
         (ADAM, MOVED_LATER, "x.to(device)", (2, 4), True, True),
@@ -390,7 +390,7 @@ fit(nn.Linear(4096, 4096), DataLoader(torch.load("rows.pt"), batch_size=64))
     [
         ("Adam", "net.to(device)", (2, 1), "2.4"),
         ("AdamW", "net.cuda()", None, "2.4"),
-        ("Adagrad", "net.cuda()", (2, 8), "2.9"),
+        ("Adagrad", "net.cuda()", (2, 11), "2.12"),
     ],
 )
 def test_where_the_model_is_moved_later_the_advice_begins_with_that(

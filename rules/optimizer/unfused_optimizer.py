@@ -33,7 +33,7 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
 
 ## Fix safety
 Numeric: the same formula, rounded in another order. Since torch 2.4 the fused form runs on the CPU as well (Adagrad's on
-both since 2.9), so that `fused=True` is written wherever the model lies. Where the target is older or unknown it raises for
+both since 2.12), so that `fused=True` is written wherever the model lies. Where the target is older or unknown it raises for
 parameters that are not on the GPU yet, and is written only where they are known to be; where the device is chosen at run
 time the argument asks for it, and is None, the default, on any other: `False` would switch `foreach` off too. There nothing
 is written where the model may be moved after the optimizer is made, by whatever name. Nothing is written either where the
@@ -43,7 +43,7 @@ beside a loss scaler: where the first step overflows and is skipped, the fused f
 layer is thawed or by a branch that is seldom taken: for SGD with momentum it is written only where one step runs one whole
 network that chooses nothing. Beside a loss scaler nothing is written where hooks watch the optimizer's steps: the fused form
 is handed gradients that are still scaled, and also the steps that are skipped. Needs torch 2.0 for Adam and AdamW, 2.3 for
-SGD, and 2.9 for Adagrad on a GPU (the fused form of 2.4 was for the CPU alone). Optimizers of a probe, which tries batch
+SGD, and 2.12 for Adagrad on a GPU (the fused form of 2.4 was for the CPU alone). Optimizers of a probe, which tries batch
 sizes or times a layer on made-up data, are left alone; so are SGD with nothing but a learning rate, which is one kernel as
 it is, optimizers with a group for each parameter, which stay a kernel a group, and those that step once.
 
@@ -77,8 +77,8 @@ from speedlint.solve import dtypes
 from speedlint.solve.terms import Made
 from speedlint.torch.words import Frequency
 
-_SINCE = {"Adam": (2, 0), "AdamW": (2, 0), "SGD": (2, 3), "Adagrad": (2, 9)}
-_ON_EACH_DEVICE = {"Adam": (2, 4), "AdamW": (2, 4), "SGD": (2, 4), "Adagrad": (2, 9)}
+_SINCE = {"Adam": (2, 0), "AdamW": (2, 0), "SGD": (2, 3), "Adagrad": (2, 12)}
+_ON_EACH_DEVICE = {"Adam": (2, 4), "AdamW": (2, 4), "SGD": (2, 4), "Adagrad": (2, 12)}
 _ON_APPLE = (2, 5)
 _ADAPTIVE = ("torch.optim.Adam", "torch.optim.AdamW", "torch.optim.Adagrad")
 _FUSED = {f"torch.optim.{name}": since for name, since in _SINCE.items()}
