@@ -73,3 +73,15 @@ def test_what_would_be_labelled(number: int) -> None:
     verdicts = [finding["by_labels"] for finding in review["findings"]]
     right, worthless, wrong = (verdicts.count(each) for each in ("right", "worthless", "wrong"))
     assert f"| {number} | {review['commit'][:7]} | {right} | {worthless} | {wrong} |" in PAGE
+
+
+def test_what_waited_on_a_gpu() -> None:
+    told = json.loads((ROOT / "benchmarks" / "results" / "waits-h200.json").read_text())
+    ran = sum(each["ran"] for each in told["findings"].values())
+    assert ran == sum(each["waited"] for each in told["findings"].values())
+    assert f"All {ran} findings of nine rules about waits" in PAGE and len(told["findings"]) == 9
+    assert (
+        f"Of {told['lines']['waited_whenever_they_ran']} lines that waited each time they ran, {told['lines']['found']} "
+        in PAGE
+    )
+    assert len(told["scripts"]) == 165

@@ -51,7 +51,6 @@ from speedlint.shapes.data import pace
 from speedlint.shapes.data.batches import (
     are_few,
     are_small,
-    blocks,
     copied_within,
     hazard,
     is_awaited,
@@ -65,6 +64,7 @@ from speedlint.shapes.data.batches import (
 )
 from speedlint.shapes.schedule import periods
 from speedlint.shapes.sync import hidden, reads
+from speedlint.shapes.sync.streams import blocks
 from speedlint.torch.words import Frequency
 
 _IN_PROCESS = Estimate(

@@ -5,9 +5,10 @@ Finds loops over the rows of a tensor or array, `for i in range(x.shape[0])` wit
 network once for each row, in training or evaluation and in the functions they call; such a loop in a file that is not
 checked is reported at the call. Rows that are gathered one by one, `torch.stack([x[i] for i in rows])`, are found too, what
 is picked from each row by places of its own, `torch.stack([x[i][places[i]] for i in range(n)])`, and loops that only read
-the rows of a tensor on the GPU, each by itself: `for row in x` with `row.tolist()`, or compare them in a condition:
-`if row == 0`. Other loops over the rows of a tensor on the GPU that run no network are notes: boxes and ragged data need
-them. Loops over time whose turns hang on the one before are left alone.
+the rows of a tensor on the GPU, each by itself: `for row in x` with `row.tolist()`, or compare them in a condition,
+`if row == 0`, or count by them, as for a confusion matrix: `matrix[row.long(), guess.long()] += 1`. Other loops over the
+rows of a tensor on the GPU that run no network are notes: boxes and ragged data need them. Loops over time whose turns hang
+on the one before are left alone.
 
 ## Why it is slow
 Each turn launches its own kernels on a batch of one, which leaves most of the GPU idle; the launches cost more than the
@@ -108,7 +109,7 @@ def _read_apart(loop: syntax.For, script: Script, apart: batchwise.ReadApart) ->
     message = f"`{read}` waits for each row of `{rows}` by itself, {reads.often(script, loop)}"
     advice = f"copy all rows once, before the loop: `{rows}.cpu()`"
     share = worth.at(_WAITS, script.frequency(loop))
-    if not all(isinstance(each, syntax.Name | syntax.Attribute | syntax.Subscript) for each in apart.rows):
+    if not all(isinstance(each, syntax.Name | syntax.Attribute | syntax.Subscript | syntax.Call) for each in apart.rows):
         return Finding(apart.rows[0], message, advice=advice, worth=share)
     if apart.beside is not None:
         advice = f"{advice}; not rewritten, since `{script.text(apart.beside)}` may lie on the GPU"

@@ -89,7 +89,7 @@ def check(node: conditions.Conditional, script: Script) -> Iterator[Finding]:
         return
     asked = ((tensor, reads.often(script, tensor)) for tensor in conditions.asked(script, node))
     tensor, often = next(((tensor, often) for tensor, often in asked if often is not None), (None, None))
-    if tensor is None or conditions.ends_loop(node):
+    if tensor is None or conditions.ends_inner_loop(script, node):
         return
     message = f"the condition `{reads.shown(script, tensor)}` waits for the GPU {often}"
     advice = _NOW_AND_THEN if conditions.is_sanity_check(script, tensor) else _WITHOUT_BRANCH

@@ -42,7 +42,8 @@ def all_written(bindings: Iterable[Binding]) -> list[syntax.BaseExpression]:
 
 
 def gone_over(script: Script, loop: syntax.For) -> Iterator[tuple[syntax.BaseExpression, syntax.BaseExpression]]:
-    """What a loop binds, and what it goes over for it, through ``enumerate``, ``zip`` and bars of progress."""
+    """What a loop binds, and what it goes over for it, through ``enumerate``, ``zip`` and bars of progress; what a method
+    gives counts, what a function gives does not."""
     todo = [(loop.target, loop.iter)]
     while todo:
         target, iterated = todo.pop(0)
@@ -58,6 +59,8 @@ def gone_over(script: Script, loop: syntax.For) -> Iterator[tuple[syntax.BaseExp
             todo += zip(parts, given, strict=True)
         elif name in library.PROGRESS and given:
             todo.append((target, given[0]))
+        elif name is None and isinstance(iterated.func, syntax.Attribute):
+            yield target, iterated
 
 
 def key_of(subscript: syntax.Subscript) -> object:

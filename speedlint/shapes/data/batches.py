@@ -13,11 +13,11 @@ from speedlint.shapes.data.loaders import Loader, loader, near
 from speedlint.shapes.devices import may_be_mps
 from speedlint.shapes.optimizer import optimizers
 from speedlint.shapes.sync import hidden
+from speedlint.shapes.sync.streams import blocks
 from speedlint.solve.flow import listed_once
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Definition, Value
 from speedlint.solve.unpacking import part
-from speedlint.source import is_name
 from speedlint.torch import library
 from speedlint.torch.methods import VIEWS, works_in_place
 from speedlint.torch.words import Frequency, Place, Role
@@ -124,18 +124,6 @@ def copied_within(script: Script, function: syntax.FunctionDef) -> Iterator[hidd
     for call in hidden.in_steps(script, function, syntax.Call):
         if moved(script, call) is not None and blocks(call):
             yield hidden.SlowCall(script, call)
-
-
-def blocks(call: syntax.Call) -> bool | None:
-    """Whether a copy is blocking: no ``non_blocking``, or False; None where that is not known."""
-    for arg in call.args:
-        if is_name(arg.keyword, "non_blocking"):
-            return True if is_name(arg.value, "False") else None
-    positional = [arg.value for arg in call.args if arg.keyword is None]
-    assert isinstance(call.func, syntax.Attribute)
-    most = 2 if call.func.attr.value == "to" else 1
-    named = [value for value in positional if isinstance(value, syntax.Name) and value.value in ("True", "False")]
-    return None if len(positional) > most or named else True
 
 
 def source_loader(script: Script, batch: syntax.BaseExpression) -> Loader | None:

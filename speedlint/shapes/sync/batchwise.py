@@ -12,6 +12,7 @@ from speedlint.solve import passes
 from speedlint.solve.dtypes import is_mask
 from speedlint.solve.names import Kind
 from speedlint.solve.unpacking import gone_over
+from speedlint.torch.methods import CASTS, DETACHES, MOVES, WHOLES
 from speedlint.torch.words import FREQUENT, Role
 
 _ROWS = (Role.TENSOR, Role.ARRAY)
@@ -66,7 +67,7 @@ class ReadApart(NamedTuple):
 
     Attributes:
         rows: the tensor, as the loop goes over it; those beside it, of ``zip``, that are only read as well.
-        first: the first read of a row.
+        first: the first read of a row: the call, the comparison, or what is indexed by it.
         beside: what else a row is compared with, and is not known to lie on the host; None for nothing.
     """
 
@@ -87,7 +88,13 @@ def read_apart(script: Script, loop: syntax.For) -> ReadApart | None:
         if isinstance(target, syntax.Name) and script.is_shown_device_tensor(rows):
             uses = _uses(script, target, loop)
             awaited = any(_asked_in(script, use) is not None for use in uses)
-            found = [_asked_in(script, use) or _read_of(script, use, awaited=awaited) for use in uses]
+            single = _is_flat(script, rows)
+            found = [
+                _asked_in(script, use)
+                or _read_of(script, use, awaited=awaited)
+                or (_indexed_by(script, use) if single else None)
+                for use in uses
+            ]
             in_each = [each for each in found if each is not None and not conditions.depends_on_data(script, each)]
             if in_each and None not in found:
                 read[rows] = in_each[0]
@@ -129,6 +136,38 @@ def _read_of(script: Script, row: syntax.Name, *, awaited: bool) -> syntax.BaseE
         elif not isinstance(up, syntax.Attribute | syntax.Arg):
             return None
     return None
+
+
+def _is_flat(script: Script, rows: syntax.BaseExpression) -> bool:
+    """Whether a tensor is seen to have one dimension, so that a row of it is a single number."""
+    match rows:
+        case syntax.Name():
+            bound = [binding.value for binding in script.names.reaching(rows)]
+            return len(bound) == 1 and bound[0] is not None and _is_flat(script, bound[0])
+        case syntax.Call(func=syntax.Attribute(attr=syntax.Name(value="flatten")), args=[]):
+            return True
+        case syntax.Call(func=syntax.Attribute(attr=syntax.Name(value="view" | "reshape")), args=[syntax.Arg(value=size)]):
+            known = script.constant(size)
+            return known is not None and known.value == -1
+        case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method)), args=[]):
+            return method in DETACHES | CASTS | MOVES and _is_flat(script, inner)
+    return False
+
+
+def _indexed_by(script: Script, row: syntax.Name) -> syntax.BaseExpression | None:
+    """What is indexed by a row that is a single number, ``counts[row.long()]``: torch reads it on the host."""
+    whole: syntax.BaseExpression = row
+    match script.source.parents[row]:
+        case syntax.Attribute(value=value, attr=syntax.Name(value=method)) as cast if value is row and method in WHOLES:
+            called = script.source.parents[cast]
+            if not isinstance(called, syntax.Call) or called.args:
+                return None
+            whole = called
+    index = script.source.parents[whole]
+    if not isinstance(index, syntax.Index):
+        return None
+    taken = script.source.enclosing(index, syntax.Subscript)
+    return taken if isinstance(taken, syntax.Subscript) and script.role(taken.value) is Role.TENSOR else None
 
 
 def row_gather(script: Script, call: syntax.Call) -> tuple[syntax.BaseExpression, syntax.BaseExpression] | None:

@@ -12,7 +12,7 @@ from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.solve.unpacking import all_written
 from speedlint.source import last_statement
-from speedlint.torch.words import Role
+from speedlint.torch.words import FREQUENT, Role
 
 CONDITIONAL = (syntax.If, syntax.While, syntax.Assert, syntax.IfExp, syntax.Call)
 Conditional = syntax.If | syntax.While | syntax.Assert | syntax.IfExp | syntax.Call
@@ -79,11 +79,14 @@ def _is_computed(script: Script, test: syntax.BaseExpression, depth: int) -> boo
     return False
 
 
-def ends_loop(node: Conditional) -> bool:
-    """Whether the condition only decides when an inner loop is over, as where each sequence has reached its end."""
+def ends_inner_loop(script: Script, node: Conditional) -> bool:
+    """Whether the condition only decides when a loop within a step is over, as where each sequence has reached its end."""
     if isinstance(node, syntax.While):
         return True
-    return isinstance(node, syntax.If) and isinstance(last_statement(node.body), syntax.Break)
+    if not isinstance(node, syntax.If) or not isinstance(last_statement(node.body), syntax.Break):
+        return False
+    ended = script.source.enclosing(node, syntax.For, syntax.While)
+    return not isinstance(ended, syntax.For | syntax.While) or script.loops.kind(ended) not in FREQUENT
 
 
 def depends_on_data(script: Script, node: syntax.Node) -> bool:

@@ -14,6 +14,7 @@ from speedlint.facts import syntax
 from speedlint.shapes import eras
 from speedlint.shapes.model.networks import is_loss
 from speedlint.shapes.sync.conditions import is_sanity_check, rules_out_tensor
+from speedlint.shapes.sync.streams import blocks
 from speedlint.solve import off
 from speedlint.solve.names import Kind
 from speedlint.solve.unpacking import key_of, written
@@ -136,12 +137,12 @@ def avoidable_copy(script: Script, call: syntax.Call) -> syntax.BaseExpression |
 
 
 def copied(script: Script, call: syntax.Call) -> syntax.BaseExpression | None:
-    """The device tensor that ``x.cpu()``, ``x.tolist()`` or ``x.to("cpu")`` copies to the host."""
+    """The device tensor that ``x.cpu()``, ``x.tolist()`` or ``x.to("cpu")`` copies to the host, which waits for it."""
     if not isinstance(call.func, syntax.Attribute):
         return None
     tensor, method = call.func.value, call.func.attr.value
     is_copy = method in ("cpu", "tolist") or (method == "numpy" and script.argument(call, "force", 0) is not None)
-    if not is_copy and not (method == "to" and script.value(call).place is Place.HOST):
+    if not is_copy and not (method == "to" and script.value(call).place is Place.HOST and blocks(call)):
         return None
     return tensor if script.is_device_tensor(tensor) else None
 

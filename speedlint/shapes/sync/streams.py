@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
+from speedlint.source import is_name
 from speedlint.torch.words import Place
 
 SYNCHRONIZE = tuple(f"torch.{device}.synchronize" for device in ("cuda", "xpu", "mps", "npu", "mlu", "accelerator"))
@@ -25,6 +26,18 @@ _ASKS = (
     "torch.backends.mps.is_available",
 )
 _OTHER_LIBRARIES = ("cupy", "numba", "pycuda", "tensorrt", "ctypes", "pynvml")
+
+
+def blocks(call: syntax.Call) -> bool | None:
+    """Whether a copy is blocking: no ``non_blocking``, or False; None where that is not known."""
+    for arg in call.args:
+        if is_name(arg.keyword, "non_blocking"):
+            return True if is_name(arg.value, "False") else None
+    positional = [arg.value for arg in call.args if arg.keyword is None]
+    assert isinstance(call.func, syntax.Attribute)
+    most = 2 if call.func.attr.value == "to" else 1
+    named = [value for value in positional if isinstance(value, syntax.Name) and value.value in ("True", "False")]
+    return None if len(positional) > most or named else True
 
 
 def needs_to_wait(script: Script) -> bool:
