@@ -130,6 +130,15 @@ def test_a_name_that_another_file_binds_in_a_module(project: Project) -> None:
     assert found["level"] == "warning"
 
 
+@pytest.mark.parametrize(("owner", "level"), [("self", "note"), ("module", "warning")])
+def test_a_name_that_an_object_has_is_none_of_the_modules(project: Project, owner: str, level: str) -> None:
+    project.configure("select = ['SPD301']\ntorch = '2.4'")
+    sets = f"class Scale:\n    def put(self, module, config):\n        {owner}.config = config"
+    text = TRAINS.format(imports="", before=sets, starts=STARTS).replace("total = 0.0", "total = 0.0 * config.scale")
+    (found,) = project.findings(project.write("train.py", text), "--notes")
+    assert found["level"] == level
+
+
 OPTIONS = """import argparse
 
 

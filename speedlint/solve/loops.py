@@ -14,7 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 from speedlint.facts import syntax
-from speedlint.solve import driven, leads, modes, passes
+from speedlint.solve import driven, leads, modes, passes, turns
 from speedlint.solve.flow import listed_once, once
 from speedlint.solve.gradients import switches, told
 from speedlint.solve.guards import Guards
@@ -121,9 +121,25 @@ class Loops:
                 if kind is not None:
                     if kind is Frequency.EVAL_STEP and self._passes_once(up):
                         limit = min(limit, Frequency.THROTTLED)
+                    if kind is Frequency.STEP and self._is_apart_from_training(up, node):
+                        kind = Frequency.EVAL_STEP
                     return min(kind, limit, Frequency.THROTTLED if counted and self.accumulates(up) else kind)
             child = up
         return Frequency.ONCE
+
+    def _is_apart_from_training(self, loop: Loop, node: syntax.Node) -> bool:
+        """Whether a loop goes over several loaders in turn and the node runs in the passes that do not train."""
+        if not self.iterates_loader(loop):
+            return False
+        mine = turns.guards(self.script, node, loop)
+        return bool(mine) and all(turns.exclude(self.script, mine, theirs) for theirs in self._trained_under(loop))
+
+    @once(())
+    def _trained_under(self, loop: Loop) -> tuple[list[turns.Guard], ...]:
+        """The steady tests around each call of a loop that takes part in a training step."""
+        return tuple(
+            turns.guards(self.script, call, loop) for call in self._calls_of(loop.body) if self._call_does(call, Does.STEPS)
+        )
 
     def _is_whole_step(self, branch: syntax.Node, child: syntax.Node) -> bool:
         """Whether all backward passes of the loop around a branch stand in it, as in ``if turn % 4 == 0: update()`` of

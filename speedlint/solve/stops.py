@@ -200,13 +200,15 @@ def _may_give(script: Script, starred: Script, name: str) -> bool:
 
 
 def _is_given(script: Script, name: str) -> bool:
-    """Whether a name of a module may be bound from outside: as ``module.name = x``, or by Python 2."""
+    """Whether a name of a module may be bound from outside: as ``module.name = x``, which ``self.name = x`` is not, or by
+    Python 2."""
     if name in _OF_PYTHON_2:
         return True
     targets = (
         target.target for place in script.everywhere(f".{name}".encode()) for target in place.source.of(syntax.AssignTarget)
     )
-    return any(isinstance(each, syntax.Attribute) and each.attr.value == name for each in targets)
+    set_here = (each for each in targets if isinstance(each, syntax.Attribute) and each.attr.value == name)
+    return any(not is_name(each.value, "self") for each in set_here)
 
 
 def _is_read(script: Script, name: syntax.Name) -> bool:
