@@ -3,10 +3,10 @@
 ## What it does
 Finds `if`, `while`, `assert` and conditional expressions that ask for the truth of a tensor on the GPU, `if loss > 10`,
 `if torch.isnan(loss).any()`, `assert (labels >= 0).all()`, and `torch.equal` or `math.isfinite` of one, in loops of training
-or evaluation steps and in the functions they call. What ends an inner loop, as where all sequences are complete, is left
-alone; so are shapes, numbers and tensors that never left the host. torch's distributions ask for the truth of a tensor too:
-`Categorical(logits=logits)` checks its arguments where it is made, and again in `log_prob`, unless told otherwise, as by
-`torch.compile`.
+or evaluation steps and in the functions they call. What ends a loop, as where all sequences are complete, is left alone,
+unless it asks for values that are not finite; so are shapes, numbers and tensors that never left the host. torch's
+distributions ask for the truth of a tensor too: `Categorical(logits=logits)` checks its arguments where it is made, and again
+in `log_prob`, unless told otherwise, as by `torch.compile`.
 
 ## Why it is slow
 Python can only take a branch when it knows the value. It stops until the GPU has done all that was queued before; the queue
@@ -89,7 +89,7 @@ def check(node: conditions.Conditional, script: Script) -> Iterator[Finding]:
         return
     asked = ((tensor, reads.often(script, tensor)) for tensor in conditions.asked(script, node))
     tensor, often = next(((tensor, often) for tensor, often in asked if often is not None), (None, None))
-    if tensor is None or conditions.ends_inner_loop(script, node):
+    if tensor is None or conditions.decides_end(script, node):
         return
     message = f"the condition `{reads.shown(script, tensor)}` waits for the GPU {often}"
     advice = _NOW_AND_THEN if conditions.is_sanity_check(script, tensor) else _WITHOUT_BRANCH

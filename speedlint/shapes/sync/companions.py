@@ -106,7 +106,7 @@ def _staying(script: Script, block: syntax.BaseSuite) -> Iterator[Wait]:
         if any(_is_reached(each) for each in behind):
             yield Wait(script, call, call)
     for node, test in conditions.within(script, block):
-        if conditions.ends_inner_loop(script, node):
+        if conditions.decides_end(script, node):
             yield Wait(script, test, test)
 
 

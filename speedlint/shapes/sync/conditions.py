@@ -79,14 +79,16 @@ def _is_computed(script: Script, test: syntax.BaseExpression, depth: int) -> boo
     return False
 
 
-def ends_inner_loop(script: Script, node: Conditional) -> bool:
-    """Whether the condition only decides when a loop within a step is over, as where each sequence has reached its end."""
+def decides_end(script: Script, node: Conditional) -> bool:
+    """Whether the condition decides when a loop is over, as where each sequence has reached its end; no check for values
+    that are not finite does, by which a training ends that has failed."""
     if isinstance(node, syntax.While):
         return True
     if not isinstance(node, syntax.If) or not isinstance(last_statement(node.body), syntax.Break):
         return False
     ended = script.source.enclosing(node, syntax.For, syntax.While)
-    return not isinstance(ended, syntax.For | syntax.While) or script.loops.kind(ended) not in FREQUENT
+    is_of_steps = isinstance(ended, syntax.For | syntax.While) and script.loops.kind(ended) in FREQUENT
+    return not is_of_steps or not is_sanity_check(script, node.test)
 
 
 def depends_on_data(script: Script, node: syntax.Node) -> bool:

@@ -135,5 +135,5 @@ def _candidates(script: Script, block: syntax.Node) -> Iterator[tuple[syntax.Bas
         if (given := returned.stored(script, assign)) is not None:
             yield assign.targets[0].target, given
     for node, test in conditions.within(script, block):
-        if not conditions.ends_inner_loop(script, node):
+        if not conditions.decides_end(script, node):
             yield test, test
