@@ -5,8 +5,8 @@ Finds `if`, `while`, `assert` and conditional expressions that ask for the truth
 `if torch.isnan(loss).any()`, `assert (labels >= 0).all()`, and `torch.equal` or `math.isfinite` of one, in loops of training
 or evaluation steps and in the functions they call. What ends a loop, as where all sequences are complete, is left alone,
 unless it asks for values that are not finite; so are shapes, numbers and tensors that never left the host. torch's
-distributions ask for the truth of a tensor too: `Categorical(logits=logits)` checks its arguments where it is made, and again
-in `log_prob`, unless told otherwise, as by `torch.compile`.
+distributions ask for the truth of a tensor too: `Categorical(logits=logits)` checks its arguments where it is made, and
+again in `log_prob`, unless told otherwise, as by `torch.compile`.
 
 ## Why it is slow
 Python can only take a branch when it knows the value. It stops until the GPU has done all that was queued before; the queue
