@@ -54,7 +54,9 @@ _PYTHON = re.compile(
     r"|conda\s+create\b[^\n]*\bpython={1,2}(3\.[5-7])\b",
     re.IGNORECASE | re.MULTILINE,
 )
-_LAST_FOR_PYTHON: dict[str, Release] = {"3.5": (1, 5), "3.6": (1, 10), "3.7": (1, 13)}
+_PYTHON_PINNED = re.compile(r"^\s*(?:-\s*)?[\"']?python\s*={1,2}\s*(3\.[5-9])(?![\d])", re.MULTILINE)
+"""A Python that a file of conda's asks for: ``- python=3.7``, ``python=3.6.0=0``."""
+_LAST_FOR_PYTHON: dict[str, Release] = {"3.5": (1, 5), "3.6": (1, 10), "3.7": (1, 13), "3.8": (2, 4), "3.9": (2, 8)}
 """The last torch release that has wheels for a Python."""
 
 
@@ -94,9 +96,10 @@ def old_torch(start: Path, root: Path, disk: Disk) -> tuple[Path, Release] | Non
 
 
 def told_torch(start: Path, root: Path, disk: Disk) -> Release | None:
-    """The newest torch release that the README nearest to ``start`` leaves to who does as it says; None where it says none.
+    """The newest torch release that the README nearest to ``start``, or a list of packages beside it, leaves to who does as
+    it says; None where neither says one.
 
-    It is the one that it asks for exactly, else the last one for the Python or the CUDA toolkit that it asks for exactly.
+    It is the one that a README asks for exactly, else the last one for the Python or the CUDA toolkit that is asked for.
     """
     for folder in _project_folders(start, root, disk):
         for file in _matching(folder, ("README*", "readme*", "Readme*"), disk):
@@ -106,7 +109,20 @@ def told_torch(start: Path, root: Path, disk: Disk) -> Release | None:
                 continue
             if "torch" in text.lower() and (told := _told(text)) is not None:
                 return told
+        pythons = [
+            python for patterns in _READERS for file in _matching(folder, patterns, disk) for python in _pinned(file, disk)
+        ]
+        if pythons:
+            return max(_LAST_FOR_PYTHON[python] for python in pythons)
     return None
+
+
+def _pinned(file: Path, disk: Disk) -> list[str]:
+    """The Pythons that a list of packages asks for exactly."""
+    try:
+        return _PYTHON_PINNED.findall(disk.read(file).decode("utf-8", "replace"))
+    except OSError:
+        return []
 
 
 def _told(text: str) -> Release | None:

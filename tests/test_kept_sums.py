@@ -519,3 +519,39 @@ def test_a_helper_that_may_be_another_one(project: Project) -> None:
     files = {"train": HEAD + _program(either, CALLER), "utils": HEAD + _program(SHARE)}
     project.write("others.py", "def share(out, y):\n    return 0.5\n")
     assert _written(project, **files) == files
+
+
+SUMMED = """
+import math
+{head}
+
+def train(model, loader, optimizer):
+    total = 0.0
+    for x, y in loader:
+        x, y = x.to(device), y.to(device)
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
+    return {result}
+"""
+
+
+@pytest.mark.parametrize(
+    ("result", "is_written"),
+    [
+        ("total / len(loader)", True),
+        ("f'{total:.3f}', 'loss %.3f' % total", True),
+        ("round(total, 4)", True),
+        ("int(total)", False),
+        ("'#' * (1 + int(100 * total / len(loader)))", False),
+        ("math.floor(total)", False),
+        ("total // 1", False),
+        ("total % 5", False),
+    ],
+)
+def test_the_whole_part_of_a_sum_of_fractions(project: Project, result: str, is_written: bool) -> None:
+    """Rounded otherwise a sum of 3 may be 2.9999999, whose whole part is 2."""
+    text = SUMMED.format(head=HEAD, result=result)
+    assert (".item()" not in _written(project, train=text)["train"]) == is_written

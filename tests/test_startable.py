@@ -189,6 +189,14 @@ def test_an_option_that_the_parser_does_not_have(project: Project, adds: str, af
     assert _with_module(project, "options", text, imports="from options import parsed", before=before) == level
 
 
+def test_a_folder_by_the_name_of_the_parsed_options(project: Project) -> None:
+    project.write("args/kinds.py", "CHOSEN = 1")
+    before = "args = parsed()\nprint(args.epochs)"
+    imports = "from args.kinds import CHOSEN\nfrom options import parsed"
+    text = OPTIONS.format(adds="add_argument", after="")
+    assert _with_module(project, "options", text, imports=imports, before=before) == "warning"
+
+
 @pytest.mark.parametrize(
     "parser",
     [

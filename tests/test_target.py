@@ -118,6 +118,26 @@ def test_what_a_readme_leaves_to_who_installs_what_it_says(
     assert target.told(Settings(tmp_path)) is None
 
 
+@pytest.mark.parametrize(
+    ("file", "text", "release"),
+    [
+        ("environment.yml", "dependencies:\n  - python=3.7\n  - pytorch\n", (1, 13)),
+        ("conda_env.yml", "dependencies:\n- python=3.9.12=h12debd9_0\n- pytorch\n", (2, 8)),
+        ("requirements.txt", "# platform: linux-64\nnumpy=1.19.2=py36\npython=3.6.0=0\n", (1, 10)),
+        ("environment.yml", "dependencies:\n  - python=3.12\n", None),
+        ("environment.yml", "dependencies:\n  - python>=3.7\n", None),
+        ("environment.yml", "dependencies:\n  - ipython=3.7\n", None),
+    ],
+)
+def test_what_a_list_of_packages_leaves_by_its_python(
+    tmp_path: Path, file: str, text: str, release: tuple[int, int] | None
+) -> None:
+    (tmp_path / file).write_text(text)
+    assert target.told(Settings(tmp_path)) == release
+    (tmp_path / "README.md").write_text("pip install torch==1.4\n")
+    assert target.told(Settings(tmp_path)) == (1, 4)
+
+
 def test_binary_requirements_are_passed_over(tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_bytes(b"torch>=2.1\n\xff\xfe\n")
     assert target.find(Settings(tmp_path)).release is None

@@ -55,6 +55,7 @@ from speedlint.shapes.data.batches import (
     hazard,
     is_awaited,
     is_graph,
+    is_item,
     is_on_gpu_already,
     moved,
     one_way,
@@ -75,6 +76,12 @@ _WHEN = {
     Frequency.EVAL_STEP: "on each evaluation step",
     Frequency.THROTTLED: "now and then",
 }
+
+
+_OF_ITEM = (
+    "take the items out of a DataLoader with `pin_memory=True`, and pass `non_blocking=True`; not written: where they are "
+    "taken by their index nothing pins them"
+)
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
@@ -110,6 +117,9 @@ def _of_copy(call: syntax.Call, script: Script) -> Iterator[Finding]:
         return
     loader = unpinned(script, batch)
     message = f"`{script.text(call)}` makes the host wait for the copy {when}"
+    if is_item(script, batch):
+        yield Finding(call, message, advice=_OF_ITEM)
+        return
     advice = "pass `non_blocking=True`"
     related: tuple[Related, ...] = ()
     if loader is not None:

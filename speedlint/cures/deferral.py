@@ -35,6 +35,7 @@ from speedlint.torch.words import FREQUENT, Role
 
 _ARITHMETIC = (syntax.Add, syntax.Subtract, syntax.Multiply, syntax.Divide)
 _SEE_ALL = {("locals", False), ("vars", False), ("globals", False), ("eval", True), ("exec", True)}
+_WHOLE_PARTS = ("int", "math.floor", "math.ceil", "math.trunc")
 _DEEPEST = 3
 _SCOPES = (syntax.FunctionDef, syntax.Lambda, syntax.ClassDef)
 
@@ -359,6 +360,7 @@ class _Deferral:
             raise CannotEdit(f"whether `{text}` is a whole number is not known")
         for use in read:
             self._check_read(use)
+            self._check_rounding(use, converted)
             self._wrap(use, self.script.text(use), converted)
         line = f"{text} = {spelling.builtin(self.script, converted, statement)}({text})"
         self._edits.append(edits.insert_after(self.source, entries.last_converted(self.script, entry), [line]))
@@ -374,6 +376,7 @@ class _Deferral:
         if converted == "int" and not all(binding in added or is_zero(self.script, binding) for binding in reaching):
             raise CannotEdit(f"`{use.value}` is a fraction on line {self.source.line(use)}")
         self._check_read(use)
+        self._check_rounding(use, converted)
         is_divided = (
             isinstance(parent, syntax.BinaryOperation) and isinstance(parent.operator, syntax.Divide) and parent.left is use
         )
@@ -391,6 +394,24 @@ class _Deferral:
         if isinstance(parent, syntax.Del | syntax.NamedExpr):
             raise CannotEdit(f"`{text}` is used on line {self.source.line(use)} in a way that cannot be converted")
         self._edits.append(edits.replace(self.source, use, f"{spelling.builtin(self.script, converted, use)}({text})"))
+
+    def _check_rounding(self, use: syntax.BaseExpression, converted: str) -> None:
+        """Raises CannotEdit where the whole part is taken of a sum of fractions, which is the next number where the sum is
+        rounded otherwise: ``int(2.9999999)`` is 2."""
+        if converted == "int":
+            return
+        node: syntax.Node = use
+        while isinstance(up := self.source.parents[node], syntax.BinaryOperation):
+            if isinstance(up.operator, syntax.FloorDivide | syntax.Modulo) and up.left is node:
+                break
+            node = up
+        call = self.source.parents[up] if isinstance(up, syntax.Arg) else None
+        is_whole = isinstance(call, syntax.Call) and self.script.name(call.func) in _WHOLE_PARTS
+        if is_whole or isinstance(up, syntax.BinaryOperation):
+            text, line = self.script.text(use), self.source.line(use)
+            raise CannotEdit(
+                f"the whole part of `{text}` is taken on line {line}, and may be another where it is rounded otherwise"
+            )
 
     def _check_read(self, use: syntax.BaseExpression) -> None:
         line, text = self.source.line(use), self.script.text(use)

@@ -465,7 +465,8 @@ class Calls:
             base = self._first(call)
             return Value(Role.TENSOR, self._device_argument(call, base.place if base else Place.EITHER))
         if dotted in library.TENSOR_UTILITIES:
-            return TENSOR
+            since, target = library.TENSOR_UTILITIES[dotted], self.script.options.torch
+            return UNKNOWN if since is None else TENSOR if target is None or target >= since else NUMBER
         if dotted.startswith("torch.nn.modules.utils."):
             return Value(Role.SEQUENCE, element=NUMBER)
         if dotted in library.NOT_TENSORS or dotted.startswith(library.NOT_TENSOR_PACKAGES):
@@ -585,8 +586,10 @@ class Calls:
                 return self._of_mapping_method(call, base, name)
             case Role.SEQUENCE:
                 return self.roles._element(base) if name == "pop" else UNKNOWN
-            case Role.LOADER if name in ("__iter__",):
+            case Role.LOADER if name == "__iter__":
                 return base
+            case Role.LOADER if name in ("next", "__next__"):
+                return self.roles._element(base)
             case Role.UNKNOWN if name == "cpu" or (name == "to" and self.place_of_move(call, Place.EITHER) is Place.HOST):
                 return at(UNKNOWN, Place.HOST)
             case Role.UNKNOWN if base.place is Place.HOST and name not in MOVES:

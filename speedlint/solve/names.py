@@ -526,8 +526,9 @@ class Names:
         kinds, slots, parents, texts, strings = rows.kind, rows.slot, rows.parent, rows.text, rows.strings
         found: dict[tuple[int, str], array[int]] = {}
         owners: dict[tuple[int, str], Scope | None] = {}
+        modules = self._module_rows()
         for row in rows.of(syntax.Name.kind):
-            if _NO_USE.get(kinds[parents[row]]) == slots[row]:
+            if _NO_USE.get(kinds[parents[row]]) == slots[row] or row in modules:
                 continue
             place = (self._owners[row], strings[texts[row]])
             if place not in owners:
@@ -539,6 +540,12 @@ class Names:
                     found[variable] = array("i")
                 found[variable].append(row)
         return found
+
+    def _module_rows(self) -> set[int]:
+        """The rows of the names by which modules are found, ``a`` of ``from a.b import c``: they stand for no variable."""
+        found = [each.module for each in self.source.of(syntax.ImportFrom) if each.module is not None]
+        found += [each.name for each in self.source.of(syntax.ImportAlias) if each.asname is not None]
+        return {name.row for each in found for name in self.source.inside(each, syntax.Name)}
 
     def uses(self, name: syntax.Name | syntax.Param) -> list[syntax.Name]:
         """Every place, targets included, where the variable that ``name`` stands for is written, in source order."""

@@ -253,7 +253,8 @@ class Roles:
                 assert binding.value is not None
                 value = self._turn(binding.value, binding.path)
                 is_hidden = value is not None and value.role is Role.UNKNOWN and not value.differs
-                return _HOST_BATCH if is_hidden and self._holds_batch(binding) else value
+                is_batch = is_hidden and (self._holds_batch(binding) or self._is_entry_of_batches(binding.value))
+                return _HOST_BATCH if is_batch else value
             case Kind.ASSIGN | Kind.WITH if binding.value is not None:
                 value = self._filled(binding, self._unpacked(binding.value, binding.path))
                 if value is not None and value.role is Role.UNKNOWN and isinstance(binding.node, syntax.Name):
@@ -734,8 +735,8 @@ class Roles:
             return TENSOR
         return UNKNOWN
 
-    def _is_batched_loop(self, use: syntax.Name) -> bool:
-        """Whether the variable is iterated over, alone or in a wrapper, by a loop whose elements are moved to a device."""
+    def _is_batched_loop(self, use: syntax.Node) -> bool:
+        """Whether something is iterated over, alone or in a wrapper, by a loop whose elements are moved to a device."""
         source = self.script.source
         node: syntax.Node = use
         while (
@@ -766,6 +767,10 @@ class Roles:
             for b in self.script.names.reaching(name)
             if b.kind is Kind.ASSIGN
         )
+
+    def _is_entry_of_batches(self, iterated: syntax.Node) -> bool:
+        """Whether a loop goes over an entry of something, ``loaders["train"]``, and moves what it takes out to a device."""
+        return isinstance(iterated, syntax.Subscript) and self._is_batched_loop(iterated)
 
     def _holds_batch(self, binding: Binding) -> bool:
         """Whether a loop's variable, of what is out of sight, is a batch on the host: its parts are moved to a device, here
@@ -1025,6 +1030,8 @@ class Roles:
             is_held = base.made is not None and base.made.script.name(base.made.call.func) in _HOLDERS
             held = self._held(base.made, base.place) if is_held and base.made is not None else None
             return held if held is not None and not isinstance(index, syntax.Slice) else Value(Role.MODULE, base.place)
+        if base.role in (Role.INSTANCE, Role.DATASET) and base.definition is not None and isinstance(index, syntax.Index):
+            return self._item(base.definition, at(UNKNOWN, base.place))
         if base.role is Role.MAPPING:
             if isinstance(index, syntax.Index) and isinstance(index.value, syntax.SimpleString):
                 key = str(index.value.evaluated_value)
@@ -1032,6 +1039,16 @@ class Roles:
                     return entries[key] if self._keeps_entry(node.value, key) else UNKNOWN
             return base.element
         return at(UNKNOWN, base.place)
+
+    def _item(self, definition: Definition, otherwise: Value) -> Value | None:
+        """What ``__getitem__`` of the project gives, tensors on the host as a loader does; ``otherwise`` of others."""
+        method = self.calls.method(definition, "__getitem__")
+        if method is None:
+            return otherwise
+        given = method.script.roles.calls.result(method)
+        if given is None or given.role is not Role.SEQUENCE:
+            return _as_batch(given)
+        return given._replace(items=tuple(map(_as_batch, given.items)), element=_as_batch(given.element))
 
     def moved_entry(self, batch: syntax.Name, node: syntax.Subscript) -> syntax.BaseExpression | None:
         """The expression of the tensor that was put in the place of a batch's entry: ``batch["x"] =
@@ -1311,6 +1328,12 @@ def _is_number(value: Value) -> bool:
     """Whether a value is a number of Python's, or a sequence of such."""
     of = value.element if value.role is Role.SEQUENCE and value.element is not None else value
     return of.role is Role.NUMBER
+
+
+def _as_batch(value: Value | None) -> Value | None:
+    """A tensor of an item, which is copied to a device as a loader's batch is."""
+    is_data = value is not None and value.role is Role.TENSOR and value.place is Place.HOST
+    return Value(Role.BATCH, Place.HOST) if is_data else value
 
 
 def _adds(method: tuple[str, syntax.Call]) -> bool:

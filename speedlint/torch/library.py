@@ -115,9 +115,13 @@ NOT_TENSORS = frozenset(
     ).split()
 )
 NOT_TENSOR_PACKAGES = ("torch.cuda.", "torch.distributed.", "torch.backends.", "torch.utils.")
-TENSOR_UTILITIES = frozenset(
-    {"torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_norm", "torch.nn.utils.get_total_norm"}
-)
+TENSOR_UTILITIES = {
+    "torch.nn.utils.clip_grad_norm_": (1, 5),
+    "torch.nn.utils.clip_grad_norm": None,
+    "torch.nn.utils.get_total_norm": (1, 5),
+}
+"""What gives the norm of gradients, and the release from which on it is a tensor, where it was a number before (torch's own
+sources); None for the spelling of before 0.4, since code that keeps it may be for any release."""
 FUNCTIONS_OF_NN = ("torch.nn.functional.", "torch.nn.init.", "torch.nn.utils.")
 NO_TENSOR_PACKAGES = tuple(
     f"torch.{name}."

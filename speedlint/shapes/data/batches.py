@@ -132,6 +132,14 @@ def source_loader(script: Script, batch: syntax.BaseExpression) -> Loader | None
     return loader(made.script, made.call) if made is not None else None
 
 
+def is_item(script: Script, batch: syntax.BaseExpression) -> bool:
+    """Whether a batch is what an object of the project gives for a number: ``x, y = dataset[i]``."""
+    return any(
+        isinstance(node, syntax.Subscript) and place.role(node.value) in (Role.INSTANCE, Role.DATASET)
+        for place, node in script.roles.origins(batch)
+    )
+
+
 def unpinned(script: Script, batch: syntax.BaseExpression) -> Loader | None:
     """The loader a batch comes from, where it is seen not to pin."""
     found = source_loader(script, batch)

@@ -12,7 +12,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.program.imports import absolute
-from speedlint.solve import counts, off
+from speedlint.solve import counts, modes, off
 from speedlint.solve.flow import once
 from speedlint.solve.folding import Folding, Frame
 from speedlint.solve.terms import Definition
@@ -103,10 +103,16 @@ def _in_function(
     if not _may_hide(*function, _DEEPEST - len(chain), find):
         return
     frame = Folding().called(outer, chain[-1][1], function)
+
+    def is_left_out(place: syntax.Node) -> bool:
+        asked = modes.conditions(script, place)
+        return bool(asked) and not modes.reaching(script, node, asked, chain[-1:])
+
     for each in find(script, node):
-        yield Hidden(each, chain, _product(before, counts.times(script, each.node, node.body, frame)))
+        if each.script is not script or not is_left_out(each.node):
+            yield Hidden(each, chain, _product(before, counts.times(script, each.node, node.body, frame)))
     for call in script.source.inside(node.body, syntax.Call):
-        if script.function(call) is not node or script.frequency(call) not in FREQUENT:
+        if script.function(call) is not node or script.frequency(call) not in FREQUENT or is_left_out(call):
             continue
         callees = _callees(script, call)
         if len(callees) == 1:
