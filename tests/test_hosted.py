@@ -132,6 +132,37 @@ def test_a_variable_keeps_the_training_from_the_gpu(project: Project, chosen: st
     assert _level(project, "SPD301", "", _text('"--seed"', chosen)) == level
 
 
+CHOOSES = """def chosen(force_cpu={default}):
+    if force_cpu:
+        return torch.device("cpu")
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+{before}
+device = chosen({given})"""
+
+
+@pytest.mark.parametrize(
+    ("default", "given", "before", "level"),
+    [
+        ("False", "force_cpu=True", "", "note"),
+        ("False", "True", "", "note"),
+        ("True", "", "", "note"),
+        ("False", "", "", "warning"),
+        ("True", "False", "", "warning"),
+        ("False", "force_cpu=args.seed == 3", "", "warning"),
+        ("False", "force_cpu=True", "other = chosen()", "warning"),
+        ("False", "force_cpu=True", 'kind = "cuda"\nprint(f"on {kind}")', "note"),
+        ("False", "force_cpu=True", 'kind = "cuda"\nmirror = torch.zeros(3).to(kind)', "warning"),
+    ],
+)
+def test_an_argument_keeps_the_training_from_the_gpu(
+    project: Project, default: str, given: str, before: str, level: str
+) -> None:
+    chosen = CHOOSES.format(default=default, given=given, before=before)
+    assert _level(project, "SPD301", "", _text('"--seed"', chosen)) == level
+
+
 def test_the_update_of_a_training_that_never_asks_for_a_gpu_is_told_as_on_the_cpu(project: Project) -> None:
     project.configure("select = ['SPD502']")
     script = project.write("train.py", _text(NEVER, REFUSED))

@@ -3,7 +3,7 @@
 ## What it does
 Finds loaders that have workers, are read from the start more than once, and do not set `persistent_workers`. It is a note
 where a pass takes minutes, as over ImageNet by its name or of a library's transformer, or comes only once in hundreds of
-steps.
+steps. What a function of the project makes in a file that is not checked is told where it is called.
 
 ## Why it is slow
 At the end of each pass the workers end. The next pass starts new processes, copies or imports the dataset into them, and
@@ -56,8 +56,9 @@ from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.shapes import eras, negligible, worth
+from speedlint.shapes.data.hidden_loaders import told
 from speedlint.shapes.data.loader_settings import Setting, is_surely_positive
-from speedlint.shapes.data.loaders import Loader, loader
+from speedlint.shapes.data.loaders import Loader
 from speedlint.source import is_name
 
 _SINCE = (1, 7)
@@ -71,15 +72,18 @@ _SAME_TWICE = frozenset(
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
-    found = loader(script, call)
-    if found is None or found.hides_arguments:
+    return told(script, call, _of_loader)
+
+
+def _of_loader(found: Loader) -> Iterator[Finding]:
+    if found.hides_arguments:
         return
     workers = found.setting("num_workers")
-    if not eras.is_for(script, _SINCE):
+    if not eras.is_for(found.script, _SINCE):
         return
     if workers.is_off or not found.setting("persistent_workers").is_off or not found.is_read_again or not found.matters:
         return
-    if not found.is_changed_between_reads:
+    if not found.is_changed_between_reads and not found.goes_on_by_itself:
         yield _finding(found, workers)
 
 
@@ -140,7 +144,7 @@ RULE = Rule(
     "SPD203",
     on=syntax.Call,
     check=check,
-    triggers=(b"Loader",),
+    triggers=(b"Loader", b"loader"),
     worth=worth.WORKERS_START,
     cause=worth.one_feed,
     since=_SINCE,

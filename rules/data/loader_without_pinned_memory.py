@@ -2,7 +2,8 @@
 
 ## What it does
 Finds loaders of scripts that train on a GPU whose `pin_memory` is absent or False, also where the False comes from a default
-of the command line, a constant, a dataclass field or a dict.
+of the command line, a constant, a dataclass field or a dict. What a function of the project makes in a file that is not
+checked is told where it is called.
 
 ## Why it is slow
 The GPU can read a batch by itself only from page-locked memory. From ordinary memory the driver first copies it through a
@@ -53,21 +54,28 @@ from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Risk, Rule, Wort
 from speedlint.shapes import worth
 from speedlint.shapes.data import pace, scale
 from speedlint.shapes.data.batches import is_copied
+from speedlint.shapes.data.hidden_loaders import told
 from speedlint.shapes.data.loader_settings import Setting
-from speedlint.shapes.data.loaders import Loader, loader
+from speedlint.shapes.data.loaders import Loader
 from speedlint.shapes.devices import gpu_condition, gpu_is_certain
 from speedlint.shapes.training import is_framework_driven
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
-    found = loader(script, call)
-    if found is None or found.hides_arguments or not script.on_gpu:
+    return told(script, call, _of_loader)
+
+
+def _of_loader(found: Loader) -> Iterator[Finding]:
+    if found.hides_arguments or not found.script.on_gpu:
         return
     pinned = found.setting("pin_memory")
     if pinned.is_off and (matters := found.matters) is not None and not found.is_on_gpu:
         costs = matters and not found.has_few_rows and is_copied(found) and not found.pins_for_nothing
         costs = (
-            costs and not pace.waits_for_texts(script) and not scale.has_light_batches(found) and not found.has_small_batches
+            costs
+            and not pace.waits_for_texts(found.script)
+            and not scale.has_light_batches(found)
+            and not found.has_small_batches
         )
         yield _finding(found, pinned, Level.WARNING if costs else Level.NOTE)
 
@@ -112,7 +120,7 @@ RULE = Rule(
     "SPD202",
     on=syntax.Call,
     check=check,
-    triggers=(b"Loader",),
+    triggers=(b"Loader", b"loader"),
     worth=Estimate(Worth.LOW, "each batch is copied to pinned memory first, while the host waits"),
     cause=worth.one_feed,
     on_gpu=True,

@@ -2,7 +2,7 @@
 
 ## What it does
 Finds loaders whose `num_workers` is absent or 0, also where the 0 comes from a default of the command line, a constant, a
-dataclass field or a dict.
+dataclass field or a dict. What a function of the project makes in a file that is not checked is told where it is called.
 
 ## Why it is slow
 With `num_workers=0` the training process decodes, transforms and collates each batch itself, between two steps. Workers do
@@ -57,6 +57,7 @@ from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
 from speedlint.shapes import hosted, worth
 from speedlint.shapes.data import scale
+from speedlint.shapes.data.hidden_loaders import told
 from speedlint.shapes.data.loader_settings import Setting
 from speedlint.shapes.data.loaders import Loader, is_unguarded, loader
 from speedlint.solve.names import last_name
@@ -66,8 +67,11 @@ _WRITE = "pass `num_workers=min(8, os.cpu_count() or 1)`"
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
-    found = loader(script, call)
-    if found is None or found.hides_arguments:
+    return told(script, call, _of_loader)
+
+
+def _of_loader(found: Loader) -> Iterator[Finding]:
+    if found.hides_arguments:
         return
     workers = found.setting("num_workers")
     if workers.is_off and found.matters is not None:
@@ -187,7 +191,7 @@ RULE = Rule(
     "SPD201",
     on=syntax.Call,
     check=check,
-    triggers=(b"Loader",),
+    triggers=(b"Loader", b"loader"),
     worth=Estimate(Worth.MEDIUM, "each step waits until its batch is put together"),
     cause=worth.one_feed,
 )

@@ -11,6 +11,8 @@ from speedlint.disk import Mark
 from speedlint.facts import syntax
 from speedlint.solve import shipped
 from speedlint.solve.flow import once
+from speedlint.solve.guards import deciding_tests
+from speedlint.solve.names import Kind
 from speedlint.solve.values import option_of
 from speedlint.torch.words import Place
 
@@ -18,9 +20,9 @@ if TYPE_CHECKING:
     from speedlint.ask.script import Script
 
 _FLAG = re.compile(r"(?:use|enable|with|on)?_?(?:cuda|gpu)", re.IGNORECASE)
-_REFUSAL = re.compile(r"(?:no|disable|without)_?(?:cuda|gpu)|(?:use|force|on)?_?cpu(?:_?only)?", re.IGNORECASE)
+_REFUSAL = re.compile(r"(?:no|disable|without)_?(?:cuda|gpu)|(?:use|force|on)?_?cpu(?:_?(?:only|force))?", re.IGNORECASE)
 """Options that keep a program from the GPU where they are on."""
-_IS_SET = rb"(?:_?(?i:only))?\s{0,9}(?::[^=\n]{0,60}|:)?=[\s\\(]{0,99}(?:True|False)\b"
+_IS_SET = rb"(?:_?(?i:only|force))?\s{0,9}(?::[^=\n]{0,60}|:)?=[\s\\(]{0,99}(?:True|False)\b"
 _SETS_FLAG: tuple[Mark, ...] = tuple((end, re.compile(end + _IS_SET)) for end in (b"cuda", b"gpu", b"GPU", b"cpu", b"CPU"))
 """A variable of such a name that is set to a truth value, as an option of a call may be too. One pattern for each end is
 found five times as fast as one for all."""
@@ -68,7 +70,7 @@ def _is_handed_on(script: Script, text: syntax.Node) -> bool:
 @once(False)
 def runs_on_host(script: Script) -> bool:
     """Whether the commands that the project ships for a program, and the defaults of its options, train on the CPU."""
-    return any(_decides(script, name) for name in _written_off(script)) or any(
+    return any(_decides(script, name) for name in (*_written_off(script), *_passed_off(script))) or any(
         _is_left_off(place, option, name) and _decides(script, name)
         for place in script.everywhere(b"add_argument")
         for option in place.method_calls("add_argument")
@@ -86,6 +88,23 @@ def _written_off(script: Script) -> Iterator[str]:
             value = bindings[0].value if len(bindings) == 1 and (is_flag or _REFUSAL.fullmatch(name)) else None
             if isinstance(value, syntax.Name) and value.value == str(not is_flag):
                 yield name
+
+
+def _passed_off(script: Script) -> Iterator[str]:
+    """The parameters of functions and classes that keep a program from the GPU in each of their calls:
+    ``Trainer(model, force_cpu=True)``."""
+    for place in script.everywhere(*_SETS_FLAG):
+        for parameter in place.source.of(syntax.Param):
+            name = parameter.name.value
+            is_flag = _FLAG.fullmatch(name) is not None
+            function = place.source.enclosing(parameter, syntax.FunctionDef, syntax.Lambda)
+            if (is_flag or _REFUSAL.fullmatch(name)) and isinstance(function, syntax.FunctionDef):
+                calls = place.call_sites(function)
+                passed = (
+                    place.values.given(function, parameter, caller, call) or parameter.default for caller, call in calls
+                )
+                if calls and all(isinstance(each, syntax.Name) and each.value == str(not is_flag) for each in passed):
+                    yield name
 
 
 def _is_left_off(script: Script, option: syntax.Call, name: str) -> bool:
@@ -142,6 +161,7 @@ def _puts(script: Script, names: frozenset[str]) -> Iterator[syntax.Node]:
             str(text.evaluated_value).startswith("cuda")
             and option_of(script, text) is None
             and not _is_compared(script, text)
+            and not _is_for_nothing(script, text)
         ):
             yield text
     for call in script.calls("torch.device"):
@@ -160,6 +180,24 @@ def _is_compared(script: Script, text: syntax.SimpleString) -> bool:
     return isinstance(script.source.parents[text], (syntax.Comparison, syntax.ComparisonTarget))
 
 
+def _is_for_nothing(script: Script, text: syntax.SimpleString) -> bool:
+    """Whether a text is given to a variable that is at most printed, here, and that no other file takes from this one."""
+    assign = script.source.enclosing(text, syntax.Assign, syntax.Call, syntax.FunctionDef)
+    match assign:
+        case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Name() as name)]):
+            return all(use is name or _is_printed(script, use) for use in script.names.uses(name)) and not any(
+                place.names.module.stars or any(each.kind is Kind.IMPORT for each in place.names.module.bindings[name.value])
+                for place in script.everywhere(name.value.encode())
+                if place is not script and name.value in place.names.module.bindings
+            )
+    return False
+
+
+def _is_printed(script: Script, use: syntax.Name) -> bool:
+    call = script.source.enclosing(use, syntax.Call, syntax.SimpleStatementLine)
+    return isinstance(call, syntax.Call) and script.name(call.func) == "print"
+
+
 def _is_asked(script: Script, node: syntax.Node, names: frozenset[str]) -> bool:
     """Whether an option's value is what is put there, or decides whether it is."""
     child = node
@@ -168,7 +206,7 @@ def _is_asked(script: Script, node: syntax.Node, names: frozenset[str]) -> bool:
     ):
         return True
     for up in script.source.ancestors(node):
-        if isinstance(up, (syntax.If, syntax.IfExp)) and child is not up.test and _names(script, up.test, names):
+        if any(_names(script, test, names) for test, _ in deciding_tests(up, child)):
             return True
         if isinstance(up, syntax.BooleanOperation) and _names(script, up.left, names):
             return True

@@ -1,0 +1,79 @@
+"""Loaders that a function of the project makes in a file that is not checked: they are told of where it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from speedlint.ask.script import Script
+from speedlint.facts import syntax
+from speedlint.rule import Finding, Related
+from speedlint.shapes.data import loaders
+from speedlint.shapes.data.loaders import Loader
+from speedlint.shapes.sync import hidden, reads
+from speedlint.solve.flow import once
+from speedlint.solve.terms import Value
+from speedlint.torch.words import FREQUENT, Role
+
+_DEEPEST = 3
+"""How many functions may stand between a call and a loader."""
+_SUBJECT = "this loader"
+
+
+def told(script: Script, call: syntax.Call, of_loader: Callable[[Loader], Iterator[Finding]]) -> Iterator[Finding]:
+    """What is found of the loader that a call makes itself, or of those that it is given by a function in a file which is
+    not checked; nothing of those that are made anew in each step, which workers would not outlive."""
+    own = loaders.loader(script, call)
+    if own is not None:
+        yield from of_loader(own)
+        return
+    for each in _behind(script).get(call, ()) if script.frequency(call) not in FREQUENT else ():
+        for found in of_loader(each):
+            yield _at_call(script, call, each, found)
+
+
+def _at_call(script: Script, call: syntax.Call, made: Loader, found: Finding) -> Finding:
+    name, where = reads.shown(script, call.func), hidden.place(script, hidden.SlowCall(made.script, made.call))
+    subject = f"the loader of `{name}(...)` ({where})"
+    message = found.message.replace(_SUBJECT, subject, 1)
+    if message == found.message:
+        message = f"{message}, by {subject}"
+    advice = found.advice.partition("; not written")[0]
+    related = (Related(made.script.source, made.call, "it is made here"),)
+    return found._replace(
+        node=call,
+        message=message,
+        fix=None,
+        advice=f"{advice}; not written, since its file is not checked",
+        related=related,
+    )
+
+
+@once({})
+def _behind(script: Script) -> dict[syntax.Call, list[Loader]]:
+    """The loaders in files that are not checked, by the calls of a script that are given them."""
+    found: dict[syntax.Call, list[Loader]] = {}
+    for each in loaders.near(script):
+        if not script.is_reported(each.script):
+            for call in _leading(script, each.script, each.call, _DEEPEST):
+                if _gives(script.value(call), each):
+                    found.setdefault(call, []).append(each)
+    return found
+
+
+def _leading(script: Script, place: Script, node: syntax.Node, depth: int) -> Iterator[syntax.Call]:
+    """The calls of a script by which a node of another file runs, with nothing between that is checked itself."""
+    function = place.function(node)
+    for caller, call in place.call_sites(function) if function is not None and depth else ():
+        if caller is script:
+            yield call
+        elif not script.is_reported(caller):
+            yield from _leading(script, caller, call, depth - 1)
+
+
+def _gives(value: Value, made: Loader) -> bool:
+    """Whether a value is a loader, or holds it."""
+    parts = (value, *value.items, value.element, *(entry for _, entry in value.keys))
+    return any(
+        each is not None and each.role is Role.LOADER and each.made is not None and each.made.call is made.call
+        for each in parts
+    )
