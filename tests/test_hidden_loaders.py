@@ -101,3 +101,14 @@ def test_a_loader_that_each_step_makes_anew(project: Project) -> None:
     project.configure("select = ['SPD201', 'SPD202', 'SPD203']")
     project.write("data.py", DATA.format(options=""))
     assert project.findings(project.write("train.py", text)) == []
+
+
+def test_a_loader_of_which_only_the_dataset_is_taken(project: Project) -> None:
+    """Another script of the project reads it; this one makes a loader of its own."""
+    makes = f"""{MAKES}
+print(len(loader))
+loader = torch.utils.data.DataLoader(
+    loader.dataset, batch_size=64, num_workers=4, pin_memory=True, persistent_workers=True)"""
+    project.write("other.py", TRAIN.format(makes=MAKES))
+    assert _found(project, "", makes) == []
+    assert _found(project, "") == [("SPD201", "train.py"), ("SPD202", "train.py")]

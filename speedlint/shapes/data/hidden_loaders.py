@@ -12,11 +12,14 @@ from speedlint.shapes.data.loaders import Loader
 from speedlint.shapes.sync import hidden, reads
 from speedlint.solve.flow import once
 from speedlint.solve.terms import Value
+from speedlint.source import is_target
 from speedlint.torch.words import FREQUENT, Role
 
 _DEEPEST = 3
 """How many functions may stand between a call and a loader."""
 _SUBJECT = "this loader"
+_SETTINGS = frozenset("dataset batch_size sampler batch_sampler num_workers collate_fn drop_last".split())
+"""Attributes of a loader that tell what it was made with."""
 
 
 def told(script: Script, call: syntax.Call, of_loader: Callable[[Loader], Iterator[Finding]]) -> Iterator[Finding]:
@@ -55,9 +58,34 @@ def _behind(script: Script) -> dict[syntax.Call, list[Loader]]:
     for each in loaders.near(script):
         if not script.is_reported(each.script):
             for call in _leading(script, each.script, each.call, _DEEPEST):
-                if _gives(script.value(call), each):
+                if _gives(script.value(call), each) and _is_taken_on(script, call, each):
                     found.setdefault(call, []).append(each)
     return found
+
+
+def _is_taken_on(script: Script, call: syntax.Call, made: Loader) -> bool:
+    """Whether what a call gives may be read as a loader: kept somewhere, handed on or gone over, not only asked for its
+    length or its dataset."""
+    assign = script.source.parents[call]
+    if not isinstance(assign, syntax.Assign):
+        return True
+    for target in (name for each in assign.targets for name in script.source.inside(each, syntax.Name)):
+        if isinstance(script.source.parents[target], syntax.Attribute):
+            return True
+        uses = (use for use in script.names.uses(target) if not is_target(script.source, use))
+        if any(_gives(script.value(use), made) and not _only_asks(script, use) for use in uses):
+            return True
+    return False
+
+
+def _only_asks(script: Script, use: syntax.Name) -> bool:
+    match up := script.source.parents[use]:
+        case syntax.Attribute(value=value, attr=syntax.Name(value=asked)):
+            return value is use and asked in _SETTINGS
+        case syntax.Arg():
+            call = script.source.parents[up]
+            return isinstance(call, syntax.Call) and script.name(call.func) == "len"
+    return False
 
 
 def _leading(script: Script, place: Script, node: syntax.Node, depth: int) -> Iterator[syntax.Call]:
