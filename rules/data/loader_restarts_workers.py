@@ -53,10 +53,10 @@ from collections.abc import Iterator
 
 from speedlint import edits
 from speedlint.ask.script import Script
+from speedlint.cures.loaders_told import told
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.shapes import eras, negligible, worth
-from speedlint.shapes.data.hidden_loaders import told
 from speedlint.shapes.data.loader_settings import Setting, is_surely_positive
 from speedlint.shapes.data.loaders import Loader
 from speedlint.source import is_name

@@ -49,12 +49,12 @@ from speedlint import edits
 from speedlint.ask.script import Script
 from speedlint.cures import spelling
 from speedlint.cures.loader_arguments import set_at, set_where_set
+from speedlint.cures.loaders_told import told
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.shapes import worth
 from speedlint.shapes.data import pace, scale
 from speedlint.shapes.data.batches import is_copied
-from speedlint.shapes.data.hidden_loaders import told
 from speedlint.shapes.data.loader_settings import Setting
 from speedlint.shapes.data.loaders import Loader
 from speedlint.shapes.devices import gpu_condition, gpu_is_certain

@@ -53,11 +53,11 @@ from speedlint import edits
 from speedlint.ask.script import Script
 from speedlint.cures import spelling
 from speedlint.cures.loader_arguments import set_at, set_where_set
+from speedlint.cures.loaders_told import told
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
 from speedlint.shapes import hosted, worth
 from speedlint.shapes.data import scale
-from speedlint.shapes.data.hidden_loaders import told
 from speedlint.shapes.data.loader_settings import Setting
 from speedlint.shapes.data.loaders import Loader, is_unguarded, loader
 from speedlint.solve.names import last_name

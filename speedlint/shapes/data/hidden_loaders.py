@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Related
 from speedlint.shapes.data import loaders
 from speedlint.shapes.data.loaders import Loader
-from speedlint.shapes.sync import hidden, reads
 from speedlint.solve.flow import once
 from speedlint.solve.terms import Value
 from speedlint.source import is_target
@@ -17,42 +15,18 @@ from speedlint.torch.words import FREQUENT, Role
 
 _DEEPEST = 3
 """How many functions may stand between a call and a loader."""
-_SUBJECT = "this loader"
 _SETTINGS = frozenset("dataset batch_size sampler batch_sampler num_workers collate_fn drop_last".split())
 """Attributes of a loader that tell what it was made with."""
 
 
-def told(script: Script, call: syntax.Call, of_loader: Callable[[Loader], Iterator[Finding]]) -> Iterator[Finding]:
-    """What is found of the loader that a call makes itself, or of those that it is given by a function in a file which is
-    not checked; nothing of those that are made anew in each step, which workers would not outlive."""
-    own = loaders.loader(script, call)
-    if own is not None:
-        yield from of_loader(own)
-        return
-    for each in _behind(script).get(call, ()) if script.frequency(call) not in FREQUENT else ():
-        for found in of_loader(each):
-            yield _at_call(script, call, each, found)
-
-
-def _at_call(script: Script, call: syntax.Call, made: Loader, found: Finding) -> Finding:
-    name, where = reads.shown(script, call.func), hidden.place(script, hidden.SlowCall(made.script, made.call))
-    subject = f"the loader of `{name}(...)` ({where})"
-    message = found.message.replace(_SUBJECT, subject, 1)
-    if message == found.message:
-        message = f"{message}, by {subject}"
-    advice = found.advice.partition("; not written")[0]
-    related = (Related(made.script.source, made.call, "it is made here"),)
-    return found._replace(
-        node=call,
-        message=message,
-        fix=None,
-        advice=f"{advice}; not written, since its file is not checked",
-        related=related,
-    )
+def behind(script: Script, call: syntax.Call) -> list[Loader]:
+    """The loaders that a call is given by a function in a file which is not checked; none that are made anew in each step,
+    which workers would not outlive."""
+    return _given(script).get(call, []) if script.frequency(call) not in FREQUENT else []
 
 
 @once({})
-def _behind(script: Script) -> dict[syntax.Call, list[Loader]]:
+def _given(script: Script) -> dict[syntax.Call, list[Loader]]:
     """The loaders in files that are not checked, by the calls of a script that are given them."""
     found: dict[syntax.Call, list[Loader]] = {}
     for each in loaders.near(script):
