@@ -30,6 +30,7 @@ _LOOPS = {
     Frequency.EVAL_STEP: "each turn of this loop is an evaluation step",
     Frequency.EPOCH: "each turn of this loop is an epoch",
 }
+_APART = "each turn of this loop is a training step, but in the passes in which this runs"
 _LIMITS = {
     Frequency.EVAL_STEP: "in evaluation only",
     Frequency.THROTTLED: "every so many turns only",
@@ -265,7 +266,8 @@ def _why(script: Script, node: syntax.Node) -> Iterator[Place]:
                 yield _place(script, loop, "this loop is run in every training step")
                 node = loop
                 continue
-            yield _place(script, loop, _LOOPS[kind])
+            apart = kind is Frequency.STEP and script.loops.is_apart_from_training(loop, node)
+            yield _place(script, loop, _APART if apart else _LOOPS[kind])
             return
         callers = script.loops.callers(node)
         if not callers:

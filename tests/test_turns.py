@@ -63,3 +63,10 @@ def test_when_a_line_runs(trains: str, reads: str, when: str, project: Project) 
     project.configure("select = ['SPD301']")
     (found,) = project.findings(project.write("train.py", PHASES.format(trains=trains, reads=reads)), "--notes")
     assert found["message"] == f"`loss.item()` waits for the GPU in every {when} step"
+
+
+def test_what_is_said_of_such_a_line(project: Project) -> None:
+    text = PHASES.format(trains=TRAINS, reads="else:")
+    path = project.write("train.py", text)
+    line = text[: text.index("losses.append")].count("\n") + 1
+    assert "but in the passes in which this runs" in project.run("ask", f"{path}:{line}").stdout

@@ -121,13 +121,13 @@ class Loops:
                 if kind is not None:
                     if kind is Frequency.EVAL_STEP and self._passes_once(up):
                         limit = min(limit, Frequency.THROTTLED)
-                    if kind is Frequency.STEP and self._is_apart_from_training(up, node):
+                    if kind is Frequency.STEP and self.is_apart_from_training(up, node):
                         kind = Frequency.EVAL_STEP
                     return min(kind, limit, Frequency.THROTTLED if counted and self.accumulates(up) else kind)
             child = up
         return Frequency.ONCE
 
-    def _is_apart_from_training(self, loop: Loop, node: syntax.Node) -> bool:
+    def is_apart_from_training(self, loop: Loop, node: syntax.Node) -> bool:
         """Whether a loop goes over several loaders in turn and the node runs in the passes that do not train."""
         if not self.iterates_loader(loop):
             return False
