@@ -163,6 +163,32 @@ def test_an_argument_keeps_the_training_from_the_gpu(
     assert _level(project, "SPD301", "", _text('"--seed"', chosen)) == level
 
 
+CONFIGURED = """from settings import load_config
+
+config = load_config("conf.yml")
+device = torch.device({chosen})"""
+
+
+@pytest.mark.parametrize(
+    ("chosen", "conf", "readme", "level"),
+    [
+        ('config["device"]', "device: cpu", "", "note"),
+        ('config["device"]', "train:\n  device: 'cpu'\ntest:\n  device: CPU", "", "note"),
+        ('config["device"]', "train:\n  device: cpu\ntest:\n  device: cuda:0", "", "warning"),
+        ('config["device"]', "device: cuda", "", "warning"),
+        ('config["device"]', "epochs: 3", "", "warning"),
+        ('config["device"]', "device: cpu", "    python train.py --device cuda", "warning"),
+        ('"cuda" if torch.cuda.is_available() else "cpu"', "device: cpu", "", "warning"),
+        ('"cuda" if config["device"] != "cpu" else "cpu"', "device: cpu", "", "note"),
+    ],
+)
+def test_a_configuration_keeps_the_training_from_the_gpu(
+    project: Project, chosen: str, conf: str, readme: str, level: str
+) -> None:
+    project.write("conf.yml", conf)
+    assert _level(project, "SPD301", readme, _text('"--seed"', CONFIGURED.format(chosen=chosen))) == level
+
+
 def test_the_update_of_a_training_that_never_asks_for_a_gpu_is_told_as_on_the_cpu(project: Project) -> None:
     project.configure("select = ['SPD502']")
     script = project.write("train.py", _text(NEVER, REFUSED))

@@ -293,7 +293,8 @@ class Choice:
         offered |= {"float_inputs"} if self.mode != "tokens" and not self.core else set()
         offered |= {"last"} if not (self.training_pass.late or self.scheduler) else set()
         known = [each for each in steps.BESIDE if (not each.needs or each.needs in offered) and each.name != "frozen"]
-        for part in self.draw.sample(known, self.draw.choice((0, 1, 1, 2))):
+        chosen = self.draw.sample(known, self.draw.choice((0, 1, 1, 2)))
+        for part in sorted(chosen, key=lambda each: each.needs == "last"):
             if self.layout == "shared" and "optimizer" in part.step:
                 continue
             self._put(part, self.training_pass, habit=False, late=part.needs in ("float_inputs", "last"))

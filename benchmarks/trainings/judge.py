@@ -38,6 +38,8 @@ Others = Callable[[int], Sequence[str]]
 _COINCIDENCE = 0.2
 """How far, relatively, from what all seeds agree on a number may be: ten barely trained networks may have one accuracy. The
 same where one run alone prints the same text: it tells no more."""
+_FEW = 3
+"""Runs that print the same text below which those that print as many numbers are compared."""
 _SKIPPED = 2
 """How many steps of a training a loss scaler skips at first, while it finds its scale."""
 _SEEDS = (3, 9, 27)
@@ -80,6 +82,8 @@ def _among(known: Sequence[str], after: str, is_less: bool, slack: int) -> str:
     alike = [each for each in known if _text(each) == _text(after)]
     if not alike:
         return "" if len({_text(each) for each in known}) > 1 else "other text: " + _first(_text(known[0]), _text(after))
+    if len(alike) < _FEW:  # a line as long as a number says makes nearly each text another one
+        alike = [each for each in known if len(_numbers(each)) == len(_numbers(after))]
     for values in zip(_numbers(after), *map(_numbers, alike), strict=True):
         fixed, *originals = map(float, values)
         least, most = min(originals), max(originals)

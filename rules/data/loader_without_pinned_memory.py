@@ -52,7 +52,7 @@ from speedlint.cures.loader_arguments import set_at, set_where_set
 from speedlint.cures.loaders_told import told
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Risk, Rule, Worth
-from speedlint.shapes import worth
+from speedlint.shapes import hosted, worth
 from speedlint.shapes.data import pace, scale
 from speedlint.shapes.data.batches import is_copied
 from speedlint.shapes.data.loader_settings import Setting
@@ -69,6 +69,8 @@ def _of_loader(found: Loader) -> Iterator[Finding]:
     if found.hides_arguments or not found.script.on_gpu:
         return
     pinned = found.setting("pin_memory")
+    if pinned.expression is not None and hosted.asks_for_gpu(pinned.expression):
+        return
     if pinned.is_off and (matters := found.matters) is not None and not found.is_on_gpu:
         costs = matters and not found.has_few_rows and is_copied(found) and not found.pins_for_nothing
         costs = (

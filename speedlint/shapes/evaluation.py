@@ -101,12 +101,19 @@ def needs_grad(script: Script, node: syntax.Node, depth: int = 0) -> bool:
         if attribute.attr.value in _GRADIENT_WORDS:
             return True
     for call in script.source.inside(node, syntax.Call):
-        if script.name(call.func) in _GRADIENT_CALLS:
+        if script.name(call.func) in _GRADIENT_CALLS or _may_train_another(script, call):
             return True
         callees = script.roles.calls.may_run(call) if depth < 3 else []
         if any(each.node is not node and needs_grad(each.script, each.node, depth + 1) for each in callees):
             return True
     return False
+
+
+def _may_train_another(script: Script, call: syntax.Call) -> bool:
+    """Whether a module out of sight is handed a network, which it may adapt before it predicts, as in few-shot learning."""
+    if script.callee(call) is not None or script.name(call.func) is not None or script.role(call.func) is not Role.MODULE:
+        return False
+    return any(script.role(arg.value) is Role.MODULE for arg in call.args)
 
 
 # Evaluation passes

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from speedlint.disk import Mark
 from speedlint.facts import syntax
-from speedlint.solve import shipped
+from speedlint.solve import configs, shipped
 from speedlint.solve.flow import once
 from speedlint.solve.guards import deciding_tests
-from speedlint.solve.names import Kind
+from speedlint.solve.names import Kind, last_name
+from speedlint.solve.unpacking import key_of
 from speedlint.solve.values import option_of
 from speedlint.torch.words import Place
 
@@ -29,6 +30,7 @@ found five times as fast as one for all."""
 _DEVICE = "device"
 _OFF_AT = {_DEVICE: "cpu"}
 """What an option is where it asks for no GPU, of those that are no flags."""
+_SETS_DEVICE = re.compile(rb"device[= ]+[\"']?(?:cuda|gpu)")
 _NAMES_GPU = re.compile(rb"CUDA_VISIBLE_DEVICES=[\"']?\d")
 
 
@@ -67,10 +69,18 @@ def _is_handed_on(script: Script, text: syntax.Node) -> bool:
     return isinstance(call, syntax.Call) and option_of(script, call) is None
 
 
+def asks_for_gpu(option: syntax.BaseExpression) -> bool:
+    """Whether an option is, by its name, the one by which a program takes the GPU: what else it decides is on where there
+    is something to gain."""
+    name = last_name(option)
+    return name is not None and _FLAG.fullmatch(name) is not None
+
+
 @once(False)
 def runs_on_host(script: Script) -> bool:
     """Whether the commands that the project ships for a program, and the defaults of its options, train on the CPU."""
-    return any(_decides(script, name) for name in (*_written_off(script), *_passed_off(script))) or any(
+    written = (*_written_off(script), *_passed_off(script), *_configured_off(script))
+    return any(_decides(script, name) for name in written) or any(
         _is_left_off(place, option, name) and _decides(script, name)
         for place in script.everywhere(b"add_argument")
         for option in place.method_calls("add_argument")
@@ -105,6 +115,14 @@ def _passed_off(script: Script) -> Iterator[str]:
                 )
                 if calls and all(isinstance(each, syntax.Name) and each.value == str(not is_flag) for each in passed):
                     yield name
+
+
+def _configured_off(script: Script) -> Iterator[str]:
+    """``device``, where each configuration near a script says that it is the CPU, and no command says otherwise."""
+    found = configs.nearest(script, _DEVICE)
+    is_off = bool(found) and all(isinstance(each, str) and each.lower() == "cpu" for each in found)
+    if is_off and not any(script.program.disk.mentions(str(path), _SETS_DEVICE) for path in shipped.texts(script)):
+        yield _DEVICE
 
 
 def _is_left_off(script: Script, option: syntax.Call, name: str) -> bool:
@@ -227,4 +245,5 @@ def _says(script: Script, expression: syntax.Node, names: frozenset[str]) -> boo
     attributes = (each for each in inside(expression, syntax.Attribute) if each.attr.value in names)
     variables = (each for each in inside(expression, syntax.Name) if each.value in names)
     is_option = any(script.name(each) is None for each in attributes)
+    is_option = is_option or any(key_of(each) in names for each in inside(expression, syntax.Subscript))
     return is_option or any(not isinstance(script.source.parents[each], syntax.Attribute) for each in variables)

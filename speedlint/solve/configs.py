@@ -167,6 +167,18 @@ def most(script: Script, expression: syntax.Node) -> int | None:
     return max(numbers) if numbers and len(numbers) == len(found) else None
 
 
+def nearest(script: Script, key: str) -> tuple[object, ...]:
+    """The values under a key in the configurations below the nearest folder around a script in which one has it."""
+    disk, root, mark = script.program.disk, script.program.root(script.path), frozenset((key.encode(),))
+    holding = [Path(each) for each in disk.holding(disk.configs(str(root)), (mark,))]
+    for folder in script.path.absolute().parents:
+        here = (script.program.config(path) for path in holding if path.is_relative_to(folder))
+        values = tuple(value for whole in here if whole is not None for value in _values(whole.node, key))
+        if values or folder == root:
+            return tuple(dict.fromkeys(values))
+    return ()
+
+
 def _key(expression: syntax.Node) -> str | None:
     match expression:
         case syntax.Attribute(attr=syntax.Name(value=name)):
