@@ -13,6 +13,7 @@ from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.shapes.backend import environment, intent
 from speedlint.shapes.backend.intent import Intent
+from tests.conftest import Project
 
 NAME = "CUDA_LAUNCH_BLOCKING"
 HEAD = "import os\nfrom os import environ\nKEY = 'CUDA_LAUNCH_BLOCKING'\n"
@@ -103,3 +104,49 @@ def test_when_a_line_runs(tmp_path: Path, text: str, expected: Intent) -> None:
     script = _script(tmp_path, f"import torch\nfrom setup import args, mark\n{text}\n")
     call = next(call for call in script.source.of(syntax.Call) if script.text(call) == "mark()")
     assert intent.of(script, call) is expected
+
+
+TRAINS = """
+import torch
+from torch import nn
+import argparse
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--mode", default="train")
+parser.add_argument("--debug", action="store_true")
+args = parser.parse_args()
+device = torch.device("cuda")
+model = nn.Linear(16, 4).to(device)
+optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+loader = torch.load("loader.pt")
+
+
+def train():
+    for x, y in loader:
+        with torch.autograd.detect_anomaly():
+            loss = nn.functional.cross_entropy(model(x.to(device)), y.to(device))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+
+if {test}:
+    train()
+{otherwise}
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "otherwise", "level"),
+    [
+        ('args.mode == "train"', "", "warning"),
+        ('args.mode == "test"', "    pass\nelse:\n    train()", "warning"),
+        ("args.debug", "", "note"),
+        ('args.mode == "train" and args.debug', "", "note"),
+    ],
+)
+def test_a_condition_that_decides_whether_it_trains(project: Project, test: str, otherwise: str, level: str) -> None:
+    project.configure("select = ['SPD406']")
+    text = TRAINS.format(test=test, otherwise=otherwise).replace("    train()\n    pass", "    pass")
+    (found,) = project.findings(project.write("train.py", text), "--notes")
+    assert found["level"] == level

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
+from speedlint.solve.loops import Does
 from speedlint.source import last_statement
 
 _ASKED = re.compile(
@@ -39,13 +40,27 @@ def of(script: Script, node: syntax.Node, depth: int = _DEPTH) -> Intent:
         return Intent.NEVER
     found, child = Intent.ALWAYS, node
     for up in script.source.ancestors(node):
-        found = min(found, _limit(script, up, child))
+        found = min(found, Intent.ALWAYS if _decides_training(script, up, child) else _limit(script, up, child))
         if isinstance(up, syntax.FunctionDef) and child is up.body:
             if _ASKED.search(up.name.value):
                 found = min(found, Intent.CHOSEN)
             return min(found, _of_calls(script, up, depth))
         child = up
     return found
+
+
+def _decides_training(script: Script, up: syntax.Node, child: syntax.Node) -> bool:
+    """Whether a condition decides whether the program trains at all, ``if args.mode == "train"``, and asks for nothing else:
+    what stands beside the training is on in all of it."""
+    branch = script.source.parents[up] if isinstance(up, syntax.Else) else up
+    block = child.body if isinstance(child, syntax.Else) else child
+    if (
+        not isinstance(branch, syntax.If)
+        or not isinstance(block, syntax.IndentedBlock)
+        or _ASKED.search(script.text(branch.test))
+    ):
+        return False
+    return bool(script.loops.does(block, Does.TRAINS))
 
 
 def is_undone(script: Script, node: syntax.Node, again: Iterable[syntax.Node]) -> bool:
