@@ -54,7 +54,7 @@ _PYTHON = re.compile(
     r"|conda\s+create\b[^\n]*\bpython={1,2}(3\.[5-7])\b",
     re.IGNORECASE | re.MULTILINE,
 )
-_PYTHON_PINNED = re.compile(r"^\s*(?:-\s*)?[\"']?python\s*={1,2}\s*(3\.[5-9])(?![\d])", re.MULTILINE)
+_PYTHON_PINNED = re.compile(r"^[ \t]*(?:-[ \t]*)?[\"']?python[ \t]*={1,2}[ \t]*(3\.\d+)", re.MULTILINE)
 """A Python that a file of conda's asks for: ``- python=3.7``, ``python=3.6.0=0``."""
 _LAST_FOR_PYTHON: dict[str, Release] = {"3.5": (1, 5), "3.6": (1, 10), "3.7": (1, 13), "3.8": (2, 4), "3.9": (2, 8)}
 """The last torch release that has wheels for a Python."""
@@ -109,11 +109,10 @@ def told_torch(start: Path, root: Path, disk: Disk) -> Release | None:
                 continue
             if "torch" in text.lower() and (told := _told(text)) is not None:
                 return told
-        pythons = [
-            python for patterns in _READERS for file in _matching(folder, patterns, disk) for python in _pinned(file, disk)
-        ]
+        lists = (patterns for patterns, read in _READERS.items() if read in (_from_text, _from_conda))
+        pythons = {each for patterns in lists for file in _matching(folder, patterns, disk) for each in _pinned(file, disk)}
         if pythons:
-            return max(_LAST_FOR_PYTHON[python] for python in pythons)
+            return max(map(_LAST_FOR_PYTHON.__getitem__, pythons)) if pythons <= _LAST_FOR_PYTHON.keys() else None
     return None
 
 

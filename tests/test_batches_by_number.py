@@ -60,6 +60,11 @@ def test_items_that_are_taken_by_their_number(project: Project, base: str) -> No
     assert _found(project, *BY_NUMBER, base=base, moved=".to(device)") == []
 
 
+def test_rows_of_a_memory(project: Project) -> None:
+    """It changes from step to step, which no loader would see."""
+    assert _found(project, "", "_ in range(999)", "words, answers, _ = passages[torch.randint(99, (32,))]") == []
+
+
 def test_one_item_before_the_training(project: Project) -> None:
     take = "words, answers = words.cuda(), answers.cuda()"
     assert _found(project, "words, answers, _ = passages[0]\nwords.to(device)", "i in range(9)", take) == []
@@ -68,6 +73,8 @@ def test_one_item_before_the_training(project: Project) -> None:
 def test_entries_of_what_is_out_of_sight(project: Project) -> None:
     assert _found(project, "", 'words, answers in loaders["train"]', "pass") == ["note shown"]
     assert _found(project, "", 'words, answers in loaders["train"]', "words = model[0].weight") == []
+    before = 'loaders = torch.load("loaders.pt", map_location="cuda")'
+    assert _found(project, before, 'words, answers in loaders["train"]', "pass") == []
 
 
 @pytest.mark.parametrize(

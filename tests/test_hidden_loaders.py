@@ -112,3 +112,25 @@ loader = torch.utils.data.DataLoader(
     project.write("other.py", TRAIN.format(makes=MAKES))
     assert _found(project, "", makes) == []
     assert _found(project, "") == [("SPD201", "train.py"), ("SPD202", "train.py")]
+
+
+def test_a_loader_that_begins_anew_by_itself(project: Project) -> None:
+    """Its own ``__iter__`` asks torch's for another iterator in each pass."""
+    moves = "for batch in super().__iter__():\n            yield [each.cuda() for each in batch]"
+    text = DATA.format(options="num_workers=4, pin_memory=True").replace("DataLoader(Pictures", "Endless(Pictures")
+    text = text.replace("for _ in range(len(self)):\n            yield next(self.kept)", moves)
+    project.configure("select = ['SPD203']")
+    project.write("data.py", text)
+    assert [each["path"] for each in project.findings(project.write("train.py", TRAIN.format(makes=MAKES)))] == ["train.py"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        'print(next(iter(loaders(glob.glob("*.png"))[0])))',
+        'test, _ = loaders(glob.glob("*.png"))\nprint(sum(model(x.to(device)).sum() for x, _ in test))',
+    ],
+)
+def test_a_loader_that_is_read_once_beside_one_that_is_read_again(project: Project, other: str) -> None:
+    found = _found(project, "num_workers=4, pin_memory=True", f"{MAKES}\n{other}")
+    assert found == []

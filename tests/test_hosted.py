@@ -153,6 +153,9 @@ device = chosen({given})"""
         ("False", "force_cpu=args.seed == 3", "", "warning"),
         ("False", "force_cpu=True", "other = chosen()", "warning"),
         ("False", "force_cpu=True", 'kind = "cuda"\nprint(f"on {kind}")', "note"),
+        ("False", "force_cpu=True", "import fire\nif args.seed:\n    fire.Fire(chosen)", "warning"),
+        ("True", "**vars(args)", "", "warning"),
+        ("False", "force_cpu=True", "def auc(x, force_cpu=False):\n    return x\n\n\nprint(auc(3))", "warning"),
         ("False", "force_cpu=True", 'kind = "cuda"\nmirror = torch.zeros(3).to(kind)', "warning"),
     ],
 )

@@ -127,6 +127,8 @@ def test_what_a_readme_leaves_to_who_installs_what_it_says(
         ("environment.yml", "dependencies:\n  - python=3.12\n", None),
         ("environment.yml", "dependencies:\n  - python>=3.7\n", None),
         ("environment.yml", "dependencies:\n  - ipython=3.7\n", None),
+        ("setup.cfg", "[gh-actions]\npython =\n    3.6: py36\n    3.12: py312\n", None),
+        ("environment.yml", "dependencies:\n  - python=3.6\n  - pip:\n    - python=3.12\n", None),
     ],
 )
 def test_what_a_list_of_packages_leaves_by_its_python(

@@ -57,6 +57,8 @@ TRAINS = 'if phase == "train":'
         (TRAINS, "if not training:", "training"),
         ("if step > 3:", "else:", "training"),
         ("if step > 3:", "if not step > 3:", "training"),
+        ('if losses["kind"] == 1:', "else:", "training"),
+        (TRAINS, 'if phase == "valid":\n            loss = losses.custom(model, optimizer)', "training"),
     ],
 )
 def test_when_a_line_runs(trains: str, reads: str, when: str, project: Project) -> None:

@@ -72,7 +72,7 @@ _SAME_TWICE = frozenset(
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
-    return told(script, call, _of_loader)
+    return told(script, call, _of_loader, only_of_one_call=True)
 
 
 def _of_loader(found: Loader) -> Iterator[Finding]:

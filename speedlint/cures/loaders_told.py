@@ -14,14 +14,17 @@ from speedlint.shapes.sync import hidden, reads
 _SUBJECT = "this loader"
 
 
-def told(script: Script, call: syntax.Call, of_loader: Callable[[Loader], Iterator[Finding]]) -> Iterator[Finding]:
-    """What ``of_loader`` finds of the loader that a call makes itself, or of those that it is given, without their fixes."""
+def told(
+    script: Script, call: syntax.Call, of_loader: Callable[[Loader], Iterator[Finding]], *, only_of_one_call: bool = False
+) -> Iterator[Finding]:
+    """What ``of_loader`` finds of the loader that a call makes itself, or of those that it is given, without their fixes;
+    with ``only_of_one_call`` of none that other calls are given as well."""
     own = loaders.loader(script, call)
     if own is not None:
         yield from of_loader(own)
         return
     for each in hidden_loaders.behind(script, call):
-        for found in of_loader(each):
+        for found in of_loader(each) if not only_of_one_call or hidden_loaders.is_of_one_call(script, each) else ():
             yield _at_call(script, call, each, found)
 
 

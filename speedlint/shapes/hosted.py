@@ -102,19 +102,40 @@ def _written_off(script: Script) -> Iterator[str]:
 
 def _passed_off(script: Script) -> Iterator[str]:
     """The parameters of functions and classes that keep a program from the GPU in each of their calls:
-    ``Trainer(model, force_cpu=True)``."""
+    ``Trainer(model, force_cpu=True)``; none of a name that another function's parameter has and is passed otherwise."""
+    found: dict[str, bool] = {}
     for place in script.everywhere(*_SETS_FLAG):
         for parameter in place.source.of(syntax.Param):
             name = parameter.name.value
-            is_flag = _FLAG.fullmatch(name) is not None
             function = place.source.enclosing(parameter, syntax.FunctionDef, syntax.Lambda)
-            if (is_flag or _REFUSAL.fullmatch(name)) and isinstance(function, syntax.FunctionDef):
-                calls = place.call_sites(function)
-                passed = (
-                    place.values.given(function, parameter, caller, call) or parameter.default for caller, call in calls
-                )
-                if calls and all(isinstance(each, syntax.Name) and each.value == str(not is_flag) for each in passed):
-                    yield name
+            if _FLAG.fullmatch(name) or _REFUSAL.fullmatch(name):
+                is_off = isinstance(function, syntax.FunctionDef) and _is_passed_off(place, function, parameter)
+                found[name] = found.get(name, True) and is_off
+    yield from (name for name, is_off in found.items() if is_off)
+
+
+def _is_passed_off(script: Script, function: syntax.FunctionDef, parameter: syntax.Param) -> bool:
+    """Whether a function runs by calls alone that are seen, each of which keeps it from the GPU."""
+    off = str(_FLAG.fullmatch(parameter.name.value) is None)
+    calls = [(caller, call) for caller, call in script.call_sites(function) if not caller.is_test]
+    if not calls or _is_handed_on_itself(script, function) or any(caller.hides_arguments(call) for caller, call in calls):
+        return False
+    passed = (script.values.given(function, parameter, caller, call) or parameter.default for caller, call in calls)
+    return all(isinstance(each, syntax.Name) and each.value == off for each in passed)
+
+
+def _is_handed_on_itself(script: Script, function: syntax.FunctionDef) -> bool:
+    """Whether a function, or the class that it makes objects of, is given to something that may call it: ``Fire(train)``."""
+    owner = script.names.owner(function)
+    name = owner.name.value if owner is not None else function.name.value
+    return any(
+        isinstance(
+            place.source.parents[each], (syntax.Arg, syntax.Assign, syntax.Element, syntax.DictElement, syntax.Return)
+        )
+        for place in script.everywhere(name.encode())
+        for each in place.source.tree.named((name,))
+        if isinstance(each, syntax.Name)
+    )
 
 
 def _configured_off(script: Script) -> Iterator[str]:

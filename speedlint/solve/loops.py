@@ -132,7 +132,16 @@ class Loops:
         if not self.iterates_loader(loop):
             return False
         mine = turns.guards(self.script, node, loop)
-        return bool(mine) and all(turns.exclude(self.script, mine, theirs) for theirs in self._trained_under(loop))
+        if not mine or self._hands_optimizer(loop, node):
+            return False
+        return all(turns.exclude(self.script, mine, theirs) for theirs in self._trained_under(loop))
+
+    def _hands_optimizer(self, loop: Loop, node: syntax.Node) -> bool:
+        """Whether a branch around a node hands an optimizer to a function, which may step it."""
+        branches = (up for up in self.script.source.ancestors(node) if isinstance(up, syntax.IndentedBlock))
+        within = (up for up in branches if up is not loop.body and self.script.source.contains(loop.body, up))
+        calls = (call for up in within for call in self.script.source.inside(up, syntax.Call))
+        return any(self.script.role(arg.value) is Role.OPTIMIZER for call in calls for arg in call.args)
 
     @once(())
     def _trained_under(self, loop: Loop) -> tuple[list[turns.Guard], ...]:

@@ -770,7 +770,15 @@ class Roles:
 
     def _is_entry_of_batches(self, iterated: syntax.Node) -> bool:
         """Whether a loop goes over an entry of something, ``loaders["train"]``, and moves what it takes out to a device."""
-        return isinstance(iterated, syntax.Subscript) and self._is_batched_loop(iterated)
+        if not isinstance(iterated, syntax.Subscript) or not self._is_batched_loop(iterated):
+            return False
+        loads = (node for _, node in self.origins(iterated.value) if isinstance(node, syntax.Call))
+        return not any(self.calls.device_place(each) is Place.GPU or self._maps_to_gpu(each) for each in loads)
+
+    def _maps_to_gpu(self, load: syntax.Call) -> bool:
+        """Whether it is ``torch.load(file, map_location="cuda")``."""
+        mapped = self.script.argument(load, "map_location", 1)
+        return mapped is not None and self.calls.device_of(mapped) is not Place.HOST
 
     def _holds_batch(self, binding: Binding) -> bool:
         """Whether a loop's variable, of what is out of sight, is a batch on the host: its parts are moved to a device, here
@@ -1031,7 +1039,9 @@ class Roles:
             held = self._held(base.made, base.place) if is_held and base.made is not None else None
             return held if held is not None and not isinstance(index, syntax.Slice) else Value(Role.MODULE, base.place)
         if base.role in (Role.INSTANCE, Role.DATASET) and base.definition is not None and isinstance(index, syntax.Index):
-            return self._item(base.definition, at(UNKNOWN, base.place))
+            number = self.evaluate(index.value)
+            is_number = number is None or number.role in (Role.NUMBER, Role.UNKNOWN)
+            return self._item(base.definition, at(UNKNOWN, base.place)) if is_number else at(UNKNOWN, base.place)
         if base.role is Role.MAPPING:
             if isinstance(index, syntax.Index) and isinstance(index.value, syntax.SimpleString):
                 key = str(index.value.evaluated_value)

@@ -41,6 +41,8 @@ _READ_ONLY = frozenset({"print", "str", "repr", "vars", "type", "isinstance", "j
 _READS = frozenset({"items", "keys", "values", "get", "copy"})
 """Methods of a dict that leave it as it is."""
 _SETS_BY_NAME = (b"setattr", b"__dict__", b"__setattr__", b"Namespace", b"exec(", b"globals(")
+_BINDS_MODULES = (*_SETS_BY_NAME, b"vars(", b"sys.modules", b"runpy", b"builtins")
+"""What may bind a module's name from elsewhere, by its text or by an object that is the module."""
 _PLAIN = frozenset({"object", "abc.ABC"})
 _ABSTRACT = frozenset({"abc.abstractmethod", "abc.abstractproperty"})
 _MOST_BASES = 16
@@ -207,8 +209,10 @@ def _is_given(script: Script, name: str) -> bool:
     targets = (
         target.target for place in script.everywhere(f".{name}".encode()) for target in place.source.of(syntax.AssignTarget)
     )
-    set_here = (each for each in targets if isinstance(each, syntax.Attribute) and each.attr.value == name)
-    return any(not is_name(each.value, "self") for each in set_here)
+    set_here = [each for each in targets if isinstance(each, syntax.Attribute) and each.attr.value == name]
+    if not set_here or not all(is_name(each.value, "self") for each in set_here):
+        return bool(set_here)
+    return any(script.program.mentions(script, mark) for mark in _BINDS_MODULES)
 
 
 def _is_read(script: Script, name: syntax.Name) -> bool:

@@ -47,7 +47,7 @@ def _parts(guard: Guard) -> Iterator[Guard]:
 
 def _is_steady(script: Script, test: syntax.BaseExpression, loop: syntax.For | syntax.While) -> bool:
     """Whether a test asks for names alone, none of which the loop binds."""
-    if any(True for kind in (syntax.Call, syntax.Attribute) for _ in script.source.inside(test, kind)):
+    if any(True for kind in (syntax.Call, syntax.Attribute, syntax.Subscript) for _ in script.source.inside(test, kind)):
         return False
     bound = [each.node for name in script.source.inside(test, syntax.Name) for each in script.names.reaching(name)]
     return bool(bound) and not any(script.source.contains(loop, each) for each in bound)

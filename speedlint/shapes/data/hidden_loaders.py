@@ -25,13 +25,28 @@ def behind(script: Script, call: syntax.Call) -> list[Loader]:
     return _given(script).get(call, []) if script.frequency(call) not in FREQUENT else []
 
 
+def is_of_one_call(script: Script, made: Loader) -> bool:
+    """Whether one call alone is given a loader, so that what is known of how it is read holds there."""
+    return len(set(_ends(script, made.script, made.call, _DEEPEST))) == 1
+
+
+def _ends(script: Script, place: Script, node: syntax.Node, depth: int) -> Iterator[syntax.Node]:
+    """The calls by which a node runs that no function is around, or one that is checked; what nothing calls does not run."""
+    function = place.function(node)
+    for caller, call in place.call_sites(function) if function is not None and depth else ():
+        if caller.function(call) is None or script.is_reported(caller):
+            yield call
+        else:
+            yield from _ends(script, caller, call, depth - 1)
+
+
 @once({})
 def _given(script: Script) -> dict[syntax.Call, list[Loader]]:
     """The loaders in files that are not checked, by the calls of a script that are given them."""
     found: dict[syntax.Call, list[Loader]] = {}
     for each in loaders.near(script):
         if not script.is_reported(each.script):
-            for call in _leading(script, each.script, each.call, _DEEPEST):
+            for call in dict.fromkeys(_leading(script, each.script, each.call, _DEEPEST)):
                 if _gives(script.value(call), each) and _is_taken_on(script, call, each):
                     found.setdefault(call, []).append(each)
     return found
@@ -42,7 +57,7 @@ def _is_taken_on(script: Script, call: syntax.Call, made: Loader) -> bool:
     length or its dataset."""
     assign = script.source.parents[call]
     if not isinstance(assign, syntax.Assign):
-        return True
+        return not _only_asks(script, call) and not _only_peeks(script, call)
     for target in (name for each in assign.targets for name in script.source.inside(each, syntax.Name)):
         if isinstance(script.source.parents[target], syntax.Attribute):
             return True
@@ -52,7 +67,14 @@ def _is_taken_on(script: Script, call: syntax.Call, made: Loader) -> bool:
     return False
 
 
-def _only_asks(script: Script, use: syntax.Name) -> bool:
+def _only_peeks(script: Script, call: syntax.Call) -> bool:
+    """Whether it is ``next(iter(loaders()))``, which takes one batch."""
+    parents = script.source.parents
+    around = parents[parents[call]] if isinstance(parents[call], syntax.Arg) else None
+    return script.is_call_to(around, "iter") and script.is_call_to(parents[parents[around]], "next") if around else False
+
+
+def _only_asks(script: Script, use: syntax.BaseExpression) -> bool:
     match up := script.source.parents[use]:
         case syntax.Attribute(value=value, attr=syntax.Name(value=asked)):
             return value is use and asked in _SETTINGS

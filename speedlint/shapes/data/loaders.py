@@ -263,15 +263,19 @@ class Loader:
 
     @property
     def goes_on_by_itself(self) -> bool:
-        """Whether its class, of the project's, says itself what a pass over it is: it may keep one iterator for all."""
+        """Whether its class, of the project's, says what a pass over it is, and begins none of torch's there: it may keep
+        one iterator for all."""
         definition = self.script.definition(self.call.func)
-        return definition is not None and definition.script.roles.calls.method(definition, "__iter__") is not None
+        method = definition.script.roles.calls.method(definition, "__iter__") if definition is not None else None
+        return method is not None and not any(
+            each.value == "super" for each in method.script.source.inside(method.node, syntax.Name)
+        )
 
     @property
     def own_class(self) -> str | None:
         """What is not known of a loader that the project's own class collates or samples for."""
         definition = self.script.definition(self.call.func)
-        if definition is not None and self.goes_on_by_itself:
+        if definition is not None and definition.script.roles.calls.method(definition, "__iter__") is not None:
             return f"what `{definition.name}.__iter__` makes of its batches is not known"
         init = definition.script.roles.calls.method(definition, "__init__") if definition is not None else None
         if init is None or not isinstance(init.node, syntax.FunctionDef) or len(init.node.params.params) <= 2:
