@@ -549,9 +549,62 @@ def train(model, loader, optimizer):
         ("math.floor(total)", False),
         ("total // 1", False),
         ("total % 5", False),
+        ("'epoch %d: %.3f' % (3, total)", True),
+        ("'%d %%' % (100 * total)", False),
+        ("'%s: %d' % (model, total)", False),
+        ("min(int(total), 3)", False),
+        ("int(max(-total, 0.0))", False),
+        ("round(total)", False),
+        ("float(total).is_integer()", False),
     ],
 )
 def test_the_whole_part_of_a_sum_of_fractions(project: Project, result: str, is_written: bool) -> None:
     """Rounded otherwise a sum of 3 may be 2.9999999, whose whole part is 2."""
     text = SUMMED.format(head=HEAD, result=result)
     assert (".item()" not in _written(project, train=text)["train"]) == is_written
+
+
+FLOWS = """
+{head}
+
+class Meter:
+    def __init__(self):
+        self.sum, self.count, self.avg = 0.0, 0, 0.0
+
+    def update(self, value, n=1):
+        self.sum += value * n
+        self.count += n
+        self.avg = self.sum / self.count
+
+
+def evaluate(model, loader):
+    total, meter, stats = 0.0, Meter(), {{"loss": 0.0}}
+    for x, y in loader:
+        loss = F.cross_entropy(model(x.to(device)), y.to(device)).detach()
+        {adds}
+    {then}
+
+
+def train(model, loader, optimizer):
+    for epoch in range(3):
+        shown = evaluate(model, loader)
+        print({shown})
+"""
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize(
+    ("adds", "then", "shown"),
+    [
+        ("total += loss.item()", "mean = total / len(loader)\n    print({}(mean))", "1"),
+        ("total += loss.item()", "return total / len(loader)", "{}(100 * shown)"),
+        ("total += loss.item()", "return total / len(loader), 1", "{}(shown[0])"),
+        ("meter.update(loss.item(), len(y))", "return {}(100 * meter.avg)", "1"),
+        ('stats["loss"] += loss.item()', 'return {}(max(100 * stats["loss"], 0))', "1"),
+    ],
+)
+def test_where_the_whole_part_is_taken_further_on(project: Project, adds: str, then: str, shown: str, whole: bool) -> None:
+    taker = "int" if whole else "float"
+    text = FLOWS.format(head=HEAD, adds=adds, then=then.format(taker), shown=shown.format(taker))
+    is_followed = shown != "{}(shown[0])"
+    assert (".item()" not in _written(project, train=text)["train"]) == (not whole or not is_followed)

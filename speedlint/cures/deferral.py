@@ -17,7 +17,7 @@ from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit
 from speedlint.shapes.optimizer.retention import is_differentiated
-from speedlint.shapes.sync import placed, reads
+from speedlint.shapes.sync import placed, reads, whole_parts
 from speedlint.shapes.sync.accumulators import (
     accepts_tensors,
     is_empty_list,
@@ -35,7 +35,6 @@ from speedlint.torch.words import FREQUENT, Role
 
 _ARITHMETIC = (syntax.Add, syntax.Subtract, syntax.Multiply, syntax.Divide)
 _SEE_ALL = {("locals", False), ("vars", False), ("globals", False), ("eval", True), ("exec", True)}
-_WHOLE_PARTS = ("int", "math.floor", "math.ceil", "math.trunc")
 _DEEPEST = 3
 _SCOPES = (syntax.FunctionDef, syntax.Lambda, syntax.ClassDef)
 
@@ -66,6 +65,7 @@ class _Deferral:
         """All edits of the change."""
         tally = tallies.adding(self.script, self.script.function(self.read))
         if tally is not None and tally.read is self.read:
+            self._check_objects()
             return tallies.kept(tally)
         if self.script.value(self.tensor).assumed:
             raise CannotEdit("what gives it is out of sight, and may give a number of NumPy's")
@@ -197,6 +197,8 @@ class _Deferral:
         call = self.source.parents[arg]
         match call:
             case syntax.Call() if (tally := self._tally(call)) is not None:
+                if isinstance(call.func, syntax.Attribute) and isinstance(call.func.value, syntax.Name):
+                    self._check_parts(call.func.value)
                 self._edits += tallies.kept(tally)
             case syntax.Call(func=syntax.Attribute(value=syntax.Name() as base, attr=syntax.Name(value="append")), args=[_]):
                 self._check_alias(fresh=fresh)
@@ -358,9 +360,11 @@ class _Deferral:
         converted = self._conversion(zeros)
         if self.unclear:
             raise CannotEdit(f"whether `{text}` is a whole number is not known")
+        for each in self.source.of(syntax.Subscript):
+            if self._function(each) is self._function(target) and self.script.text(each) == text:
+                self._check_rounding(each, converted)
         for use in read:
             self._check_read(use)
-            self._check_rounding(use, converted)
             self._wrap(use, self.script.text(use), converted)
         line = f"{text} = {spelling.builtin(self.script, converted, statement)}({text})"
         self._edits.append(edits.insert_after(self.source, entries.last_converted(self.script, entry), [line]))
@@ -398,20 +402,32 @@ class _Deferral:
     def _check_rounding(self, use: syntax.BaseExpression, converted: str) -> None:
         """Raises CannotEdit where the whole part is taken of a sum of fractions, which is the next number where the sum is
         rounded otherwise: ``int(2.9999999)`` is 2."""
-        if converted == "int":
-            return
-        node: syntax.Node = use
-        while isinstance(up := self.source.parents[node], syntax.BinaryOperation):
-            if isinstance(up.operator, syntax.FloorDivide | syntax.Modulo) and up.left is node:
-                break
-            node = up
-        call = self.source.parents[up] if isinstance(up, syntax.Arg) else None
-        is_whole = isinstance(call, syntax.Call) and self.script.name(call.func) in _WHOLE_PARTS
-        if is_whole or isinstance(up, syntax.BinaryOperation):
-            text, line = self.script.text(use), self.source.line(use)
+        found = whole_parts.taken(self.script, use) if converted == "float" else None
+        if found is not None:
+            place, node = found
+            where = f"line {place.source.line(node)}" + (f" of {place.path.name}" if place is not self.script else "")
+            text = self.script.text(use)
             raise CannotEdit(
-                f"the whole part of `{text}` is taken on line {line}, and may be another where it is rounded otherwise"
+                f"the whole part of `{text}` is taken on {where}, and may be another where it is rounded otherwise"
             )
+
+    def _check_objects(self) -> None:
+        """The same of the objects whose method the read is in."""
+        function = self._function(self.read)
+        for caller, call in self.script.call_sites(function) if isinstance(function, syntax.FunctionDef) else ():
+            if isinstance(call.func, syntax.Attribute) and isinstance(call.func.value, syntax.Name):
+                for use in caller.names.uses(call.func.value):
+                    part = caller.source.parents[use]
+                    is_part = isinstance(part, syntax.Attribute | syntax.Subscript) and part.value is use
+                    if is_part and whole_parts.taken(caller, part) is not None:
+                        raise CannotEdit(f"the whole part of `{caller.text(part)}` is taken, and may be another")
+
+    def _check_parts(self, holder: syntax.Name) -> None:
+        """The same of what is read of an object that adds up: ``meter.avg``, ``metric[0]``."""
+        for use in self._uses(holder):
+            part = self.source.parents[use]
+            if isinstance(part, syntax.Attribute | syntax.Subscript) and part.value is use and not self.integral:
+                self._check_rounding(part, "float")
 
     def _check_read(self, use: syntax.BaseExpression) -> None:
         line, text = self.source.line(use), self.script.text(use)
@@ -486,6 +502,7 @@ class _Deferral:
             raise CannotEdit(f"whether `{self.script.text(update.func)}` takes a tensor is not seen")
         self.squeezed = True
         self.unclear |= not (self.integral or self.floating or self.divided)
+        self._check_parts(base)
         if not self.script.names.reaching(base) or self._bindings(base)[0].kind is not Kind.ASSIGN:
             raise CannotEdit(f"where `{base.value}` is read is not seen")
         for use in self._uses(base):
