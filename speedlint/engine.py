@@ -126,6 +126,7 @@ class Engine:
             return Report()
         script = self._program(path).script(path)
         suppressions = Suppressions(script.source, self._registry)
+        elsewhere = _Elsewhere(script, self._registry)
         found: dict[tuple[object, ...], Diagnostic] = {}
         problems = []
         for known in rules:
@@ -133,6 +134,8 @@ class Engine:
                 rule = self._registry.loaded(known)
                 for finding in look(rule, script):
                     if suppressions.silence(script.source.line(finding.node), rule.code, rule.name):
+                        continue
+                    if elsewhere.silences(finding, rule):
                         continue
                     if not _is_out_of_reach(finding, script) and not _is_idle(finding, script):
                         diagnostic = self._diagnostic(path, rule, finding, script)
@@ -234,6 +237,31 @@ class Engine:
         if level is Level.NOTE and rule.code not in self._choice(own)[1]:
             return f"a note's fix is applied only when asked for: `--select {rule.code}`"
         return ""
+
+
+class _Elsewhere:
+    """The comments of files that are not checked, by which what a call reaches there is silenced at the call too."""
+
+    def __init__(self, script: Script, registry: Registry) -> None:
+        self._script, self._registry = script, registry
+        self._known: dict[Path, Suppressions] = {}
+
+    def silences(self, finding: Finding, rule: Rule) -> bool:
+        """Whether all places of a finding in files that are not checked are silenced there."""
+        places = [each for each in finding.related if self._is_out_of_check(each)]
+        return bool(places) and all(
+            self._of(each).silence(each.source.line(each.node), rule.code, rule.name) for each in places
+        )
+
+    def _is_out_of_check(self, related: Related) -> bool:
+        other = self._script.program.reached(related.source.path)
+        return other is not None and not self._script.is_reported(other)
+
+    def _of(self, related: Related) -> Suppressions:
+        path = related.source.path
+        if path not in self._known:
+            self._known[path] = Suppressions(related.source, self._registry)
+        return self._known[path]
 
 
 def _is_fixable(rule: Rule, settings: Settings) -> bool:

@@ -134,3 +134,13 @@ def test_a_loader_that_begins_anew_by_itself(project: Project) -> None:
 def test_a_loader_that_is_read_once_beside_one_that_is_read_again(project: Project, other: str) -> None:
     found = _found(project, "num_workers=4, pin_memory=True", f"{MAKES}\n{other}")
     assert found == []
+
+
+@pytest.mark.parametrize(
+    ("comment", "is_told"), [("# speedlint: ignore[SPD201]", False), ("# speedlint: ignore[SPD203]", True)]
+)
+def test_a_comment_where_the_loader_is_made(project: Project, comment: str, is_told: bool) -> None:
+    project.configure("select = ['SPD201']")
+    text = DATA.format(options="pin_memory=True").replace("return DataLoader(", f"return DataLoader(  {comment}\n        ")
+    project.write("data.py", text)
+    assert bool(project.findings(project.write("train.py", TRAIN.format(makes=MAKES)))) is is_told
