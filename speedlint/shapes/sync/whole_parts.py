@@ -82,10 +82,12 @@ def _goes_to(script: Script, node: syntax.Node) -> Iterator[tuple[Script, syntax
             call = script.source.parents[up]
             if isinstance(call, syntax.Call) and script.name(call.func) in _HANDS_ON:
                 yield script, call
-        case syntax.Element():
-            parts = script.source.parents[up]
-            if isinstance(parts, syntax.Tuple) and isinstance(script.source.parents[parts], syntax.Return):
-                yield script, parts
+        case syntax.Element() | syntax.DictElement():
+            several = script.source.parents[up]
+            if isinstance(script.source.parents[several], (syntax.Return, syntax.Assign)):
+                yield script, several
+        case syntax.Subscript(value=value) if value is node:
+            yield script, up
         case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Name() as name)], value=value) if value is node:
             yield from _uses(script, name)
         case syntax.Return():
