@@ -602,6 +602,7 @@ def train(model, loader, optimizer):
         ("total += loss.item()", "means = {{'loss': total / len(loader)}}\n    return means", "{}(shown['loss'] * 10)"),
         ("total += loss.item()", "return [total, 1]", "{}(shown[0])"),
         ("meter.update(loss.item(), len(y))", "return {}(100 * meter.avg)", "1"),
+        ("meter.update((model(x.to(device)).argmax(1) == y.to(device)).sum().item(), 1)", "return {}(100 * meter.avg)", "1"),
         ('stats["loss"] += loss.item()', 'return {}(max(100 * stats["loss"], 0))', "1"),
     ],
 )

@@ -198,7 +198,8 @@ class _Deferral:
         match call:
             case syntax.Call() if (tally := self._tally(call)) is not None:
                 if isinstance(call.func, syntax.Attribute) and isinstance(call.func.value, syntax.Name):
-                    self._check_parts(call.func.value)
+                    self._check_seen(call.func.value)
+                    self._check_parts(self.script, call.func.value)
                 self._edits += tallies.kept(tally)
             case syntax.Call(func=syntax.Attribute(value=syntax.Name() as base, attr=syntax.Name(value="append")), args=[_]):
                 self._check_alias(fresh=fresh)
@@ -360,9 +361,9 @@ class _Deferral:
         converted = self._conversion(zeros)
         if self.unclear:
             raise CannotEdit(f"whether `{text}` is a whole number is not known")
-        for each in self.source.of(syntax.Subscript):
+        for each in self.source.of(syntax.Subscript) if converted == "float" else ():
             if self._function(each) is self._function(target) and self.script.text(each) == text:
-                self._check_rounding(each, converted)
+                self._check_rounding(self.script, each)
         for use in read:
             self._check_read(use)
             self._wrap(use, self.script.text(use), converted)
@@ -380,7 +381,8 @@ class _Deferral:
         if converted == "int" and not all(binding in added or is_zero(self.script, binding) for binding in reaching):
             raise CannotEdit(f"`{use.value}` is a fraction on line {self.source.line(use)}")
         self._check_read(use)
-        self._check_rounding(use, converted)
+        if converted == "float":
+            self._check_rounding(self.script, use)
         is_divided = (
             isinstance(parent, syntax.BinaryOperation) and isinstance(parent.operator, syntax.Divide) and parent.left is use
         )
@@ -399,14 +401,13 @@ class _Deferral:
             raise CannotEdit(f"`{text}` is used on line {self.source.line(use)} in a way that cannot be converted")
         self._edits.append(edits.replace(self.source, use, f"{spelling.builtin(self.script, converted, use)}({text})"))
 
-    def _check_rounding(self, use: syntax.BaseExpression, converted: str) -> None:
+    def _check_rounding(self, script: Script, use: syntax.Node) -> None:
         """Raises CannotEdit where the whole part is taken of a sum of fractions, which is the next number where the sum is
         rounded otherwise: ``int(2.9999999)`` is 2."""
-        found = whole_parts.taken(self.script, use) if converted == "float" else None
-        if found is not None:
+        if (found := whole_parts.taken(script, use)) is not None:
             place, node = found
             where = f"line {place.source.line(node)}" + (f" of {place.path.name}" if place is not self.script else "")
-            text = self.script.text(use)
+            text = script.text(use)
             raise CannotEdit(
                 f"the whole part of `{text}` is taken on {where}, and may be another where it is rounded otherwise"
             )
@@ -416,18 +417,15 @@ class _Deferral:
         function = self._function(self.read)
         for caller, call in self.script.call_sites(function) if isinstance(function, syntax.FunctionDef) else ():
             if isinstance(call.func, syntax.Attribute) and isinstance(call.func.value, syntax.Name):
-                for use in caller.names.uses(call.func.value):
-                    part = caller.source.parents[use]
-                    is_part = isinstance(part, syntax.Attribute | syntax.Subscript) and part.value is use
-                    if is_part and whole_parts.taken(caller, part) is not None:
-                        raise CannotEdit(f"the whole part of `{caller.text(part)}` is taken, and may be another")
+                self._check_parts(caller, call.func.value)
 
-    def _check_parts(self, holder: syntax.Name) -> None:
-        """The same of what is read of an object that adds up: ``meter.avg``, ``metric[0]``."""
-        for use in self._uses(holder):
-            part = self.source.parents[use]
-            if isinstance(part, syntax.Attribute | syntax.Subscript) and part.value is use and not self.integral:
-                self._check_rounding(part, "float")
+    def _check_parts(self, script: Script, holder: syntax.Name) -> None:
+        """The same of what is read of an object that adds up, ``meter.avg``, ``metric[0]``: of whole numbers too,
+        which it may divide."""
+        for use in script.names.uses(holder):
+            part = script.source.parents[use]
+            if isinstance(part, syntax.Attribute | syntax.Subscript) and part.value is use:
+                self._check_rounding(script, part)
 
     def _check_read(self, use: syntax.BaseExpression) -> None:
         line, text = self.source.line(use), self.script.text(use)
@@ -502,7 +500,7 @@ class _Deferral:
             raise CannotEdit(f"whether `{self.script.text(update.func)}` takes a tensor is not seen")
         self.squeezed = True
         self.unclear |= not (self.integral or self.floating or self.divided)
-        self._check_parts(base)
+        self._check_parts(self.script, base)
         if not self.script.names.reaching(base) or self._bindings(base)[0].kind is not Kind.ASSIGN:
             raise CannotEdit(f"where `{base.value}` is read is not seen")
         for use in self._uses(base):
