@@ -154,7 +154,7 @@ def test_waits(line: str, tmp_path: Path) -> None:
 def test_verified(tmp_path: Path) -> None:
     """verify counts the waits of a step, times it by the GPU's own events, and reads the GPU's state."""
     (tmp_path / "train.py").write_text(READING)
-    flags = "--steps 20 --seconds 0.2 --pairs 3 --max-pairs 3 --budget 90 --json out.json".split()
+    flags = "--steps 20 --seconds 0.2 --pairs 3 --max-pairs 3 --budget 260 --json out.json".split()
     command = [sys.executable, "-m", "speedlint", "verify", "train.py", *flags]
     done = subprocess.run(
         command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False

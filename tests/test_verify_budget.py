@@ -27,7 +27,7 @@ from speedlint.verify.runner import Limits, Mode, Runner
 from speedlint.verify.samples import Sample
 from speedlint.verify.scratch import scratch
 from speedlint.verify.stats import Verdict
-from speedlint.verify.timing import Timing, blocks_of_start, cut, first_runs
+from speedlint.verify.timing import Timing, blocks_of_start, cut, first_runs, measure
 from tests.test_verify_cli import FAST, verify, written
 
 
@@ -139,6 +139,12 @@ def test_two_pairs_are_no_ratio() -> None:
     assert report.exit_code(None) == UNCLEAR
     assert "x" not in verify_words.headline(report).replace("inconclusive", "")
     assert "--budget 720" in verify_words.wanting(report)
+
+
+def test_where_too_few_pairs_fitted_after_the_losses_the_budget_named_has_room_for_all() -> None:
+    wanted = forecast.of_timing(timing_of([1.2]), spent=185, run=16, pairs=6)
+    assert wanted.budget is not None
+    assert wanted.budget >= 185 + 2 * 6 * 16
 
 
 def test_what_processes_of_one_program_differ_by_is_no_difference() -> None:
@@ -276,3 +282,31 @@ def test_where_time_is_short_the_runs_for_the_losses_say_what_the_versions_are_l
     first = first_runs(runner, versions, 6)  # type: ignore[arg-type]
     assert (Running.count, [sample.version for sample in first]) == (runs, ["original", "fixed"])
     assert {sample.step for sample in first} == ({0.2} if runs else {0.1})
+
+
+@pytest.mark.parametrize(("left", "pairs"), [(147, 3), (400, 6), (90, 0)])
+def test_runs_that_start_slowly_measure_whole(left: float, pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The start takes 15 s and the measuring 1 s, where a run for the losses took 24 s: as many pairs as fit are timed."""
+    clock = Clock()
+
+    class Running(SimpleNamespace):
+        def run(self, version: Version, _mode: Mode, within: float) -> Sample:
+            count = 30 if within >= 16 else 10
+            if clock.now + (whole := 15 + count / 30) > self.until:
+                raise BudgetError("spent")
+            clock.now += whole
+            self.longest["time"] = whole
+            slow = 1.2 if version.name == "original" else 1.0
+            return Sample(version.name, steps=(slow / 30,) * count, wall=whole, window=count / 30)
+
+        def can_take_turns(self, *_: object) -> bool:
+            return False
+
+    command = Command("python", "train.py", False, (), (), Path())
+    versions = (Version("original", Path(), command), Version("fixed", Path(), command))
+    runner = Running(limits=Limits(), until=clock.now + left, compared={}, longest={"loss": 24.0})
+    monkeypatch.setattr("speedlint.verify.timing.time", SimpleNamespace(monotonic=clock))
+    timing = Timing()
+    measure(runner, versions, timing, 6, 20, runner.until, lambda _: None)  # type: ignore[arg-type]
+    assert len(timing.pairs) == pairs
+    assert all(len(sample.steps) == 30 for pair in timing.pairs for sample in pair)

@@ -50,8 +50,14 @@ def more_pairs(timing: Timing) -> int | None:
 
 
 def of_runs(spent: float, longest: float) -> Wanting:
-    """What is missing where the runs did not fit, after ``spent`` seconds; the longest of them took ``longest``."""
+    """What is missing where the losses could not be compared, after ``spent`` seconds; the longest run took ``longest``."""
     return Wanting(budget=rounded(_SPARE * max(spent, (LOSS_RUNS + 1 + _FOR_PAIRS) * longest)))
+
+
+def of_timing(timing: Timing, spent: float, run: float, pairs: int) -> Wanting:
+    """What is missing where too few pairs fitted after the losses, and ``spent`` seconds were spent in all: at least
+    ``pairs`` are wanted, and a run takes ``run`` seconds."""
+    return Wanting(budget=rounded(_SPARE * (spent + (_FOR_PAIRS if timing.in_turns else 2 * pairs) * run)))
 
 
 def of_pairs(timing: Timing, spent: float, timed: float, most: int) -> Wanting:

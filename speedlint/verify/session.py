@@ -22,7 +22,7 @@ from speedlint.verify.samples import Sample
 from speedlint.verify.scratch import Scratch
 from speedlint.verify.stats import Verdict
 from speedlint.verify.targets import targets
-from speedlint.verify.timing import Timing, TimingError, measure
+from speedlint.verify.timing import Timing, TimingError, measure, timed_run
 
 _FOR_LOSSES = 0.6
 """What part of the time after planning the losses may take; what they leave is for the pairs."""
@@ -116,8 +116,10 @@ def verify(
         problem = "interrupted: this is what was measured until then"
     measured = timing if timing is not None and timing.has_ratio else None
     missing = None
-    if not problem and not hangs and (measured is None or likeness.why == _NO_TIME):
+    if not problem and not hangs and likeness.why == _NO_TIME:
         missing = forecast.of_runs(budget.spent, max(runner.longest.values(), default=0.0))
+    elif not problem and not hangs and measured is None and timing is not None:
+        missing = forecast.of_timing(timing, budget.spent, timed_run(runner), effort.pairs)
     elif measured is not None and measured.is_unclear_for_noise:
         missing = forecast.of_pairs(measured, budget.spent, timed, effort.most)
     return Report(

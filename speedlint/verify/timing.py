@@ -248,7 +248,17 @@ def _start(timing: Timing) -> float:
     """The seconds until three runs that begin together take turns: those of the last start, or what single runs took."""
     if timing.start is not None:
         return timing.start
-    return max(sample.wall - (sample.window or sum(sample.steps)) for sample in timing.first) * _together()
+    return _alone(timing) * _together()
+
+
+def _alone(timing: Timing) -> float:
+    """The seconds until a run that begins by itself has measured its first step."""
+    return max(sample.wall - (sample.window or sum(sample.steps)) for sample in timing.first)
+
+
+def timed_run(runner: Runner) -> float:
+    """The seconds that a run took whose steps were timed; where there was none, the longest of the others."""
+    return runner.longest.get(TIMED.kind) or max(runner.longest.values(), default=0.0)
 
 
 def blocks_of_start(start: float, block: float, steps: float, left: float, missing: int) -> int:
@@ -276,11 +286,14 @@ def cut(runs: tuple[Sample, Sample, Sample], most: int, fewest: int, least: floa
 
 def _add_in_order(runner: Runner, versions: tuple[Version, Version], timing: Timing, pairs: int) -> None:
     """A pair of runs that follow each other: original, fixed, and in the next pair fixed, original. Raises BudgetError."""
-    turned = len(timing.pairs) % 2 == 1
-    left = runner.until - time.monotonic()
-    if not timing.pairs and 2 * stats.FEWEST * max(runner.longest.values()) > left:
+    done, left = len(timing.pairs), runner.until - time.monotonic()
+    turned = done % 2 == 1
+    if not timing.pairs and 2 * stats.FEWEST * timed_run(runner) > left:
         raise BudgetError
-    within = left / 2 / max(1, pairs - len(timing.pairs))
+    within = left / 2 / max(1, pairs - done)
+    whole = _alone(timing) + runner.limits.seconds
+    if 2 * max(1, stats.FEWEST - done) * whole <= left:
+        within = max(within, whole)  # ended during its start, a run would spare little and say less
     runs = [_timed(runner, version, within) for version in (versions[::-1] if turned else versions)]
     timing.pairs.append((runs[1], runs[0]) if turned else (runs[0], runs[1]))
 
