@@ -333,7 +333,10 @@ class Roles:
     def _augmented(self, binding: Binding) -> Value | None:
         statement = self.script.source.enclosing(binding.node, syntax.AugAssign)
         assert isinstance(statement, syntax.AugAssign)
-        before = self.evaluate(statement.target)
+        return self._changed(self.evaluate(statement.target), statement)
+
+    def _changed(self, before: Value | None, statement: syntax.AugAssign) -> Value | None:
+        """What ``total += given`` makes of what was there before."""
         added = self.evaluate(statement.value)
         if before is not None and before.role is Role.SEQUENCE:
             return before
@@ -900,6 +903,10 @@ class Roles:
             found.append(script.roles._unpacked(value, path))
         found += [TENSOR for owner in self.calls.lineage(definition) if (owner.node, name) in owner.script.roles._buffers]
         known = join(found)
+        if known is not None and known.role is Role.NUMBER:
+            known = join(
+                (known, *(script.roles._changed(known, each) for script, each in self._changes_of(definition, name)))
+            )
         if known is not None and known.role is Role.UNKNOWN:
             return self._self_by_use(definition, name)
         if known is not None and known.role is Role.MODULE:
@@ -929,6 +936,13 @@ class Roles:
         """The element of what the methods of a class append to ``self.name``."""
         uses = ((script.roles, script.roles._method_called(use)) for script, use in self._self_uses(definition, name))
         return join([roles._added(method) for roles, method in uses if method is not None and _adds(method)])
+
+    def _changes_of(self, definition: Definition, name: str) -> Iterator[tuple[Script, syntax.AugAssign]]:
+        """The statements of a class's methods, or of its first-party bases', that add to ``self.name`` or change it so."""
+        for script, attribute in self._self_uses(definition, name):
+            statement = script.source.parents[attribute]
+            if isinstance(statement, syntax.AugAssign) and statement.target is attribute:
+                yield script, statement
 
     def _self_uses(self, definition: Definition, name: str) -> Iterator[tuple[Script, syntax.Attribute]]:
         for owner in self.calls.lineage(definition):
