@@ -286,6 +286,11 @@ class Program:
             self._users[key] = tuple(chosen) if len(chosen) <= most and not is_much else ()
         return self._readable(self._users[key])
 
+    def callers(self, script: Script, method: str) -> Iterator[Script]:
+        """Those of the ``importers`` that may call a method: all where they are few, else those whose text names it."""
+        few = len(self._imports.users(script.key)) <= _MOST_USERS
+        return self.importers(script) if few else self.importers(script, f".{method}(".encode())
+
     def upward_files(self, script: Script) -> tuple[Path, ...]:
         """The files of ``upward``, none of them parsed."""
         if script.key not in self._upward:

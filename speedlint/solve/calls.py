@@ -851,12 +851,18 @@ class Calls:
     def sites(self, function: syntax.FunctionDef) -> Iterator[tuple[Script, syntax.Call]]:
         """Like ``call_sites``; each file is read when its turn comes."""
         program, name, owner = self.script.program, function.name.value, self.script.names.owner(function)
-        marks = [name.encode()] if owner is None or heirs.is_left_to(Definition(self.script, owner), name) else []
+        is_named = owner is None or heirs.is_left_to(Definition(self.script, owner), name)
         near: set[Script] = set()
         others: dict[str, None] = {}
         is_in_use = False
         openers = heirs.openers(self.script) if owner is not None else ()
-        for script in chain((self.script,), openers, program.importers(self.script, *marks)):
+        is_method = not is_named and name not in CALLED_AS and not name.startswith("__")
+        importing = (
+            program.callers(self.script, name)
+            if is_method
+            else program.importers(self.script, *([name.encode()] if is_named else []))
+        )
+        for script in chain((self.script,), openers, importing):
             if script in near:
                 continue
             near.add(script)
