@@ -120,7 +120,7 @@ RULE = Rule(
     "SPD309",
     on=syntax.Call,
     check=check,
-    triggers=(b"ensor(", b".to(", b".cuda(", b"import"),
+    triggers=(b"ensor(", b".to(", b".cuda(", b".type_as(", b"import"),
     worth=worth.COPY,
     cause=one_way,
     often=True,

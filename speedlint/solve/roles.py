@@ -644,18 +644,31 @@ class Roles:
     def _find_shown(self, name: syntax.Name | syntax.Param) -> Value:
         methods: dict[str, syntax.Call] = {}
         looped = False
+        keys: dict[str, Value | None] = {}
         for use in self.script.names.uses(name):
             method = self._method_called(use)
-            if method is not None:
+            if (key := self._differentiated_entry(use)) is not None:
+                keys[key] = TENSOR
+            elif method is not None:
                 methods.setdefault(*method)
             elif isinstance(call := self.script.source.parents[use], syntax.Call) and call.func is use:
                 methods.setdefault("__call__", call)
             elif self._is_handed_backward(use):
                 return TENSOR
             looped = looped or self._is_batched_loop(use)
+        if keys:
+            return Value(Role.MAPPING, keys=tuple(keys.items()), element=UNKNOWN)
         if "item" in methods and self._is_part_of_loss(name):
             return TENSOR._replace(assumed=True)
         return self._shown_by(methods, looped)
+
+    def _differentiated_entry(self, use: syntax.Name | syntax.Param) -> str | None:
+        """The key of the entry of a dict that a backward pass begins at: ``losses["total"].backward()``."""
+        entry = self.script.source.parents[use]
+        if not isinstance(entry, syntax.Subscript) or entry.value is not use:
+            return None
+        key, method = key_of(entry), self._method_called(entry)
+        return key if isinstance(key, str) and method is not None and method[0] == "backward" else None
 
     def _is_part_of_loss(self, name: syntax.Name | syntax.Param) -> bool:
         """Whether it is computed with to give what a backward pass begins at: a number of Python's has no ``.item()``."""

@@ -21,7 +21,9 @@ _FROM_DATA = ("torch.tensor", "torch.as_tensor")
 _NUMBERS = (syntax.Integer, syntax.Float, syntax.UnaryOperation)
 _FROM_ARRAY = "torch.from_numpy"
 _ARRAYS = ("numpy.array", "numpy.asarray")
-_MAKERS = frozenset(f"numpy.{name}" for name in "zeros ones full eye identity linspace arange".split())
+_OF_ONE_KIND = frozenset(f"numpy.{name}" for name in "zeros ones eye identity".split())
+"""What makes the same entries whatever its sizes are."""
+_MAKERS = frozenset(f"numpy.{name}" for name in "full linspace arange".split())
 _OF_ARRAYS = frozenset("reshape astype transpose copy repeat".split())
 _DEPTH = 4
 """Variables and entries between a batch and what is taken out of it, or a number and what it is computed of."""
@@ -183,7 +185,7 @@ def _made(script: Script, call: syntax.Call) -> syntax.Call | None:
     """The call that makes the tensor of data, where ``call`` is the one that puts it on the GPU."""
     if creation.is_made_on_gpu(script, call):
         return call
-    if not isinstance(call.func, syntax.Attribute) or call.func.attr.value not in ("to", "cuda"):
+    if not isinstance(call.func, syntax.Attribute) or call.func.attr.value not in creation.MOVES:
         return None
     made = _before_same(script, call.func.value)
     if isinstance(made, syntax.Name) and (bound := creation.bound(script, made)) is not None:
@@ -306,6 +308,8 @@ def _is_array(script: Script, node: syntax.BaseExpression) -> bool:
     match node:
         case syntax.Call(args=[syntax.Arg(value=listed, star=""), *_]) if script.is_call_to(node, *_ARRAYS):
             return not isinstance(listed, syntax.Name) and _is_constant(script, listed)
+        case syntax.Call() if script.name(node.func) in _OF_ONE_KIND:
+            return True
         case syntax.Call() if script.name(node.func) in _MAKERS:
             return all(_is_size(script, arg.value) for arg in node.args if arg.keyword is None and not arg.star)
         case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method))) if method in _OF_ARRAYS:
