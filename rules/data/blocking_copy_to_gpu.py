@@ -3,7 +3,9 @@
 ## What it does
 Finds `.to(device)`, `.cuda()` and `.type(torch.cuda.FloatTensor)` of what a loader yields, on each training or evaluation
 step, without `non_blocking=True`. Copies of modules, changes of the dtype alone, and tensors that are already on the device
-are something else. What a function does in a file that is not checked is told at the call that reaches it.
+are something else. So is what a training takes by itself: rows of an array or of a tensor that the host holds,
+`torch.from_numpy(images[order[i : i + 32]]).to(device)`. What a function does in a file that is not checked is told at the
+call that reaches it.
 
 ## Why it is slow
 The host stands still until the copy has ended, and cannot queue the next kernels meanwhile. From pinned memory (see
@@ -46,12 +48,11 @@ from speedlint import edits
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
-from speedlint.shapes import eras, evaluation
-from speedlint.shapes.data import pace
+from speedlint.shapes import eras, evaluation, worth
+from speedlint.shapes.data import gathered, pace
 from speedlint.shapes.data.batches import (
     are_few,
     are_small,
-    copied_within,
     hazard,
     is_awaited,
     is_graph,
@@ -65,8 +66,9 @@ from speedlint.shapes.data.batches import (
 )
 from speedlint.shapes.schedule import periods
 from speedlint.shapes.sync import hidden, reads
+from speedlint.shapes.sync.companions import awaited_anyway
 from speedlint.shapes.sync.streams import blocks
-from speedlint.torch.words import Frequency
+from speedlint.torch.words import FREQUENT, Frequency
 
 _IN_PROCESS = Estimate(
     Worth.LOW, "its loader has no workers: to pin in the training's own process takes as long as the copy"
@@ -87,14 +89,16 @@ _OF_ITEM = (
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if moved(script, call) is not None:
         yield from _of_copy(call, script)
+    elif (rows := gathered.gathered(script, call)) is not None:
+        yield from _of_rows(call, rows, script)
     else:
         yield from _hidden(call, script)
 
 
 def _hidden(call: syntax.Call, script: Script) -> Iterator[Finding]:
     """The copies behind a call, in files that are not asked for."""
-    behind = hidden.told(script, call, copied_within) if not script.is_test else []
-    told = [(each.what, found) for each in behind for found in _of_copy(each.what.node, each.what.script)]
+    behind = hidden.told(script, call, gathered.copied) if not script.is_test else []
+    told = [(each.what, found) for each in behind for found in _of_either(each.what.node, each.what.script)]
     if not told:
         return
     worst, found = next((each for each in told if each[1].level is not Level.NOTE), told[0])
@@ -104,8 +108,39 @@ def _hidden(call: syntax.Call, script: Script) -> Iterator[Finding]:
     message = f"{message} {_WHEN[script.frequency(call)]}: {where}"
     places = hidden.by_line(what for what, _ in told)
     related = tuple(Related(each.script.source, each.node, "it is copied here") for each in places)
-    advice = "pass `non_blocking=True` there; not rewritten, since its file is not checked"
+    rows = gathered.gathered(worst.script, worst.node)
+    cure = "pass `non_blocking=True` there" if rows is None else _cure(worst.script, rows)
+    advice = f"{cure}; not rewritten, since its file is not checked"
     yield Finding(call, message, advice=advice, level=found.level, related=related, worth=found.worth)
+
+
+def _of_either(call: syntax.Call, script: Script) -> Iterator[Finding]:
+    rows = gathered.gathered(script, call)
+    yield from _of_copy(call, script) if rows is None else _of_rows(call, rows, script)
+
+
+def _of_rows(call: syntax.Call, rows: gathered.Gathered, script: Script) -> Iterator[Finding]:
+    """A batch that the training itself takes out of what the host holds."""
+    often = reads.often(script, call) if script.frequency(call) in FREQUENT else None
+    if often is None or not script.on_gpu or script.is_test:
+        return
+    holder = reads.shown(script, rows.holder)
+    held = f"a part of what `{holder}` holds" if rows.are_transitions else f"rows of `{holder}`"
+    message = f"`{reads.shown(script, call)}` copies {held} to the GPU {often}, and the host waits for it"
+    if (in_vain := awaited_anyway(script, call)) is not None:
+        yield Finding(call, message, advice=in_vain, level=Level.NOTE, worth=worth.NOTHING)
+        return
+    level = None if script.frequency(call) is Frequency.STEP else Level.NOTE
+    advice = f"{_cure(script, rows)}; not written, since its size is not known"
+    yield Finding(call, message, advice=advice, level=level)
+
+
+def _cure(script: Script, rows: gathered.Gathered) -> str:
+    pinned = "from pinned memory with `non_blocking=True`"
+    if gathered.is_filled(script, rows):
+        return f"keep the parts of a row side by side in one array, so that one copy takes them all, {pinned}"
+    held = reads.shown(script, rows.holder)
+    return f"move `{held}` to the GPU once and take the rows there; where it is too large, copy them {pinned}"
 
 
 def _of_copy(call: syntax.Call, script: Script) -> Iterator[Finding]:
@@ -167,7 +202,7 @@ RULE = Rule(
     "SPD205",
     on=syntax.Call,
     check=check,
-    triggers=(b".to(", b".cuda(", b".type(", b"import"),
+    triggers=(b".to(", b".cuda(", b".type(", b"ensor(", b"import"),
     worth=Estimate(Worth.LOW, "the host waits for the copy of each batch"),
     cause=one_way,
     often=True,

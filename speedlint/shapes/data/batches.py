@@ -12,9 +12,7 @@ from speedlint.shapes.data.datasets import touches_gpu
 from speedlint.shapes.data.loaders import Loader, loader, near
 from speedlint.shapes.devices import may_be_mps
 from speedlint.shapes.optimizer import optimizers
-from speedlint.shapes.sync import hidden
 from speedlint.shapes.sync.streams import blocks
-from speedlint.solve.flow import listed_once
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Definition, Value
 from speedlint.solve.unpacking import part
@@ -116,14 +114,6 @@ def _is_cuda_type(script: Script, expression: syntax.BaseExpression) -> bool:
         names = [b.value for b in script.names.reaching(expression) if isinstance(b.value, syntax.Attribute)]
         return any(script.name(value) in library.CUDA_FACTORIES for value in names)
     return False
-
-
-@listed_once
-def copied_within(script: Script, function: syntax.FunctionDef) -> Iterator[hidden.SlowCall]:
-    """The copies of batches in a function itself for which the host waits in every step, in source order."""
-    for call in hidden.in_steps(script, function, syntax.Call):
-        if moved(script, call) is not None and blocks(call):
-            yield hidden.SlowCall(script, call)
 
 
 def source_loader(script: Script, batch: syntax.BaseExpression) -> Loader | None:

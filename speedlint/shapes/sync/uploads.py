@@ -64,7 +64,7 @@ class Listed(NamedTuple):
 
 def constant(script: Script, call: syntax.Call) -> Copied | None:
     """What a call copies to the GPU, if that is a number or constants: ``.to(...)`` of a new tensor, or ``device=``."""
-    made = _made(script, call)
+    made = of_data(script, call)
     if made is None or not made.args or any(arg.star or _asks_for_gradient(arg) for arg in made.args):
         return None
     data = made.args[0].value
@@ -97,7 +97,7 @@ def within(script: Script, function: syntax.FunctionDef) -> Iterator[hidden.Slow
 def of_batch(script: Script, call: syntax.Call) -> Listed | None:
     """What the training makes a tensor of and ``call`` copies to the GPU, if it is a part of a loader's batch that the
     collate function leaves as a list or an array."""
-    made = _made(script, call)
+    made = of_data(script, call)
     if made is None or not made.args or any(arg.star or _asks_for_gradient(arg) for arg in made.args):
         return None
     data = made.args[0].value
@@ -181,7 +181,7 @@ def _is_made_at_once(script: Script, given: syntax.BaseExpression) -> bool:
     return function is not None and function.name.value == "__init__" and script.frequency(given) < Frequency.EPOCH
 
 
-def _made(script: Script, call: syntax.Call) -> syntax.Call | None:
+def of_data(script: Script, call: syntax.Call) -> syntax.Call | None:
     """The call that makes the tensor of data, where ``call`` is the one that puts it on the GPU."""
     if creation.is_made_on_gpu(script, call):
         return call
