@@ -4,7 +4,8 @@
 Finds `torch.zeros(...).to(device)`, `torch.ones(...).type_as(images)` and the like in training and evaluation steps:
 `zeros`, `ones`, `full`, `eye`, `arange`, `linspace`, `rand`, `randn` and others that make a tensor of sizes and numbers
 alone, also with a few operations between, and where a variable that nothing else uses holds it before the copy;
-`x[range(n), labels]` and `x[torch.arange(n), labels]`, whose index is made on the host; random numbers that NumPy draws;
+`x[range(n), labels]` and `x[torch.arange(n), labels]`, whose index is made on the host, and a tensor on the GPU that is
+indexed by an array, a list or a tensor of the host, `observations[drawn]`; random numbers that NumPy draws;
 and `torch.tensor(words).to(device)` of what a loader's own collate function leaves as a list or an array. What is made
 once, as in `__init__`, or kept for the next step, and what is filled on the host first, is left alone. In programs that
 never train it is a note. A function of the project that only copies what it is handed, `to_var(torch.zeros(n))`, is such
@@ -87,10 +88,15 @@ def _hidden(call: syntax.Call, script: Script) -> Iterator[Finding]:
             continue
         if _often(place, upload.node) is None or awaited_anyway(place, upload.node) is not None:
             continue
-        made = reads.shown(place, upload.factory.func)
         message = f"`{reads.shown(script, call.func)}(...)` makes a tensor on the host and copies it {often}"
+        if isinstance(upload.factory, syntax.Call) and not isinstance(upload.node, syntax.Subscript):
+            made = reads.shown(place, upload.factory.func)
+            cure = f"pass `device=` to `{made}`"
+        else:
+            made, cure = reads.shown(place, upload.node), "make the index on the GPU"
+            message = f"`{reads.shown(script, call.func)}(...)` copies an index from the host to the GPU {often}"
         message = f"{message}: `{made}` ({hidden.place(script, upload)})"
-        advice = f"pass `device=` to `{made}`; not rewritten, since its file is not checked"
+        advice = f"{cure}; not rewritten, since its file is not checked"
         related = (Related(place.source, upload.node, "it is copied here"),)
         level = Level.NOTE if _goes_step_by_step(place, upload.node) else None
         yield Finding(call, message, advice=advice, level=level, related=related)
@@ -109,7 +115,10 @@ def _goes_step_by_step(script: Script, node: syntax.Node) -> bool:
 def _of_index(subscript: syntax.Subscript, script: Script) -> Iterator[Finding]:
     """An index that counts, made on the host: ``x[range(n), labels]``, ``x[torch.arange(n)]``."""
     index = creation.ranged_index(script, subscript)
-    if index is None or (often := _often(script, subscript)) is None:
+    if index is None:
+        yield from _of_host_index(subscript, script)
+        return
+    if (often := _often(script, subscript)) is None:
         return
     message = f"`{reads.shown(script, subscript)}` makes the index `{script.text(index)}` on the host and copies it {often}"
     advice = "count with `torch.arange(..., device=...)`, or take the entries with `gather`"
@@ -120,6 +129,24 @@ def _of_index(subscript: syntax.Subscript, script: Script) -> Iterator[Finding]:
         yield Finding(subscript, message, advice=f"{advice}; not rewritten, since {reason}", level=level)
     else:
         yield Finding(subscript, message, fix, advice, level)
+
+
+def _of_host_index(subscript: syntax.Subscript, script: Script) -> Iterator[Finding]:
+    """An index that the host holds: ``observations[drawn]``, of an array of places."""
+    index = creation.host_index(script, subscript)
+    if index is None or (often := _often(script, subscript)) is None:
+        return
+    shown = reads.shown(script, index)
+    message = f"`{reads.shown(script, subscript)}` copies the index `{shown}` from the host to the GPU {often}"
+    if (in_vain := awaited_anyway(script, subscript)) is not None:
+        yield Finding(subscript, message, advice=in_vain, level=Level.NOTE, worth=worth.NOTHING)
+        return
+    if isinstance(index, syntax.List):
+        advice = "take slices, or make the index on the GPU once"
+    else:
+        advice = f"copy it once for all that it indexes, `torch.as_tensor({shown}, device=...)`, or draw it there"
+    level = None if evaluation.trains(script) else Level.NOTE
+    yield Finding(subscript, message, advice=f"{advice}; not rewritten, since other code may need it as it is", level=level)
 
 
 def _of_numbers(call: syntax.Call, numbers: syntax.Call, script: Script) -> Iterator[Finding]:
@@ -214,13 +241,20 @@ def _of_copy(call: syntax.Call, script: Script) -> Iterator[Finding]:
         yield Finding(call, message, fix, advice, level, worth=share)
 
 
+def _cause(script: Script, node: syntax.Node) -> str:
+    """The index, where one of the host is used for several tensors; else as for other copies."""
+    index = creation.host_index(script, node) if isinstance(node, syntax.Subscript) else None
+    bindings = script.names.reaching(index) if isinstance(index, syntax.Name) else []
+    return f"index {script.source.span(bindings[0].node)[0]}" if bindings else one_way(script, node)
+
+
 RULE = Rule(
     "SPD308",
     on=(syntax.Call, syntax.Subscript),
     check=check,
     triggers=(b".to(", b".cuda(", b".type_as(", b"[range(", b"[list(range(", b"arange(", b"random.", b"import"),
     worth=worth.COPY,
-    cause=one_way,
+    cause=_cause,
     often=True,
     on_gpu=True,
 )

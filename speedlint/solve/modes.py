@@ -11,11 +11,14 @@ from speedlint.solve.flow import once
 from speedlint.solve.guards import deciding_tests
 from speedlint.solve.names import Kind
 from speedlint.solve.truths import Values
+from speedlint.source import is_none
+from speedlint.torch.words import Role
 
 if TYPE_CHECKING:
     from speedlint.ask.script import Script
 
 _EQUALITIES = (syntax.Equal, syntax.NotEqual, syntax.Is, syntax.IsNot, syntax.In, syntax.NotIn)
+_OBJECTS = frozenset({Role.TENSOR, Role.BATCH, Role.ARRAY, Role.MODULE, Role.OPTIMIZER, Role.LOADER, Role.DATASET})
 Sites = list[tuple["Script", syntax.Call]]
 
 
@@ -89,6 +92,22 @@ def is_common(script: Script, node: syntax.Node) -> bool:
     return len(reaching(script, function, asked, sites)) == len(sites)
 
 
+def _is_object(script: Script, node: syntax.BaseExpression) -> bool:
+    """Whether an expression certainly is an object of PyTorch's or an array, and not None."""
+    if script.role(node) not in _OBJECTS:
+        return False
+    made = [given for _, given in script.roles.origins(node)]
+    return bool(made) and not any(is_none(part) for given in made for part in _branches(given))
+
+
+def _branches(node: syntax.BaseExpression) -> Iterator[syntax.BaseExpression]:
+    if isinstance(node, syntax.IfExp):
+        yield from _branches(node.body)
+        yield from _branches(node.orelse)
+    else:
+        yield node
+
+
 class _Passed(NamedTuple):
     """One call of a function, in ``caller``."""
 
@@ -107,6 +126,9 @@ class _Passed(NamedTuple):
             if script.source.enclosing(parameter, syntax.FunctionDef, syntax.Lambda) is not self.function:
                 return None
             passed = script.values.given(self.function, parameter, self.caller, self.call)
+            may_be_left_out = parameter.default is not None and is_none(parameter.default)
+            if passed is not None and may_be_left_out and _is_object(self.caller, passed):
+                return (truths.SOME_OBJECT,)
             if passed is None and (passed := parameter.default) is None:
                 return None
             script, given = (script if passed is parameter.default else self.caller), passed

@@ -14,6 +14,8 @@ Values = tuple[object, ...]
 Known = Callable[[syntax.BaseExpression], "Values | None"]
 """What is known of an expression that no operator makes; None where one of its values may be unknown."""
 Value = TypeVar("Value")
+SOME_OBJECT = object()
+"""An object of which nothing is known but that it is no constant, such as None. Whether it counts as true is not known."""
 _COMPARE: dict[type[syntax.BaseCompOp], Callable[[Any, Any], bool]] = {
     syntax.Equal: operator.eq,
     syntax.NotEqual: operator.ne,
@@ -51,7 +53,7 @@ def values(expression: syntax.BaseExpression, known: Known) -> Values | None:
 def truths(test: syntax.BaseExpression, known: Known) -> tuple[bool, ...] | None:
     """The truth values that a condition may have; None where one may be unknown."""
     found = values(test, known)
-    return None if found is None else each(map(bool, found))
+    return None if found is None or SOME_OBJECT in found else each(map(bool, found))
 
 
 def truth(test: syntax.BaseExpression, known: Known) -> bool | None:
@@ -92,13 +94,15 @@ def _joined(deciding: bool, left: tuple[bool, ...] | None, right: tuple[bool, ..
 
 def _compared(sides: Values | None, asked: syntax.BaseCompOp, right: syntax.BaseExpression, known: Known) -> Values | None:
     if isinstance(asked, (syntax.In, syntax.NotIn)):
-        if sides is None or not isinstance(right, (syntax.Tuple, syntax.List, syntax.Set)):
+        if sides is None or SOME_OBJECT in sides or not isinstance(right, (syntax.Tuple, syntax.List, syntax.Set)):
             return None
         among = [values(element.value, known) for element in right.elements]
         held = [value for some in among if some is not None for value in some]
         return None if None in among else each((side in held) is isinstance(asked, syntax.In) for side in sides)
     others, compare = values(right, known), _COMPARE.get(type(asked))
     if sides is None or others is None or compare is None:
+        return None
+    if SOME_OBJECT in (*sides, *others) and not (isinstance(asked, syntax.Is | syntax.IsNot) and SOME_OBJECT not in others):
         return None
     try:
         return each(bool(compare(one, other)) for one in sides for other in others)

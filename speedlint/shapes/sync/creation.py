@@ -44,6 +44,13 @@ _READS = frozenset("to cuda type shape size dim ndim dtype device T sum mean any
 _JOINS = ("torch.cat", "torch.concat", "torch.stack", "torch.hstack", "torch.vstack")
 _WRAPPERS = ("torch.triu", "torch.tril", "torch.autograd.Variable", "torch.flip", "torch.unsqueeze", "torch.squeeze")
 _KEPT_OPERATORS = (syntax.Multiply, syntax.Add, syntax.Subtract)
+_ARRAYS_OF_PLACES = frozenset(
+    f"numpy.{name}"
+    for name in "arange argsort argwhere array asarray concatenate flatnonzero hstack repeat stack tile unique where".split()
+) | {"numpy.random.permutation", "permutation", "argsort", "nonzero"}
+_SAME_PLACES = frozenset({"astype", "copy", "flatten", "ravel", "reshape"})
+_DRAWN_PLACES = {"numpy.random.choice": 2, "choice": 2, "numpy.random.randint": 3, "integers": 3}
+"""From how many arguments on NumPy, or a generator of it, draws an array, and not one number."""
 MOVES = ("to", "cuda", "type_as")
 _ELSEWHERE = ("torch.set_default_tensor_type", "torch.set_default_device")
 _WIDE = ("int", "int32", "int64", "long", "float", "float32", "float64", "double")
@@ -74,11 +81,12 @@ class Created(NamedTuple):
 
 
 class Upload(NamedTuple):
-    """A tensor that a function makes on the host, by ``factory``, and copies: ``node`` is the copy."""
+    """A tensor that a function makes on the host, by ``factory``, and copies: ``node`` is the copy, or what is indexed by
+    what the host holds."""
 
     script: Script
     node: syntax.Call | syntax.Subscript
-    factory: syntax.Call
+    factory: syntax.BaseExpression
 
 
 @listed_once
@@ -90,7 +98,7 @@ def within(script: Script, function: syntax.FunctionDef) -> Iterator[Upload]:
         if factory is not None and not is_kept(script, call):
             yield Upload(script, call, factory)
     for subscript in hidden.in_steps(script, function, syntax.Subscript):
-        index = ranged_index(script, subscript)
+        index = ranged_index(script, subscript) or host_index(script, subscript)
         if index is not None:
             yield Upload(script, subscript, index)
 
@@ -260,6 +268,60 @@ def ranged_index(script: Script, subscript: syntax.Subscript) -> syntax.Call | N
             if is_range and not any(arg.keyword or arg.star for arg in inner.args):
                 return index
     return None
+
+
+def host_index(script: Script, subscript: syntax.Subscript) -> syntax.BaseExpression | None:
+    """The array, list or tensor of the host by which a tensor on the GPU is indexed: torch copies it there, each time."""
+    if not script.is_shown_device_tensor(subscript.value):
+        return None
+    for element in subscript.slice:
+        index = element.slice.value if isinstance(element.slice, syntax.Index) else None
+        if index is not None and _is_of_places(script, index):
+            return index
+    return None
+
+
+def _is_of_places(script: Script, index: syntax.BaseExpression) -> bool:
+    """Whether an index is surely an array, a list of numbers or a tensor of the host."""
+    if isinstance(index, syntax.List):  # of one place it is most often the last one, where a network only infers
+        return len(index.elements) > 1 and all(script.role(each.value) is Role.NUMBER for each in index.elements)
+    value = script.value(index)
+    if value.role is Role.TENSOR:
+        return value.place is Place.HOST and not value.assumed and not is_made_elsewhere(script)
+    if value.role not in (Role.ARRAY, Role.SEQUENCE):
+        return False
+    made = list(script.roles.origins(index))
+    if value.role is Role.ARRAY:
+        return bool(made) and all(_is_of_several_places(place, node) for place, node in made)
+    are_lists = bool(made) and all(isinstance(node, syntax.List | syntax.ListComp) for _, node in made)
+    return are_lists and value.element is not None and value.element.role is Role.NUMBER
+
+
+def _is_of_several_places(script: Script, node: syntax.BaseExpression) -> bool:
+    """Whether an expression is an array, and no single number of NumPy's, which is copied with the kernel's arguments."""
+    match node:
+        case syntax.Subscript(value=syntax.Call(func=func)) if script.name(func) in ("numpy.where", "numpy.nonzero"):
+            return True
+        case syntax.Subscript(slice=elements):
+            indices = [each.slice.value for each in elements if isinstance(each.slice, syntax.Index)]
+            is_cut = len(indices) < len(elements)
+            return is_cut or any(script.role(each) in (Role.ARRAY, Role.SEQUENCE, Role.TENSOR) for each in indices)
+        case syntax.BinaryOperation(left=left, right=right):
+            return any(_is_several(script, each) for each in (left, right))
+        case syntax.Call(func=func, args=args):
+            name = script.name(func) or (func.attr.value if isinstance(func, syntax.Attribute) else "")
+            if name in _DRAWN_PLACES:
+                least, given = _DRAWN_PLACES[name], [arg for arg in args if arg.keyword is None]
+                return len(given) >= least or any(is_name(arg.keyword, "size") for arg in args)
+            if name in _SAME_PLACES and isinstance(func, syntax.Attribute):
+                return _is_several(script, func.value)
+            return name in _ARRAYS_OF_PLACES
+    return False
+
+
+def _is_several(script: Script, node: syntax.BaseExpression) -> bool:
+    made = list(script.roles.origins(node))
+    return bool(made) and all(_is_of_several_places(place, each) for place, each in made)
 
 
 def _counted(script: Script, index: syntax.BaseExpression) -> syntax.Call | None:
