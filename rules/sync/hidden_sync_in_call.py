@@ -6,7 +6,8 @@ and reports those in which the host waits for the GPU: numbers read, copies to t
 tensors, sizes that depend on values; also into a pass over a loader, in a file that is not checked, which each epoch calls.
 Where the numbers of turns of the loops between are known, they are multiplied: a loss that reads one number for each of 10
 classes, called for 15 outputs, waits 150 times in a step. Several calls of one function in the same step are one finding, at
-the first. A wait in a file that is checked too is reported at its own line; at the call only if calls multiply it.
+the first. A wait in a file that is checked too is reported at its own line; at the call only if calls multiply it, or if the
+function takes numbers of other callers, as a meter does with `math.isnan(value)`, and this one hands it a tensor.
 
 ## Why it is slow
 The GPU works through a queue while Python runs ahead and fills it. Each wait lets the queue run dry. In a helper it is out
@@ -80,7 +81,7 @@ from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Related, Risk, Rule
 from speedlint.shapes import worth
-from speedlint.shapes.sync import hidden, reads, waits
+from speedlint.shapes.sync import handed, hidden, reads, waits
 from speedlint.shapes.sync.companions import awaited_anyway
 from speedlint.shapes.sync.hidden import Hidden
 from speedlint.shapes.sync.waits import Wait
@@ -96,6 +97,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         return
     told = _told(script, call)
     if not told:
+        yield from _of_tensors(call, script)
         return
     loop = script.loops.driving_loop(call)
     if loop is None:
@@ -105,6 +107,27 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if all(script.source.order[call] < script.source.order[other] for other in others):
         times = [counts.times(script, each, loop.body) for each in (call, *others)]
         yield _finding(call, script, told, others, None if None in times else sum(filter(None, times)))
+
+
+def _of_tensors(call: syntax.Call, script: Script) -> Iterator[Finding]:
+    """A call that hands a tensor to what takes numbers too, and reads it on the host."""
+    if reads.how_often(script, call) not in FREQUENT or (often := reads.often(script, call)) is None:
+        return
+    found = handed.behind(script, call)
+    if not found:
+        return
+    first = found[0]
+    read, where = reads.shown(first.script, first.node), hidden.place(script, first)
+    message = f"`{reads.shown(script, call.func)}(...)` waits for the GPU {often}: `{read}` ({where}) reads a tensor"
+    related = tuple(Related(each.script.source, each.node, "it waits here") for each in found)
+    if (in_vain := awaited_anyway(script, call)) is not None:
+        yield Finding(call, message, advice=in_vain, level=Level.NOTE, related=related, worth=worth.NOTHING)
+        return
+    name = first.parameter.name.value
+    advice = (
+        f"let it keep tensors as they are, and read them now and then; not rewritten, since `{name}` may be a number too"
+    )
+    yield Finding(call, message, advice=advice, related=related)
 
 
 def _of_pass(call: syntax.Call, script: Script) -> Iterator[Finding]:
