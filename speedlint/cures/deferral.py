@@ -26,6 +26,7 @@ from speedlint.shapes.sync.accumulators import (
     is_zero,
 )
 from speedlint.shapes.sync.gradients import is_graphless
+from speedlint.shapes.sync.owned import is_own
 from speedlint.solve.dtypes import is_floating, is_integral, is_scalar, may_be_complex, may_be_half, may_be_small
 from speedlint.solve.inplace import is_handed_in
 from speedlint.solve.names import Binding, Kind
@@ -57,7 +58,7 @@ class _Deferral:
         self.floating: bool = self.is_float or is_floating(script, self.tensor) if helper is None else helper.floating
         self.divided: bool = helper is not None and helper.divided
         self.depth: int = helper.depth + 1 if helper is not None else 0
-        self.squeezed = self.unclear = self.is_unread = False
+        self.squeezed = self.unclear = self.is_unread = self.is_shared = False
         self.variables: list[str] = []
         self._edits: list[Edit] = []
 
@@ -100,6 +101,7 @@ class _Deferral:
         methods = [] if is_graphless(self.script, self.tensor) else ["detach"]
         methods += ["float"] if self._must_be_made_float() else []
         methods += ["squeeze"] if self._must_lose_dimensions() else []
+        methods += ["clone"] if self.is_shared else []
         kept = "".join(f".{method}()" for method in methods)
         if isinstance(func, syntax.Attribute):
             if func.value is self.tensor and methods:
@@ -558,9 +560,11 @@ class _Deferral:
         return isinstance(parent, syntax.ComparisonTarget) and isinstance(parent.operator, syntax.In | syntax.NotIn)
 
     def _check_alias(self, *, fresh: bool) -> None:
-        """Raises CannotEdit where what is kept may be changed in place; of what a helper returns, the helper knows."""
+        """Raises CannotEdit where what is kept is changed in place, and has it copied where something else may hold it; of
+        what a helper returns, the helper knows."""
         if not fresh and self.depth == 0:
             check_alias(self.script, self.read, self.tensor)
+            self.is_shared |= not is_own(self.script, self.tensor)
 
     def _function(self, node: syntax.Node) -> syntax.Node | None:
         return self.source.enclosing(node, *_SCOPES)

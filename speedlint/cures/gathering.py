@@ -10,6 +10,7 @@ from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit
 from speedlint.shapes.sync import placed, reads
+from speedlint.shapes.sync.owned import is_own
 from speedlint.source import is_target
 
 _JOINS = ("torch.cat", "torch.concat", "torch.stack")
@@ -60,9 +61,10 @@ def _append(script: Script, whole: syntax.BaseExpression) -> tuple[syntax.Call, 
 
 
 def _cut(script: Script, whole: syntax.BaseExpression, tensor: syntax.BaseExpression) -> Edit:
-    """Leaves ``x`` of ``x.cpu().numpy()``."""
+    """Leaves ``x`` of ``x.cpu().numpy()``, or a copy of it where something else may hold it."""
     source = script.source
-    return Edit(source.path, source.span(tensor).end, source.code_span(whole).end, "")
+    kept = "" if is_own(script, tensor) else ".clone()"
+    return Edit(source.path, source.span(tensor).end, source.code_span(whole).end, kept)
 
 
 def _is_length(script: Script, use: syntax.Name) -> bool:

@@ -1,0 +1,124 @@
+"""Tensors that nothing else holds: what is kept of them stays as it is, whatever the rest of the program does."""
+
+from __future__ import annotations
+
+from speedlint.ask.script import Script
+from speedlint.facts import syntax
+from speedlint.shapes.data.loaders import loader
+from speedlint.shapes.model.networks import is_loss, network
+from speedlint.solve.names import Kind
+from speedlint.source import is_name, is_target
+from speedlint.torch.methods import CASTS, DETACHES, GRAPHLESS, MOVES, VIEWS, works_in_place
+from speedlint.torch.words import Role
+
+_MADE_ANEW = GRAPHLESS | frozenset(
+    "abs add all amax amin any clone cumsum div exp log log_softmax logsumexp matmul max mean median min mul norm pow prod "
+    "quantile rsqrt sigmoid softmax sqrt square std sub sum tanh topk var".split()
+)
+"""Methods, and functions of torch, whose result shares no memory with what they are given."""
+_LOSSES = frozenset(
+    "binary_cross_entropy binary_cross_entropy_with_logits cosine_embedding_loss cosine_similarity cross_entropy ctc_loss "
+    "gaussian_nll_loss hinge_embedding_loss huber_loss kl_div l1_loss margin_ranking_loss mse_loss multi_margin_loss "
+    "multilabel_margin_loss multilabel_soft_margin_loss nll_loss one_hot poisson_nll_loss smooth_l1_loss soft_margin_loss "
+    "triplet_margin_loss".split()
+)
+_ASKED = frozenset("backward scale is_floating_point get_device".split())
+"""What else a tensor is asked for, or handed to, that neither changes nor keeps it."""
+_NUMBERS = frozenset("device dtype grad grad_fn is_cuda is_leaf itemsize nbytes ndim requires_grad shape".split())
+_BUILTINS = frozenset("bool float format int isinstance len print repr round str type".split())
+_SHARE = VIEWS | CASTS | MOVES | DETACHES | {"contiguous"}
+
+
+def is_own(script: Script, tensor: syntax.BaseExpression) -> bool:
+    """Whether an expression certainly gives a tensor of its own, which nothing else holds or changes from then on."""
+    match tensor:
+        case syntax.BinaryOperation() | syntax.Comparison() | syntax.UnaryOperation(operator=syntax.Minus()):
+            return True
+        case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method))) if (
+            method in CASTS | MOVES | DETACHES and script.name(tensor.func) is None
+        ):
+            return is_own(script, inner)
+        case syntax.Call():
+            return _makes_anew(script, tensor) or _is_output(script, tensor)
+        case syntax.Name():
+            bindings = script.names.reaching(tensor)
+            own = bool(bindings) and all(
+                each.kind is Kind.ASSIGN and not each.path and each.value is not None and _is_made(script, each.value)
+                for each in bindings
+            )
+            return (own or _is_of_loader(script, tensor)) and all(_leaves(script, use) for use in script.names.uses(tensor))
+    return False
+
+
+def _is_made(script: Script, value: syntax.Node) -> bool:
+    return isinstance(value, syntax.BaseExpression) and not isinstance(value, syntax.Name) and is_own(script, value)
+
+
+def _makes_anew(script: Script, call: syntax.Call) -> bool:
+    """Whether a call makes a tensor of its own, and neither changes nor keeps what it is given."""
+    if any(is_name(arg.keyword, "out", "inplace") or is_name(arg.value, "True") for arg in call.args):
+        return False
+    name = script.name(call.func)
+    if name is not None:
+        last = name.rpartition(".")[2]
+        return name in _BUILTINS or (name.startswith("torch.") and last in _MADE_ANEW | _LOSSES)
+    if isinstance(call.func, syntax.Attribute) and call.func.attr.value in _MADE_ANEW:
+        return script.role(call.func.value) in (Role.TENSOR, Role.BATCH)
+    return is_loss(script, call)
+
+
+def _is_output(script: Script, call: syntax.Call) -> bool:
+    """Whether a call gives what a network of layers that are seen computes."""
+    if script.role(call.func) is not Role.MODULE:
+        return False
+    made_of = network(script, call.func)
+    return made_of.is_known and bool(made_of.convolutions or made_of.products or made_of.linears or made_of.attention)
+
+
+def _is_of_loader(script: Script, name: syntax.Name) -> bool:
+    """Whether a variable is a part of a batch that torch's own loader has just put together, or a copy of one."""
+    value = script.value(name)
+    found = loader(value.made.script, value.made.call) if value.made is not None else None
+    if found is None or not found.is_torch or found.hides_arguments or found.is_on_gpu:
+        return False
+    return found.parameter("collate_fn") is None and found.parameter("batch_size") is not None
+
+
+def _leaves(script: Script, use: syntax.Name) -> bool:
+    """Whether a use of a variable leaves its tensor as it is, and gives it no other name."""
+    return is_target(script.source, use) or _leaves_part(script, use)
+
+
+def _leaves_part(script: Script, part: syntax.BaseExpression) -> bool:
+    parent = script.source.parents[part]
+    match parent:
+        case syntax.Attribute(value=value, attr=syntax.Name(value=name)) if value is part:
+            return name in _NUMBERS or _leaves_method(script, parent, name)
+        case syntax.Subscript(value=value) if value is part:
+            return _leaves_part(script, parent)
+        case syntax.Arg():
+            call = script.source.parents[parent]
+            return isinstance(call, syntax.Call) and _leaves_argument(script, call)
+        case syntax.BinaryOperation() | syntax.Comparison() | syntax.ComparisonTarget() | syntax.UnaryOperation():
+            return True
+        case syntax.FormattedStringExpression() | syntax.Expr() | syntax.Index():
+            return True
+        case syntax.AugAssign(value=value):
+            return value is part
+        case syntax.If() | syntax.While() | syntax.Assert():
+            return parent.test is part
+    return False
+
+
+def _leaves_method(script: Script, method: syntax.Attribute, name: str) -> bool:
+    above = script.source.parents[method]
+    if not isinstance(above, syntax.Call) or above.func is not method:
+        return name in ("data", "T", "mT") and _leaves_part(script, method)
+    if works_in_place(name):
+        return False
+    return name in _MADE_ANEW | _ASKED or (name in _SHARE and _leaves_part(script, above))
+
+
+def _leaves_argument(script: Script, call: syntax.Call) -> bool:
+    is_asked = isinstance(call.func, syntax.Attribute) and call.func.attr.value in _ASKED
+    return is_asked or _makes_anew(script, call) or (script.name(call.func) or "").startswith("math.")
