@@ -20,6 +20,7 @@ from speedlint.shapes.optimizer.retention import is_differentiated
 from speedlint.shapes.sync import placed, reads, whole_parts
 from speedlint.shapes.sync.accumulators import (
     accepts_tensors,
+    fed,
     is_empty_list,
     is_fed_tensors,
     is_written_zero,
@@ -30,6 +31,7 @@ from speedlint.shapes.sync.owned import is_own
 from speedlint.solve.dtypes import is_floating, is_integral, is_scalar, may_be_complex, may_be_half, may_be_small
 from speedlint.solve.inplace import is_handed_in
 from speedlint.solve.names import Binding, Kind
+from speedlint.solve.terms import Definition
 from speedlint.solve.unpacking import written
 from speedlint.source import is_target
 from speedlint.torch.words import FREQUENT, Role
@@ -503,22 +505,51 @@ class _Deferral:
         self.squeezed = True
         self.unclear |= not (self.integral or self.floating or self.divided)
         self._check_parts(self.script, base)
-        if not self.script.names.reaching(base) or self._bindings(base)[0].kind is not Kind.ASSIGN:
+        if not self.script.names.reaching(base) or not all(self._makes_one(each) for each in self._bindings(base)):
             raise CannotEdit(f"where `{base.value}` is read is not seen")
         for use in self._uses(base):
             if use is not base and not is_target(self.source, use):
-                self._meter_use(use)
+                self._check_other_update(use)
+                self._meter_use(use, value.definition)
 
-    def _meter_use(self, use: syntax.Name) -> None:
+    def _makes_one(self, binding: Binding) -> bool:
+        """Whether a binding makes an object that no other name stands for."""
+        assign = self.source.enclosing(binding.node, syntax.Assign)
+        is_alone = isinstance(assign, syntax.Assign) and len(assign.targets) == 1
+        return binding.kind is Kind.ASSIGN and is_alone and isinstance(written(binding), syntax.Call)
+
+    def _check_other_update(self, use: syntax.Name) -> None:
+        """Raises CannotEdit where a meter may be given whole numbers in one place and fractions in another."""
+        attribute = self.source.parents[use]
+        call = self.source.parents[attribute]
+        if (
+            not isinstance(attribute, syntax.Attribute)
+            or attribute.attr.value != "update"
+            or not isinstance(call, syntax.Call)
+        ):
+            return
+        given = call.args[0].value if call.args else None
+        tensor = reads.scalar(self.script, given) if isinstance(given, syntax.Call) else None
+        known = self.script.constant(given) if given is not None else None
+        is_fraction = is_floating(self.script, tensor) if tensor is not None else isinstance(known and known.value, float)
+        if not self.floating or not is_fraction:
+            raise CannotEdit(f"`{use.value}` is also given something on line {self.source.line(use)}")
+
+    def _meter_use(self, use: syntax.Name, meter: Definition) -> None:
         parent = self.source.parents[use]
         if isinstance(parent, syntax.Attribute):
             above = self.source.parents[parent]
             is_method = isinstance(above, syntax.Call) and above.func is parent
             if is_method and parent.attr.value in ("update", "reset"):
                 return
-            if not is_method:
+            computed = fed(meter)
+            if not is_method and parent.attr.value in computed:
                 self._check_read(use)
+                if not self.floating and not computed[parent.attr.value]:
+                    raise CannotEdit(f"whether `{self.script.text(parent)}` is a whole number is not known")
                 self._wrap(parent, self.script.text(parent), "float")
+                return
+            if not is_method and any(True for _ in self.script.roles.self_assignments(meter, parent.attr.value)):
                 return
         if isinstance(parent, syntax.Element):
             beside = self.source.parents[parent]

@@ -44,7 +44,36 @@ def accepts_tensors(definition: Definition, count: int) -> bool:
         for statement in line.body:
             if not _only_computes(statement, parameters[1], kept, summed):
                 return False
-    return not kept & summed
+    return not kept & summed and not _gives_itself_away(definition)
+
+
+def _gives_itself_away(definition: Definition) -> bool:
+    """Whether a class's methods give their object another name: ``registry.append(self)``."""
+    source = definition.script.source
+    return any(
+        not isinstance(parent := source.parents[name], syntax.Attribute) or parent.value is not name
+        for name in source.inside(definition.node, syntax.Name)
+        if name.value == "self" and not isinstance(source.parents[name], syntax.Param)
+    )
+
+
+def fed(definition: Definition) -> dict[str, bool]:
+    """The attributes of a meter that its ``update`` computes of the value, and whether they are a quotient of it."""
+    found: dict[str, bool] = {}
+    update = definition.script.roles.calls.method(definition, "update")
+    if update is None or not isinstance(update.node, syntax.FunctionDef):
+        return found
+    source, value = update.script.source, update.node.params.params[1].name.value
+    statements = [*source.inside(update.node.body, syntax.Assign), *source.inside(update.node.body, syntax.AugAssign)]
+    for statement in sorted(statements, key=lambda each: source.order[each]):
+        target = statement.target if isinstance(statement, syntax.AugAssign) else statement.targets[0].target
+        parts = {each.attr.value for each in source.inside(statement.value, syntax.Attribute)} & found.keys()
+        is_of_value = any(name.value == value for name in source.inside(statement.value, syntax.Name))
+        if isinstance(target, syntax.Attribute) and (is_of_value or parts):
+            operations = source.inside(statement.value, syntax.BinaryOperation)
+            is_quotient = any(isinstance(each.operator, syntax.Divide) for each in operations)
+            found[target.attr.value] = is_quotient or any(found[part] for part in parts)
+    return found
 
 
 def _only_computes(statement: syntax.Node, value: str, kept: set[str], summed: set[str]) -> bool:
@@ -52,8 +81,11 @@ def _only_computes(statement: syntax.Node, value: str, kept: set[str], summed: s
         case syntax.Assign(
             targets=[syntax.AssignTarget(target=syntax.Attribute(value=syntax.Name(value="self"), attr=attr))], value=right
         ):
-            if isinstance(right, syntax.Name) and right.value == value:
-                kept.add(attr.value)
+            match right:
+                case syntax.Name(name) if name == value:
+                    kept.add(attr.value)
+                case syntax.Attribute(value=syntax.Name("self"), attr=syntax.Name(other)):
+                    kept |= {attr.value, other}
         case syntax.AugAssign(target=syntax.Attribute(value=syntax.Name(value="self"), attr=attr), value=right):
             summed.add(attr.value)
         case syntax.Expr(value=syntax.SimpleString()):
