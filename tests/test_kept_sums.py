@@ -610,3 +610,105 @@ def test_where_the_whole_part_is_taken_further_on(project: Project, adds: str, t
     taker = "int" if whole else "float"
     text = FLOWS.format(head=HEAD, adds=adds, then=then.format(taker), shown=shown.format(taker))
     assert (".item()" not in _written(project, train=text)["train"]) == (not whole)
+
+
+METER = """
+    class Meter:
+        def __init__(self, name):
+            self.name = name
+            self.last, self.total, self.count, self.mean = 0, 0, 0, 0
+
+        def update(self, value, n=1):
+            self.last = value
+            self.total += value * n
+            self.count += n
+            self.mean = self.total / self.count
+"""
+METERED = """
+    def train(model, loader, optimizer):
+        meter = Meter("loss")
+        for x, y in loader:
+            loss = F.cross_entropy(model(x.to(device)), y.to(device))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            meter.update(loss.item(), len(y))
+        return meter.name, f"{meter.count:d} {meter.mean:.4f}"
+"""
+
+
+def test_of_a_meter_only_what_is_computed_of_the_value_is_converted(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fixed = _check_kept(project, monkeypatch, train=_program(METER, METERED))["train"]
+    assert "meter.update(loss.detach(), len(y))" in fixed
+    assert 'return meter.name, f"{meter.count:d} {float(meter.mean):.4f}"' in fixed
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('meter = Meter("loss")', 'held = {}\n        meter = held["loss"] = Meter("loss")'),
+        ('meter = Meter("loss")', 'both = [Meter("loss"), Meter("hits")]\n        meter, other = both'),
+        ("self.name = name", "self.name = name\n            made.append(self)"),
+        ("self.last = value", "self.last = self.total"),
+        ("return meter.name", "print(meter.__dict__)\n        return meter.name"),
+        (
+            "meter.update(loss.item(), len(y))",
+            "meter.update((y > 0).to(device).sum().item())\n            meter.update(loss.item())",
+        ),
+    ],
+)
+def test_a_meter_that_is_not_seen_whole_keeps_its_numbers(project: Project, old: str, new: str) -> None:
+    parts = [each.replace(old, new) for each in (METER, METERED)]
+    assert parts != [METER, METERED]
+    assert "meter.update(loss.item()" in _written(project, train=HEAD + _program("\n    made = []\n", *parts))["train"]
+
+
+LISTED = """
+    def train(model, loader, optimizer):
+        curve = []
+        for x, y in loader:
+            loss = F.cross_entropy(model(x.to(device)), y.to(device))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            curve.append(loss.item())
+        return curve
+"""
+HALVED = """
+    def halved(value):
+        with torch.no_grad():
+            value.div_(2)
+        return value
+"""
+
+
+def test_what_nothing_else_holds_is_kept_as_it_is(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "curve.append(loss.detach())" in _check_kept(project, monkeypatch, train=_program(LISTED))["train"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kept"),
+    [
+        (
+            "curve.append(loss.item())",
+            "curve.append(loss.item())\n            for part in (loss, x):\n                halved(part)",
+            "loss.detach().clone()",
+        ),
+        (
+            "curve.append(loss.item())",
+            "curve.append(loss.item())\n            parts = [loss]\n            halved(parts[0])",
+            "loss.detach().clone()",
+        ),
+        (
+            "curve.append(loss.item())",
+            "each = F.cross_entropy(model(x.to(device)), y.to(device), reduction='none').detach()\n            curve.append(each[0].item())",
+            "each[0].detach().clone()",
+        ),
+    ],
+)
+def test_what_something_else_may_hold_is_copied(
+    project: Project, monkeypatch: pytest.MonkeyPatch, old: str, new: str, kept: str
+) -> None:
+    assert kept in _check_kept(project, monkeypatch, train=_program(HALVED, LISTED.replace(old, new)))["train"]
