@@ -24,6 +24,8 @@ def copy_once(script: Script, copy: syntax.Call, tensor: syntax.BaseExpression) 
     append, base = _append(script, whole)
     start, loop = filled_list(script, append, base)
     check_alias(script, copy, tensor)
+    if not is_own(script, tensor, in_part=True):
+        raise CannotEdit(f"whether nothing else holds or changes `{reads.shown(script, tensor)}` is not known")
     if placed.changes_device(script, copy):
         raise CannotEdit("its turns may compute on several GPUs, whose tensors are not joined there")
     changes: list[Edit] = [_cut(script, whole, tensor)]
@@ -61,10 +63,9 @@ def _append(script: Script, whole: syntax.BaseExpression) -> tuple[syntax.Call, 
 
 
 def _cut(script: Script, whole: syntax.BaseExpression, tensor: syntax.BaseExpression) -> Edit:
-    """Leaves ``x`` of ``x.cpu().numpy()``, or a copy of it where something else may hold it."""
+    """Leaves ``x`` of ``x.cpu().numpy()``."""
     source = script.source
-    kept = "" if is_own(script, tensor) else ".clone()"
-    return Edit(source.path, source.span(tensor).end, source.code_span(whole).end, kept)
+    return Edit(source.path, source.span(tensor).end, source.code_span(whole).end, "")
 
 
 def _is_length(script: Script, use: syntax.Name) -> bool:

@@ -19,7 +19,11 @@ from speedlint.torch.words import Role
 if TYPE_CHECKING:
     from speedlint.ask.script import Script
 
-_INPLACE = re.compile(rb"inplace\s{0,3}(?::\s{0,3}bool\s{0,3})?=\s{0,3}True")
+_INPLACE = re.compile(
+    rb"inplace\s{0,3}(?::\s{0,3}bool\s{0,3})?=\s{0,3}True"
+    rb"|(?:LU6?|Mish|Dropout\w{0,5}|Hard\w{3,7}|Threshold)\([^()\n]{0,40}\bTrue\b"
+)
+"""Layers that are told to work in place, by name or by position."""
 _HANDS_OUT = VIEWS | CASTS | MOVES | {"contiguous", "requires_grad_"}
 """Methods whose result may share its memory with their object."""
 _DEEPEST = 4
@@ -61,12 +65,12 @@ def is_written(script: Script, name: syntax.Name) -> bool:
         if isinstance(whole, syntax.Subscript) and isinstance(parent, syntax.AssignTarget | syntax.AugAssign):
             if parent.target is whole:
                 return True
-        elif isinstance(parent, syntax.Arg) and _changes_argument(script, parent, 0):
+        elif isinstance(parent, syntax.Arg) and changes_argument(script, parent):
             return True
     return False
 
 
-def _changes_argument(script: Script, arg: syntax.Arg, depth: int) -> bool:
+def changes_argument(script: Script, arg: syntax.Arg, depth: int = 0) -> bool:
     """Whether a call may change a tensor that it is given in place."""
     call = script.source.parents[arg]
     if not isinstance(call, syntax.Call):
@@ -75,6 +79,9 @@ def _changes_argument(script: Script, arg: syntax.Arg, depth: int) -> bool:
         return True
     inplace = (each.keyword.value for each in call.args if each.keyword is not None)
     name = script.name(call.func) or ""
+    takes_true = any(is_name(each.value, "True") for each in call.args if each.keyword is None)
+    if takes_true and name.startswith("torch.nn.functional."):
+        return True
     if "inplace" in inplace or name.startswith("torch.distributed.") or works_in_place(name):
         return True
     callee = script.callee(call)
@@ -147,7 +154,7 @@ def _may_change(script: Script, use: syntax.Node, depth: int) -> bool:
             known = isinstance(call, syntax.Call) and (
                 script.name(call.func) is not None or script.role(call.func) is Role.MODULE
             )
-            return not known or _changes_argument(script, parent, depth)
+            return not known or changes_argument(script, parent, depth)
         case syntax.BinaryOperation() | syntax.UnaryOperation() | syntax.Comparison() | syntax.ComparisonTarget():
             return False
         case syntax.If() | syntax.IfExp() | syntax.Index():

@@ -6,6 +6,7 @@ from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.shapes.data.loaders import loader
 from speedlint.shapes.model.networks import is_loss, network
+from speedlint.solve.inplace import changes_argument
 from speedlint.solve.names import Kind
 from speedlint.source import is_name, is_target
 from speedlint.torch.methods import CASTS, DETACHES, GRAPHLESS, MOVES, VIEWS, works_in_place
@@ -29,29 +30,37 @@ _BUILTINS = frozenset("bool float format int isinstance len print repr round str
 _SHARE = VIEWS | CASTS | MOVES | DETACHES | {"contiguous"}
 
 
-def is_own(script: Script, tensor: syntax.BaseExpression) -> bool:
-    """Whether an expression certainly gives a tensor of its own, which nothing else holds or changes from then on."""
+def is_own(script: Script, tensor: syntax.BaseExpression, *, in_part: bool = False) -> bool:
+    """Whether an expression certainly gives a tensor of its own, which nothing else holds or changes from then on; with
+    ``in_part`` also a view of such a one."""
     match tensor:
         case syntax.BinaryOperation() | syntax.Comparison() | syntax.UnaryOperation(operator=syntax.Minus()):
             return True
         case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method))) if (
-            method in CASTS | MOVES | DETACHES and script.name(tensor.func) is None
+            method in (_SHARE if in_part else CASTS | MOVES | DETACHES) and script.name(tensor.func) is None
         ):
-            return is_own(script, inner)
+            return is_own(script, inner, in_part=in_part)
+        case syntax.Subscript(value=inner):
+            return _selects(script, tensor) or (in_part and is_own(script, inner, in_part=True))
         case syntax.Call():
             return _makes_anew(script, tensor) or _is_output(script, tensor)
         case syntax.Name():
             bindings = script.names.reaching(tensor)
             own = bool(bindings) and all(
-                each.kind is Kind.ASSIGN and not each.path and each.value is not None and _is_made(script, each.value)
-                for each in bindings
+                each.kind is Kind.ASSIGN and _is_made(script, each.value, bool(each.path), in_part) for each in bindings
             )
-            return (own or _is_of_loader(script, tensor)) and all(_leaves(script, use) for use in script.names.uses(tensor))
+            others = (use for use in script.names.uses(tensor) if use is not tensor)
+            return (own or _is_of_loader(script, tensor)) and all(_leaves(script, use) for use in others)
     return False
 
 
-def _is_made(script: Script, value: syntax.Node) -> bool:
-    return isinstance(value, syntax.BaseExpression) and not isinstance(value, syntax.Name) and is_own(script, value)
+def _is_made(script: Script, value: syntax.Node | None, is_path: bool, in_part: bool) -> bool:
+    """Whether a variable is given a tensor of its own, or a part of what a network gives."""
+    if is_path:
+        return isinstance(value, syntax.Call) and _is_output(script, value)
+    if not isinstance(value, syntax.BaseExpression) or isinstance(value, syntax.Name):
+        return False
+    return is_own(script, value, in_part=in_part)
 
 
 def _makes_anew(script: Script, call: syntax.Call) -> bool:
@@ -67,17 +76,26 @@ def _makes_anew(script: Script, call: syntax.Call) -> bool:
     return is_loss(script, call)
 
 
+def _selects(script: Script, rows: syntax.Subscript) -> bool:
+    """Whether entries are selected by a mask or by places, which copies them."""
+    indices = [each.slice.value for each in rows.slice if isinstance(each.slice, syntax.Index)]
+    return any(isinstance(each, syntax.Comparison) or script.role(each) is Role.TENSOR for each in indices)
+
+
 def _is_output(script: Script, call: syntax.Call) -> bool:
-    """Whether a call gives what a network of layers that are seen computes."""
+    """Whether a call gives what a network computes: one that is out of sight, or of layers."""
     if script.role(call.func) is not Role.MODULE:
-        return False
+        bindings = script.names.reaching(call.func) if isinstance(call.func, syntax.Name) else []
+        return bool(bindings) and all(each.kind is Kind.PARAMETER for each in bindings) and script.callee(call) is None
     made_of = network(script, call.func)
-    return made_of.is_known and bool(made_of.convolutions or made_of.products or made_of.linears or made_of.attention)
+    return not made_of.is_known or bool(made_of.convolutions or made_of.products or made_of.linears or made_of.attention)
 
 
 def _is_of_loader(script: Script, name: syntax.Name) -> bool:
-    """Whether a variable is a part of a batch that torch's own loader has just put together, or a copy of one."""
+    """Whether a variable is a part of a batch that torch's own loader, or one out of sight, has just put together."""
     value = script.value(name)
+    if value.role is Role.BATCH and value.made is None:
+        return True
     found = loader(value.made.script, value.made.call) if value.made is not None else None
     if found is None or not found.is_torch or found.hides_arguments or found.is_on_gpu:
         return False
@@ -95,10 +113,11 @@ def _leaves_part(script: Script, part: syntax.BaseExpression) -> bool:
         case syntax.Attribute(value=value, attr=syntax.Name(value=name)) if value is part:
             return name in _NUMBERS or _leaves_method(script, parent, name)
         case syntax.Subscript(value=value) if value is part:
-            return _leaves_part(script, parent)
+            is_read = not is_target(script.source, parent)
+            return is_read and (_selects(script, parent) or _leaves_part(script, parent))
         case syntax.Arg():
             call = script.source.parents[parent]
-            return isinstance(call, syntax.Call) and _leaves_argument(script, call)
+            return isinstance(call, syntax.Call) and _leaves_argument(script, call, parent)
         case syntax.BinaryOperation() | syntax.Comparison() | syntax.ComparisonTarget() | syntax.UnaryOperation():
             return True
         case syntax.FormattedStringExpression() | syntax.Expr() | syntax.Index():
@@ -119,6 +138,8 @@ def _leaves_method(script: Script, method: syntax.Attribute, name: str) -> bool:
     return name in _MADE_ANEW | _ASKED or (name in _SHARE and _leaves_part(script, above))
 
 
-def _leaves_argument(script: Script, call: syntax.Call) -> bool:
+def _leaves_argument(script: Script, call: syntax.Call, arg: syntax.Arg) -> bool:
     is_asked = isinstance(call.func, syntax.Attribute) and call.func.attr.value in _ASKED
-    return is_asked or _makes_anew(script, call) or (script.name(call.func) or "").startswith("math.")
+    if is_asked or _makes_anew(script, call) or (script.name(call.func) or "").startswith("math."):
+        return True
+    return script.role(call.func) is Role.MODULE and not changes_argument(script, arg)
