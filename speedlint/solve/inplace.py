@@ -93,6 +93,17 @@ def changes_argument(script: Script, arg: syntax.Arg, depth: int = 0) -> bool:
     return is_network and _network_may_change(script, call, arg, depth)
 
 
+def leaves_argument(script: Script, call: syntax.Call, arg: syntax.Arg) -> bool:
+    """Whether a function of the project that is seen certainly neither changes nor keeps what a call hands it."""
+    callee = script.callee(call)
+    if callee is None or not isinstance(callee.node, syntax.FunctionDef):
+        return False
+    parameter = parameter_of(callee, call, arg)
+    return parameter is not None and not any(
+        _may_change(callee.script, use, 1) for use in callee.script.names.uses(parameter)
+    )
+
+
 def _network_may_change(script: Script, call: syntax.Call, arg: syntax.Arg, depth: int) -> bool:
     """Whether a network of a program that holds layers which work in place may change what it is given."""
     forwards = _forwards(script, call)

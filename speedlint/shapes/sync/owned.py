@@ -6,15 +6,16 @@ from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.shapes.data.loaders import loader
 from speedlint.shapes.model.networks import is_loss, network
-from speedlint.solve.inplace import changes_argument
+from speedlint.solve.inplace import changes_argument, leaves_argument
 from speedlint.solve.names import Kind
 from speedlint.source import is_name, is_target
 from speedlint.torch.methods import CASTS, DETACHES, GRAPHLESS, MOVES, VIEWS, works_in_place
 from speedlint.torch.words import Role
 
 _MADE_ANEW = GRAPHLESS | frozenset(
-    "abs add all amax amin any clone cumsum div exp log log_softmax logsumexp matmul max mean median min mul norm pow prod "
-    "quantile rsqrt sigmoid softmax sqrt square std sub sum tanh topk var".split()
+    "abs add all amax amin any bincount ceil clamp clip clone cumsum div exp floor gather gelu index_select log "
+    "log_softmax logsumexp masked_select matmul max mean median min mul nan_to_num norm normalize ones_like pow prod "
+    "quantile relu round rsqrt sigmoid sign softmax sqrt square std sub sum tanh topk trunc var where zeros_like".split()
 )
 """Methods, and functions of torch, whose result shares no memory with what they are given."""
 _LOSSES = frozenset(
@@ -28,39 +29,57 @@ _ASKED = frozenset("backward scale is_floating_point get_device".split())
 _NUMBERS = frozenset("device dtype grad grad_fn is_cuda is_leaf itemsize nbytes ndim requires_grad shape".split())
 _BUILTINS = frozenset("bool float format int isinstance len print repr round str type".split())
 _SHARE = VIEWS | CASTS | MOVES | DETACHES | {"contiguous"}
+_DEEPEST = 6
 
 
-def is_own(script: Script, tensor: syntax.BaseExpression, *, in_part: bool = False) -> bool:
+def is_own(script: Script, tensor: syntax.BaseExpression, *, in_part: bool = False, depth: int = 0) -> bool:
     """Whether an expression certainly gives a tensor of its own, which nothing else holds or changes from then on; with
     ``in_part`` also a view of such a one."""
+    if depth > _DEEPEST:
+        return False
     match tensor:
         case syntax.BinaryOperation() | syntax.Comparison() | syntax.UnaryOperation(operator=syntax.Minus()):
             return True
         case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method))) if (
             method in (_SHARE if in_part else CASTS | MOVES | DETACHES) and script.name(tensor.func) is None
         ):
-            return is_own(script, inner, in_part=in_part)
+            return is_own(script, inner, in_part=in_part, depth=depth + 1)
+        case syntax.Subscript(value=syntax.Name() as batch) if script.role(batch) is Role.BATCH and _is_entry(tensor):
+            text, uses = script.text(tensor), (script.source.parents[use] for use in script.names.uses(batch))
+            entries = [use for use in uses if isinstance(use, syntax.Subscript) and script.text(use) == text]
+            beside = (use for use in entries if use is not tensor)
+            return _is_of_loader(script, batch) and all(_leaves_part(script, use) for use in beside)
         case syntax.Subscript(value=inner):
-            return _selects(script, tensor) or (in_part and is_own(script, inner, in_part=True))
+            return _selects(script, tensor) or (in_part and is_own(script, inner, in_part=True, depth=depth + 1))
         case syntax.Call():
             return _makes_anew(script, tensor) or _is_output(script, tensor)
         case syntax.Name():
             bindings = script.names.reaching(tensor)
             own = bool(bindings) and all(
-                each.kind is Kind.ASSIGN and _is_made(script, each.value, bool(each.path), in_part) for each in bindings
+                each.kind is Kind.ASSIGN and _is_made(script, each.value, bool(each.path), in_part, depth + 1)
+                for each in bindings
             )
-            others = (use for use in script.names.uses(tensor) if use is not tensor)
+            others = (
+                use
+                for use in script.names.uses(tensor)
+                if use is not tensor and any(each in bindings for each in script.names.reaching(use))
+            )
             return (own or _is_of_loader(script, tensor)) and all(_leaves(script, use) for use in others)
     return False
 
 
-def _is_made(script: Script, value: syntax.Node | None, is_path: bool, in_part: bool) -> bool:
+def _is_entry(part: syntax.Subscript) -> bool:
+    index = part.slice[0].slice
+    return isinstance(index, syntax.Index) and isinstance(index.value, syntax.SimpleString | syntax.Integer)
+
+
+def _is_made(script: Script, value: syntax.Node | None, is_path: bool, in_part: bool, depth: int) -> bool:
     """Whether a variable is given a tensor of its own, or a part of what a network gives."""
     if is_path:
         return isinstance(value, syntax.Call) and _is_output(script, value)
     if not isinstance(value, syntax.BaseExpression) or isinstance(value, syntax.Name):
         return False
-    return is_own(script, value, in_part=in_part)
+    return is_own(script, value, in_part=in_part, depth=depth)
 
 
 def _makes_anew(script: Script, call: syntax.Call) -> bool:
@@ -142,4 +161,6 @@ def _leaves_argument(script: Script, call: syntax.Call, arg: syntax.Arg) -> bool
     is_asked = isinstance(call.func, syntax.Attribute) and call.func.attr.value in _ASKED
     if is_asked or _makes_anew(script, call) or (script.name(call.func) or "").startswith("math."):
         return True
-    return script.role(call.func) is Role.MODULE and not changes_argument(script, arg)
+    if script.role(call.func) is Role.MODULE:
+        return not changes_argument(script, arg)
+    return leaves_argument(script, call, arg)
