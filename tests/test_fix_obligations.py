@@ -480,3 +480,113 @@ def test_a_sum_of_numbers_of_one_byte_is_made_of_fractions(tmp_path: Path) -> No
         written[name] = {edit.text for each in found.diagnostics if each.fix is not None for edit in each.fix.edits}
     assert "detach" in written["floats"]
     assert "detach().float" in written["bytes"]
+
+
+ENCODER = """
+import torch
+from torch import nn
+
+
+class Gated(nn.Linear):
+    def forward(self, x):
+        return super().forward(x) * torch.sigmoid(x.mean())
+
+
+class Layer(nn.TransformerEncoderLayer):
+    def __init__(self, *args, **rest):
+        super().__init__(*args, **rest)
+        self.scale = nn.Parameter(torch.ones(1))
+        # made
+
+    def scaled(self, x):
+        return x * self.scale
+
+
+def shifted(x):
+    return x + 1
+
+
+class Reader(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(99, 32)
+        self.block = nn.TransformerEncoderLayer(32, 4, batch_first=True)
+        self.body = nn.TransformerEncoder(self.block, 2)
+        self.look = nn.MultiheadAttention(32, 4, batch_first=True)
+        self.last = nn.Linear(32, 2)
+
+    def forward(self, words, mask=None):
+        x = shifted(self.words(words))
+        x = self.body(x, src_key_padding_mask=mask)
+        x, _ = self.look(x, x, x)
+        return self.last(x[:, 0])
+
+
+def validate(model, loader):
+    model.eval()
+    right = 0
+    for words, kinds in loader:
+        right += (model(words).argmax(1) == kinds).sum().item()
+    return right
+
+
+def main(loader, held_out, options):
+    model = Reader()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(9):
+        for words, kinds in loader:
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(words), kinds).backward()
+            optimizer.step()
+        print(validate(model, held_out))
+"""
+SOUND = {
+    "no mask": ("def validate", "def validate"),
+    "a mask that is None": ("model(words).arg", "model(words, mask=None).arg"),
+    "a method of its own": ("nn.TransformerEncoderLayer(32", "Layer(32"),
+    "a part of another network": ("model = Reader()", "model = Reader()\n    model.last = Gated(32, 2)"),
+    "sequences first": (", batch_first=True", ", batch_first=False"),
+    "options by name": ("model = Reader()", "model = Reader()\n    for name in 'ab':\n        setattr(options, name, 1)"),
+}
+FUSED = {
+    "a mask": ("model(words).arg", "model(words, mask=words == 0).arg", "where `mask` hides positions"),
+    "a mask by its place": ("self.look(x, x, x)", "self.look(x, x, x, words == 0)", "where `words == 0` hides positions"),
+    "a layer put in": ("model = Reader()", "model = Reader()\n    model.block.linear1 = Gated(32, 2048)", "line 51"),
+    "layers put in by name": (
+        "model = Reader()",
+        "model = Reader()\n    for part in model.modules():\n        setattr(part, options.name, Gated(32, 32))",
+        "line 52",
+    ),
+    "layers registered": (
+        "model = Reader()",
+        "model = Reader()\n    model.block.add_module('linear2', Gated(2048, 32))",
+        "line 51",
+    ),
+    "layers in the table": (
+        "model = Reader()",
+        "model = Reader()\n    for part in model.modules():\n        part._modules[options.name] = Gated(32, 32)",
+        "line 52",
+    ),
+    "a method that takes the place of torch's": ("def scaled(self, x)", "def _ff_block(self, x)", "`_ff_block`"),
+    "a layer of a derived one": ("# made", "self.linear1 = Gated(32, 2048)", "`self.linear1`"),
+    "a helper that asks for a graph": (
+        "return x + 1",
+        "return x if x.grad_fn is None else x + 1",
+        "`x.grad_fn` in `shifted` asks",
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new"), SOUND.values(), ids=SOUND.keys())
+def test_encoders_are_run_without_gradients(old: str, new: str, tmp_path: Path) -> None:
+    assert old in ENCODER
+    written, _ = _found(tmp_path / "sound", ENCODER.replace(old, new), "SPD505")
+    assert written
+
+
+@pytest.mark.parametrize(("old", "new", "why"), FUSED.values(), ids=FUSED.keys())
+def test_fused_encoders_give_something_else(old: str, new: str, why: str, tmp_path: Path) -> None:
+    assert old in ENCODER
+    written, advice = _found(tmp_path / "fused", ENCODER.replace(old, new), "SPD505")
+    assert not written
+    assert why in advice

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.shapes.acting import is_environment_step
+from speedlint.shapes.model import encoders
 from speedlint.shapes.sync.reads import shown
 from speedlint.shapes.training import roots
 from speedlint.solve import changing, leads
@@ -34,6 +35,7 @@ _ENDS = GRAPHLESS | {"detach", "detach_"}
 """Methods whose result has no graph."""
 _PLAIN_ATTRIBUTES = frozenset("shape dtype device ndim data is_cuda layout itemsize nbytes names".split())
 _GRAPH = frozenset("backward grad_fn requires_grad_ register_hook retain_grad grad requires_grad".split())
+_ASKED = frozenset({"grad_fn", "requires_grad", "is_leaf"})
 _DIFFERENTIATE = ("torch.autograd.", "torch.func.", "torch.distributed.autograd.")
 _TELL_OF_GRAPHS = re.compile(r"print|str|repr|torch\.save|(logging|pickle)\..*")
 """What shows or saves of a tensor whether it has a graph: ``tensor(0.1, grad_fn=<DivBackward0>)``."""
@@ -154,6 +156,8 @@ class _Follow:
             raise NotProven("other code runs while it waits")
         if any(True for _ in source.inside(self.region, syntax.Yield)):
             raise NotProven("what it yields is used out of sight")
+        if (reason := encoders.why_not_fused(self.script, self.region)) is not None:
+            raise NotProven(reason)
         for caught in source.inside(self.region, syntax.Try):
             for _, node in changing.written(self.script, caught.body):
                 if isinstance(node, syntax.Call) and works_in_place(last_name(node.func) or ""):
@@ -175,6 +179,9 @@ class _Follow:
             return
         self._seen.add((callee.node, None))
         script = callee.script
+        for asked in script.source.inside(callee.node, syntax.Attribute):
+            if asked.attr.value in _ASKED and not is_target(script.source, asked):
+                raise NotProven(f"`{shown(script, asked)}` in `{callee.name}` asks whether it has a graph")
         for base, _ in changing.written(script, callee.node):
             if changing.is_on_self(base) or _is_of_module(script, base):
                 self._bound(script, base, fills=True)
