@@ -590,3 +590,112 @@ def test_fused_encoders_give_something_else(old: str, new: str, why: str, tmp_pa
     written, advice = _found(tmp_path / "fused", ENCODER.replace(old, new), "SPD505")
     assert not written
     assert why in advice
+
+
+BY_ROW = """
+import argparse
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+
+class Centred(nn.Module):
+    def forward(self, x):
+        return x - x.mean()
+
+
+class Deep(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList()
+        self.layers.append(nn.Linear(8, 8))
+
+    def forward(self, x):
+        return self.layers[0](x)
+
+
+class Scorer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(8, 8), nn.ReLU())
+        self.head = nn.Linear(8, 2)
+
+    def forward(self, x):
+        return self.head(self.body(x))
+
+
+def drawn(part):
+    if isinstance(part, nn.Linear):
+        nn.init.xavier_uniform_(part.weight)
+        part.bias.data.fill_(0.01)
+
+
+def main():
+    loader = DataLoader(TensorDataset(torch.rand(512, 8), torch.arange(512) % 2), batch_size=64)
+    options = argparse.ArgumentParser().parse_args()
+    model, extra = Scorer(), [nn.ReLU()]
+    # CHANGED
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader:
+        rows = []
+        for i in range(x.size(0)):
+            rows.append(model(x[i].unsqueeze(0)))
+        loss = nn.functional.cross_entropy(torch.cat(rows), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+main()
+"""
+SAME_LAYERS = {
+    "nothing": "pass",
+    "first weights": "model.apply(drawn)",
+    "weights of a file": "model.load_state_dict(torch.load('model.pt'))",
+    "frozen weights": "for p in model.body.parameters():\n    p.requires_grad = False",
+    "an option": "setattr(options, options.key, options.value)\noptions.best = 0.0",
+    "a list of layers": "extra.append(nn.Softmax(0))\nextra += [nn.Tanh()]\nextra[0] = Centred()",
+    "an attribute of the class's own": "model.best, model.name = 0.0, 'scorer'",
+    "a normalised layer of another network": "other = nn.utils.spectral_norm(nn.Linear(2, 2))",
+}
+OTHER_LAYERS = {
+    "setattr": "for name, part in model.named_children():\n    setattr(model, name, nn.Sequential(Centred(), part))",
+    "an attribute": "model.head = Centred()",
+    "one of several attributes": "model.head, left = Centred(), 0",
+    "insert": "model.body.insert(0, nn.Softmax(dim=0))",
+    "append": "model.body.append(Centred())",
+    "append to what is found by name": "getattr(model, 'body').append(Centred())",
+    "extend": "model.body.extend([Centred()])",
+    "+=": "model.body += nn.Sequential(Centred())",
+    "an entry": "model.body[1] = Centred()",
+    "add_module": "model.body.add_module('last', Centred())",
+    "register_module": "model.body.register_module('last', Centred())",
+    "_modules": "model._modules['head'] = Centred()",
+    "_modules as a whole": "model.body._modules.update(last=Centred())",
+    "apply": "model.apply(nn.utils.parametrizations.spectral_norm)",
+    "a function that apply runs": "def put(part):\n    part.forward = lambda x: x - x.mean()\nmodel.apply(put)",
+    "forward": "model.forward = lambda x: model.body(x - x.mean())",
+    "forward of a class": "Scorer.forward = lambda self, x: self.body(x - x.mean())",
+    "a class of torch's": "nn.ReLU.forward = lambda self, x: x - x.mean()",
+    "spectral_norm": "nn.utils.spectral_norm(model.head)",
+    "spectral_norm of each part": "for _, part in model.body.named_children():\n    nn.utils.spectral_norm(part)",
+    "an adapter": "import peft\nmodel = peft.inject_adapter_in_model(options.config, model)",
+}
+
+
+def _changed(lines: str) -> str:
+    return BY_ROW.replace("    # CHANGED", textwrap.indent(lines, "    "))
+
+
+@pytest.mark.parametrize("lines", SAME_LAYERS.values(), ids=SAME_LAYERS.keys())
+def test_rows_go_together_through_a_network_as_it_is_made(lines: str, tmp_path: Path) -> None:
+    written, _ = _found(tmp_path / "same", _changed(lines), "SPD310")
+    assert written
+
+
+@pytest.mark.parametrize("lines", OTHER_LAYERS.values(), ids=OTHER_LAYERS.keys())
+def test_rows_stay_apart_where_a_network_is_changed(lines: str, tmp_path: Path) -> None:
+    written, advice = _found(tmp_path / "other", _changed(lines), "SPD310")
+    assert not written
+    assert "not rewritten" in advice

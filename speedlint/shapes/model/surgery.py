@@ -31,6 +31,11 @@ _KEEPS = (
     *"copy. wandb. torchinfo. torchsummary. thop. fvcore. ptflops. torchviz. tqdm. functools. itertools. operator.".split(),
 )
 """Functions of libraries that leave a module which they are handed as it is, by how their names begin."""
+_WRAPS = (
+    *(f"torch.nn.utils.{name}" for name in "spectral_norm weight_norm parametriz prune. fusion.".split()),
+    *"peft. loralib.inject torch.ao. torch.quantization.".split(),
+)
+"""Functions and classes of libraries that change it."""
 
 
 class Change(NamedTuple):
@@ -38,11 +43,13 @@ class Change(NamedTuple):
 
     Attributes:
         name: the attribute that is set; ``ENTRY`` for a part of a container, None where it is not known.
+        given: what is put in, or what says so; nothing where a part is only wrapped or changed itself.
     """
 
     script: Script
     node: syntax.Node
     name: str | None
+    given: tuple[syntax.BaseExpression, ...] = ()
 
     def place(self, script: Script) -> str:
         """Where it stands, as a reader of a script is told."""
@@ -61,17 +68,17 @@ def _changes_within(script: Script) -> Iterator[Change]:
         match target:
             case syntax.Attribute(value=holder, attr=syntax.Name(name)):
                 if _sets_part(script, holder, name, value):
-                    yield Change(script, target, name)
+                    yield Change(script, target, name, (value,))
             case syntax.Subscript(value=holder):
                 role = script.role(holder)
                 if role is Role.MODULE or (role is Role.UNKNOWN and script.role(value) is Role.MODULE):
-                    yield Change(script, target, ENTRY)
+                    yield Change(script, target, ENTRY, (value,))
     for augmented in script.source.of(syntax.AugAssign):
         if script.role(augmented.target) is Role.MODULE:
-            yield Change(script, augmented, ENTRY)
+            yield Change(script, augmented, ENTRY, (augmented.value,))
     for attribute in script.source.of(syntax.Attribute):
         if attribute.attr.value in _TABLES and _changes_table(script, attribute):
-            yield Change(script, attribute, None)
+            yield Change(script, attribute, None, (attribute,))
     for call in script.source.of(syntax.Call):
         yield from _by_call(script, call)
 
@@ -121,18 +128,24 @@ def _by_call(script: Script, call: syntax.Call) -> Iterator[Change]:
         holder, key, value = (arg.value for arg in call.args[:3])
         known = script.constant(key)
         if _may_be_network(script, holder) and script.role(value) not in _PLAIN:
-            yield Change(script, call, known.value if known is not None and isinstance(known.value, str) else None)
+            name = known.value if known is not None and isinstance(known.value, str) else None
+            yield Change(script, call, name, (value,))
     elif name is not None:
-        is_handed = any(script.role(arg.value) is Role.MODULE for arg in call.args)
-        if is_handed and "." in name and not name.startswith(_KEEPS) and not _is_made_of(name):
+        if _changes_handed(script, call, name):
             yield Change(script, call, None)
     elif isinstance(call.func, syntax.Attribute):
         yield from _by_method(script, call, call.func)
 
 
-def _is_made_of(name: str) -> bool:
-    """Whether a library's function is a class, whose object holds the module as it is."""
-    return name.rpartition(".")[2][:1].isupper()
+def _changes_handed(script: Script, call: syntax.Call, name: str) -> bool:
+    """Whether a library's function may change a module that it is handed, which is not made for it; a class holds it as it
+    is."""
+    is_wrapping = name.startswith(_WRAPS)
+    if not is_wrapping and ("." not in name or name.startswith(_KEEPS) or name.rpartition(".")[2][:1].isupper()):
+        return False
+    handed = (arg.value for arg in call.args if not isinstance(arg.value, syntax.Call))
+    roles = (Role.MODULE, Role.UNKNOWN) if is_wrapping else (Role.MODULE,)
+    return any(script.role(each) in roles for each in handed)
 
 
 def _by_method(script: Script, call: syntax.Call, method: syntax.Attribute) -> Iterator[Change]:
@@ -140,13 +153,14 @@ def _by_method(script: Script, call: syntax.Call, method: syntax.Attribute) -> I
     if name in _REGISTERS and call.args and not is_name(holder, "self"):
         if script.callee(call) is None:
             known = script.constant(call.args[0].value)
-            yield Change(script, call, known.value if known is not None and isinstance(known.value, str) else None)
+            part = known.value if known is not None and isinstance(known.value, str) else None
+            yield Change(script, call, part, tuple(arg.value for arg in call.args[1:]))
     elif name in _FILLS:
         role, given = script.role(holder), (script.role(arg.value) for arg in call.args)
         if role is Role.MODULE or (role is Role.UNKNOWN and Role.MODULE in given):
             made = script.value(holder).made
             if made is None or made.script.name(made.call.func) not in _LISTS:
-                yield Change(script, call, ENTRY)
+                yield Change(script, call, ENTRY, tuple(arg.value for arg in call.args))
     elif name == "apply" and len(call.args) == 1:
         applied = call.args[0].value
         is_seen = isinstance(applied, syntax.Lambda) or script.definition(applied) is not None
