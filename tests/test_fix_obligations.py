@@ -10,6 +10,7 @@ import pytest
 from speedlint.config import Settings
 from speedlint.engine import Engine
 from speedlint.registry import Registry
+from speedlint.rule import Risk
 
 REGISTRY = Registry.load()
 STEP = """
@@ -699,3 +700,46 @@ def test_rows_stay_apart_where_a_network_is_changed(lines: str, tmp_path: Path) 
     written, advice = _found(tmp_path / "other", _changed(lines), "SPD310")
     assert not written
     assert "not rewritten" in advice
+
+
+ZEROED = TRAIN.replace("zero_grad()", "zero_grad(set_to_none=False)")
+NO_MOMENTUM = {
+    "rates": "for group in optimizer.param_groups:\n    group['lr'] = group['initial_lr'] * 0.1",
+    "the first rate": "optimizer.param_groups[0]['lr'] *= 0.5\nprint(optimizer.param_groups[0]['momentum'])",
+    "numbered rates": "for i, group in enumerate(optimizer.param_groups):\n    group['lr'] = 0.1**i",
+    "a group of another rate": "optimizer.add_param_group({'params': criterion.parameters(), 'lr': 0.01})",
+    "weights of a file": "model.load_state_dict(torch.load('model.pt'))",
+    "rates in cycles": "torch.optim.lr_scheduler.CyclicLR(optimizer, 0.01, 0.1, cycle_momentum=False)",
+}
+MOMENTUM = {
+    "in each group": "for group in optimizer.param_groups:\n    group['momentum'] = 0.9",
+    "in numbered groups": "for _, group in enumerate(optimizer.param_groups):\n    group['weight_decay'] = 1e-4",
+    "in the first group": "optimizer.param_groups[0].update(momentum=0.9)",
+    "under a name": "key = 'momentum' if kept else 'lr'\noptimizer.param_groups[0][key] = 0.9",
+    "by another name": "groups = optimizer.param_groups\ngroups[0]['momentum'] = 0.9",
+    "in a group that is added": "optimizer.add_param_group({'params': criterion.parameters(), 'weight_decay': 0.1})",
+    "of a file": "optimizer.load_state_dict(torch.load('optimizer.pt'))",
+    "in cycles": "torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, 900)",
+}
+
+
+def _prepared(lines: str) -> str:
+    return ZEROED.replace("    for x, y in loader:\n", f"{textwrap.indent(lines, '    ')}\n    for x, y in loader:\n")
+
+
+def _risk(folder: Path, lines: str) -> Risk:
+    (folder / "train.py").write_text(_prepared(lines))
+    report = Engine(Settings(folder, select=("SPD501",), torch=(2, 13)), REGISTRY).check(folder / "train.py")
+    (found,) = report.diagnostics
+    assert found.fix is not None
+    return found.fix.risk
+
+
+@pytest.mark.parametrize("lines", NO_MOMENTUM.values(), ids=NO_MOMENTUM.keys())
+def test_zeros_change_nothing_without_momentum(lines: str, tmp_path: Path) -> None:
+    assert _risk(tmp_path, lines) is Risk.EXACT
+
+
+@pytest.mark.parametrize("lines", MOMENTUM.values(), ids=MOMENTUM.keys())
+def test_zeros_count_where_momentum_comes_later(lines: str, tmp_path: Path) -> None:
+    assert _risk(tmp_path, lines) is Risk.BEHAVIOR
