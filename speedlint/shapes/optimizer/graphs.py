@@ -141,9 +141,20 @@ def _begins_graph(script: Script, call: syntax.Call) -> bool:
         takes = (arg for arg in call.args if is_name(arg.keyword, "requires_grad"))
         return name in library.PARAMETERS or any(_is_on(script, arg) for arg in takes)
     if isinstance(func, syntax.Name):
-        return script.role(func) is not Role.MODULE and script.definition(func) is None
+        is_known = script.role(func) is Role.MODULE or script.definition(func) is not None
+        return not is_known and not _is_of_library(script, func)
     is_told = isinstance(func, syntax.Attribute) and func.attr.value == "requires_grad_"
     return is_told and script.role(func.value) is not Role.MODULE
+
+
+def _is_of_library(script: Script, func: syntax.Name) -> bool:
+    """Whether a variable is a function of a library's, or one of two: ``torch.cuda.FloatTensor if cuda else ...``."""
+    found = [
+        (place, each)
+        for place, made in script.roles.origins(func)
+        for each in ((made.body, made.orelse) if isinstance(made, syntax.IfExp) else (made,))
+    ]
+    return bool(found) and all(place.name(each) is not None for place, each in found)
 
 
 def _is_on(script: Script, arg: syntax.Arg) -> bool:
