@@ -507,6 +507,11 @@ def shifted(x):
     return x + 1
 
 
+class Tempered(nn.Module):
+    def forward(self, x):
+        return x / 2 if x.requires_grad else x
+
+
 class Reader(nn.Module):
     def __init__(self):
         super().__init__()
@@ -552,21 +557,21 @@ SOUND = {
 FUSED = {
     "a mask": ("model(words).arg", "model(words, mask=words == 0).arg", "where `mask` hides positions"),
     "a mask by its place": ("self.look(x, x, x)", "self.look(x, x, x, words == 0)", "where `words == 0` hides positions"),
-    "a layer put in": ("model = Reader()", "model = Reader()\n    model.block.linear1 = Gated(32, 2048)", "line 51"),
+    "a layer put in": ("model = Reader()", "model = Reader()\n    model.block.linear1 = Gated(32, 2048)", "line 56"),
     "layers put in by name": (
         "model = Reader()",
         "model = Reader()\n    for part in model.modules():\n        setattr(part, options.name, Gated(32, 32))",
-        "line 52",
+        "line 57",
     ),
     "layers registered": (
         "model = Reader()",
         "model = Reader()\n    model.block.add_module('linear2', Gated(2048, 32))",
-        "line 51",
+        "line 56",
     ),
     "layers in the table": (
         "model = Reader()",
         "model = Reader()\n    for part in model.modules():\n        part._modules[options.name] = Gated(32, 32)",
-        "line 52",
+        "line 57",
     ),
     "a method that takes the place of torch's": ("def scaled(self, x)", "def _ff_block(self, x)", "`_ff_block`"),
     "a layer of a derived one": ("# made", "self.linear1 = Gated(32, 2048)", "`self.linear1`"),
@@ -574,6 +579,11 @@ FUSED = {
         "return x + 1",
         "return x if x.grad_fn is None else x + 1",
         "`x.grad_fn` in `shifted` asks",
+    ),
+    "a part that asks for a graph": (
+        "self.last = nn.Linear(32, 2)",
+        "self.last = nn.Sequential(Tempered(), nn.Linear(32, 2))",
+        "`x.requires_grad` in `forward` asks",
     ),
 }
 

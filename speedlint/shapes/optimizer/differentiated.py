@@ -142,6 +142,7 @@ class _Follow:
     def __init__(self, script: Script, region: syntax.Node) -> None:
         self.script, self.region = script, region
         self._seen: set[tuple[syntax.Node, syntax.Node | None]] = set()
+        self._asked: set[syntax.Node] = set()
         self._inside: syntax.Node | None = None
         """The function whose parameter is followed: what it returns goes to the call that the parameter was given in."""
 
@@ -179,9 +180,6 @@ class _Follow:
             return
         self._seen.add((callee.node, None))
         script = callee.script
-        for asked in script.source.inside(callee.node, syntax.Attribute):
-            if asked.attr.value in _ASKED and not is_target(script.source, asked):
-                raise NotProven(f"`{shown(script, asked)}` in `{callee.name}` asks whether it has a graph")
         for base, _ in changing.written(script, callee.node):
             if changing.is_on_self(base) or _is_of_module(script, base):
                 self._bound(script, base, fills=True)
@@ -194,6 +192,19 @@ class _Follow:
             if callee.name != "forward" and _runs(script, call, inner):
                 self._carry(script, call)
         self._inside = outside
+
+    def _check_unasked(self, script: Script, call: syntax.Call) -> None:
+        """Raises NotProven where what a network runs, its parts and what they call, asks whether a tensor has a graph."""
+        for callee in (*script.roles.calls.may_run(call), *script.roles.calls.behind(call)):
+            if callee.node in self._asked:
+                continue
+            self._asked.add(callee.node)
+            place = callee.script
+            for asked in place.source.inside(callee.node, syntax.Attribute):
+                if asked.attr.value in _ASKED and not is_target(place.source, asked):
+                    raise NotProven(f"`{shown(place, asked)}` in `{callee.name}` asks whether it has a graph")
+            for inner in place.source.inside(callee.node, syntax.Call):
+                self._check_unasked(place, inner)
 
     def _started(self, call: syntax.Call) -> None:
         script = self.script
@@ -210,6 +221,7 @@ class _Follow:
         if not is_one and _some_may_differentiate(script) and _is_of_hidden_kind(script, call.func):
             raise NotProven(f"which network `{shown(script, call.func)}` is, and whether it differentiates, is not known")
         if _runs(script, call, callees):
+            self._check_unasked(script, call)
             self._carry(script, call)
             for callee in callees:
                 self._kept_by(callee)
