@@ -86,6 +86,8 @@ def test_only_shown(tmp_path: Path, place: str, lines: str) -> None:
 TAKEN = {
     "a group that is added": ("before", "d_optimizer.add_param_group({'params': G.layer.parameters()})"),
     "a group of what is not seen": ("before", "d_optimizer.add_param_group(group)"),
+    "a group that is filled": ("before", "d_optimizer.param_groups[0]['params'].append(G.layer.bias)"),
+    "a group that grows": ("before", "d_optimizer.param_groups[0]['params'] += G.parameters()"),
     "a weight by name": ("before", "d_optimizer = torch.optim.Adam([*D.parameters(), G.layer.bias])"),
     "tied weights": ("built", "G.layer.weight = D.layer.weight"),
     "weights that a function ties": ("built", "def tie(one, other):\n    one.layer.weight = other.layer.weight\ntie(G, D)"),
@@ -105,6 +107,10 @@ TAKEN = {
 }
 LEFT = {
     "a group of another network": ("before", "d_optimizer.add_param_group({'params': Network().parameters()})"),
+    "rates of groups": (
+        "begun",
+        "codes = torch.rand(8, 4)\nfor group in d_optimizer.param_groups:\n    group['lr'] = len(group['params'])",
+    ),
     "weights tied within a network": ("made", "self.last = nn.Linear(4, 4)\nself.last.weight = self.layer.weight"),
     "weights tied from outside": ("built", "G.last = nn.Linear(4, 4)\nG.last.weight = G.layer.weight"),
     "a new layer": ("built", "G.layer = nn.Sequential(nn.Linear(4, 4), nn.Tanh())"),

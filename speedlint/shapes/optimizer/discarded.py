@@ -20,7 +20,7 @@ from speedlint.shapes.training import Root
 from speedlint.solve.flow import once
 from speedlint.solve.gradients import gradients_off
 from speedlint.solve.terms import Definition, Made
-from speedlint.source import is_name
+from speedlint.source import is_name, is_target
 from speedlint.torch.words import Role
 
 _STEPS = b".step("
@@ -169,6 +169,8 @@ def _why_shared(script: Script, found: Discarded) -> str | None:
             added = [each for arg in call.args for each in optimizers.held_by(place, arg.value)]
             if not added or any(_may_share(each.script, each.module, theirs) for each in added):
                 return f"`{shown(place, call)}` may add parameters that these gradients are for"
+    if any(_fills_groups(place) for place in script.everywhere(b"param_groups")):
+        return "the parameters in an optimizer's groups are changed"
     if any(_takes_parts(each) for each in _updates(script) or ()):
         return "an optimizer is given parts of networks by themselves"
     if _parts_of(ours) & _parts_of(theirs):
@@ -178,6 +180,16 @@ def _why_shared(script: Script, found: Discarded) -> str | None:
         if not _is_within(change, classes):
             return f"{change.place(script)} may put a part of one network into the other"
     return None
+
+
+def _fills_groups(script: Script) -> bool:
+    """Whether parameters are put into a group of an optimizer by hand: ``group["params"].append(codes)``."""
+    for text in script.source.of(syntax.SimpleString):
+        entry = script.source.enclosing(text, syntax.Subscript) if text.evaluated_value == "params" else None
+        up = script.source.parents[entry] if entry is not None else None
+        if entry is not None and (is_target(script.source, entry) or isinstance(up, syntax.Attribute)):
+            return True
+    return False
 
 
 def _takes_parts(update: _Update) -> bool:
