@@ -34,6 +34,7 @@ def train(dataset):
     for real in DataLoader(dataset):
         # begun
         fake = G(torch.randn(8, 4))
+        # drawn
         judged = D(fake)
         loss = judged.mean() - D(real).mean()
         d_optimizer.zero_grad()
@@ -80,6 +81,62 @@ def test_only_shown(tmp_path: Path, place: str, lines: str) -> None:
     kinds, reasons = _found(tmp_path, **{place: lines})
     assert kinds == [Kind.BEYOND]
     assert reasons != [None]
+
+
+TAKEN = {
+    "a group that is added": ("before", "d_optimizer.add_param_group({'params': G.layer.parameters()})"),
+    "a group of what is not seen": ("before", "d_optimizer.add_param_group(group)"),
+    "a group that is filled": ("before", "d_optimizer.param_groups[0]['params'].append(G.layer.bias)"),
+    "a group that grows": ("before", "d_optimizer.param_groups[0]['params'] += G.parameters()"),
+    "a weight by name": ("before", "d_optimizer = torch.optim.Adam([*D.parameters(), G.layer.bias])"),
+    "tied weights": ("built", "G.layer.weight = D.layer.weight"),
+    "weights that a function ties": ("built", "def tie(one, other):\n    one.layer.weight = other.layer.weight\ntie(G, D)"),
+    "a layer put into the other": ("built", "G.layer = D.layer"),
+    "layers wrapped together": ("built", "G.layer = nn.Sequential(D.layer, nn.Tanh())"),
+    "a layer by its name": ("built", "setattr(G, 'layer', D.layer)"),
+    "a layer registered": ("built", "G.add_module('layer', D.layer)"),
+    "a layer handed to both": (
+        "built",
+        "shared = nn.Linear(4, 4)\nG, D = nn.Sequential(shared, Network()), nn.Sequential(Network(), shared)",
+    ),
+    "a layer of the other": ("built", "D = nn.Sequential(G.layer, Network())"),
+    "codes that are learned": ("begun", "codes = nn.Parameter(torch.rand(8, 4))"),
+    "codes that take gradients": ("begun", "codes = torch.rand(8, 4, requires_grad=True)"),
+    "codes that are told to": ("begun", "codes = torch.rand(8, 4)\ncodes.requires_grad_()"),
+    "a weight of another network": ("begun", "codes = nn.Embedding(8, 4).weight"),
+}
+LEFT = {
+    "a group of another network": ("before", "d_optimizer.add_param_group({'params': Network().parameters()})"),
+    "rates of groups": (
+        "begun",
+        "codes = torch.rand(8, 4)\nfor group in d_optimizer.param_groups:\n    group['lr'] = len(group['params'])",
+    ),
+    "weights tied within a network": ("made", "self.last = nn.Linear(4, 4)\nself.last.weight = self.layer.weight"),
+    "weights tied from outside": ("built", "G.last = nn.Linear(4, 4)\nG.last.weight = G.layer.weight"),
+    "a new layer": ("built", "G.layer = nn.Sequential(nn.Linear(4, 4), nn.Tanh())"),
+    "layers of their own": ("built", "G, D = nn.Sequential(nn.Linear(4, 4), nn.Tanh()), nn.Sequential(nn.Linear(4, 4))"),
+    "codes of numbers": ("begun", "codes = torch.zeros(8, 4)\ncodes[:, 0] = torch.arange(8)"),
+    "codes of the batch": ("begun", "codes = torch.cat([real[:4], torch.randn(4, 4)])"),
+    "codes of a chosen type": ("begun", "make = torch.cuda.FloatTensor if D else torch.FloatTensor\ncodes = make(8, 4)"),
+}
+
+
+def _given(folder: Path, place: str, lines: str) -> tuple[list[Kind], list[str | None]]:
+    """Like ``_found``; codes are what the first network is given."""
+    more = {"drawn": "fake = G(codes)"} if place == "begun" else {}
+    return _found(folder, **{place: lines}, **more)
+
+
+@pytest.mark.parametrize(("place", "lines"), TAKEN.values(), ids=TAKEN.keys())
+def test_gradients_that_may_be_taken(place: str, lines: str, tmp_path: Path) -> None:
+    kinds, reasons = _given(tmp_path, place, lines)
+    assert None not in reasons
+    assert kinds in ([Kind.BEYOND], [])
+
+
+@pytest.mark.parametrize(("place", "lines"), LEFT.values(), ids=LEFT.keys())
+def test_gradients_that_are_left(place: str, lines: str, tmp_path: Path) -> None:
+    assert _given(tmp_path, place, lines) == ([Kind.BEYOND], [None])
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from speedlint.config import Settings
 from speedlint.engine import Engine
 from speedlint.registry import Registry
+from speedlint.rule import Risk
 
 REGISTRY = Registry.load()
 STEP = """
@@ -480,3 +481,275 @@ def test_a_sum_of_numbers_of_one_byte_is_made_of_fractions(tmp_path: Path) -> No
         written[name] = {edit.text for each in found.diagnostics if each.fix is not None for edit in each.fix.edits}
     assert "detach" in written["floats"]
     assert "detach().float" in written["bytes"]
+
+
+ENCODER = """
+import torch
+from torch import nn
+
+
+class Gated(nn.Linear):
+    def forward(self, x):
+        return super().forward(x) * torch.sigmoid(x.mean())
+
+
+class Layer(nn.TransformerEncoderLayer):
+    def __init__(self, *args, **rest):
+        super().__init__(*args, **rest)
+        self.scale = nn.Parameter(torch.ones(1))
+        # made
+
+    def scaled(self, x):
+        return x * self.scale
+
+
+def shifted(x):
+    return x + 1
+
+
+class Tempered(nn.Module):
+    def forward(self, x):
+        return x / 2 if x.requires_grad else x
+
+
+class Reader(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(99, 32)
+        self.block = nn.TransformerEncoderLayer(32, 4, batch_first=True)
+        self.body = nn.TransformerEncoder(self.block, 2)
+        self.look = nn.MultiheadAttention(32, 4, batch_first=True)
+        self.last = nn.Linear(32, 2)
+
+    def forward(self, words, mask=None):
+        x = shifted(self.words(words))
+        x = self.body(x, src_key_padding_mask=mask)
+        x, _ = self.look(x, x, x)
+        return self.last(x[:, 0])
+
+
+def validate(model, loader):
+    model.eval()
+    right = 0
+    for words, kinds in loader:
+        right += (model(words).argmax(1) == kinds).sum().item()
+    return right
+
+
+def main(loader, held_out, options):
+    model = Reader()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(9):
+        for words, kinds in loader:
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(words), kinds).backward()
+            optimizer.step()
+        print(validate(model, held_out))
+"""
+SOUND = {
+    "no mask": ("def validate", "def validate"),
+    "a mask that is None": ("model(words).arg", "model(words, mask=None).arg"),
+    "a method of its own": ("nn.TransformerEncoderLayer(32", "Layer(32"),
+    "a part of another network": ("model = Reader()", "model = Reader()\n    model.last = Gated(32, 2)"),
+    "sequences first": (", batch_first=True", ", batch_first=False"),
+    "options by name": ("model = Reader()", "model = Reader()\n    for name in 'ab':\n        setattr(options, name, 1)"),
+}
+FUSED = {
+    "a mask": ("model(words).arg", "model(words, mask=words == 0).arg", "where `mask` hides positions"),
+    "a mask by its place": ("self.look(x, x, x)", "self.look(x, x, x, words == 0)", "where `words == 0` hides positions"),
+    "a layer put in": ("model = Reader()", "model = Reader()\n    model.block.linear1 = Gated(32, 2048)", "line 56"),
+    "layers put in by name": (
+        "model = Reader()",
+        "model = Reader()\n    for part in model.modules():\n        setattr(part, options.name, Gated(32, 32))",
+        "line 57",
+    ),
+    "layers registered": (
+        "model = Reader()",
+        "model = Reader()\n    model.block.add_module('linear2', Gated(2048, 32))",
+        "line 56",
+    ),
+    "layers in the table": (
+        "model = Reader()",
+        "model = Reader()\n    for part in model.modules():\n        part._modules[options.name] = Gated(32, 32)",
+        "line 57",
+    ),
+    "a method that takes the place of torch's": ("def scaled(self, x)", "def _ff_block(self, x)", "`_ff_block`"),
+    "a layer of a derived one": ("# made", "self.linear1 = Gated(32, 2048)", "`self.linear1`"),
+    "a helper that asks for a graph": (
+        "return x + 1",
+        "return x if x.grad_fn is None else x + 1",
+        "`x.grad_fn` in `shifted` asks",
+    ),
+    "a part that asks for a graph": (
+        "self.last = nn.Linear(32, 2)",
+        "self.last = nn.Sequential(Tempered(), nn.Linear(32, 2))",
+        "`x.requires_grad` in `forward` asks",
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new"), SOUND.values(), ids=SOUND.keys())
+def test_encoders_are_run_without_gradients(old: str, new: str, tmp_path: Path) -> None:
+    assert old in ENCODER
+    written, _ = _found(tmp_path / "sound", ENCODER.replace(old, new), "SPD505")
+    assert written
+
+
+@pytest.mark.parametrize(("old", "new", "why"), FUSED.values(), ids=FUSED.keys())
+def test_fused_encoders_give_something_else(old: str, new: str, why: str, tmp_path: Path) -> None:
+    assert old in ENCODER
+    written, advice = _found(tmp_path / "fused", ENCODER.replace(old, new), "SPD505")
+    assert not written
+    assert why in advice
+
+
+BY_ROW = """
+import argparse
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+
+class Centred(nn.Module):
+    def forward(self, x):
+        return x - x.mean()
+
+
+class Deep(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList()
+        self.layers.append(nn.Linear(8, 8))
+
+    def forward(self, x):
+        return self.layers[0](x)
+
+
+class Scorer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(8, 8), nn.ReLU())
+        self.head = nn.Linear(8, 2)
+
+    def forward(self, x):
+        return self.head(self.body(x))
+
+
+def drawn(part):
+    if isinstance(part, nn.Linear):
+        nn.init.xavier_uniform_(part.weight)
+        part.bias.data.fill_(0.01)
+
+
+def main():
+    loader = DataLoader(TensorDataset(torch.rand(512, 8), torch.arange(512) % 2), batch_size=64)
+    options = argparse.ArgumentParser().parse_args()
+    model, extra = Scorer(), [nn.ReLU()]
+    # CHANGED
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader:
+        rows = []
+        for i in range(x.size(0)):
+            rows.append(model(x[i].unsqueeze(0)))
+        loss = nn.functional.cross_entropy(torch.cat(rows), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+main()
+"""
+SAME_LAYERS = {
+    "nothing": "pass",
+    "first weights": "model.apply(drawn)",
+    "weights of a file": "model.load_state_dict(torch.load('model.pt'))",
+    "frozen weights": "for p in model.body.parameters():\n    p.requires_grad = False",
+    "an option": "setattr(options, options.key, options.value)\noptions.best = 0.0",
+    "a list of layers": "extra.append(nn.Softmax(0))\nextra += [nn.Tanh()]\nextra[0] = Centred()",
+    "an attribute of the class's own": "model.best, model.name = 0.0, 'scorer'",
+    "a normalised layer of another network": "other = nn.utils.spectral_norm(nn.Linear(2, 2))",
+}
+OTHER_LAYERS = {
+    "setattr": "for name, part in model.named_children():\n    setattr(model, name, nn.Sequential(Centred(), part))",
+    "an attribute": "model.head = Centred()",
+    "one of several attributes": "model.head, left = Centred(), 0",
+    "insert": "model.body.insert(0, nn.Softmax(dim=0))",
+    "append": "model.body.append(Centred())",
+    "append to what is found by name": "getattr(model, 'body').append(Centred())",
+    "extend": "model.body.extend([Centred()])",
+    "+=": "model.body += nn.Sequential(Centred())",
+    "an entry": "model.body[1] = Centred()",
+    "add_module": "model.body.add_module('last', Centred())",
+    "register_module": "model.body.register_module('last', Centred())",
+    "_modules": "model._modules['head'] = Centred()",
+    "_modules as a whole": "model.body._modules.update(last=Centred())",
+    "apply": "model.apply(nn.utils.parametrizations.spectral_norm)",
+    "a function that apply runs": "def put(part):\n    part.forward = lambda x: x - x.mean()\nmodel.apply(put)",
+    "forward": "model.forward = lambda x: model.body(x - x.mean())",
+    "forward of a class": "Scorer.forward = lambda self, x: self.body(x - x.mean())",
+    "a class of torch's": "nn.ReLU.forward = lambda self, x: x - x.mean()",
+    "spectral_norm": "nn.utils.spectral_norm(model.head)",
+    "spectral_norm of each part": "for _, part in model.body.named_children():\n    nn.utils.spectral_norm(part)",
+    "an adapter": "import peft\nmodel = peft.inject_adapter_in_model(options.config, model)",
+}
+
+
+def _changed(lines: str) -> str:
+    return BY_ROW.replace("    # CHANGED", textwrap.indent(lines, "    "))
+
+
+@pytest.mark.parametrize("lines", SAME_LAYERS.values(), ids=SAME_LAYERS.keys())
+def test_rows_go_together_through_a_network_as_it_is_made(lines: str, tmp_path: Path) -> None:
+    written, _ = _found(tmp_path / "same", _changed(lines), "SPD310")
+    assert written
+
+
+@pytest.mark.parametrize("lines", OTHER_LAYERS.values(), ids=OTHER_LAYERS.keys())
+def test_rows_stay_apart_where_a_network_is_changed(lines: str, tmp_path: Path) -> None:
+    written, advice = _found(tmp_path / "other", _changed(lines), "SPD310")
+    assert not written
+    assert "not rewritten" in advice
+
+
+ZEROED = TRAIN.replace("zero_grad()", "zero_grad(set_to_none=False)")
+NO_MOMENTUM = {
+    "rates": "for group in optimizer.param_groups:\n    group['lr'] = group['initial_lr'] * 0.1",
+    "the first rate": "optimizer.param_groups[0]['lr'] *= 0.5\nprint(optimizer.param_groups[0]['momentum'])",
+    "numbered rates": "for i, group in enumerate(optimizer.param_groups):\n    group['lr'] = 0.1**i",
+    "a group of another rate": "optimizer.add_param_group({'params': criterion.parameters(), 'lr': 0.01})",
+    "weights of a file": "model.load_state_dict(torch.load('model.pt'))",
+    "rates in cycles": "torch.optim.lr_scheduler.CyclicLR(optimizer, 0.01, 0.1, cycle_momentum=False)",
+}
+MOMENTUM = {
+    "in each group": "for group in optimizer.param_groups:\n    group['momentum'] = 0.9",
+    "in numbered groups": "for _, group in enumerate(optimizer.param_groups):\n    group['weight_decay'] = 1e-4",
+    "in the first group": "optimizer.param_groups[0].update(momentum=0.9)",
+    "under a name": "key = 'momentum' if kept else 'lr'\noptimizer.param_groups[0][key] = 0.9",
+    "by another name": "groups = optimizer.param_groups\ngroups[0]['momentum'] = 0.9",
+    "in a group that is added": "optimizer.add_param_group({'params': criterion.parameters(), 'weight_decay': 0.1})",
+    "of a file": "optimizer.load_state_dict(torch.load('optimizer.pt'))",
+    "in cycles": "torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, 900)",
+}
+
+
+def _prepared(lines: str) -> str:
+    return ZEROED.replace("    for x, y in loader:\n", f"{textwrap.indent(lines, '    ')}\n    for x, y in loader:\n")
+
+
+def _risk(folder: Path, lines: str) -> Risk:
+    (folder / "train.py").write_text(_prepared(lines))
+    report = Engine(Settings(folder, select=("SPD501",), torch=(2, 13)), REGISTRY).check(folder / "train.py")
+    (found,) = report.diagnostics
+    assert found.fix is not None
+    return found.fix.risk
+
+
+@pytest.mark.parametrize("lines", NO_MOMENTUM.values(), ids=NO_MOMENTUM.keys())
+def test_zeros_change_nothing_without_momentum(lines: str, tmp_path: Path) -> None:
+    assert _risk(tmp_path, lines) is Risk.EXACT
+
+
+@pytest.mark.parametrize("lines", MOMENTUM.values(), ids=MOMENTUM.keys())
+def test_zeros_count_where_momentum_comes_later(lines: str, tmp_path: Path) -> None:
+    assert _risk(tmp_path, lines) is Risk.BEHAVIOR

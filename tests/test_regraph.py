@@ -115,10 +115,67 @@ LOOKALIKES = {
         "(output, labels)": "(output + seen['o'], labels)",
     },
     "a global": {"def train(dataset):": "def train(dataset):\n    global model"},
+    "batches of a network's outputs": {
+        "# before": "codes = nn.Linear(4, 4)(torch.rand(64, 4))\n    dataset = list(zip(codes, torch.rand(64, 4)))"
+    },
+    "a dataset of a network's outputs": {
+        "train(torch.load": (
+            "embed = nn.Linear(4, 4)\ntrain(torch.utils.data.TensorDataset(embed(torch.rand(9, 4)), torch.rand(9, 4)))\n"
+            "print(torch.load"
+        ),
+    },
+    "a loader that a function makes of outputs": {
+        "def train(dataset):": (
+            "def loaded(embed, rows):\n    kept = []\n    for row in rows:\n        kept.append(embed(row))\n"
+            "    return DataLoader(torch.utils.data.TensorDataset(torch.stack(kept), rows))\n\ndef train(dataset):"
+        ),
+        "in DataLoader(dataset)": "in loaded(nn.Linear(4, 4), torch.rand(9, 4))",
+    },
+    "a dataset of a parameter": {
+        "train(torch.load": (
+            "codes = nn.Parameter(torch.rand(9, 4))\n"
+            "train(torch.utils.data.TensorDataset(codes.tanh(), torch.rand(9, 4)))\nprint(torch.load"
+        ),
+    },
+    "a buffer made of a parameter": {
+        "# made": (
+            "self.centres = nn.Parameter(torch.rand(3, 4))\n"
+            "        self.register_buffer('keys', nn.functional.normalize(self.centres))"
+        )
+    },
+    "a buffer made of a layer's weight": {
+        "# made": "norms = self.layer.weight.norm(dim=1)\n        self.register_buffer('norms', norms / norms.sum())"
+    },
+    "a buffer that is put in from outside": {"# before": "model.register_buffer('scale', model.layer.weight.softmax(0))"},
     "a framework": {"import torch\n": "import torch\nimport accelerate\nengine = accelerate.Accelerator()\n"},
 }
 NEEDLESS = {
     "as it is": {},
+    "a dataset of outputs without their graph": {
+        "train(torch.load": (
+            "embed = nn.Linear(4, 4)\nwith torch.no_grad():\n    codes = embed(torch.rand(9, 4))\n"
+            "train(torch.utils.data.TensorDataset(codes, embed(codes).detach()))\nprint(torch.load"
+        ),
+    },
+    "a loader that a function makes of outputs without their graph": {
+        "def train(dataset):": (
+            "@torch.no_grad()\ndef loaded(embed, rows):\n"
+            "    return DataLoader(torch.utils.data.TensorDataset(embed(rows), rows))\n\ndef train(dataset):"
+        ),
+        "in DataLoader(dataset)": "in loaded(nn.Linear(4, 4), torch.rand(9, 4))",
+    },
+    "a dataset of arrays": {
+        "train(torch.load": (
+            "import numpy\nrows = torch.from_numpy(numpy.load('rows.npy')).float()\n"
+            "train(torch.utils.data.TensorDataset(rows[:, :4] / rows.std(), rows[:, 4:]))\nprint(torch.load"
+        ),
+    },
+    "a buffer made of numbers": {
+        "# made": (
+            "places = torch.zeros(9, 4)\n        places[:, 0::2] = torch.sin(torch.arange(9).unsqueeze(1) / 100)\n"
+            "        self.register_buffer('places', places.unsqueeze(0))"
+        )
+    },
     "a scaler": {"# before": "scaler = torch.amp.GradScaler()", "loss.backward": "scaler.scale(loss).backward"},
     "a constant tensor of the file's": {
         "class Network": "WEIGHT = torch.ones(4)\n\nclass Network",

@@ -58,8 +58,9 @@ def train(generator, discriminator, g_optimizer, d_optimizer, loader, criterion,
 ## Fix safety
 Exact where it is written: `.detach()` changes no value, and the gradients that it spares are zeroed before anything reads
 them. Shown only where the loss takes the tensor in other ways too, where hooks, clipping or `.grad` may see those gradients,
-and where the program wraps networks for several processes or checkpoints activations. What no optimizer holds is only shown:
-`torch.no_grad()` would have to go around parts of lines, and which weights are frozen when is for the script to say.
+where the networks may share parts, where what they are given may take gradients too, and where the program wraps networks
+for several processes or checkpoints activations. What no optimizer holds is only shown: `torch.no_grad()` would have to go
+around parts of lines, and which weights are frozen when is for the script to say.
 
 ## Sources
 Run with torch 2.13 on one thread of a shared CPU, medians of 40 steps taken in turns: a GAN of Linear layers (MNIST's sizes,

@@ -2,8 +2,9 @@
 
 ## What it does
 Finds `loss.backward(retain_graph=True)` in a training loop whose program differentiates nowhere else, and in which every
-tensor of a step is made anew. Several losses, adversarial networks, gradient penalties, states that are carried over to
-the next step, and modules that keep a tensor are left alone, and so is all that is not wholly in sight.
+tensor of a step is made anew. Several losses, adversarial networks, gradient penalties, states that are carried over to the
+next step, data and buffers that were computed of networks and parameters beforehand, and modules that keep a tensor are left
+alone, and so is all that is not wholly in sight.
 
 ## Why it is slow
 A backward pass frees the activations of each layer as soon as it is through with it. With `retain_graph=True` it frees none:

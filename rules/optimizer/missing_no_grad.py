@@ -43,7 +43,8 @@ elsewhere the loop alone is put under `with torch.no_grad():`. Both only where e
 it becomes a number, is detached, compared or dropped; where it reaches something out of sight, or is printed or
 saved as a tensor, which tells of its graph, the fix is shown, and where it reaches a backward pass, nothing is reported. One
 function for training and evaluation is only shown, and code that works with gradients, such as an attack or a gradient
-penalty, is left alone.
+penalty, is left alone. So is a pass through `TransformerEncoder` and its like only shown where the program masks positions
+or has layers or methods of its own in them: without gradients torch runs one fused operation in their place.
 
 ## Sources
 PyTorch's Performance Tuning Guide: disable gradient calculation for validation or inference.

@@ -27,9 +27,10 @@ def step(model, optimizer, images):
 ```
 
 ## Fix safety
-Exact for SGD without momentum and weight decay: a zero gradient then changes nothing. Else behavior: an optimizer skips
-parameters whose gradient is None, but a zero gradient still decays them and moves them by momentum, so parameters that took
-no part in a step differ (by 0.06 after 20 steps of AdamW in a model with a branch that is skipped now and then).
+Exact for SGD without momentum and weight decay, which nothing gives it later, such as a state that it loads: a zero gradient
+then changes nothing. Else behavior: an optimizer skips parameters whose gradient is None, but a zero gradient still decays
+them and moves them by momentum, so parameters that took no part in a step differ (by 0.06 after 20 steps of AdamW in a model
+with a branch that is skipped now and then).
 Where a gradient is read elsewhere, or the optimizer is the project's own, nothing is written: None may not be expected.
 
 ## Sources
@@ -138,7 +139,8 @@ def _cured(node: syntax.Call, owner: syntax.Node, message: str, script: Script, 
         return Finding(node, message, advice=advice + _OWN)
     if script.program.mentions(script, b"GradScaler") and len({script.text(each) for each in _owners(script)}) > 1:
         return Finding(node, message, advice=advice + _SCALED)
-    risk = Risk.EXACT if optimizers.is_plain_sgd(made) else Risk.BEHAVIOR
+    is_exact = optimizers.is_plain_sgd(made) and not optimizers.may_gain_momentum(script)
+    risk = Risk.EXACT if is_exact else Risk.BEHAVIOR
     return Finding(node, message, Fix((edit,), risk, _SINCE), advice)
 
 

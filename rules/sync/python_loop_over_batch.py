@@ -43,9 +43,10 @@ def predict(model, volume):
 Numeric: products of 32 rows add up in another order than those of one. It is written only where all the loop does is to
 append what the network gives for a row to a list that is joined along the rows, and where the network is in sight and made
 of layers that map each row by itself: no batch normalisation and no dropout, unless the module is in evaluation mode by a
-call in the same function, nothing that looks across rows. 32 rows take 32 times the memory of one, which a batch of training
-takes as well. Exact where the rows are only read: the same numbers are copied, all at once. Anything else is shown: whether
-the code around takes rows together is for the author to say.
+call in the same function, nothing that looks across rows, and nothing in the program that may change a network once it is
+made. 32 rows take 32 times the memory of one, which a batch of training takes as well. Exact where the rows are only read:
+the same numbers are copied, all at once. Anything else is shown: whether the code around takes rows together is for the
+author to say.
 
 ## Sources
 PyTorch's performance tuning guide; measured with torch 2.13 on a CPU: 181 times faster for a toy loop of 512 rows. On one

@@ -7,7 +7,7 @@ from speedlint.ask.script import Script
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit
-from speedlint.shapes.model import rowwise
+from speedlint.shapes.model import rowwise, surgery
 from speedlint.shapes.sync.accumulators import is_empty_list
 from speedlint.shapes.sync.batchwise import RowLoop, indexes_row
 from speedlint.source import is_target
@@ -32,6 +32,8 @@ def together(script: Script, found: RowLoop) -> tuple[Edit, ...]:
     is_evaluated = rowwise.is_switched_to_evaluation(script, call.func, found.node)
     if not rowwise.maps_rows(script, call.func, is_evaluated=is_evaluated):
         raise CannotEdit("it is not certain that the network maps each row by itself")
+    if (change := next(surgery.changes(script), None)) is not None:
+        raise CannotEdit(f"{change.place(script)} may change the network after it is made")
     if _is_counter_kept(script, found):
         raise CannotEdit("the rows are counted by what is not seen to be their number, or the counter is read again")
     part = _free_name(script, found)

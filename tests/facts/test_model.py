@@ -225,3 +225,21 @@ def test_rows_go_through_a_network_together_as_one_by_one() -> None:
     network, x = nn.Sequential(*layers, nn.LayerNorm(5), nn.GELU(), nn.Softmax(1)), torch.randn(40, 3, 9, 9)
     one_by_one = torch.cat([network(row[None]) for row in x])
     torch.testing.assert_close(torch.cat([network(x[:32]), network(x[32:])]), one_by_one)
+
+
+@pytest.mark.parametrize("batch_first", [True, False])
+def test_encoders_are_fused_without_gradients_where_batches_come_first(batch_first: bool) -> None:
+    """The fused operation runs no part of a layer, and gives zeros for padded positions."""
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=batch_first)
+    encoder = nn.TransformerEncoder(layer, 1).eval()
+    x, padded = torch.rand(3, 3, 8), torch.tensor([[False, False, True]] * 3)
+    slow = encoder(x, src_key_padding_mask=padded)
+    layer.eval().linear1 = nn.Sequential(layer.linear1, nn.Tanh())
+    layer.linear1.weight, layer.linear1.bias = layer.linear1[0].weight, layer.linear1[0].bias
+    replaced = layer(x)
+    with torch.no_grad():
+        fast = encoder(x, src_key_padding_mask=padded)
+        is_same = torch.allclose(layer(x), replaced, atol=1e-5)
+    assert is_same is not batch_first
+    assert torch.equal(fast[:, 2], torch.zeros(3, 8)) is batch_first
+    assert not (slow[:, 2] == 0).any()

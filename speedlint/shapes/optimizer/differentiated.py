@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.shapes.acting import is_environment_step
+from speedlint.shapes.model import encoders
 from speedlint.shapes.sync.reads import shown
 from speedlint.shapes.training import roots
 from speedlint.solve import changing, leads
@@ -34,6 +35,7 @@ _ENDS = GRAPHLESS | {"detach", "detach_"}
 """Methods whose result has no graph."""
 _PLAIN_ATTRIBUTES = frozenset("shape dtype device ndim data is_cuda layout itemsize nbytes names".split())
 _GRAPH = frozenset("backward grad_fn requires_grad_ register_hook retain_grad grad requires_grad".split())
+_ASKED = frozenset({"grad_fn", "requires_grad", "is_leaf"})
 _DIFFERENTIATE = ("torch.autograd.", "torch.func.", "torch.distributed.autograd.")
 _TELL_OF_GRAPHS = re.compile(r"print|str|repr|torch\.save|(logging|pickle)\..*")
 """What shows or saves of a tensor whether it has a graph: ``tensor(0.1, grad_fn=<DivBackward0>)``."""
@@ -140,6 +142,7 @@ class _Follow:
     def __init__(self, script: Script, region: syntax.Node) -> None:
         self.script, self.region = script, region
         self._seen: set[tuple[syntax.Node, syntax.Node | None]] = set()
+        self._asked: set[syntax.Node] = set()
         self._inside: syntax.Node | None = None
         """The function whose parameter is followed: what it returns goes to the call that the parameter was given in."""
 
@@ -154,6 +157,8 @@ class _Follow:
             raise NotProven("other code runs while it waits")
         if any(True for _ in source.inside(self.region, syntax.Yield)):
             raise NotProven("what it yields is used out of sight")
+        if (reason := encoders.why_not_fused(self.script, self.region)) is not None:
+            raise NotProven(reason)
         for caught in source.inside(self.region, syntax.Try):
             for _, node in changing.written(self.script, caught.body):
                 if isinstance(node, syntax.Call) and works_in_place(last_name(node.func) or ""):
@@ -188,6 +193,19 @@ class _Follow:
                 self._carry(script, call)
         self._inside = outside
 
+    def _check_unasked(self, script: Script, call: syntax.Call) -> None:
+        """Raises NotProven where what a network runs, its parts and what they call, asks whether a tensor has a graph."""
+        for callee in (*script.roles.calls.may_run(call), *script.roles.calls.behind(call)):
+            if callee.node in self._asked:
+                continue
+            self._asked.add(callee.node)
+            place = callee.script
+            for asked in place.source.inside(callee.node, syntax.Attribute):
+                if asked.attr.value in _ASKED and not is_target(place.source, asked):
+                    raise NotProven(f"`{shown(place, asked)}` in `{callee.name}` asks whether it has a graph")
+            for inner in place.source.inside(callee.node, syntax.Call):
+                self._check_unasked(place, inner)
+
     def _started(self, call: syntax.Call) -> None:
         script = self.script
         if script.name(call.func) is not None:
@@ -203,6 +221,7 @@ class _Follow:
         if not is_one and _some_may_differentiate(script) and _is_of_hidden_kind(script, call.func):
             raise NotProven(f"which network `{shown(script, call.func)}` is, and whether it differentiates, is not known")
         if _runs(script, call, callees):
+            self._check_unasked(script, call)
             self._carry(script, call)
             for callee in callees:
                 self._kept_by(callee)

@@ -11,15 +11,16 @@ from typing import NamedTuple
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.shapes import evaluation, training
-from speedlint.shapes.model import networks
-from speedlint.shapes.optimizer import optimizers
+from speedlint.shapes.model import networks, surgery
+from speedlint.shapes.optimizer import graphs, optimizers
 from speedlint.shapes.optimizer.optimizers import Parameters
 from speedlint.shapes.steps import CLIPS, Step, carrying, runs_module, training_steps
+from speedlint.shapes.sync.reads import shown
 from speedlint.shapes.training import Root
 from speedlint.solve.flow import once
 from speedlint.solve.gradients import gradients_off
 from speedlint.solve.terms import Definition, Made
-from speedlint.source import is_name
+from speedlint.source import is_name, is_target
 from speedlint.torch.words import Role
 
 _STEPS = b".step("
@@ -34,6 +35,7 @@ _WRAPPERS = (
 )
 _DIFFERENTIATES = (b"autograd.grad", b"import grad", b"functional_call", b"torch.func")
 _LEAF = re.compile(rb"requires_grad|Parameter\(")
+_NUMBERS = (Role.NUMBER, Role.STRING, Role.NONE, Role.DEVICE, Role.DTYPE, Role.FUNCTION, Role.CLASS)
 _SWITCHES = re.compile(r"requires_grad|detach_$|freeze|toggle")
 """Names by which parameters, or tensors, are told whether to take gradients."""
 
@@ -153,7 +155,95 @@ def why_not(script: Script, found: Discarded) -> str | None:
         return "the program spreads its networks over processes, or computes parts of them again"
     if optimizers.reads_gradients(script) or any(True for name in CLIPS for _ in script.calls(name)):
         return "the program looks at gradients by itself"
+    return _why_shared(script, found)
+
+
+def _why_shared(script: Script, found: Discarded) -> str | None:
+    """Why the gradients may be those of something that an optimizer does take; None where nothing says so."""
+    if (learned := graphs.carrier(script, found.given, passes_networks=True)) is not None:
+        return f"`{shown(*learned)}` may take gradients by this way too"
+    ours = training.roots(script, found.forward.func)
+    theirs = [root for each in found.beyond for root in training.roots(script, each.func)]
+    for place in script.everywhere(b"add_param_group"):
+        for call in place.method_calls("add_param_group"):
+            added = [each for arg in call.args for each in optimizers.held_by(place, arg.value)]
+            if not added or any(_may_share(each.script, each.module, theirs) for each in added):
+                return f"`{shown(place, call)}` may add parameters that these gradients are for"
+    if any(_fills_groups(place) for place in script.everywhere(b"param_groups")):
+        return "the parameters in an optimizer's groups are changed"
+    if any(_takes_parts(each) for each in _updates(script) or ()):
+        return "an optimizer is given parts of networks by themselves"
+    if _parts_of(ours) & _parts_of(theirs):
+        return "the networks share a part"
+    classes = {part for root in (*ours, *theirs) for _, part in networks.with_named(*root)}
+    for change in surgery.changes(script):
+        if not _is_within(change, classes):
+            return f"{change.place(script)} may put a part of one network into the other"
     return None
+
+
+def _fills_groups(script: Script) -> bool:
+    """Whether parameters are put into a group of an optimizer by hand: ``group["params"].append(codes)``."""
+    for text in script.source.of(syntax.SimpleString):
+        entry = script.source.enclosing(text, syntax.Subscript) if text.evaluated_value == "params" else None
+        up = script.source.parents[entry] if entry is not None else None
+        if entry is not None and (is_target(script.source, entry) or isinstance(up, syntax.Attribute)):
+            return True
+    return False
+
+
+def _takes_parts(update: _Update) -> bool:
+    """Whether an optimizer is given parameters by name: ``[generator.scale]``."""
+    made = optimizers.made(update.script, update.optimizer)
+    params = made.script.argument(made.call, "params", 0) if made is not None else None
+    if made is None or params is None:
+        return False
+    names = made.script.source.inside(params, syntax.Name)
+    bound = [each.value for name in names for each in made.script.names.adding_up(name) if each.value is not None]
+    return any(
+        made.script.role(each.value) is Role.MODULE
+        and made.script.role(each) is not Role.MODULE
+        and not isinstance(made.script.source.parents[each], syntax.Call | syntax.Attribute)
+        for value in (params, *bound)
+        for each in made.script.source.inside(value, syntax.Attribute)
+    )
+
+
+def _parts_of(made: list[Root]) -> set[syntax.Node]:
+    """What modules are made by, and the modules that they are handed, with theirs."""
+    found: set[syntax.Node] = set()
+    todo = list(made)
+    while todo:
+        place, node = todo.pop()
+        if node not in found:
+            found.add(node)
+            if isinstance(node, syntax.Call):
+                todo += [
+                    root for arg in node.args for each in _arguments(place, arg) for root in training.roots(place, each)
+                ]
+    return found
+
+
+def _is_within(change: surgery.Change, classes: set[syntax.Node]) -> bool:
+    """Whether a change puts nothing in but what is made for it, or what is of the same network."""
+    script = change.script
+    function = script.function(change.node)
+    owner = script.names.owner(function) if function is not None else None
+    first = next(script.source.inside(change.node, syntax.Name), None)
+    for given in change.given:
+        for name in script.source.inside(given, syntax.Name):
+            up = script.source.parents[name]
+            is_part = (isinstance(up, syntax.Attribute) and up.attr is name) or (
+                isinstance(up, syntax.Arg) and up.keyword is name
+            )
+            if is_part or script.name(name) is not None or script.definition(name) is not None:
+                continue
+            if script.role(name) in _NUMBERS or script.constant(name) is not None:
+                continue
+            is_same = first is not None and name.value == first.value
+            if not is_same or (name.value == "self" and owner not in classes):
+                return False
+    return True
 
 
 # Through a network that is not trained

@@ -14,7 +14,7 @@ from speedlint.shapes.training import goes_over_parameters, parameters_within, r
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Definition, Made
 from speedlint.solve.values import returned
-from speedlint.source import is_name, is_none
+from speedlint.source import is_name, is_none, is_target
 from speedlint.torch import library
 from speedlint.torch.words import Place, Role
 
@@ -50,6 +50,76 @@ def is_plain_sgd(found: Made | None) -> bool:
     if params is None or not _are_plain(script, params):
         return False
     return all(_is_zero(script, call, name, place) for name, place in (("momentum", 2), ("weight_decay", 4)))
+
+
+_DECAYS = frozenset({"momentum", "weight_decay"})
+_CYCLES = frozenset({"torch.optim.lr_scheduler.OneCycleLR", "torch.optim.lr_scheduler.CyclicLR"})
+"""Schedulers that give an SGD a momentum unless they are told not to (torch 2.13)."""
+
+
+def may_gain_momentum(script: Script) -> bool:
+    """Whether the program may give an optimizer a momentum or a decay once it is made: by its groups, by a state that it
+    loads, by a scheduler that cycles momentum."""
+    return any(_gives_momentum(place) for place in script.everywhere(b"param_group", b"load_state_dict", b"LR("))
+
+
+def _gives_momentum(script: Script) -> bool:
+    for attribute in script.source.of(syntax.Attribute):
+        if attribute.attr.value == "param_groups" and not _only_sets_rates(script, attribute):
+            return True
+    for call in script.method_calls("add_param_group"):
+        if not all(_names_no_decay(script, arg.value) for arg in call.args):
+            return True
+    for call in script.method_calls("load_state_dict"):
+        assert isinstance(call.func, syntax.Attribute)
+        if script.role(call.func.value) in (Role.OPTIMIZER, Role.UNKNOWN):
+            return True
+    cycles = [script.argument(call, "cycle_momentum") for call in script.calls(*_CYCLES)]
+    return any(given is None or (known := script.constant(given)) is None or known.value for given in cycles)
+
+
+def _names_no_decay(script: Script, group: syntax.BaseExpression) -> bool:
+    """Whether a group of parameters is written out, with no momentum and no decay of its own."""
+    return isinstance(group, syntax.Dict) and all(
+        isinstance(each, syntax.DictElement) and _is_harmless_key(script, each.key) for each in group.elements
+    )
+
+
+def _is_harmless_key(script: Script, key: syntax.BaseExpression) -> bool:
+    known = script.constant(key)
+    return known is not None and isinstance(known.value, str) and known.value not in _DECAYS
+
+
+def _only_sets_rates(script: Script, groups: syntax.Attribute) -> bool:
+    """Whether nothing is set of an optimizer's groups but what is no momentum and no decay."""
+    match script.source.parents[groups]:
+        case syntax.Subscript(value=value) as one if value is groups:
+            return _is_only_read(script, one)
+        case syntax.For(target=target) | syntax.CompFor(target=target):
+            names = script.source.inside(target, syntax.Name)
+        case syntax.Arg() as arg:
+            call = script.source.parents[arg]
+            if script.is_call_to(call, "len"):
+                return True
+            loop = script.source.parents[call]
+            if not script.is_call_to(call, "enumerate", "zip") or not isinstance(loop, syntax.For | syntax.CompFor):
+                return False
+            names = script.source.inside(loop.target, syntax.Name)
+        case _:
+            return False
+    return all(_is_only_read(script, use) for name in names for use in script.names.uses(name))
+
+
+def _is_only_read(script: Script, group: syntax.BaseExpression) -> bool:
+    """Whether a group is asked for an entry, or set one that is no momentum and no decay; a number is no group."""
+    if is_target(script.source, group) and isinstance(group, syntax.Name):
+        return True
+    match script.source.parents[group]:
+        case syntax.Subscript(value=value, slice=[syntax.SubscriptElement(slice=syntax.Index(value=key))]) as entry:
+            return value is group and (not is_target(script.source, entry) or _is_harmless_key(script, key))
+        case syntax.Attribute(value=value, attr=syntax.Name(method)) if value is group:
+            return method in ("get", "keys", "values", "items")
+    return script.role(group) is Role.NUMBER
 
 
 def _are_plain(script: Script, params: syntax.BaseExpression) -> bool:

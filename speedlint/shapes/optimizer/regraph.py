@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.shapes import training
+from speedlint.shapes.optimizer.graphs import carrier
 from speedlint.shapes.sync.displays import display_around
 from speedlint.solve.gradients import told
 from speedlint.solve.names import Binding, Kind
@@ -47,7 +48,6 @@ _FILLS = (
     "push",
     "put",
     "copy_",
-    "register_buffer",
 )
 
 
@@ -143,7 +143,7 @@ def _is_fresh(script: Script, name: syntax.Name, loop: syntax.For | syntax.While
 
 def _binds_fresh(script: Script, binding: Binding, loop: syntax.For | syntax.While) -> bool:
     if isinstance(loop, syntax.For) and script.source.contains(loop.target, binding.node):
-        return script.loops.iterates_loader(loop)
+        return script.loops.iterates_loader(loop) and carrier(script, loop.iter) is None
     return binding.kind is Kind.ASSIGN and not binding.path and _is_made_plain(script, binding.value)
 
 
@@ -177,6 +177,8 @@ def _is_stateless(script: Script) -> bool:
     if any(star and script.program.module(script, star) is None and not _is_of_known(star) for star in _stars(script)):
         return False
     if any(_is_taken_from_outside(script, name) for name in source.of(syntax.Name)):
+        return False
+    if any(carrier(script, arg.value) for call in script.method_calls("register_buffer") for arg in call.args):
         return False
     return all(_holds_no_graph(script, store, value) for store, value in _stores(script) if _outlives(script, store))
 
