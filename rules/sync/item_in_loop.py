@@ -57,6 +57,10 @@ method adds `float(value)` to each of its sums keep tensors and convert a sum wh
 its making on. What a function returns stays on the GPU only if everyone who calls it is seen, and adds it up, gathers it,
 or converts it now and then.
 
+It is not written where the program counts on what only Python's numbers do: where the step goes on after an error that the
+read or a division may raise, where factors or differences leave too little of single precision (a variance made of squares),
+or where a text or another file may ask for the function or the sum.
+
 It is a note where one wait is nothing beside its step: one over volumes, boxes, seconds of sound or large batches of large
 images, one that trains a library's transformer, runs under anomaly detection, or is followed by an evaluation in each turn.
 
