@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import Project
 
 TRAIN = """
-import contextlib, importlib, json, math, sys
+import contextlib, importlib, json, math, operator, sys
 import torch
 import torch.nn.functional as F
 {imports}
@@ -90,6 +90,12 @@ CAUGHT = "def shown(a, b):\n    try: return a / b\n    except ZeroDivisionError:
         ("total += loss.item()", CAUGHT, None),
         ("total += loss.item() / missed", "", None),
         ("try:\n    total += loss.item()\nexcept RuntimeError:\n    missed += 1", "", None),
+        (
+            "try:\n    left = loss + model.penalty()\n    left.backward()\n    total += left.item()\n"
+            "except RuntimeError as error:\n    if 'memory' not in str(error):\n        raise",
+            "",
+            None,
+        ),
         ("try:\n    total += each.item()\nexcept KeyboardInterrupt:\n    break", "", None),
         ("try:\n    total += each.item()\nexcept RuntimeError:\n    print(step)\n    raise", "", None),
     ],
@@ -123,6 +129,10 @@ SHARE = "import torch\n\ndef share(out, y):\n    return (out.argmax(1) == y).flo
         ("print(importlib.import_module('parts').share(out, y))", "", "asked for by a name"),
         ("print(sys.modules['parts'].share(out, y))", "", "asked for by a name"),
         ("print(find(WATCHED)(out, y))", "WATCHED = 'parts:share'", "asked for by a name"),
+        ("print(operator.attrgetter(sys.argv[1])(parts)(out, y))", "", "asked for by a name"),
+        ("print(call(out, y))", "MODULES = {'parts': parts}", "asked for by a name"),
+        ("for module in (parts, F):\n    print(getattr(module, sys.argv[1])(out, y))", "", "asked for by a name"),
+        ("print(importlib.reload(parts), str(parts.other), model(parts=1))", "", None),
         ("print(getattr(F, sys.argv[1])(out, y))", "", None),
         ("print(getattr(model, sys.argv[1]))", "", None),
         ("print(getattr(importlib.import_module('torch.optim'), sys.argv[1]))", "", None),
@@ -206,6 +216,13 @@ BOTH = "total += loss.item()\nsquare += loss.pow(2).item()"
         (BOTH, "print(square / len(loader) - pow(total / len(loader), 2))", "single precision"),
         (BOTH, "print(max(square - total ** 2 / len(loader), 0.0))", "single precision"),
         (BOTH, "print(len(loader) * product - total * square)", "single precision"),
+        (BOTH, "mean = total / len(loader)\nprint(square - total * mean)", "single precision"),
+        (
+            "if step % 100 == 0:\n    print(total - missed)\n    missed = total\ntotal += loss.item()",
+            "",
+            "single precision",
+        ),
+        ("if step % 100 == 0:\n    print(total - count)\n    missed = total\ntotal += loss.item()", "", None),
         (BOTH, "spread = square / len(loader)\nspread -= (total / len(loader)) ** 2\nprint(spread)", "single precision"),
         (BOTH, "print(math.sqrt(square / len(loader)), total / len(loader) - 1)", None),
         (BOTH, "print(1 - square / total, square / len(loader) - total)", None),

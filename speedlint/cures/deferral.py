@@ -81,7 +81,7 @@ class _Deferral:
         self._flow(self.read)
         if may_be_complex(self.script) and not self._is_differentiated():
             raise CannotEdit("it may be complex, which is no float")
-        tried.check(self.reads, (self.script, self.tensor), divides=self.by_unknown)
+        tried.check(self.reads, self.tensor, divides=self.by_unknown)
         return tuple(dict.fromkeys([self._detached(), *self._edits]))
 
     def _is_differentiated(self) -> bool:

@@ -13,7 +13,8 @@ from speedlint.shapes.sync import whole_parts
 from speedlint.solve import reach
 from speedlint.solve.folding import Folding, Frame
 from speedlint.solve.names import Kind
-from speedlint.solve.unpacking import all_written
+from speedlint.solve.unpacking import all_written, written
+from speedlint.source import is_name
 
 _FARTHEST = 15
 """By how many powers of ten a number may be scaled: single precision ends at 38, and what is scaled is not known."""
@@ -61,7 +62,7 @@ def check_subtracted(script: Script, number: syntax.Node) -> None:
         if (node, squared) in seen or not depth:
             continue
         seen.add((node, squared))
-        if (why := _lost(place, node, squared=squared)) is not None:
+        if (why := _lost(place, node, squared=squared) or _since(place, node, number)) is not None:
             where = f"line {place.source.line(node)}" + (f" of {place.path.name}" if place is not script else "")
             raise CannotEdit(f"{why} on {where}, {_HALF}")
         todo += ((other, then, squares, depth - 1) for other, then, squares in _goes_to(place, node, squared=squared))
@@ -77,6 +78,16 @@ def _lost(script: Script, node: syntax.Node, *, squared: bool) -> str | None:
                 return "squares are subtracted" if squared or _is_square(script, other, 3) else None
         case syntax.AugAssign(operator=syntax.SubtractAssign(), value=value):
             return "squares are subtracted" if squared or _is_square(script, value, 3) else None
+    return None
+
+
+def _since(script: Script, node: syntax.Node, number: syntax.Node) -> str | None:
+    """The same of ``total - before``, where ``before`` is what the sum was then."""
+    match script.source.parents[node]:
+        case syntax.BinaryOperation(left=left, operator=syntax.Subtract(), right=syntax.Name() as before) if left is node:
+            kept = filter(None, map(written, script.names.reaching(before)))
+            if isinstance(number, syntax.Name) and any(is_name(each, number.value) for each in kept):
+                return f"what `{number.value}` was before is subtracted"
     return None
 
 
@@ -119,11 +130,11 @@ def _multiplies_sums(script: Script, operation: syntax.BinaryOperation) -> bool:
     return False
 
 
-def _is_of_sum(script: Script, node: syntax.BaseExpression) -> bool:
-    return any(
-        binding.kind is Kind.AUGMENT
-        for name in script.source.inside(node, syntax.Name)
-        for binding in script.names.reaching(name)
+def _is_of_sum(script: Script, node: syntax.BaseExpression, depth: int = 2) -> bool:
+    """Whether an expression is made of a sum, by way of variables too."""
+    bindings = [each for name in script.source.inside(node, syntax.Name) for each in script.names.reaching(name)]
+    return any(binding.kind is Kind.AUGMENT for binding in bindings) or (
+        depth > 0 and any(_is_of_sum(script, value, depth - 1) for value in filter(None, map(written, bindings)))
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from speedlint.ask.script import Script
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
+from speedlint.shapes.optimizer.retention import is_differentiated
 from speedlint.solve.dtypes import is_scalar
 from speedlint.solve.values import returned
 from speedlint.source import last_statement
@@ -23,11 +24,9 @@ _ELSEWHERE = frozenset(
 """What reading a tensor never raises."""
 
 
-def check(
-    reads: Sequence[tuple[Script, syntax.BaseExpression]], tensor: tuple[Script, syntax.BaseExpression], *, divides: bool
-) -> None:
+def check(reads: Sequence[tuple[Script, syntax.BaseExpression]], tensor: syntax.BaseExpression, *, divides: bool) -> None:
     """Raises CannotEdit where a program goes on in its steps after what one of some reads of a tensor may raise: the read
-    itself, and the calls that lead to it.
+    itself, which is the first, and the calls that lead to it.
 
     ``divides`` is whether the number is divided by what may be zero, or divides.
     """
@@ -35,9 +34,13 @@ def check(
         raise CannotEdit("the program counts on a `ZeroDivisionError`, which no tensor raises")
     for script, read in reads:
         for line, kinds in _caught(script, read):
-            is_told = bool(kinds & _ALL) if is_scalar(*tensor) else bool(kinds - _ELSEWHERE)
-            if is_told and (divides or not is_scalar(*tensor)):
+            if (divides and kinds & _ALL) or (kinds - _ELSEWHERE and not _is_one_number(reads[0][0], tensor)):
                 raise CannotEdit(f"the step goes on after an error on line {line}, which it no longer raises there")
+
+
+def _is_one_number(script: Script, tensor: syntax.BaseExpression) -> bool:
+    """Whether a tensor certainly has one element, as what a backward pass starts at."""
+    return is_scalar(script, tensor) or (isinstance(tensor, syntax.Name) and is_differentiated(script, tensor))
 
 
 def _caught(script: Script, read: syntax.Node) -> Iterator[tuple[int, set[str]]]:

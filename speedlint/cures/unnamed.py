@@ -14,6 +14,7 @@ from speedlint.solve.unpacking import key_of, written
 from speedlint.solve.values import returned
 
 _ALL_OF = frozenset({"vars", "dir", "inspect.getmembers"})
+_ASKS = _ALL_OF | {"getattr", "hasattr", "importlib.reload"}
 _EVALUATES = frozenset({"eval", "exec"})
 _IMPORTS = frozenset({"importlib.import_module", "__import__", "importlib.__import__"})
 _MARKS: tuple[Mark, ...] = (
@@ -42,6 +43,9 @@ def check(script: Script, name: str) -> None:
             _check_globals(other, name)
     for other in script.everywhere(*_MARKS):
         _check_texts(other, script, name)
+    stem = re.escape(script.path.stem.encode())
+    for other in script.everywhere((script.path.stem.encode(), re.compile(rb"\bimport\b[^\n]*\b" + stem + rb"\b"))):
+        _check_handed(other, script, name)
 
 
 def check_variable(script: Script, target: syntax.Name) -> None:
@@ -89,6 +93,23 @@ def _check_texts(other: Script, script: Script, name: str) -> None:
     for found in other.source.of(syntax.Attribute):
         is_dict = found.attr.value == "__dict__" and not _is_other_entry(other, found, name)
         if is_dict and _may_be(other, found.value, script, name):
+            _refuse(other, found, name)
+
+
+def _check_handed(other: Script, script: Script, name: str) -> None:
+    """Raises CannotEdit where a file does anything else with a script's module but take what it names."""
+    modules = {bound for bound, dotted in other.names.imports if dotted and _leads(other, dotted, script, name)}
+    for found in other.source.of(syntax.Name) if modules else ():
+        match parent := other.source.parents[found]:
+            case syntax.Arg(value=value) if value is found:
+                is_handed = not other.is_call_to(other.source.parents[parent], *_ASKS)
+            case syntax.Element() | syntax.DictElement():
+                is_handed = True
+            case syntax.Assign(value=value):
+                is_handed = value is found
+            case _:
+                is_handed = False
+        if is_handed and found.value in modules and _may_be(other, found, script, name):
             _refuse(other, found, name)
 
 
