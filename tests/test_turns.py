@@ -72,3 +72,25 @@ def test_what_is_said_of_such_a_line(project: Project) -> None:
     path = project.write("train.py", text)
     line = text[: text.index("losses.append")].count("\n") + 1
     assert "but in the passes in which this runs" in project.run("ask", f"{path}:{line}").stdout
+
+
+@pytest.mark.parametrize(
+    ("shares", "often"),
+    [
+        ("if number % 4 != rank:\n            continue", "every training step"),
+        ("if number % 4 != torch.distributed.get_rank():\n            continue", "every training step"),
+        ("if number % 50 != 0:\n            continue", "now and then"),
+        ("if number % 50 != start:\n            continue", "now and then"),
+    ],
+)
+def test_turns_that_are_shared_out_among_processes(project: Project, shares: str, often: str) -> None:
+    """What a process skips is another's: it goes through its own turns as through any."""
+    head, _, _ = PHASES.partition("losses, step")
+    project.write(
+        "train.py",
+        f"{head}def train(loader, rank, start):\n    for number, (x, y) in enumerate(loader):\n        {shares}\n"
+        "        loss = nn.functional.cross_entropy(model(x.to(device)), y.to(device))\n        optimizer.zero_grad()\n"
+        "        loss.backward()\n        optimizer.step()\n        print(loss.item())\n",
+    )
+    found = project.findings("--notes", "--select", "SPD301", "train.py")
+    assert [each["message"] for each in found] == [f"`loss.item()` waits for the GPU {'in ' * (often[0] == 'e')}{often}"]

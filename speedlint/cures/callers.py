@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from speedlint.ask.script import Script
+from speedlint.cures import unnamed
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.solve.gradients import switches
@@ -63,6 +64,7 @@ def check_named_only_by(
             call = other.source.parents[other.source.parents[string]]
             if string.evaluated_value == name and other.is_call_to(call, "getattr"):
                 raise CannotEdit(f"`{name}` is asked for as a text on line {other.source.line(string)} of {other.path.name}")
+    unnamed.check(script, name)
 
 
 def _is_no_value(parent: syntax.Node, name: syntax.Name) -> bool:

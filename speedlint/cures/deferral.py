@@ -6,11 +6,11 @@ where every place that reads the value is seen and none of them runs in each ste
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from speedlint import edits
 from speedlint.ask.script import Script
-from speedlint.cures import callers, entries, spelling, tallies
+from speedlint.cures import callers, entries, precision, spelling, tallies, tried, unnamed
 from speedlint.cures.filling import check_alias, filled_list
 from speedlint.cures.tallies import Tally
 from speedlint.edits import CannotEdit
@@ -32,7 +32,7 @@ from speedlint.solve.dtypes import is_floating, is_integral, is_scalar, may_be_c
 from speedlint.solve.inplace import is_handed_in
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Definition
-from speedlint.solve.unpacking import written
+from speedlint.solve.unpacking import all_written, written
 from speedlint.source import is_target
 from speedlint.torch.words import FREQUENT, Role
 
@@ -60,6 +60,9 @@ class _Deferral:
         self.floating: bool = self.is_float or is_floating(script, self.tensor) if helper is None else helper.floating
         self.divided: bool = helper is not None and helper.divided
         self.depth: int = helper.depth + 1 if helper is not None else 0
+        self.power: float = helper.power if helper is not None else 0.0
+        self.by_unknown: bool = helper is not None and helper.by_unknown
+        self.reads: list[tuple[Script, syntax.BaseExpression]] = [(script, read)]
         self.squeezed = self.unclear = self.is_unread = self.is_shared = False
         self.variables: list[str] = []
         self._edits: list[Edit] = []
@@ -81,6 +84,7 @@ class _Deferral:
         self._flow(self.read)
         if may_be_complex(self.script) and not self._is_differentiated():
             raise CannotEdit("it may be complex, which is no float")
+        tried.check(self.reads, self.tensor, divides=self.by_unknown)
         return tuple(dict.fromkeys([self._detached(), *self._edits]))
 
     def _is_differentiated(self) -> bool:
@@ -142,7 +146,7 @@ class _Deferral:
 
     def _flow(self, node: syntax.BaseExpression) -> None:
         """Follows a value that is now a tensor to where it is kept. Raises CannotEdit where it must be a number."""
-        start = node
+        start, power = node, self.power
         while isinstance(parent := self.source.parents[node], syntax.BinaryOperation):
             self._operation(parent, node)
             node = parent
@@ -165,6 +169,7 @@ class _Deferral:
                 self._returned(parent)
             case _:
                 raise CannotEdit("its value is used at once, as a number")
+        self.power = power
 
     def _operation(self, operation: syntax.BinaryOperation, node: syntax.BaseExpression) -> None:
         other = operation.right if operation.left is node else operation.left
@@ -174,6 +179,7 @@ class _Deferral:
         is_number = value.role in (Role.NUMBER, Role.TENSOR) or self.script.constant(other) is not None
         if not is_number and not self._is_whole(other):
             raise CannotEdit(f"`{self.script.text(other)}` may be no number")
+        self._check_precision(operation, node, other)
         if isinstance(operation.operator, syntax.Divide):
             self.integral, self.divided = False, True
         elif self.integral and not self._is_whole(other):
@@ -181,6 +187,19 @@ class _Deferral:
             if known is None or not isinstance(known.value, float):
                 raise CannotEdit(f"whether `{self.script.text(other)}` is a whole number is not known")
             self.integral, self.divided = False, True
+
+    def _check_precision(
+        self, operation: syntax.BinaryOperation, node: syntax.BaseExpression, other: syntax.BaseExpression
+    ) -> None:
+        """Raises CannotEdit where single precision does not hold what double does; notes a divisor that may be zero."""
+        divides = isinstance(operation.operator, syntax.Divide)
+        known = self.script.constant(other)
+        self.by_unknown |= divides and (operation.right is node or known is None or not known.value)
+        if divides or isinstance(operation.operator, syntax.Multiply):
+            self.power += precision.scaled(self.script, other, divides=divides)
+            precision.check_power(self.power, self.script.text(operation))
+        elif not (self.integral and self._is_whole(other)):
+            precision.check_offset(self.script, other)
 
     def _is_whole(self, node: syntax.BaseExpression) -> bool:
         """Whether an operand is certainly a whole number: written so, a length, a size."""
@@ -231,6 +250,8 @@ class _Deferral:
             at_caller = _Deferral(other, call, call, self)
             at_caller.go_on()
             self._edits += at_caller._edits
+            self.reads += at_caller.reads
+            self.by_unknown |= at_caller.by_unknown
             self.squeezed |= at_caller.squeezed
             self.unclear |= at_caller.unclear
 
@@ -252,6 +273,7 @@ class _Deferral:
         if name in self.variables:
             return
         self.variables.append(name)
+        unnamed.check_variable(self.script, target)
         bindings = self._bindings(target)
         added = [binding for binding in bindings if self.source.contains(statement, binding.node)]
         for binding in bindings:
@@ -304,6 +326,7 @@ class _Deferral:
             isinstance(statement.operator, syntax.AddAssign)
             and not self.integral
             and self.script.role(statement.value) is Role.NUMBER
+            and not precision.is_large(self.script, statement.value)
         )
 
     def _check_inference(self, other: syntax.Node, name: str) -> None:
@@ -415,6 +438,7 @@ class _Deferral:
             raise CannotEdit(
                 f"the whole part of `{text}` is taken on {where}, and may be another where it is rounded otherwise"
             )
+        precision.check_subtracted(script, use)
 
     def _check_objects(self) -> None:
         """The same of the objects whose method the read is in."""
@@ -447,6 +471,7 @@ class _Deferral:
         if name in self.variables:
             raise CannotEdit(f"`{name}` holds it in a way that is not followed")
         self.variables.append(name)
+        unnamed.check_variable(self.script, target)
         bindings = self._bindings(target)
         mine = [binding for binding in bindings if self.source.contains(statement, binding.node)]
         whole = "int" if self.integral else "float"
@@ -474,6 +499,9 @@ class _Deferral:
             self.is_unread = True
             return
         start, loop = filled_list(self.script, append, base)
+        kinds = {is_integral(self.script, value) for value in self._choices(self.tensor, _DEEPEST)}
+        if len(kinds) > 1 and not self.is_float:
+            raise CannotEdit(f"`{self.script.first_line(self.tensor)}` may be a whole number in some turns alone")
         for use in self._uses(base):
             if is_target(self.source, use) or use is base or start not in self.script.names.reaching(use):
                 continue
@@ -483,6 +511,20 @@ class _Deferral:
         torch, imports = spelling.spell(self.script, "torch")
         line = f"{name} = {torch}.stack({name}).flatten().tolist() if {name} else []"
         self._edits += (*imports, edits.insert_after(self.source, loop, [line]))
+
+    def _choices(self, tensor: syntax.BaseExpression, depth: int) -> Iterator[syntax.BaseExpression]:
+        """What a tensor is in one turn or another."""
+        match tensor:
+            case syntax.IfExp(body=body, orelse=orelse):
+                chosen = [body, orelse]
+            case syntax.Name():
+                chosen = all_written(self.script.names.reaching(tensor)) if depth else []
+            case _:
+                chosen = []
+        if not chosen:
+            yield tensor
+        for each in chosen:
+            yield from self._choices(each, depth - 1)
 
     def _is_only_filled(self, base: syntax.Name) -> bool:
         """Whether a list starts empty in its function and is appended to, and nothing reads it."""
@@ -502,8 +544,9 @@ class _Deferral:
         value = self.script.value(base)
         if value.definition is None or not accepts_tensors(value.definition, len(update.args)):
             raise CannotEdit(f"whether `{self.script.text(update.func)}` takes a tensor is not seen")
-        self.squeezed = True
+        self.squeezed = self.by_unknown = True
         self.unclear |= not (self.integral or self.floating or self.divided)
+        unnamed.check_variable(self.script, base)
         self._check_parts(self.script, base)
         if not self.script.names.reaching(base) or not all(self._makes_one(each) for each in self._bindings(base)):
             raise CannotEdit(f"where `{base.value}` is read is not seen")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from speedlint.facts import syntax
 from speedlint.solve import truths
 from speedlint.solve.flow import once
-from speedlint.solve.names import Binding, Kind
+from speedlint.solve.names import Binding, Kind, last_name
 from speedlint.solve.terms import Constant, Definition
 from speedlint.solve.truths import Values
 from speedlint.solve.unpacking import all_written
@@ -152,7 +152,7 @@ class Guards:
     ) -> Frequency:
         match operator:
             case syntax.Equal() | syntax.Is() if self._is_modulo(left) or self._is_modulo(right):
-                return Frequency.THROTTLED
+                return Frequency.STEP if _is_rank(left) or _is_rank(right) else Frequency.THROTTLED
             case syntax.Equal() if self._is_counter(left) or self._is_counter(right):
                 return Frequency.EPOCH
             case syntax.Equal() if self._is_last(left, right) or self._is_last(right, left):
@@ -172,7 +172,7 @@ class Guards:
                 return Frequency.THROTTLED
             case syntax.Comparison(left=left, comparisons=[syntax.ComparisonTarget(operator=operator, comparator=right)]):
                 if isinstance(operator, (syntax.NotEqual, syntax.GreaterThan)) and self._is_modulo(left):
-                    return Frequency.THROTTLED
+                    return Frequency.STEP if _is_rank(right) else Frequency.THROTTLED
                 is_counter = self._is_counter(left) or self._is_counter(right)
                 return Frequency.EPOCH if isinstance(operator, syntax.NotEqual) and is_counter else Frequency.STEP
             case syntax.UnaryOperation(operator=syntax.Not(), expression=inner):
@@ -631,6 +631,13 @@ def _is_equal_to(test: syntax.BaseExpression, names: set[str]) -> bool:
             sides = (_without_offset(left), _without_offset(right))
             return any(isinstance(side, syntax.Name) and side.value in names for side in sides)
     return False
+
+
+def _is_rank(number: syntax.BaseExpression) -> bool:
+    """Whether a number is the place of a process among others: ``step % world == rank`` shares the turns out, and a process
+    goes through those that are left to it as through any."""
+    name = last_name(number.func if isinstance(number, syntax.Call) else number)
+    return name is not None and name.endswith("rank")
 
 
 def _without_offset(number: syntax.BaseExpression) -> syntax.BaseExpression:

@@ -34,7 +34,7 @@ def taken(script: Script, number: syntax.Node) -> tuple[Script, syntax.Node] | N
         seen.add(node)
         if _takes(place, node):
             return place, node
-        todo += ((other, then, depth - 1) for other, then in _goes_to(place, node))
+        todo += ((other, then, depth - 1) for other, then in goes_to(place, node))
     return None
 
 
@@ -71,7 +71,7 @@ def _is_shown_whole(script: Script, text: syntax.BaseExpression, place: int) -> 
     return place < len(shown) and shown[place] in "di"
 
 
-def _goes_to(script: Script, node: syntax.Node) -> Iterator[tuple[Script, syntax.Node]]:
+def goes_to(script: Script, node: syntax.Node) -> Iterator[tuple[Script, syntax.Node]]:
     """The expressions that are the number too, or are computed from it."""
     match up := script.source.parents[node]:
         case syntax.BinaryOperation() | syntax.UnaryOperation():
