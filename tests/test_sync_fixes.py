@@ -98,7 +98,7 @@ def test_what_is_not_deferred(tmp_path: Path, before: str, inside: str, after: s
             "t = []",
             "part = loss * 2\nwhole = part\nwhole += loss\nt.append(part.item())",
             "return t",
-            ("t.append(part.detach())",),
+            ("t.append(part.detach().clone())",),
         ),
         ("t, n = 0., 0", "t = t + loss.item() / 2", "return t", ("t = t + loss.detach() / 2", "return float(t)")),
         ("t = 0", "t += out.max().item()", "return t / 3", ("t += out.max().detach()", "return float(t) / 3")),
@@ -115,7 +115,7 @@ def test_what_is_not_deferred(tmp_path: Path, before: str, inside: str, after: s
             "t = []",
             "part = out[0, 0] if lam else torch.zeros(1, device='cuda')\nt.append(part.item())",
             "return t",
-            ("t.append(part.detach().squeeze())",),
+            ("t.append(part.detach().squeeze().clone())",),
         ),
         (
             "t, u = [], []",
@@ -265,8 +265,8 @@ def test_a_meter_takes_no_dimension(tmp_path: Path) -> None:
     """)
     script = _script(tmp_path, "m = Meter()", "m.update(loss.item())", "return m.sum", head=meter)
     assert "m.update(loss.detach())" in _fixed(script)
-    script = _script(tmp_path, "m = Meter()", "m.update(out.amax(1)[0].item())", "return m.sum", head=meter)
-    assert "m.update(out.amax(1)[0].detach().squeeze())" in _fixed(script)
+    script = _script(tmp_path, "m = Meter()", "m.update(out.softmax(1)[:1, 0].item())", "return m.sum", head=meter)
+    assert "m.update(out.softmax(1)[:1, 0].detach().squeeze().clone())" in _fixed(script)
     aliased = meter.replace("self.sum += value", "self.sum = value; self.sum += 1")
     with pytest.raises(CannotEdit, match="takes a tensor is not seen"):
         _fixed(_script(tmp_path, "m = Meter()", "m.update(loss.item())", "return m.sum", head=aliased))

@@ -113,6 +113,8 @@ def is_floating(script: Script, tensor: syntax.BaseExpression) -> bool:
             )
         case syntax.Attribute(value=base, attr=syntax.Name(value="data" | "loss")):
             return tensor.attr.value == "loss" or is_floating(script, base)
+        case syntax.Subscript(value=base):
+            return script.role(base) is Role.TENSOR and is_floating(script, base)
     return False
 
 
