@@ -753,3 +753,27 @@ def test_zeros_change_nothing_without_momentum(lines: str, tmp_path: Path) -> No
 @pytest.mark.parametrize("lines", MOMENTUM.values(), ids=MOMENTUM.keys())
 def test_zeros_count_where_momentum_comes_later(lines: str, tmp_path: Path) -> None:
     assert _risk(tmp_path, lines) is Risk.BEHAVIOR
+
+
+ATTENTION = """
+import torch
+from torch import nn
+
+
+class Looking(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(256, 8, batch_first=True)
+
+    def forward(self, x, hidden):
+        seen, _ = self.attention(x, x, x, key_padding_mask=hidden)
+        return RESULT
+"""
+
+
+@pytest.mark.parametrize(("result", "is_written"), [("x + seen", True), ("x + seen.nan_to_num(0.5)", False)])
+def test_what_may_be_no_number_keeps_its_attention(result: str, is_written: bool, tmp_path: Path) -> None:
+    path = tmp_path / "net.py"
+    path.write_text(ATTENTION.replace("RESULT", result))
+    report = Engine(Settings(select=("SPD606",)), REGISTRY).check(path)
+    assert [bool(each.fix) for each in report.diagnostics] == [is_written]

@@ -29,7 +29,7 @@ out, _ = attention(x, x, x, need_weights=False)
 ## Fix safety
 Numeric: fused kernels add up in another order, and draw other random numbers for dropout. A query that may look at nothing
 at all gets 0 where it got NaN. Shown where the program has forward hooks, which may read the weights, where it takes second
-derivatives, which the fused kernels lack, where it asks for deterministic algorithms, and beside `is_causal`.
+derivatives, which the fused kernels lack, where it asks for deterministic algorithms, beside `is_causal`, and beside a mask where the program replaces NaN.
 
 ## Sources
 Run with torch 2.13 on one CPU thread, forward and backward, 8 heads of 64: 1.06 times faster for 64 positions, 1.5 for 512,
@@ -40,6 +40,7 @@ Run with torch 2.13 on one CPU thread, forward and backward, 8 heads of 64: 1.06
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from speedlint import edits
@@ -52,6 +53,10 @@ from speedlint.source import is_name
 
 _SINCE = (2, 0)
 _POSITION = 4
+
+_MASKS = (("key_padding_mask", 3), ("attn_mask", 5))
+"""The arguments that hide positions, and their places."""
+_NAN = re.compile(rb"nan_to_num|nanmean|nansum")
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
@@ -67,6 +72,9 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     why = attention.refuses_fused(script)
     if why is None and script.argument(call, "is_causal", 7) is not None:
         why = "without weights `is_causal` takes the place of the mask: they must agree"
+    hides = any(script.argument(call, *each) is not None for each in _MASKS)
+    if why is None and hides and script.program.mentions(script, _NAN):
+        why = "a position that may attend to nothing gets 0 where it got NaN, which the program asks for"
     level = Level.WARNING if evaluation.is_in_forward(script, call) else None
     if why is not None:
         yield Finding(call, message, advice=f"{advice}; not written here, because {why}", level=level)
