@@ -775,5 +775,5 @@ class Looking(nn.Module):
 def test_what_may_be_no_number_keeps_its_attention(result: str, is_written: bool, tmp_path: Path) -> None:
     path = tmp_path / "net.py"
     path.write_text(ATTENTION.replace("RESULT", result))
-    report = Engine(Settings(select=("SPD606",)), REGISTRY).check(path)
+    report = Engine(Settings(root=tmp_path, select=("SPD606",)), REGISTRY).check(path)
     assert [bool(each.fix) for each in report.diagnostics] == [is_written]

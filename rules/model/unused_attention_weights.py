@@ -29,7 +29,8 @@ out, _ = attention(x, x, x, need_weights=False)
 ## Fix safety
 Numeric: fused kernels add up in another order, and draw other random numbers for dropout. A query that may look at nothing
 at all gets 0 where it got NaN. Shown where the program has forward hooks, which may read the weights, where it takes second
-derivatives, which the fused kernels lack, where it asks for deterministic algorithms, beside `is_causal`, and beside a mask where the program replaces NaN.
+derivatives, which the fused kernels lack, where it asks for deterministic algorithms, beside `is_causal`, and beside a mask
+where the program replaces NaN.
 
 ## Sources
 Run with torch 2.13 on one CPU thread, forward and backward, 8 heads of 64: 1.06 times faster for 64 positions, 1.5 for 512,
