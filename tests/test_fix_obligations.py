@@ -349,6 +349,12 @@ CASES = {
         ("nn.Linear(512, 2048)", "nn.Linear(512, 2048, dtype=torch.complex64)"),
         "complex",
     ),
+    "fused steps of what a Fourier transform gives": (
+        "SPD502",
+        ("SGD(model.parameters(), lr=0.1)", "Adam(model.parameters())"),
+        ("optimizer = ", "model.filter = nn.Parameter(torch.fft.rfft(torch.rand(64)))\n    optimizer = "),
+        "complex",
+    ),
 }
 
 

@@ -27,7 +27,9 @@ _FRACTIONS = frozenset(
 )
 _DEPTH = 4
 _NAMES_HALF = re.compile(rb"autocast|float16|\.half\(")
-_COMPLEX = re.compile(rb"complex(?:32|64|128)|cfloat|cdouble|_complex\(|torch\.complex\(|\b\d+j\b")
+_COMPLEX = re.compile(
+    rb"complex(?:32|64|128)|cfloat|cdouble|_complex\(|torch\.complex\(|\b\d+j\b|torch\.fft\b|torch\.stft\("
+)
 _SMALL = re.compile(rb"\bu?int(?:8|16)\b|\.byte\(|\.short\(|\.char\(|(?:Byte|Short|Char)(?:Tensor|Storage)")
 _MAY_CHOOSE_HALF = re.compile(
     rb"mixed_precision|(?:import|from)\s+(?:apex|accelerate|lightning|pytorch_lightning|deepspeed)\b"
