@@ -470,6 +470,23 @@ def test_copies_of_what_a_network_may_change(project: Project, old: str, new: st
     assert "shares.append(shares_of.detach())" in fixed
 
 
+@pytest.mark.parametrize(
+    ("other", "is_kept"),
+    [
+        ("(labels.long() + 1)", True),
+        ("labels.argmax()", True),
+        ("labels.long()", False),
+        ("labels.view(-1)", False),
+        ("labels.detach().cpu().numpy()", False),
+    ],
+)
+def test_copies_of_what_a_cast_or_a_view_may_change(project: Project, other: str, is_kept: bool) -> None:
+    loss = "loss = F.cross_entropy(out, labels)\n"
+    changed = f"{loss}            others = {other}\n            others[...] = 0\n"
+    text = HEAD + _program(HEADS, COLLECTING.replace(loss, changed))
+    assert ("targets.append(labels.detach())" in _written(project, train=text)["train"]) is is_kept
+
+
 def test_a_helper_of_a_program_that_is_not_seen_whole(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     text = HEAD + _program(SHARE, CALLER)
     monkeypatch.setattr("speedlint.ask.program.Program.is_whole", lambda *_: False)

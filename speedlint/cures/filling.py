@@ -13,7 +13,7 @@ from speedlint.solve.names import Binding, Kind, last_name
 from speedlint.solve.unpacking import all_written
 from speedlint.solve.values import returned
 from speedlint.source import is_name
-from speedlint.torch.methods import works_in_place
+from speedlint.torch.methods import MAKES_ANEW, works_in_place
 from speedlint.torch.words import Frequency, Role
 
 _SCOPES = (syntax.FunctionDef, syntax.Lambda, syntax.ClassDef)
@@ -22,10 +22,7 @@ _DEEPEST = 4
 
 _GIVES_STATE = frozenset("parameters named_parameters state_dict buffers named_buffers get_parameter get_buffer".split())
 
-_MAKES_ANEW = frozenset("mean sum norm std var prod argmax argmin abs exp log sqrt pow softmax sigmoid eq ne".split())
-"""Methods of tensors whose result shares no memory with the tensor."""
-
-_FUNCTIONS_MAKE_ANEW = frozenset(f"torch.{name}" for name in _MAKES_ANEW) | {"torch.nn.functional.softmax"}
+_FUNCTIONS_MAKE_ANEW = frozenset(f"torch.{name}" for name in MAKES_ANEW) | {"torch.nn.functional.softmax"}
 
 
 def filled_list(script: Script, append: syntax.Call, base: syntax.Name) -> tuple[Binding, Loop]:
@@ -75,7 +72,7 @@ def _is_made_outside_graphs(script: Script, tensor: syntax.BaseExpression, depth
         return False
     match made := viewed(tensor):
         case syntax.Call(func=syntax.Attribute(value=base, attr=syntax.Name(method))) if script.name(made.func) is None:
-            return method in _MAKES_ANEW and script.role(base) is Role.TENSOR
+            return method in MAKES_ANEW and script.role(base) is Role.TENSOR
         case syntax.Call(func=func):
             return script.name(func) in _FUNCTIONS_MAKE_ANEW
         case syntax.Name() if depth <= _DEEPEST:

@@ -11,6 +11,7 @@ from speedlint.facts import syntax
 from speedlint.rule import Edit
 from speedlint.shapes.data.growing import COPIES, ELEMENTWISE, NARROWS, SAME_SIZE, Growth, How
 from speedlint.shapes.sync.accumulators import first_binding, is_empty_list
+from speedlint.shapes.sync.owned import is_own
 from speedlint.solve.inplace import is_written
 from speedlint.solve.loops import Loop
 from speedlint.solve.names import Binding, Kind
@@ -159,20 +160,17 @@ def _is_own(script: Script, grown: Growth, node: syntax.BaseExpression, depth: i
     """Whether an expression certainly makes an array in memory of its own, no larger than it, that nothing else holds."""
     if depth == 0:
         return False
+    if script.role(node) is Role.TENSOR:
+        return is_own(script, node)
     match node:
         case syntax.BinaryOperation() | syntax.Comparison():
-            return script.role(node) in (Role.TENSOR, Role.ARRAY)
+            return script.role(node) is Role.ARRAY
         case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method))) if (
             script.name(node.func) is None
         ):
             if method in COPIES or method in NARROWS - {"squeeze"} | ELEMENTWISE:
                 return script.role(inner) in (Role.TENSOR, Role.ARRAY, Role.BATCH)
             return method in SAME_SIZE and _is_own(script, grown, inner, depth)
-        case syntax.Call():
-            name = script.name(node.func) or ""
-            return name.startswith("torch.") and name.rpartition(".")[2] in NARROWS | ELEMENTWISE
-        case syntax.Attribute(value=inner, attr=syntax.Name(value="data")):
-            return _is_own(script, grown, inner, depth)
         case syntax.Name():
             values = all_written(script.names.reaching(node))
             own = (_is_own(script, grown, value, depth - 1) for value in values)

@@ -28,6 +28,12 @@ GRAPHLESS = (
     | frozenset("argmax argmin argsort size dim numel nelement isnan isinf isfinite equal allclose".split())
 )
 """What no gradient passes through."""
+MAKES_ANEW = (GRAPHLESS - WHOLES - {"numpy"}) | frozenset(
+    "abs add all amax amin any bincount ceil clamp clip clone cumsum div exp floor gather gelu index_select log "
+    "log_softmax logsumexp masked_select matmul max mean median min mul nan_to_num norm normalize ones_like pow prod "
+    "quantile relu round rsqrt sigmoid sign softmax sqrt square std sub sum tanh topk trunc var where zeros_like".split()
+)
+"""Methods, and functions of torch, whose result shares no memory with what they are given."""
 
 
 def works_in_place(name: str) -> bool:

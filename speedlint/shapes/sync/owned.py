@@ -9,15 +9,9 @@ from speedlint.shapes.model.networks import is_loss, network
 from speedlint.solve.inplace import changes_argument, leaves_argument
 from speedlint.solve.names import Kind
 from speedlint.source import is_name, is_target
-from speedlint.torch.methods import CASTS, DETACHES, GRAPHLESS, MOVES, VIEWS, works_in_place
+from speedlint.torch.methods import CASTS, DETACHES, MAKES_ANEW, MOVES, VIEWS, works_in_place
 from speedlint.torch.words import Role
 
-_MADE_ANEW = GRAPHLESS | frozenset(
-    "abs add all amax amin any bincount ceil clamp clip clone cumsum div exp floor gather gelu index_select log "
-    "log_softmax logsumexp masked_select matmul max mean median min mul nan_to_num norm normalize ones_like pow prod "
-    "quantile relu round rsqrt sigmoid sign softmax sqrt square std sub sum tanh topk trunc var where zeros_like".split()
-)
-"""Methods, and functions of torch, whose result shares no memory with what they are given."""
 _LOSSES = frozenset(
     "binary_cross_entropy binary_cross_entropy_with_logits cosine_embedding_loss cosine_similarity cross_entropy ctc_loss "
     "gaussian_nll_loss hinge_embedding_loss huber_loss kl_div l1_loss margin_ranking_loss mse_loss multi_margin_loss "
@@ -43,6 +37,8 @@ def is_own(script: Script, tensor: syntax.BaseExpression, *, in_part: bool = Fal
         case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method))) if (
             method in (_SHARE if in_part else CASTS | MOVES | DETACHES) and script.name(tensor.func) is None
         ):
+            return is_own(script, inner, in_part=in_part, depth=depth + 1)
+        case syntax.Attribute(value=inner, attr=syntax.Name(value="data")):
             return is_own(script, inner, in_part=in_part, depth=depth + 1)
         case syntax.Subscript(value=syntax.Name() as batch) if script.role(batch) is Role.BATCH and _is_entry(tensor):
             text, uses = script.text(tensor), (script.source.parents[use] for use in script.names.uses(batch))
@@ -89,8 +85,8 @@ def _makes_anew(script: Script, call: syntax.Call) -> bool:
     name = script.name(call.func)
     if name is not None:
         last = name.rpartition(".")[2]
-        return name in _BUILTINS or (name.startswith("torch.") and last in _MADE_ANEW | _LOSSES)
-    if isinstance(call.func, syntax.Attribute) and call.func.attr.value in _MADE_ANEW:
+        return name in _BUILTINS or (name.startswith("torch.") and last in MAKES_ANEW | _LOSSES)
+    if isinstance(call.func, syntax.Attribute) and call.func.attr.value in MAKES_ANEW:
         return script.role(call.func.value) in (Role.TENSOR, Role.BATCH)
     return is_loss(script, call)
 
@@ -154,7 +150,7 @@ def _leaves_method(script: Script, method: syntax.Attribute, name: str) -> bool:
         return name in ("data", "T", "mT") and _leaves_part(script, method)
     if works_in_place(name):
         return False
-    return name in _MADE_ANEW | _ASKED or (name in _SHARE and _leaves_part(script, above))
+    return name in MAKES_ANEW | _ASKED or (name in _SHARE and _leaves_part(script, above))
 
 
 def _leaves_argument(script: Script, call: syntax.Call, arg: syntax.Arg) -> bool:
