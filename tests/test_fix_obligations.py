@@ -783,3 +783,47 @@ def test_what_may_be_no_number_keeps_its_attention(result: str, is_written: bool
     path.write_text(ATTENTION.replace("RESULT", result))
     report = Engine(Settings(root=tmp_path, select=("SPD606",)), REGISTRY).check(path)
     assert [bool(each.fix) for each in report.diagnostics] == [is_written]
+
+
+KEEPING = """
+def centred(model, kept={}):
+    if "weight" not in kept:
+        kept["weight"] = GIVEN
+    return 1e-4 * kept["weight"]
+
+
+def main"""
+
+
+@pytest.mark.parametrize(("given", "is_found"), [("2.0", True), ("(model[0].weight * 2).sum()", False)])
+def test_a_graph_that_a_function_keeps_in_a_default(given: str, is_found: bool, tmp_path: Path) -> None:
+    keeping = KEEPING.replace("GIVEN", given)
+    text = TRAIN.replace("loss.backward()", "loss.backward(retain_graph=True)").replace("\ndef main", keeping)
+    written, _ = _found(tmp_path / "kept", text.replace("model(x), y)", "model(x), y) + centred(model)"), "SPD508")
+    assert written is is_found
+
+
+ROWS = """
+class Row(dict):
+    __getattr__ = dict.get
+
+
+class Rows(TensorDataset):
+    def __getitem__(self, index):
+        x, y = super().__getitem__(index)
+        return KIND(x=x, y=y)
+
+
+def main"""
+
+
+@pytest.mark.parametrize(("kind", "is_written"), [("dict", True), ("Row", False)])
+def test_pinned_items_of_a_class_of_dicts(kind: str, is_written: bool, tmp_path: Path) -> None:
+    rows = ROWS.replace("KIND", kind)
+    text = TRAIN.replace(", pin_memory=True", "").replace("DataLoader(TensorDataset(", "DataLoader(Rows(")
+    text = text.replace("for x, y in loader:", "for row in loader:").replace(
+        "x.to(device), y.to", 'row["x"].to(device), row["y"].to'
+    )
+    written, advice = _found(tmp_path / "rows", text.replace("\ndef main", rows), "SPD202")
+    assert written is is_written
+    assert is_written or "a `Row` anew" in advice

@@ -14,7 +14,7 @@ file that is not checked is told at the call that reaches it.
 
 ## Why it is slow
 The copy is taken from ordinary memory, so the host waits until it has ended, and with it all that the GPU has queued: one
-stop in every step, to move zeros that the GPU writes by itself in no time.
+stop in every step, to move zeros that the GPU writes by itself in no time, or an index that one copy would have brought.
 
 ## Example
 ```python

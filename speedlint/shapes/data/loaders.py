@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -213,8 +213,9 @@ class Loader:
 
     @property
     def own_batch(self) -> str | None:
-        """What pinning makes something else of, of what its collate function gives: a first-party class without a
-        ``pin_memory`` of its own that gives something back; a tuple that the program tells from a list."""
+        """What pinning makes something else of, of what its collate function gives, or torch's, which keeps the class of
+        items: a first-party class without a ``pin_memory`` of its own that gives something back; a tuple that the program
+        tells from a list."""
         for script, node in self.collate:
             results: list[syntax.BaseExpression] = [node.body] if isinstance(node, syntax.Lambda) else []
             if isinstance(node, (syntax.FunctionDef, syntax.ClassDef)):
@@ -224,15 +225,16 @@ class Loader:
                 if function is None and not _pins_itself(given):
                     return given.name
                 results = list(returned(function)) if function is not None else []
-            for result in results:
-                for value in (result, *(each for _, each in script.roles.origins(result))):
-                    made = script.definition(value.func) if isinstance(value, syntax.Call) else None
-                    is_own = made is not None and isinstance(made.node, syntax.ClassDef)
-                    if made is not None and is_own and not _pins_itself(made):
-                        return made.name
-                    if isinstance(value, syntax.Tuple) and self.script.program.mentions(self.script, _ASKS_FOR_TUPLE):
-                        return "tuple"
-        return None
+            if (own := _own_among(script, results)) is not None:
+                return own
+            values = (value for result in results for value in (result, *(each for _, each in script.roles.origins(result))))
+            is_tuple = any(isinstance(value, syntax.Tuple) for value in values)
+            if is_tuple and self.script.program.mentions(self.script, _ASKS_FOR_TUPLE):
+                return "tuple"
+        items = [] if self.collate else [origin.definition for origin in self.origins if origin.definition is not None]
+        methods = (each.script.roles.calls.method(each, "__getitem__") for each in items)
+        found = (_own_among(each.script, returned(each)) for each in methods if each is not None)
+        return next((each for each in found if each is not None), None)
 
     @property
     def may_be_sparse(self) -> bool:
@@ -483,6 +485,16 @@ def _runs_within(script: Script, node: syntax.Node, loop: Start, depth: int) -> 
     if function is None or depth > _DEEPEST:
         return False
     return any(_runs_within(other, call, loop, depth + 1) for other, call in script.call_sites(function))
+
+
+def _own_among(script: Script, results: Iterable[syntax.BaseExpression]) -> str | None:
+    """A first-party class that one of some expressions is an object of, and that does not pin itself."""
+    for result in results:
+        for value in (result, *(each for _, each in script.roles.origins(result))):
+            made = script.definition(value.func) if isinstance(value, syntax.Call) else None
+            if made is not None and isinstance(made.node, syntax.ClassDef) and not _pins_itself(made):
+                return made.name
+    return None
 
 
 def _pins_itself(batch: Definition) -> bool:

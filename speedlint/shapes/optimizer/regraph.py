@@ -235,7 +235,8 @@ def _parts(
 
 
 def _outlives(script: Script, store: syntax.Node) -> bool:
-    """Whether what is stored may be read in the next turn: from an attribute, or a container made outside the function."""
+    """Whether what is stored may be read in the next turn: from an attribute, or a container made outside the function, as
+    one that is handed in or its parameter's default."""
     is_entry = isinstance(script.source.parents[store], syntax.Attribute)
     while isinstance(store, syntax.Subscript):
         store, is_entry = store.value, True
@@ -244,7 +245,8 @@ def _outlives(script: Script, store: syntax.Node) -> bool:
     if not isinstance(store, syntax.Name) or not is_entry:
         return False
     scope = script.names.scope(store)
-    return scope.lookup(store.value) is not scope
+    is_handed = any(binding.kind is Kind.PARAMETER for binding in scope.bindings.get(store.value, ()))
+    return is_handed or scope.lookup(store.value) is not scope
 
 
 def _stars(script: Script) -> list[str]:
