@@ -234,8 +234,9 @@ def test_encoders_are_fused_without_gradients_where_batches_come_first(batch_fir
     encoder = nn.TransformerEncoder(layer, 1).eval()
     x, padded = torch.rand(3, 3, 8), torch.tensor([[False, False, True]] * 3)
     slow = encoder(x, src_key_padding_mask=padded)
-    layer.eval().linear1 = nn.Sequential(layer.linear1, nn.Tanh())
-    layer.linear1.weight, layer.linear1.bias = layer.linear1[0].weight, layer.linear1[0].bias
+    followed = nn.Sequential(layer.linear1, nn.Tanh())
+    followed.weight, followed.bias = layer.linear1.weight, layer.linear1.bias
+    layer.eval().add_module("linear1", followed)
     replaced = layer(x)
     with torch.no_grad():
         fast = encoder(x, src_key_padding_mask=padded)
