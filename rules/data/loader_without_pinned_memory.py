@@ -53,7 +53,7 @@ from speedlint.cures.loaders_told import told
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.shapes import hosted, worth
-from speedlint.shapes.data import pace, scale
+from speedlint.shapes.data import pace, pinned, scale
 from speedlint.shapes.data.batches import is_copied
 from speedlint.shapes.data.loader_settings import Setting
 from speedlint.shapes.data.loaders import Loader
@@ -68,10 +68,10 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
 def _of_loader(found: Loader) -> Iterator[Finding]:
     if found.hides_arguments or not found.script.on_gpu:
         return
-    pinned = found.setting("pin_memory")
-    if pinned.expression is not None and hosted.asks_for_gpu(pinned.expression):
+    setting = found.setting("pin_memory")
+    if setting.expression is not None and hosted.asks_for_gpu(setting.expression):
         return
-    if pinned.is_off and (matters := found.matters) is not None and not found.is_on_gpu:
+    if setting.is_off and (matters := found.matters) is not None and not found.is_on_gpu:
         costs = matters and not found.has_few_rows and is_copied(found) and not found.pins_for_nothing
         costs = (
             costs
@@ -79,32 +79,26 @@ def _of_loader(found: Loader) -> Iterator[Finding]:
             and not scale.has_light_batches(found)
             and not found.has_small_batches
         )
-        yield _finding(found, pinned, Level.WARNING if costs else Level.NOTE)
+        yield _finding(found, setting, Level.WARNING if costs else Level.NOTE)
 
 
-def _finding(found: Loader, pinned: Setting, level: Level) -> Finding:
+def _finding(found: Loader, setting: Setting, level: Level) -> Finding:
     message = "this loader does not pin its batches, so that each copy to the GPU makes the host wait"
-    related = set_at(found.script, pinned, "`pin_memory` is set here")
+    related = set_at(found.script, setting, "`pin_memory` is set here")
     advice = "pass `pin_memory=True` where there is a GPU"
     if not is_framework_driven(found.script):
         advice += ", and copy with `non_blocking=True`"
     try:
-        if found.own_class is not None:
-            raise edits.CannotEdit(found.own_class)
-        if (own := found.own_batch) is not None:
-            raise edits.CannotEdit(f"pinning makes a batch that is a `{own}` anew")
-        if (hidden := found.hidden_collate) is not None:
-            raise edits.CannotEdit(f"what `{hidden}` puts its batches together by is not known")
-        if found.may_be_sparse:
-            raise edits.CannotEdit("its batches may hold sparse tensors, which older releases of torch cannot pin")
-        return Finding(found.call, message, Fix(_edits(found, pinned), Risk.EXACT), advice, level, related)
+        if (clause := pinned.changed(found)) is not None:
+            raise edits.CannotEdit(clause)
+        return Finding(found.call, message, Fix(_edits(found, setting), Risk.EXACT), advice, level, related)
     except edits.CannotEdit as reason:
         return Finding(found.call, message, advice=f"{advice}; not written: {reason}", level=level, related=related)
 
 
-def _edits(found: Loader, pinned: Setting) -> tuple[Edit, ...]:
-    if pinned.expression is not None:
-        return set_where_set(found.script, pinned, _condition)
+def _edits(found: Loader, setting: Setting) -> tuple[Edit, ...]:
+    if setting.expression is not None:
+        return set_where_set(found.script, setting, _condition)
     text, imports = _condition(found.script, found.call)
     return (*imports, edits.set_argument(found.script.source, found.call, "pin_memory", text))
 

@@ -195,7 +195,7 @@ def _value(call: syntax.Call, name: str, script: Script) -> tuple[str | None, st
         return None, "the model is sharded"
     if training.is_apex_driven(script):
         return None, "apex takes part in the optimizer's step"
-    if dtypes.may_be_complex(script):
+    if dtypes.has_complex_parameters(script):
         return None, "it raises for complex parameters"
     if optimizers.has_momentum(Made(script, call)) and optimizers.may_be_scaled(script):
         return None, _UNSET_MOMENTUM

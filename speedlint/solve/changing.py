@@ -209,6 +209,8 @@ def changed(
     for other in script.everywhere():
         for base, node in _written_in(other):
             found = {each for each in _changed_by(other, base, node, classes) if each is not None and each in same}
+            if _sets_any_global(other, base, node):
+                found |= {each for each in same if each[:2] == _MODULE}
             is_read = bool(found) and not _is_bound_anew(other, base, node)
             if other.function(node) in own or not (is_read or _is_of_dataset(other, base, node, same, classes)):
                 continue
@@ -272,11 +274,11 @@ def _written_to_database(script: Script, own: set[syntax.Node]) -> str | None:
 @listed_once
 def _paths_written(script: Script) -> Iterator[tuple[syntax.Call, syntax.BaseExpression]]:
     """The calls of a file that write another, with the path of that."""
-    written = ((call, _written_path(script, call)) for call in script.source.of(syntax.Call))
+    written = ((call, written_path(script, call)) for call in script.source.of(syntax.Call))
     return ((call, path) for call, path in written if path is not None)
 
 
-def _written_path(script: Script, call: syntax.Call) -> syntax.BaseExpression | None:
+def written_path(script: Script, call: syntax.Call) -> syntax.BaseExpression | None:
     """The path of the file that a call writes."""
     name = script.name(call.func)
     if name in ("torch.save", "numpy.save", "numpy.savez"):
@@ -309,6 +311,36 @@ def _is_of_dataset(
             return True
         base = base.value
     return False
+
+
+def _sets_any_global(script: Script, base: syntax.BaseExpression, node: syntax.Node) -> bool:
+    """Whether variables of a module are set by names that are computed: ``globals().update(stage)``, ``setattr(settings,
+    key, value)``."""
+    key: syntax.BaseExpression | None = None
+    is_by_name = False
+    if isinstance(node, syntax.Call) and last_name(node.func) in ("setattr", "delattr") and len(node.args) > 1:
+        is_by_name, key = True, node.args[1].value
+    elif isinstance(base, syntax.Subscript):
+        index = base.slice[0].slice
+        base, key = base.value, index.value if isinstance(index, syntax.Index) else None
+    if key is not None and script.constant(key) is not None:
+        return False
+    match base:
+        case syntax.Call(func=syntax.Name("globals" | "vars" | "locals"), args=[]):
+            return True
+        case syntax.Call(func=syntax.Name("vars"), args=[syntax.Arg(value=holder)]):
+            return _is_module(script, holder)
+        case syntax.Attribute(value=holder, attr=syntax.Name("__dict__")):
+            return _is_module(script, holder)
+    return is_by_name and _is_module(script, base)
+
+
+def _is_module(script: Script, node: syntax.BaseExpression) -> bool:
+    """Whether an expression is a module of the program: ``settings``, or ``sys.modules[__name__]``."""
+    dotted = script.names.dotted(node)
+    if dotted is not None:
+        return script.program.module(script, dotted) is not None
+    return isinstance(node, syntax.Subscript) and script.name(node.value) == "sys.modules"
 
 
 def _is_dataset(script: Script, node: syntax.BaseExpression) -> bool:

@@ -10,6 +10,7 @@ from speedlint.facts import syntax
 from speedlint.solve.unpacking import all_written
 from speedlint.solve.values import returned
 from speedlint.source import is_name
+from speedlint.torch import library
 from speedlint.torch.methods import COMPARES, EXPANDS, MOVES, RESHAPES, TRANSPOSES
 from speedlint.torch.words import Role
 
@@ -27,9 +28,9 @@ _FRACTIONS = frozenset(
 )
 _DEPTH = 4
 _NAMES_HALF = re.compile(rb"autocast|float16|\.half\(")
-_COMPLEX = re.compile(
-    rb"complex(?:32|64|128)|cfloat|cdouble|_complex\(|torch\.complex\(|\b\d+j\b|torch\.fft\b|torch\.stft\("
-)
+_COMPLEX = re.compile(rb"complex(?:32|64|128)|cfloat|cdouble|_complex\(|torch\.complex\(|\b\d+j\b")
+_OF_WAVES = ("torch.fft.", "torch.stft")
+"""Functions whose results are complex."""
 _SMALL = re.compile(rb"\bu?int(?:8|16)\b|\.byte\(|\.short\(|\.char\(|(?:Byte|Short|Char)(?:Tensor|Storage)")
 _MAY_CHOOSE_HALF = re.compile(
     rb"mixed_precision|(?:import|from)\s+(?:apex|accelerate|lightning|pytorch_lightning|deepspeed)\b"
@@ -170,6 +171,26 @@ def _is_differentiated(script: Script, name: syntax.Name) -> bool:
 def may_be_complex(script: Script) -> bool:
     """Whether anything in the programs speaks of complex numbers."""
     return script.program.mentions(script, _COMPLEX)
+
+
+def has_complex_parameters(script: Script) -> bool:
+    """Whether a parameter of the programs may be complex: one that is made of a Fourier transform, or where anything speaks
+    of complex numbers."""
+    if may_be_complex(script):
+        return True
+    made = ((place, call) for place in script.everywhere(b"fft", b"stft") for call in place.calls(*library.PARAMETERS))
+    return any(_is_of_waves(place, arg.value, _DEPTH) for place, call in made for arg in call.args)
+
+
+def _is_of_waves(script: Script, node: syntax.BaseExpression, depth: int) -> bool:
+    calls = script.source.inside(node, syntax.Call)
+    if any((script.name(call.func) or "").startswith(_OF_WAVES) for call in calls):
+        return True
+    return depth > 0 and any(
+        _is_of_waves(script, value, depth - 1)
+        for name in script.source.inside(node, syntax.Name)
+        for value in all_written(script.names.reaching(name))
+    )
 
 
 def may_be_half(script: Script) -> bool:

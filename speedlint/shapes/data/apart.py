@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.disk import Mark
 from speedlint.facts import syntax
-from speedlint.shapes.data import sent, started
+from speedlint.shapes.data import fresh, sent, started
 from speedlint.shapes.sync.reads import shown
 from speedlint.solve import changing, reach
 from speedlint.solve.names import Binding, Kind, Scope, last_name
@@ -81,32 +81,12 @@ _RUN = frozenset(
 """Functions and parameters of libraries that take what is run for each item."""
 _DRAWS = frozenset("rand randn randint randperm normal bernoulli multinomial rand_like randn_like random_split".split())
 """Functions that draw from a generator at once."""
+_FACTORIES = frozenset("bool bytes complex dict float frozenset int list set str tuple".split())
+"""Classes whose values without arguments are empty, or 0."""
+_OF_ARCHIVES = frozenset({"files", "items", "keys", "values", "f", "zip"})
+"""What an archive of numpy's is asked for, and no array (numpy, "numpy.lib.npyio.NpzFile")."""
 _READS = frozenset("read readlines splitlines readline load loads safe_load full_load read_csv read_json read_excel".split())
 """What returns plain data, and keeps no hold of what it was read from."""
-_SHARE = frozenset(
-    "numpy.asarray torch.from_numpy torch.as_tensor numpy.squeeze numpy.reshape numpy.transpose numpy.swapaxes "
-    "numpy.expand_dims numpy.ascontiguousarray torch.squeeze torch.unsqueeze torch.transpose torch.reshape torch.flatten "
-    "numpy.flip numpy.ravel getattr iter zip enumerate reversed next max min".split()
-)
-"""What may return its argument, a view or a part of it."""
-_NEW = (
-    syntax.BinaryOperation,
-    syntax.UnaryOperation,
-    syntax.Comparison,
-    syntax.FormattedString,
-    syntax.SimpleString,
-    syntax.Integer,
-    syntax.Float,
-    syntax.Dict,
-    syntax.Set,
-    syntax.ListComp,
-    syntax.DictComp,
-    syntax.SetComp,
-    syntax.GeneratorExp,
-)
-_PLAIN_RESULTS = frozenset("int float str len abs round bool range bytes repr format hash ord chr open".split())
-_COPIES = frozenset("copy clone astype convert resize crop rotate filter split tolist format strip".split())
-"""Methods that return a new object, whatever their own is."""
 _VIEWS = frozenset({"keys", "values", "items", "iterrows", "itertuples", "iterdir", "glob", "rglob", "open", "parameters"})
 """Methods that return what can be read once, or cannot be sent."""
 _HELD = (Role.NUMBER, Role.STRING, Role.NONE, Role.DTYPE, Role.TENSOR, Role.ARRAY)
@@ -524,6 +504,10 @@ class _Proof:
             raise Unproven(f"`{shown(script, call)}` has a value of its own in each process")
         if name in library.PARAMETERS or _asks_for_gradients(script, call):
             raise Unproven(f"`{shown(script, call)}` may be trained")
+        if name == "collections.defaultdict" and not _gives_the_same(script, call):
+            raise Unproven(f"reading `{shown(script, call)}` adds to a copy of it in each worker")
+        if self.are_sent and name == "numpy.load" and _may_be_archive(script, call):
+            raise Unproven(f"`{shown(script, call)}` may be an open file (`.npz`), which workers would read at once")
         self._library(script, call.func, name)
         last = name.rpartition(".")[2]
         if last in _READS:
@@ -654,8 +638,11 @@ class _Proof:
             name = definition.script.name(func)
             if name in _CACHES and not self._is_repeatable(definition, 0):
                 raise Unproven(f"`{definition.name}` keeps what it has given, and may draw random numbers")
-            if self.are_sent and name in _CACHES and definition.script.program.mentions(definition.script, b"cache_info"):
+            program = definition.script.program
+            if self.are_sent and name in _CACHES and program.mentions(definition.script, b"cache_info"):
                 raise Unproven(f"the training may ask what `{definition.name}` keeps (`cache_info`)")
+            if name in _CACHES and program.mentions(definition.script, b"cache_clear"):
+                raise Unproven(f"workers keep what `{definition.name}` has given (`cache_clear`)")
             if last_name(func) not in _PLAIN_DECORATORS and (name is None or name.partition(".")[0] not in _PACKAGES):
                 raise Unproven(f"what `{shown(definition.script, func)}` does with `{definition.name}` is not known")
         self._code(definition.script, definition.node)
@@ -694,7 +681,7 @@ class _Proof:
             is_index = isinstance(node, syntax.AugAssign) and _is_number(script, base)
             if self.is_in_training:
                 self._check_unread(script, base, function)
-            elif not is_index and not self._is_fresh(script, _holder(base)):
+            elif not is_index and not fresh.is_of_item(script, base, node):
                 raise Unproven(f"`{shown(script, node)}` in what reads the items changes a copy in each worker")
         for node in source.inside(body, syntax.Raise):
             raised = node.exc.func if isinstance(node.exc, syntax.Call) else node.exc
@@ -777,9 +764,11 @@ class _Proof:
                 raise Unproven(f"`{shown(script, call.func)}` in what reads the items belongs to one process")
             if name == "os.getenv":
                 self.read.add(changing.ENVIRONMENT)
+            self._check_written(script, call)
             self._check_told(script, call, name)
             self._library(script, call.func, name)
             return
+        self._check_written(script, call)
         self._check_told(script, call, "")
         if script.role(call.func) is Role.MODULE:
             raise Unproven(f"`{shown(script, call.func)}`, a network, runs in what reads the items")
@@ -795,6 +784,11 @@ class _Proof:
         elif not isinstance(call.func, (syntax.Name, syntax.Attribute)):
             raise Unproven(f"what `{shown(script, call.func)}` does is not known")
 
+    def _check_written(self, script: Script, call: syntax.Call) -> None:
+        """Raises Unproven where the code of the items writes a file, as one that keeps what it has computed."""
+        if self.are_sent and changing.written_path(script, call) is not None:
+            raise Unproven(f"`{shown(script, call)}` in what reads the items writes a file, which others may read meanwhile")
+
     def _check_told(self, script: Script, call: syntax.Call, name: str) -> None:
         """Raises Unproven where the code of the items tells something as it goes, other than of an error."""
         method = call.func.attr.value if isinstance(call.func, syntax.Attribute) else ""
@@ -803,61 +797,6 @@ class _Proof:
         is_told = name == "print" or name.startswith(_TOLD) or is_logger
         if self.are_sent and is_told and script.source.enclosing(call, syntax.ExceptHandler) is None:
             raise Unproven(f"`{shown(script, call)}` in what reads the items tells it elsewhere, and ahead of the training")
-
-    def _is_fresh(self, script: Script, node: syntax.Node, depth: int = 0) -> bool:
-        """Whether an object was certainly made for the item that is read, and is no part of what the dataset holds."""
-        if depth > _DEEPEST:
-            return False
-        match node:
-            case syntax.Name():
-                function, scope = script.function(node), script.names.scope(node).lookup(node.value)
-                if function is None or scope is None or not self._is_within(script, scope, function):
-                    return False
-                bindings = [each for each in script.names.reaching(node) if each.kind is not Kind.AUGMENT]
-                return bool(bindings) and all(self._is_bound_fresh(script, each, depth + 1) for each in bindings)
-            case syntax.Attribute(value=value):
-                return not is_name(value, "self") and self._is_fresh(script, value, depth + 1)
-            case syntax.Subscript(value=value):
-                return self._is_fresh(script, value, depth + 1)
-            case syntax.IfExp(body=one, orelse=two) | syntax.BooleanOperation(left=one, right=two):
-                return self._is_fresh(script, one, depth + 1) and self._is_fresh(script, two, depth + 1)
-            case syntax.NamedExpr(value=value):
-                return self._is_fresh(script, value, depth + 1)
-            case syntax.Tuple(elements=elements) | syntax.List(elements=elements):
-                return all(self._is_fresh(script, element.value, depth + 1) for element in elements)
-            case syntax.Call():
-                return self._is_made_fresh(script, node, depth + 1)
-        return isinstance(node, _NEW)
-
-    def _is_bound_fresh(self, script: Script, binding: Binding, depth: int) -> bool:
-        if binding.kind is Kind.PARAMETER and isinstance(binding.node, syntax.Param):
-            function = script.source.enclosing(binding.node, syntax.FunctionDef, syntax.Lambda)
-            if not isinstance(function, syntax.FunctionDef) or function.name.value in _ITEM_METHODS:
-                return False
-            passed = list(script.values.passed(binding.node))
-            return bool(passed) and all(value is not None and self._is_fresh(other, value, depth) for other, value in passed)
-        return (
-            binding.kind in (Kind.ASSIGN, Kind.FOR)
-            and binding.value is not None
-            and self._is_fresh(script, binding.value, depth)
-        )
-
-    def _is_made_fresh(self, script: Script, call: syntax.Call, depth: int) -> bool:
-        name, callee = script.name(call.func), script.callee(call)
-        if callee is not None and isinstance(callee.node, syntax.FunctionDef) and callee.node.name.value != "__init__":
-            results = list(returned(callee))
-            return bool(results) and all(self._is_fresh(callee.script, each, depth) for each in results)
-        if name is not None and "." in name:
-            return name not in _SHARE or (bool(call.args) and self._is_fresh(script, call.args[0].value, depth))
-        given = [arg.value for arg in call.args]
-        if changing.is_on_self(call.func) and given and self._is_fresh(script, given[0], depth):
-            return True  # a transform that is held: its own code is looked at as well
-        if isinstance(call.func, syntax.Attribute):
-            return call.func.attr.value in _COPIES or self._is_fresh(script, call.func.value, depth)
-        is_builtin = isinstance(call.func, syntax.Name) and call.func.value in _BUILTINS
-        if is_builtin and script.text(call.func) not in _PLAIN_RESULTS:
-            return bool(given) and all(self._is_fresh(script, each, depth) for each in given)
-        return is_builtin or script.definition(call.func) is not None
 
     @staticmethod
     def _is_within(script: Script, scope: Scope, function: syntax.Node) -> bool:
@@ -902,6 +841,33 @@ def _is_folder(script: Script, binding: Binding) -> bool:
     made = binding.value
     is_call = isinstance(made, syntax.Call) and script.is_call_to(made, "tempfile.TemporaryDirectory")
     return binding.kind is Kind.WITH and is_call
+
+
+def _gives_the_same(script: Script, call: syntax.Call) -> bool:
+    """Whether a ``defaultdict`` gives an empty value for what it does not hold, whatever was asked for before."""
+    factory = call.args[0].value if call.args else None
+    return isinstance(factory, syntax.Name | syntax.Lambda) and not (
+        script.program.mentions(script, b"default_factory")
+        or (isinstance(factory, syntax.Name) and factory.value not in _FACTORIES)
+        or any(True for _ in script.source.inside(factory, syntax.Call))
+    )
+
+
+def _may_be_archive(script: Script, call: syntax.Call) -> bool:
+    """Whether ``np.load`` may keep a file open: what it gives is asked for arrays by their names afterwards."""
+    path = script.argument(call, "file", 0)
+    if path is not None and script.text(path).strip("\"'").endswith(".npy"):
+        return False
+    target = script.source.parents[call]
+    names = {last_name(each.target) for each in target.targets} if isinstance(target, syntax.Assign) else set()
+    keyed = (each for each in script.source.of(syntax.Subscript) if _is_keyed(script, each))
+    asked = (each for each in script.source.of(syntax.Attribute) if each.attr.value in _OF_ARCHIVES)
+    return any(last_name(each.value) in names for kind in (keyed, asked) for each in kind)
+
+
+def _is_keyed(script: Script, part: syntax.Subscript) -> bool:
+    index = part.slice[0].slice
+    return isinstance(index, syntax.Index) and script.role(index.value) is Role.STRING
 
 
 def _asks_for_gradients(script: Script, call: syntax.Call) -> bool:

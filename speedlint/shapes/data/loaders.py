@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.shapes import entry, evaluation
-from speedlint.shapes.data import apart, datasets, item_bytes, rows, tokenizing
+from speedlint.shapes.data import apart, datasets, item_bytes, rows, sent, tokenizing
 from speedlint.shapes.data.loader_settings import POSITIONS, TORCH_LOADER, Setting
 from speedlint.shapes.model import widths
 from speedlint.solve import changing, held, off, reach
 from speedlint.solve.calls import item_functions
 from speedlint.solve.flow import once
+from speedlint.solve.names import last_name
 from speedlint.solve.terms import Definition
-from speedlint.solve.values import returned
 from speedlint.source import is_name
 from speedlint.torch import library, public
+from speedlint.torch.methods import MOVES
 from speedlint.torch.public import Item
 from speedlint.torch.words import Frequency, Place, Role
 
@@ -37,13 +37,10 @@ _SMALL = 64
 """Pixels of a side up to which a network of grey images is bound by the launch of its kernels."""
 _SMALL_COPY = 100_000
 """Bytes of a copy to the GPU that takes some ten microseconds, about what it takes to ask for it."""
-_ASKS_FOR_TUPLE = re.compile(rb"isinstance\(\s*\w+\s*,\s*tuple\s*\)|\b(?:is|==)\s+tuple\b")
-"""What tells a tuple from a list, which pinning makes of it."""
-_SPARSE = (
-    b"parse",
-    re.compile(rb"parse(?:_(?:coo|cs[rc]|bs[rc])_tensor|(?<=\.to_sparse)|\.\w{0,20}Tensor|(?<=Sparse)Tensor)"),
-)
 _ENDLESS = 10_000_000
+_MANY_ITEMS = 64
+"""Items of a batch from which on their tensors may be more open files than a process may hold, 1024 on most systems: with
+four tensors each and the two batches that each of two workers has ready."""
 _SUBSETS = ("torch.utils.data.Subset", "torch.utils.data.dataset.Subset")
 _OVER_ROUNDS_AND_CLIENTS = 2
 _DEPTH = 6
@@ -195,52 +192,11 @@ class Loader:
         expression = self.parameter("collate_fn")
         return list(self._functions(expression)) if expression is not None else []
 
-    @property
-    def hidden_collate(self) -> str | None:
-        """What gives its collate function, where that is not seen."""
-        expression = self.parameter("collate_fn")
-        for script, node in self.script.roles.origins(expression) if expression is not None else ():
-            is_made = isinstance(node, syntax.Call) and script.name(node.func) is None
-            if is_made and script.definition(node.func) is None and script.value(node).definition is None:
-                return script.first_line(node)
-        return None
-
     def collates_by(self, script: Script, function: syntax.Node) -> bool:
         """Whether a function of ``script`` puts its batches together: by itself, or as the call of an object."""
         is_call = isinstance(function, syntax.FunctionDef) and function.name.value == "__call__"
         owner = script.names.owner(function) if is_call and isinstance(function, syntax.FunctionDef) else None
         return any(node is function or (owner is not None and node is owner) for _, node in self.collate)
-
-    @property
-    def own_batch(self) -> str | None:
-        """What pinning makes something else of, of what its collate function gives, or torch's, which keeps the class of
-        items: a first-party class without a ``pin_memory`` of its own that gives something back; a tuple that the program
-        tells from a list."""
-        for script, node in self.collate:
-            results: list[syntax.BaseExpression] = [node.body] if isinstance(node, syntax.Lambda) else []
-            if isinstance(node, (syntax.FunctionDef, syntax.ClassDef)):
-                given = Definition(script, node)
-                is_class = isinstance(node, syntax.ClassDef)
-                function = script.roles.calls.method(given, "__call__") if is_class else given
-                if function is None and not _pins_itself(given):
-                    return given.name
-                results = list(returned(function)) if function is not None else []
-            if (own := _own_among(script, results)) is not None:
-                return own
-            values = (value for result in results for value in (result, *(each for _, each in script.roles.origins(result))))
-            is_tuple = any(isinstance(value, syntax.Tuple) for value in values)
-            if is_tuple and self.script.program.mentions(self.script, _ASKS_FOR_TUPLE):
-                return "tuple"
-        items = [] if self.collate else [origin.definition for origin in self.origins if origin.definition is not None]
-        methods = (each.script.roles.calls.method(each, "__getitem__") for each in items)
-        found = (_own_among(each.script, returned(each)) for each in methods if each is not None)
-        return next((each for each in found if each is not None), None)
-
-    @property
-    def may_be_sparse(self) -> bool:
-        """Whether a batch may hold a sparse tensor: a program that makes any makes its batches with code of its own."""
-        is_own = any(origin.definition is not None for origin in self.origins)
-        return (is_own or bool(self.collate)) and self.script.program.mentions(self.script, _SPARSE)
 
     def _functions(self, expression: syntax.BaseExpression) -> Iterator[tuple[Script, syntax.Node]]:
         for script, node in ((self.script, expression), *self.script.roles.origins(expression)):
@@ -301,9 +257,19 @@ class Loader:
                 return f"line {line} begins it anew amid the steps, with new workers but for `persistent_workers=True`"
         if any(_keeps_batches(start) for start in self.starts):
             return "the loop keeps its batches, each of which holds a file of shared memory that a worker has made"
+        if self._sends_many_tensors:
+            return "each tensor of a batch that is not stacked is an open file, of which there may be too many"
         if any(_asks_for_errors(start) for start in self.starts):
             return "the training goes on after an error and reads what it says, which is another text from a worker"
         return self._changed_by_loop or apart.unproven(self.reading, are_sent=True)
+
+    @property
+    def _sends_many_tensors(self) -> bool:
+        """Whether its collate function leaves the tensors of many items as they are: each of them, and of the batches that
+        wait, is a file that is held open (torch, "Multiprocessing best practices")."""
+        size = self.setting("batch_size")
+        many = size.value is None or (isinstance(size.value.value, int) and size.value.value >= _MANY_ITEMS)
+        return many and any(sent.is_unstacked(script, node) for script, node in self.collate)
 
     def changes_between_reads(self) -> str | None:
         """Why workers that stay alive would read another dataset than workers that are started anew, or None."""
@@ -326,7 +292,7 @@ class Loader:
         which workers send copies."""
         if not self.collate and all(origin.is_in_memory or origin.definition is not None for origin in self.origins):
             return None
-        changes = (text for start in self.starts for text in _changes_of_batch(start))
+        changes = (text for start in self.starts for text in changes_of_batch(start))
         text = next(changes, None)
         return f"`{text}` may change what the dataset holds" if text is not None else None
 
@@ -487,21 +453,6 @@ def _runs_within(script: Script, node: syntax.Node, loop: Start, depth: int) -> 
     return any(_runs_within(other, call, loop, depth + 1) for other, call in script.call_sites(function))
 
 
-def _own_among(script: Script, results: Iterable[syntax.BaseExpression]) -> str | None:
-    """A first-party class that one of some expressions is an object of, and that does not pin itself."""
-    for result in results:
-        for value in (result, *(each for _, each in script.roles.origins(result))):
-            made = script.definition(value.func) if isinstance(value, syntax.Call) else None
-            if made is not None and isinstance(made.node, syntax.ClassDef) and not _pins_itself(made):
-                return made.name
-    return None
-
-
-def _pins_itself(batch: Definition) -> bool:
-    method = batch.script.roles.calls.method(batch, "pin_memory")
-    return method is not None and isinstance(method.node, syntax.FunctionDef) and any(True for _ in returned(method))
-
-
 def _goes_on_after(start: Start, other: Start) -> bool:
     """Whether an iterator over the loader may still be read after another place has read the loader from its beginning."""
     script, function = start.script, start.script.function(start.node)
@@ -603,8 +554,9 @@ def _stops_by_steps(script: Script) -> bool:
     return "max_steps" in given and "max_epochs" not in given
 
 
-def _changes_of_batch(start: Start) -> Iterator[str]:
-    """The code in the body of a loop that changes its batches, or what they hold, in place."""
+def changes_of_batch(start: Start, *, of_tensors: bool = False) -> Iterator[str]:
+    """The code in the body of a loop that changes in place what its batches hold; with ``of_tensors`` only what changes
+    tensors, and not which of them a batch holds, but also where the batch is one."""
     script, loop = start.script, start.node
     if not isinstance(loop, syntax.For):
         return
@@ -616,8 +568,23 @@ def _changes_of_batch(start: Start) -> Iterator[str]:
         holder: syntax.Node = base
         while isinstance(holder, (syntax.Attribute, syntax.Subscript)):
             holder = holder.value
-        if isinstance(holder, syntax.Name) and holder.value in taken and not isinstance(base, syntax.Name):
+        if not isinstance(holder, syntax.Name) or holder.value not in taken:
+            continue
+        if not _only_replaces(script, base, node) if of_tensors else not isinstance(base, syntax.Name):
             yield " ".join(script.text(node).split())
+
+
+def _only_replaces(script: Script, base: syntax.BaseExpression, node: syntax.Node) -> bool:
+    """Whether ``batch["image"] = ...`` puts another tensor in the place of one, or ``batch[key] = batch[key].cuda()`` its
+    copy."""
+    assign = script.source.parents[node]
+    if not isinstance(base, syntax.Subscript) or not isinstance(assign, syntax.Assign):
+        return False
+    index = base.slice[0].slice
+    is_keyed = isinstance(index, syntax.Index) and script.role(index.value) is Role.STRING
+    value = assign.value
+    is_moved = isinstance(value, syntax.Call) and last_name(value.func) in MOVES and script.text(base) in script.text(value)
+    return is_moved or (is_keyed and isinstance(base.value, syntax.Name))
 
 
 def _keeps_batches(start: Start) -> bool:

@@ -27,13 +27,52 @@ def lost(definition: Definition) -> str | None:
     script, function = definition.script, definition.node
     if not isinstance(function, syntax.FunctionDef):
         return None
-    for target in script.source.inside(function.body, syntax.AssignTarget):
+    if (clause := attribute_of_tensor(script, function.body)) is not None:
+        return f"{clause}, which stays in the worker"
+    return _of_function(definition, 0)
+
+
+def attribute_of_tensor(script: Script, node: syntax.Node) -> str | None:
+    """The attribute that code sets of a tensor, which no copy of that has, in a clause."""
+    for target in script.source.inside(node, syntax.AssignTarget):
         attribute = target.target
         if not isinstance(attribute, syntax.Attribute) or attribute.attr.value in _OF_TENSORS:
             continue
         if _is_tensor(script, attribute.value):
-            return f"`{shown(script, attribute)}` is an attribute of a tensor, which stays in the worker"
-    return _of_function(definition, 0)
+            return f"`{shown(script, attribute)}` is an attribute of a tensor"
+    return None
+
+
+def is_unstacked(script: Script, collate: syntax.Node) -> bool:
+    """Whether a collate function gives something of each item as it is: the list of items, or ``zip(*items)``."""
+    if isinstance(collate, syntax.Lambda):
+        return _is_of_each(script, collate.body, 0)
+    if isinstance(collate, syntax.ClassDef):
+        method = script.roles.calls.method(Definition(script, collate), "__call__")
+        return method is not None and is_unstacked(method.script, method.node)
+    if not isinstance(collate, syntax.FunctionDef):
+        return False
+    return any(_is_of_each(script, result, 0) for result in returned(Definition(script, collate)))
+
+
+def _is_of_each(script: Script, result: syntax.BaseExpression, depth: int) -> bool:
+    if depth > _DEEPEST:
+        return True
+    match result:
+        case syntax.Name():
+            bindings = script.names.reaching(result)
+            return any(
+                each.kind is Kind.PARAMETER or (each.value is not None and _is_of_each(script, each.value, depth + 1))
+                for each in bindings
+                if isinstance(each.value, syntax.BaseExpression) or each.kind is Kind.PARAMETER
+            )
+        case syntax.Call(func=syntax.Name("list" | "tuple"), args=[syntax.Arg(value=inner)]):
+            return _is_of_each(script, inner, depth + 1)
+        case syntax.Call(func=syntax.Name("zip")) | syntax.ListComp():
+            return True
+        case syntax.Tuple(elements=elements) | syntax.List(elements=elements) | syntax.Dict(elements=elements):
+            return any(_is_of_each(script, each.value, depth + 1) for each in elements)
+    return False
 
 
 def _is_tensor(script: Script, node: syntax.BaseExpression) -> bool:

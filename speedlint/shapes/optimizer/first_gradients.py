@@ -16,11 +16,11 @@ from speedlint.facts import syntax
 from speedlint.shapes import steps
 from speedlint.shapes.model import networks
 
-_CHANGES = re.compile(rb"requires_grad|\.grad\b")
-"""What decides from outside of the network which parameters get a gradient."""
+_CHANGES = re.compile(rb"requires_grad|\.grad\b|opt\w{0,30}\.state\b|\.state\.(?:pop|clear)\b|\.state\[")
+"""What decides from outside of the network which parameters get a gradient, or takes their momentum away."""
 _SEEN = ("torch", "torchvision", "math", "numpy", "functools", "itertools")
 """Libraries whose modules run all of their parts in each step."""
-_CHOICES = (syntax.IfExp, syntax.While, syntax.Match, syntax.Try, syntax.BooleanOperation)
+_CHOICES = (syntax.CompIf, syntax.IfExp, syntax.While, syntax.Match, syntax.Try, syntax.BooleanOperation)
 _BINDS = (syntax.Assign, syntax.AugAssign, syntax.AnnAssign, syntax.NamedExpr)
 
 

@@ -1,24 +1,19 @@
-"""What half precision breaks: losses and functions that raise under autocast, numbers that vanish or overflow in float16."""
+"""What half precision breaks: losses and functions that raise under autocast, and numbers that float16 does not hold."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.shapes.model.networks import PRODUCT_METHODS, root_definition, with_named
+from speedlint.shapes.precision import ranges
 from speedlint.shapes.steps import Step, modules_of, runs_network
 from speedlint.shapes.training import Root, roots
 from speedlint.solve.flow import once
 from speedlint.torch.words import Role
 
-_HALF_MAX = 65504
-_HALF_MIN = 6e-8
-_HALF_NEAR_ONE = 0.9997
-_DEEPEST = 4
-"""Variables that are followed to what they are made of."""
 _NUMBERS = (Role.NUMBER, Role.STRING, Role.NONE)
 _NO_HALF = frozenset(
     "index_add index_add_ index_copy index_copy_ index_put_ scatter_add scatter_add_ scatter_reduce scatter_reduce_ inverse "
@@ -30,14 +25,9 @@ _NO_HALF = frozenset(
 _REFUSED = ("torch.nn.BCELoss", "torch.nn.functional.binary_cross_entropy")
 """Losses of probabilities that raise under autocast."""
 _COMPLEX = frozenset("torch.cfloat torch.complex64 torch.cdouble torch.complex128 torch.chalf torch.complex32".split())
-_DISTANCES = frozenset(
-    "torch.nn.MSELoss torch.nn.L1Loss torch.nn.SmoothL1Loss torch.nn.HuberLoss torch.nn.functional.mse_loss "
-    "torch.nn.functional.l1_loss torch.nn.functional.smooth_l1_loss torch.nn.functional.huber_loss".split()
-)
-_BOUNDED = re.compile(rb"(?i)sigmoid|tanh|standardscaler|minmaxscaler|normali[sz]e|zscore|\.std\(")
-"""What a program says that keeps its numbers small."""
-_FILLS = ("masked_fill", "masked_fill_", "full_like")
-_CLAMPS = ("clamp", "clamp_", "clamp_min", "clamp_max", "clip", "clip_")
+_SINGLE = frozenset("torch.float32 torch.float torch.FloatTensor torch.cuda.FloatTensor".split())
+_NO_HALF_ARRAYS = ("numpy.linalg.", "scipy.linalg.", "scipy.signal.", "scipy.ndimage.", "cv2.")
+"""Parts of libraries that take no arrays in half precision."""
 
 
 class Hazard(NamedTuple):
@@ -132,20 +122,12 @@ def _taken_from(expression: syntax.BaseExpression) -> str | None:
 
 
 def _of_amount(step: Step) -> Iterator[Hazard]:
-    """The layer with which a network tells one amount, as a price or a distance, of which nothing says how large it is."""
-    found = modules_of(step)
-    places = [(place, top) for script, node in found for place, top in _code_of(script, node)]
-    losses = (call for statement in step.statements for call in step.script.source.inside(statement, syntax.Call))
-    is_of_distance = any((step.script.name(call.func) or "") in _DISTANCES for call in losses)
-    calls = [(place, call) for place, top in places for call in place.source.inside(top, syntax.Call)]
-    is_of_distance = is_of_distance or any((place.name(call.func) or "") in _DISTANCES for place, call in calls)
-    if not is_of_distance or step.script.program.mentions(step.script, _BOUNDED):
-        return
-    for place, call in calls:
-        size = place.argument(call, "out_features", 1) if place.is_call_to(call, "torch.nn.Linear") else None
-        known = place.constant(size) if size is not None else None
-        if known is not None and known.value == 1:
-            yield Hazard(place, call, "what it tells may lie beyond 65504, the most that float16 holds", half_only=True)
+    """The layers of a network that take or tell amounts, where nothing says how large these are."""
+    tops = [(step.script, statement) for statement in step.statements]
+    tops += [found for script, node in modules_of(step) for found in _code_of(script, node)]
+    calls = [(place, call) for place, top in tops for call in place.source.inside(top, syntax.Call)]
+    found = (*ranges.amounts(calls), *ranges.raw_inputs(calls))
+    yield from (Hazard(place, call, why, half_only=True) for place, call, why in found)
 
 
 def _code_of(script: Script, node: syntax.Node) -> Iterator[tuple[Script, syntax.Node]]:
@@ -204,7 +186,8 @@ def _find(script: Script, top: syntax.Node) -> Iterator[Hazard]:
         for call in place.source.inside(node, syntax.Call):
             yield from _of_call(place, call)
         yield from _grams(place, node)
-        yield from _vanishing(place, node)
+        yield from (Hazard(place, found, why, half_only=True) for found, why in ranges.beyond(place, node))
+        yield from _asserted_dtypes(place, node)
         yield from _index_writes(place, node)
         if isinstance(node, syntax.ClassDef):
             yield from _custom_function(place, node)
@@ -215,16 +198,14 @@ def _of_call(script: Script, call: syntax.Call) -> list[Hazard]:
     method = call.func.attr.value if isinstance(call.func, syntax.Attribute) else ""
     if name in _REFUSED:
         why = f"`{script.text(call.func)}` raises under autocast; use its `with_logits` form on the logits"
-    elif (fill := _fill(script, call, name, method)) is not None and not _is_held_by_half(script, fill):
-        why, half_only = f"`{script.text(fill)}` is not known to fit in float16, else `{method}` raises", True
-    elif (bound := _wide_bound(script, call, method)) is not None:
-        why, half_only = f"`{script.text(bound)}` does not fit in float16, so `{method}` raises", True
     elif name is not None and (
         name.startswith(("torch.linalg.", "torch.fft.", "torch.sparse.", "torch.cholesky", "torch.svd"))
         or name.rpartition(".")[2] in _NO_HALF
         or name in ("torch.inverse", "torch.det", "torch.logdet", "torch.spmm", "torch.stft", "torch.istft")
     ):
         why = f"`{script.text(call.func)}` is not made for float16"
+    elif name is not None and name.startswith(_NO_HALF_ARRAYS):
+        why = f"`{script.text(call.func)}` takes no arrays in half precision"
     elif method in ("scatter", "scatter_") and len(call.args) > 2 and script.role(call.args[2].value) is Role.TENSOR:
         why = f"`{method}` takes tensors of one dtype"
     elif name is None and method in _NO_HALF:
@@ -238,69 +219,9 @@ def _of_call(script: Script, call: syntax.Call) -> list[Hazard]:
     elif _is_gram(script, call, method):
         why = f"`{script.text(call)}` sums over every position, which float16 may not hold"
         return [Hazard(script, call, why, half_only=True, overflows=True)]
-    elif _is_log_of_rest(script, call, name, method):
-        why, half_only = f"`{script.text(call)}` is infinite where a probability rounds to 1 in float16", True
     elif method == "double" and not call.args:
         why = "it computes in double precision"
     return [Hazard(script, call, why, half_only)] if why else []
-
-
-def _fill(script: Script, call: syntax.Call, name: str | None, method: str) -> syntax.BaseExpression | None:
-    """The value that a call fills a tensor with."""
-    if method not in _FILLS:
-        return None
-    is_function = name is not None and method != "full_like"
-    return script.argument(call, "fill_value" if method == "full_like" else "value", 1 + is_function)
-
-
-def _is_held_by_half(script: Script, fill: syntax.BaseExpression) -> bool:
-    """Whether a value that fills a tensor is known to fit in float16: small, infinite, or the least of the tensor's own."""
-    match fill:
-        case syntax.UnaryOperation(operator=syntax.Minus(), expression=inner) if script.constant(fill) is None:
-            return _is_held_by_half(script, inner)
-        case syntax.Call(func=syntax.Name("float"), args=[syntax.Arg(value=syntax.SimpleString() as said)]):
-            return "inf" in str(said.evaluated_value) or "nan" in str(said.evaluated_value)
-        case syntax.Attribute(value=syntax.Call() as asked, attr=syntax.Name("min" | "max" | "eps" | "tiny")):
-            given = asked.args[0].value if asked.args else None
-            is_own = isinstance(given, syntax.Attribute) and given.attr.value == "dtype"
-            return is_own or (given is not None and script.name(given) in ("torch.float16", "torch.half"))
-    if script.name(fill) in ("math.inf", "numpy.inf", "torch.inf", "math.nan", "numpy.nan", "torch.nan"):
-        return True
-    constant = script.constant(fill)
-    value = constant.value if constant is not None else None
-    return (value is None and constant is not None) or (isinstance(value, (int, float)) and not _overflows(script, fill))
-
-
-def _wide_bound(script: Script, call: syntax.Call, method: str) -> syntax.BaseExpression | None:
-    """What a call clamps or pads by that float16 does not hold."""
-    if method not in (*_CLAMPS, "pad"):
-        return None
-    return next((arg.value for arg in call.args if _overflows(script, arg.value)), None)
-
-
-def _is_log_of_rest(script: Script, call: syntax.Call, name: str | None, method: str) -> bool:
-    """Whether it is ``torch.log(1 - p)``, as in a cross entropy written out."""
-    given = call.args[0].value if name == "torch.log" and call.args else None
-    if name is None and method == "log" and isinstance(call.func, syntax.Attribute):
-        given = call.func.value
-    return given is not None and _is_rest(script, given, _DEEPEST)
-
-
-def _is_rest(script: Script, given: syntax.BaseExpression, depth: int) -> bool:
-    """Whether a value may be ``1 - p`` of a probability: by itself, as a variable, or as one of two by a condition."""
-    match given:
-        case syntax.BinaryOperation(left=left, operator=syntax.Subtract()):
-            known = script.constant(left)
-            return known is not None and known.value == 1
-        case syntax.Name() if depth:
-            bindings = script.names.reaching(given)
-            values = [each.value for each in bindings if isinstance(each.value, syntax.BaseExpression) and not each.path]
-            return any(_is_rest(script, value, depth - 1) for value in values)
-        case syntax.Call() if script.name(given.func) == "torch.where" and depth:
-            return any(_is_rest(script, arg.value, depth - 1) for arg in given.args)
-        case syntax.IfExp(body=one, orelse=two) if depth:
-            return _is_rest(script, one, depth - 1) or _is_rest(script, two, depth - 1)
-    return False
 
 
 def _is_gram(script: Script, call: syntax.Call, method: str) -> bool:
@@ -352,26 +273,6 @@ def _untransposed(script: Script, factor: syntax.BaseExpression) -> syntax.BaseE
     return factor
 
 
-def _vanishing(script: Script, top: syntax.Node) -> list[Hazard]:
-    """The small numbers that are added against division by zero, or clamped to, and round away in float16."""
-    found = []
-    for operation in script.source.inside(top, syntax.BinaryOperation):
-        if isinstance(operation.operator, syntax.Add) and any(
-            _vanishes(script, part) for part in (operation.left, operation.right)
-        ):
-            why = f"what `{script.text(operation)}` adds is zero in float16"
-            found.append(Hazard(script, operation, why, half_only=True))
-    for call in script.source.inside(top, syntax.Call):
-        if (
-            isinstance(call.func, syntax.Attribute)
-            and call.func.attr.value in _CLAMPS
-            and any(_vanishes(script, arg.value) for arg in call.args)
-        ):
-            why = f"the bounds of `{script.text(call)}` round away in float16"
-            found.append(Hazard(script, call, why, half_only=True))
-    return found
-
-
 def _index_writes(script: Script, top: syntax.Node) -> list[Hazard]:
     """Assignments of tensors to rows: they raise where autocast makes the dtypes differ."""
     found = []
@@ -393,6 +294,23 @@ def _compared_dtypes(script: Script, top: syntax.Node) -> Iterator[Hazard]:
             asked = f"what rests on `{script.text(comparison)}` raises where one of the two is in half precision"
             why = f"{asked}; hand it `.float()` outputs"
             yield Hazard(script, comparison, why)
+
+
+def _asserted_dtypes(script: Script, top: syntax.Node) -> Iterator[Hazard]:
+    """Where code raises unless a tensor is of the one dtype that is written there."""
+    for comparison in script.source.inside(top, syntax.Comparison):
+        sides = (comparison.left, *(target.comparator for target in comparison.comparisons))
+        is_asked = any(_is_dtype(script, side) for side in sides) and any(_is_single(script, side) for side in sides)
+        if is_asked and _decides_raise(script, comparison):
+            yield Hazard(script, comparison, f"what rests on `{script.text(comparison)}` raises in half precision")
+
+
+def _is_single(script: Script, side: syntax.BaseExpression) -> bool:
+    """Whether it is the dtype or the type of tensors in single precision, or some of these."""
+    if isinstance(side, syntax.Tuple | syntax.List | syntax.Set):
+        return any(_is_single(script, each.value) for each in side.elements)
+    known = script.constant(side)
+    return script.name(side) in _SINGLE or (known is not None and known.value in _SINGLE)
 
 
 def _is_dtype(script: Script, side: syntax.BaseExpression) -> bool:
@@ -428,15 +346,6 @@ def is_written_by_index(script: Script, target: syntax.BaseExpression) -> bool:
     return any(index is Role.TENSOR or (is_tensor and index not in _NUMBERS) for index in indices)
 
 
-def _vanishes(script: Script, expression: syntax.BaseExpression) -> bool:
-    """Whether a constant is rounded to 0 or 1 in float16."""
-    if isinstance(expression, syntax.SimpleString):
-        return False
-    constant = script.constant(expression)
-    value = constant.value if constant is not None else None
-    return isinstance(value, float) and (0 < value < _HALF_MIN or _HALF_NEAR_ONE < value < 1)
-
-
 def _custom_function(script: Script, top: syntax.ClassDef) -> list[Hazard]:
     """An autograd function that does not say how it runs under autocast."""
     is_function = any(
@@ -445,9 +354,3 @@ def _custom_function(script: Script, top: syntax.ClassDef) -> list[Hazard]:
     if not is_function or "custom_fwd" in script.text(top):
         return []
     return [Hazard(script, top.name, f"the autograd function `{top.name.value}` is not written for autocast")]
-
-
-def _overflows(script: Script, expression: syntax.BaseExpression) -> bool:
-    constant = script.constant(expression)
-    value = constant.value if constant is not None else None
-    return isinstance(value, (int, float)) and _HALF_MAX < abs(value) < float("inf")
