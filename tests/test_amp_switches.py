@@ -25,6 +25,7 @@ TRAIN = """
     parser.add_argument("--weight", type=int, default=0)
     MORE
     args = parser.parse_args()
+    THEN
     AMP = DEBUG = False
 
 
@@ -46,7 +47,8 @@ def settings(folder: Path) -> Settings:
 
 def written(folder: Path, step: str, more: str = "") -> Path:
     path = folder / "train.py"
-    path.write_text(textwrap.dedent(TRAIN.replace("STEP", step).replace("MORE", more)))
+    before, then = ("", more) if "args." in more else (more, "")
+    path.write_text(textwrap.dedent(TRAIN.replace("STEP", step).replace("MORE", before).replace("THEN", then)))
     return path
 
 
@@ -104,6 +106,8 @@ def test_the_option_is_turned_on_and_can_be_turned_off(tmp_path: Path, step: str
         ("loss = torch.nn.BCELoss()", "raises under autocast"),
         ("clip = torch.nn.utils.clip_grad_norm_", "gradients are clipped while"),
         ("norm = lambda model: model.weight.grad.norm()", "gradients are read while"),
+        ("if args.use_amp and not torch.cuda.is_available(): raise SystemExit('no GPU')", "(line 13) is decided by it too"),
+        ("folder = 'run_fast' if args.use_amp else 'run'", "'run_fast' if args.use_amp else 'run'"),
     ],
 )
 def test_it_is_shown_where_turning_it_on_would_break(tmp_path: Path, more: str, why: str) -> None:

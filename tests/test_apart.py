@@ -14,8 +14,10 @@ from speedlint.shapes.data import apart
 from speedlint.shapes.data.loaders import loader
 
 BEGIN = """
+import collections
 import contextlib
 import functools
+import itertools
 import logging
 import operator
 import os
@@ -128,6 +130,13 @@ PROVEN = {
         "return torch.tensor(len(self.words[index]))",
     ),
     "random numbers of the process": _items("pass", "return torch.rand(4) * random.random()"),
+    "an entry of what is made for the item": _items(
+        "self.x = np.zeros((9, 4))", "x = {'x': self.x[index].astype('f4'), 'row': self.x[0]}\nx['x'] -= 1\nreturn x['x']"
+    ),
+    "a count by words": _items("self.n = collections.defaultdict(int)", "return torch.tensor(self.n[index])"),
+    "one array of a file": _items("self.x = np.load('rows.npz')['x']", "return torch.from_numpy(self.x[index])"),
+    "an array of a file": _items("self.x = np.load('rows.npy')", "return torch.from_numpy(self.x[index])"),
+    "words of a line": _items("self.lines = ['a b']", "x = self.lines[0].split()\nx.append('c')\nreturn len(x)"),
 }
 
 
@@ -255,6 +264,34 @@ REFUSED = {
         "    def note(self, index):\n        self.seen.append(index)\n",
         "`self.seen.append(index)`",
     ),
+    "an entry of a dict that the dataset's array is": (
+        _items("self.x = np.zeros((9, 4))", "x = {'x': self.x[index]}\nx['x'] -= 1\nreturn x['x']"),
+        "`x['x'] -= 1`",
+    ),
+    "an entry that is put into a dict": (
+        _items("self.x = np.zeros((9, 4))", "x = {}\nx['x'] = self.x[index]\nx['x'] -= 1\nreturn x['x']"),
+        "`x['x'] -= 1`",
+    ),
+    "an entry of a copy of a dict": (
+        _items("self.x = [{'x': np.zeros(4)}]", "x = self.x[index].copy()\nx['x'] -= 1\nreturn x['x']"),
+        "`x['x'] -= 1`",
+    ),
+    "an array that is turned": (
+        _items("self.x = np.zeros((9, 4, 4))", "x = np.rot90(self.x[index])\nx -= 1\nreturn x"),
+        "`x -= 1`",
+    ),
+    "a part of a tensor that is cut": (
+        _items("self.x = torch.zeros(9, 4)", "x, y = self.x[index].split(2)\nx += 1\nreturn x"),
+        "`x += 1`",
+    ),
+    "an array that is not copied": (
+        _items("self.x = np.zeros((9, 4), 'f4')", "x = self.x[index].astype('f4', copy=False)\nx -= 1\nreturn x"),
+        "`x -= 1`",
+    ),
+    "words that are counted as they are read": (
+        _items("self.n = collections.defaultdict(itertools.count().__next__)", "return torch.tensor(self.n[index])"),
+        "adds to a copy of it in each worker",
+    ),
     "what is not seen": (
         _items("pass", "return helper(self.rows[index])").replace(
             "class Items", "from elsewhere import helper\n\n\nclass Items"
@@ -291,6 +328,12 @@ NOT_SENT = {
     "a log under another name": ("pass", "CHANNEL.warning('row')\nreturn torch.zeros(4)", "tells it elsewhere"),
     "a function whose name is given away": ("self.f = SHORT", "return self.f(torch.zeros(4))", "another meaning later"),
     "a cache that the training asks for its hits": ("pass", "return windows(4)", "may ask what `windows` keeps"),
+    "an archive": ("self.x = np.load('rows.npz')", "return torch.from_numpy(self.x[f'x{index}'])", "may be an open file"),
+    "a file that the first item writes": (
+        "pass",
+        "if not os.path.exists('x.npy'):\n    np.save('x.npy', np.zeros(4))\nreturn np.load('x.npy')",
+        "writes a file",
+    ),
     "an iterator": ("self.turns = zip(rows, rows)", "return torch.zeros(4)", "belongs to one process"),
 }
 
@@ -310,6 +353,14 @@ CHANGED = {
     "an attribute": (READS, "made.dataset.rows = rows[epoch:]"),
     "an entry under another name": (READS, "rows[0] = rows[epoch]"),
     "an attribute by its name": (READS, "setattr(made.dataset, 'rows', rows[epoch:])"),
+    "globals by names": (
+        _items("pass", "return torch.zeros(4) + SCALE", "SCALE = 1.0"),
+        "globals().update({'SCALE': epoch})",
+    ),
+    "variables of this module by names": (
+        _items("pass", "return torch.zeros(4) + SCALE", "SCALE = 1.0"),
+        "[setattr(sys.modules[__name__], name, epoch) for name in ('SCALE',)]",
+    ),
     "an entry of the globals": (
         _items("pass", "return torch.zeros(4) + SCALE", "SCALE = 1.0"),
         "globals()['SCALE'] = epoch",
@@ -389,6 +440,13 @@ CHANGED = {
 def test_what_changes_between_epochs(items: str, after: str, tmp_path: Path) -> None:
     assert "may change while workers hold a copy" in (_reason(tmp_path, items, after=after, sent=False) or "")
     assert _reason(tmp_path, items, after="print(epoch)", sent=False) is None
+
+
+def test_what_a_function_has_kept_and_the_training_clears(tmp_path: Path) -> None:
+    kept = "@functools.lru_cache\ndef kept(i):\n    return int(Path('n').read_text())"
+    items = _items("pass", "return torch.tensor(kept(index))", kept)
+    assert _reason(tmp_path, items, sent=False) is None
+    assert "keep what `kept` has given" in (_reason(tmp_path, items, after="kept.cache_clear()", sent=False) or "")
 
 
 def test_indices_of_a_subset_that_grow(tmp_path: Path) -> None:
@@ -714,3 +772,24 @@ def test_batches_that_a_loop_keeps(line: str, is_kept: bool, tmp_path: Path) -> 
     script = Program(Options()).script(tmp_path / "train.py")
     found = next(each for call in script.source.of(syntax.Call) if (each := loader(script, call)) is not None)
     assert ("keeps its batches" in (found.worker_hazard() or "")) is is_kept
+
+
+@pytest.mark.parametrize(
+    ("collate", "size", "are_many"),
+    [
+        ("return tuple(zip(*rows))", 160, True),
+        ("return rows", 64, True),
+        ("x, y = zip(*rows)\n    return torch.stack(x), list(y)", 64, True),
+        ("return [torch.as_tensor(x) for x, _ in rows]", 64, True),
+        ("return tuple(zip(*rows))", 16, False),
+        ("x, y = zip(*rows)\n    return torch.stack(x), torch.stack(y)", 160, False),
+    ],
+)
+def test_batches_of_many_tensors(collate: str, size: int, are_many: bool, tmp_path: Path) -> None:
+    """Each of them is an open file in the training process."""
+    join = f"\n\ndef join(rows):\n    {collate}\n"
+    end = END.replace("MORE", ", collate_fn=join").replace("ITEMS", "Items").replace("AFTER", "pass")
+    (tmp_path / "train.py").write_text(BEGIN + READS + join + end.replace("batch_size=8", f"batch_size={size}"))
+    script = Program(Options()).script(tmp_path / "train.py")
+    found = next(each for call in script.source.of(syntax.Call) if (each := loader(script, call)) is not None)
+    assert ("is an open file" in (found.worker_hazard() or "")) is are_many

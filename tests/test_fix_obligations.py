@@ -23,6 +23,7 @@ TRAIN = f"""
 import contextlib
 import gc
 
+import numpy as np
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
@@ -63,6 +64,16 @@ class Net(nn.Module):
 
     def forward(self, x):
         return self.layer(x)
+"""
+SCALED = """
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.tensor(2e5))
+        self.register_buffer("deviation", torch.tensor(1e5))
+
+    def forward(self, x):
+        return x * self.deviation + self.mean
 """
 CASES = {
     "a sum": (
@@ -254,6 +265,115 @@ CASES = {
         (", pin_memory=True", ", collate_fn=join"),
         ("\n\ndef main", "\n\nclass Pair(tuple):\n    pass\n\n\ndef join(rows):\n    return Pair(rows)\n\n\ndef main"),
         "pinning makes a batch that is a `Pair` anew",
+    ),
+    "pinned batches with an attribute": (
+        "SPD202",
+        (", pin_memory=True", ", collate_fn=join"),
+        (
+            "\n\ndef main",
+            "\n\ndef join(rows):\n    x = torch.stack([x for x, _ in rows])\n    x.rows = len(rows)\n    return x, x\n"
+            "\n\ndef main",
+        ),
+        "`x.rows` is an attribute of a tensor",
+    ),
+    "pinned batches that ask for gradients": (
+        "SPD202",
+        (", pin_memory=True", ", collate_fn=join"),
+        (
+            "\n\ndef main",
+            "\n\ndef join(rows):\n    x = torch.stack([x for x, _ in rows])\n    return x.requires_grad_(), x\n\n\ndef main",
+        ),
+        "makes a leaf, which the pinned copy is not",
+    ),
+    "pinned batches that share memory": (
+        "SPD202",
+        (
+            ", pin_memory=True)\n",
+            ", collate_fn=lambda rows: (rows[0][0], rows[0][1]))\n",
+        ),
+        ("        x, y = x.to(device)", "        y[0] = 1\n        x, y = x.to(device)"),
+        "`y[0]` may change what else shares the batch's memory",
+    ),
+    "autocast and a factor of any size": (
+        "SPD101",
+        (),
+        ("criterion(model(x), y)", "criterion(torch.sigmoid(model(x)) * 500_000, y)"),
+        "may lie beyond 65504",
+    ),
+    "autocast and a mask of its own dtype": (
+        "SPD101",
+        (),
+        (
+            "loss = criterion(model(x), y)",
+            "scores = model(x)\n        loss = criterion(scores + (1 - y.type_as(scores)) * -1e9, y)",
+        ),
+        "may lie beyond 65504",
+    ),
+    "autocast and a probability next to one": (
+        "SPD101",
+        (),
+        ("criterion(model(x), y)", "-torch.log1p(-torch.sigmoid(model(x))).mean()"),
+        "where a probability rounds to 1",
+    ),
+    "autocast and a diagonal that is filled": (
+        "SPD101",
+        (),
+        (
+            "loss = criterion(model(x), y)",
+            "scores = model(x)[:, :64]\n        scores.fill_diagonal_(-9e15)\n        loss = scores.logsumexp(1).mean()",
+        ),
+        "not known to fit in float16",
+    ),
+    "autocast and entries that are set": (
+        "SPD101",
+        (),
+        (
+            "loss = criterion(model(x), y)",
+            "scores = model(x)\n        scores[0, 0] = -1e9\n        loss = criterion(scores, y)",
+        ),
+        "entries",
+    ),
+    "autocast and a dtype that is asked for": (
+        "SPD101",
+        (),
+        (
+            "        loss = criterion(model(x), y)",
+            "        out = model(x)\n        assert out.dtype == torch.float32\n        loss = criterion(out, y)",
+        ),
+        "raises in half precision",
+    ),
+    "autocast and numpy's linear algebra": (
+        "SPD101",
+        (),
+        (
+            "criterion(model(x), y)",
+            "criterion(model(x), y) * float(np.linalg.norm(model(x).detach().cpu().numpy()))",
+        ),
+        "takes no arrays in half precision",
+    ),
+    "autocast and inputs of any size": (
+        "SPD101",
+        (),
+        ("torch.rand(4096, 512), torch.rand(4096, 512)", "torch.load('pressures'), torch.load('heights')"),
+        "its inputs, which nothing scales",
+    ),
+    "autocast and outputs in units of the data": (
+        "SPD101",
+        ("def main", f"{SCALED}\n\ndef main"),
+        ("nn.Linear(2048, 512)).to", "nn.Linear(2048, 512), Scaled()).to"),
+        "may lie beyond 65504",
+    ),
+    "fused steps of a loss that joins later": (
+        "SPD502",
+        (", lr=0.1)", ", lr=0.1, momentum=0.9)"),
+        ("loss = criterion(model(x), y)", "loss = sum(criterion(model(x), y) for at in (0, 2) if len(kept) >= at)"),
+        "gets its first gradient in a later step",
+    ),
+    "fused steps whose momentum is taken away": (
+        "SPD502",
+        (", lr=0.1)", ", lr=0.1, momentum=0.9)"),
+        ("    print(total", "    optimizer.state.clear()\n    print(total"),
+        "gets its first gradient in a later step",
     ),
     "autocast and gradients in one buffer": (
         "SPD101",
@@ -827,3 +947,8 @@ def test_pinned_items_of_a_class_of_dicts(kind: str, is_written: bool, tmp_path:
     written, advice = _found(tmp_path / "rows", text.replace("\ndef main", rows), "SPD202")
     assert written is is_written
     assert is_written or "a `Row` anew" in advice
+
+
+def test_a_fourier_transform_of_what_is_computed_leaves_the_fused_step(tmp_path: Path) -> None:
+    adam = TRAIN.replace("SGD(model.parameters(), lr=0.1)", "Adam(model.parameters())")
+    assert _found(tmp_path / "waves", adam.replace("model(x), y", "torch.fft.rfft(model(x)).abs(), y"), "SPD502")[0]

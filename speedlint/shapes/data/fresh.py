@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from speedlint.facts import syntax
-from speedlint.solve import changing
 from speedlint.solve.names import Binding, Kind, last_name
 from speedlint.solve.values import returned
 from speedlint.source import is_name
@@ -190,7 +189,7 @@ def _is_made_fresh(script: Script, call: syntax.Call, path: Path, depth: int) ->
     if name is not None and "." in name:
         is_shared = name in _SHARE or _keeps(script, call) or (bool(path) and name in _SHALLOW)
         return not is_shared or (bool(given) and _is_fresh(script, given[0], path, depth))
-    if changing.is_on_self(call.func) and given and _is_fresh(script, given[0], path, depth):
+    if given and _is_held(call.func) and script.role(given[0]) not in _PLAIN and _is_fresh(script, given[0], path, depth):
         return True  # a transform that is held: its own code is looked at as well
     if isinstance(call.func, syntax.Attribute):
         return _copies(script, call, path) or _is_fresh(script, call.func.value, inside, depth)
@@ -199,6 +198,17 @@ def _is_made_fresh(script: Script, call: syntax.Call, path: Path, depth: int) ->
     if script.definition(call.func) is not None:
         return not path or all(script.role(each) in _PLAIN or _is_fresh(script, each, (), depth) for each in given)
     return isinstance(call.func, syntax.Name) and call.func.value in _PLAIN_RESULTS
+
+
+def _is_held(transform: syntax.BaseExpression) -> bool:
+    """Whether what is called may be a transform that ``self`` holds: ``self.flip``, ``self.steps["train"]``."""
+    if isinstance(transform, syntax.Subscript):
+        transform = transform.value
+    while isinstance(transform, syntax.Attribute):
+        if is_name(transform.value, "self"):
+            return True
+        transform = transform.value
+    return False
 
 
 def _copies(script: Script, call: syntax.Call, path: Path) -> bool:

@@ -53,8 +53,24 @@ class Hazard(NamedTuple):
 
 def of_step(step: Step) -> list[Hazard]:
     """What half precision breaks in the statements of a step, in its modules, and in all that these name and call."""
-    own = (each for statement in step.statements for each in of_code(step.script, statement))
+    own = (each for code in (*step.statements, *_between(step)) for each in of_code(step.script, code))
     return list(dict.fromkeys((*own, *_of_roots(modules_of(step)), *_of_amount(step))))
+
+
+def _between(step: Step) -> Iterator[syntax.Node]:
+    """What else stands between the first forward call of a step and its backward pass, and names what the step computes."""
+    inside = step.script.source.inside
+    computed = {
+        name.value
+        for statement in step.statements
+        for target in inside(statement, syntax.AssignTarget)
+        for name in inside(target, syntax.Name)
+    }
+    rows = range(step.forward.row, step.backward.row)
+    for line in (*inside(step.turn, syntax.SimpleStatementLine), *(each.test for each in inside(step.turn, syntax.If))):
+        is_of_step = line.row in rows and line not in step.statements
+        if is_of_step and any(name.value in computed for name in inside(line, syntax.Name)):
+            yield line
 
 
 def why_unscalable(step: Step) -> str:
