@@ -62,7 +62,7 @@ from speedlint.shapes.training import is_framework_driven
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
-    return told(script, call, _of_loader)
+    return told(script, call, _of_loader) if script.on_gpu else iter(())
 
 
 def _of_loader(found: Loader) -> Iterator[Finding]:

@@ -4,7 +4,8 @@
 Finds modules wrapped in `torch.nn.DataParallel`, under any name or by a class derived from it, in programs that train. It is
 a note where the same function wraps in `DistributedDataParallel` in another branch, or only evaluates, and where the program
 itself makes one GPU visible by default or names one in `device_ids`. Nothing is said where the training asks the wrapper for
-what only the module within has, or where nothing moves the module to a GPU, which raises: that branch never ran.
+what only the module within has, or where nothing moves the module to a GPU, which raises: that branch never ran; nor where
+only the module within is called, `model.module(x)`.
 
 ## Why it is slow
 Each forward pass copies all parameters from the first GPU to the others, scatters the batch, runs one Python thread for
@@ -62,6 +63,8 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if script.loops.guards.is_without_gpu(call) or script.is_test or not evaluation.trains(script):
         return
     if wrapping.is_asked_in_vain(script, call) or wrapping.is_left_on_host(script, call):
+        return
+    if wrapping.is_passed_by(script, call):
         return
     level, estimate = Level.WARNING, _COPIED
     if (trifle := _why_trifle(call, script)) is not None:

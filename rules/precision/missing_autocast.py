@@ -71,7 +71,7 @@ from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Risk, Rule, Wort
 from speedlint.shapes import durations, eras, worth
 from speedlint.shapes.model import launches
 from speedlint.shapes.precision import hazards
-from speedlint.shapes.precision.autocast import is_sharded_in_half, uses_autocast
+from speedlint.shapes.precision.autocast import is_loaded_in_half, is_sharded_in_half, uses_autocast
 from speedlint.shapes.precision.doubles import computes_in_double
 from speedlint.shapes.probes import is_probe
 from speedlint.shapes.steps import Step, is_reinforcement, training_steps, updates
@@ -89,7 +89,13 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         return
     if not eras.can_run_on(script, _SINCE) or is_sharded_in_half(script) or computes_in_double(script):
         return
-    if uses_autocast(step) or not updates(step) or is_probe(step) or script.value(step.forward).place is Place.HOST:
+    if (
+        uses_autocast(step)
+        or is_loaded_in_half(step)
+        or not updates(step)
+        or is_probe(step)
+        or script.value(step.forward).place is Place.HOST
+    ):
         return
     small = launches.bound_by(step)
     if small is not None and small.is_toy:

@@ -384,7 +384,7 @@ class Loops:
         calls = [
             call
             for call in self.script.source.inside(loop.body, syntax.Call)
-            if self.script.name(call.func) is None
+            if (self.script.name(call.func) is None or self.script.callee(call) is not None)
             and self._runs_here(call, loop.body)
             and not self._loops_between(call, loop.body)
         ]

@@ -1,8 +1,9 @@
 """Code that surely raises an error where it stands, so that nothing behind it runs: what no run as shipped gets past.
 
 Only what Python itself decides, whatever the machine, the data and the installed packages: a name that nothing binds, an
-option that the parser does not have, a module that a folder of the project lacks, arguments that a function of the project
-does not take, a result of two values that is taken apart into three, an object of a class that lacks an abstract method.
+option that the parser does not have or has already, a module that a folder of the project lacks, arguments that a function
+of the project does not take, a result of two values that is taken apart into three, an object of a class that lacks an
+abstract method.
 """
 
 from __future__ import annotations
@@ -77,7 +78,12 @@ def _found(script: Script, part: syntax.Node, is_picked: _Picked) -> Iterator[St
         for name in _unbound(script):
             if script.source.contains(part, name) and is_picked(name):
                 yield Stop(name, f"nothing has bound `{name.value}`, which it reads", script, name)
-    for node, why in (*_lacking(script, part), *_undeclared(script, part), *_unfit(script, part, is_picked)):
+    for node, why in (
+        *_lacking(script, part),
+        *_undeclared(script, part),
+        *_declared_twice(script, part),
+        *_unfit(script, part, is_picked),
+    ):
         if is_picked(node) and _is_plain(script, node):
             yield Stop(node, why, script, node)
     for call in script.source.inside(part, syntax.Call):
@@ -259,6 +265,22 @@ def _undeclared(script: Script, part: syntax.Node) -> Iterator[tuple[syntax.Node
                 options = _options_of(script, assign.value) if _only_value(script, name) is assign.value else None
                 if options is not None and _only_shown(script, name):
                     yield from _beyond(script, name, options)
+
+
+def _declared_twice(script: Script, part: syntax.Node) -> Iterator[tuple[syntax.Node, str]]:
+    """The options that a parser is told of a second time, on which it raises."""
+    seen: dict[tuple[str, object], syntax.Call] = {}
+    for call in script.source.inside(part, syntax.Call) if any(True for _ in script.calls(_PARSER)) else ():
+        match call.func:
+            case syntax.Attribute(value=syntax.Name() as parser, attr=syntax.Name("add_argument")) if (
+                _is_call_of(made := _only_value(script, parser), script, _PARSER)
+                and script.argument(made, "conflict_handler") is None
+            ):
+                known = (script.constant(arg.value) for arg in call.args if arg.keyword is None and not arg.star)
+                for flag in (each.value for each in known if each is not None and str(each.value).startswith("-")):
+                    first = seen.setdefault((parser.value, flag), call)
+                    if first is not call and script.order.always_runs(first, script.function(call) or script.source.module):
+                        yield call, f"the parser has the option `{flag}` already"
 
 
 def _beyond(script: Script, parsed: syntax.Name, options: frozenset[str]) -> Iterator[tuple[syntax.Node, str]]:

@@ -45,7 +45,7 @@ class _Run:
         """Whether all pieces are known, and none shows a GPU."""
         while self._todo:
             script, piece = self._todo.pop()
-            names = [each for each in script.source.inside(piece, syntax.Name) if _is_read(script, each)]
+            names = [each for each in script.source.inside(piece, syntax.Name) if _is_run(script, each)]
             if len(self._seen) > _MOST_PIECES or _leads_anywhere(script, piece) or script.roles.shows_gpu_in(piece):
                 return False
             self._import(script, piece)
@@ -117,6 +117,14 @@ def _is_read(script: Script, name: syntax.Name) -> bool:
         case syntax.FunctionDef() | syntax.ClassDef() | syntax.ImportAlias() | syntax.AsName():
             return False
     return True
+
+
+def _is_run(script: Script, name: syntax.Name) -> bool:
+    """Whether what a name stands for may be run: not where it only says a type, as in ``Sampler = Union[DDPM, DDIM]``."""
+    if not _is_read(script, name) or script.source.enclosing(name, syntax.Annotation) is not None:
+        return False
+    around = (up for up in script.source.ancestors(name) if isinstance(up, syntax.Subscript))
+    return not any((script.name(up.value) or "").startswith("typing.") for up in around)
 
 
 def _leads_anywhere(script: Script, piece: syntax.Node) -> bool:

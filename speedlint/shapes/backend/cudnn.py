@@ -12,9 +12,9 @@ from speedlint.shapes.backend import intent
 from speedlint.shapes.data import stacked
 from speedlint.shapes.data.loaders import loader
 from speedlint.shapes.model.networks import network
+from speedlint.shapes.steps import of_program, step_network
 from speedlint.shapes.training import roots
 from speedlint.solve import off
-from speedlint.solve.values import option_of
 from speedlint.source import is_name, is_none
 from speedlint.torch import library
 
@@ -37,6 +37,11 @@ _REGIONS = re.compile(
     rb"(?=[abrcABRC])(?i:\broi|\brois?\b|region_?proposal|aspect_?ratio_?group|batch_?sampler|crop_and_resize|bucket)"
 )
 """Where networks take regions of images, as many as there are, or batches gather images of like sizes."""
+_SIZED = re.compile(
+    rb"Resize\(|RandomCrop|CenterCrop|ResizedCrop|resize\([^)]{0,80}\(\s*\d|MNIST|CIFAR|resolution|imsize"
+    rb"|(?<!batch_)(?<!kernel_)(?i:size)[\"']?\s*[,:=]\s*(?:type|default|\(?\d)"
+)
+"""What a program says that gives its pictures one size, where each batch is a single one."""
 _LOADER_MARKS = tuple({name.rpartition(".")[2].encode() for name in library.LOADERS})
 _CUDNN = "torch.backends.cudnn"
 _REPRODUCIBLE = ("seed", "determin", "reproduc", "repeatab")
@@ -205,13 +210,19 @@ def _is_uneven(script: Script, call: syntax.Call) -> bool:
         if made is None or made.parameter("batch_sampler") is not None or not stacked.keeps_shapes(made):
             return True
     known = script.constant(size) if size is not None else None
-    is_one = known is not None and known.value == 1 and option_of(known.script, known.node) is None
+    is_one = known is not None and known.value == 1 and not script.program.mentions(script, _SIZED)
     return is_one or (script.hides_arguments(call) and size is None)
 
 
 def is_planar(script: Script) -> bool:
     """Whether the project's networks convolve images: two or three dimensions, not one."""
     return any(PLANAR.search(one.source.data) for one in script.everywhere(*_PLANAR_MARKS))
+
+
+def is_unused(script: Script) -> bool:
+    """Whether all networks that the program is seen to train are known, and none convolves or is recurrent."""
+    made = [step_network(step) for step in of_program(script)]
+    return bool(made) and all(each.is_known and not each.convolutions and not each.recurrent for each in made)
 
 
 def is_shallow(script: Script, module: syntax.Node) -> bool:

@@ -128,6 +128,28 @@ def is_asked_in_vain(script: Script, wrapper: syntax.Call) -> bool:
     return any(place.order.is_followed(start, asked) for (place, start), asked in found.items())
 
 
+def is_passed_by(script: Script, wrapper: syntax.Call) -> bool:
+    """Whether the program runs the module within alone, ``model.module(x)``, and never calls the wrapper: it copies none."""
+    ran = [use for use in reach.uses(script, wrapper) if use.node is not wrapper]
+    inner = [use for use in ran if _runs_inner(use.script, use.node)]
+    return bool(inner) and not any(_may_run(use.script, use.node) for use in ran)
+
+
+def _runs_inner(script: Script, use: syntax.Node) -> bool:
+    asked = script.source.parents[use]
+    call = script.source.parents[asked] if isinstance(asked, syntax.Attribute) and asked.attr.value == "module" else None
+    return isinstance(call, syntax.Call) and call.func is asked
+
+
+def _may_run(script: Script, use: syntax.Node) -> bool:
+    """Whether a use calls a module, or hands it to what may; a ``ModuleList`` only holds it."""
+    up = script.source.parents[use]
+    if isinstance(up, syntax.Call):
+        return up.func is use
+    call = script.source.parents[up] if isinstance(up, syntax.Arg) else None
+    return isinstance(call, syntax.Call) and not script.is_call_to(call, "torch.nn.ModuleList")
+
+
 def is_left_on_host(script: Script, wrapper: syntax.Call) -> bool:
     """Whether a wrapped module, made by a class of the project, is on the CPU, since nothing in the program moves a module.
     Several GPUs refuse it then, and one is only handed the call."""

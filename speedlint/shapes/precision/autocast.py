@@ -31,6 +31,19 @@ def uses_autocast(step: Step) -> bool:
     )
 
 
+def is_loaded_in_half(step: Step) -> bool:
+    """Whether a network of the step is loaded in half precision: ``from_pretrained(..., torch_dtype=torch.bfloat16)``."""
+    loads = ((place, node) for place, node in modules_of(step) if isinstance(node, syntax.Call))
+    given = ((place, place.argument(node, each)) for place, node in loads for each in ("torch_dtype", "dtype"))
+    return any(dtype is not None and not _is_single(place, dtype) for place, dtype in given)
+
+
+def _is_single(script: Script, dtype: syntax.BaseExpression) -> bool:
+    known = script.constant(dtype)
+    is_written = known is not None and known.value in (None, "float32")
+    return is_written or script.name(dtype) in ("torch.float32", "torch.float")
+
+
 def _may_reach(step: Step, place: Script, node: syntax.Node) -> bool:
     """Whether half precision that is named at a node may hold for the step. A ``with`` holds for what stands in it, and for
     what that calls; all else for whatever it is handed to."""

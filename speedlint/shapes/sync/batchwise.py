@@ -289,8 +289,12 @@ def _may_be_keys(script: Script, taken: syntax.BaseExpression, rows: syntax.Base
 
 
 def _walked(script: Script, loop: syntax.For) -> syntax.BaseExpression | None:
-    """``x`` of ``for row in x``."""
-    return loop.iter if script.role(loop.iter) in _ROWS else None
+    """``x`` of ``for row in x``; none where ``x[row]`` is asked for, as with the keys of a dict."""
+    if not isinstance(loop.target, syntax.Name) or not isinstance(loop.iter, syntax.Name):
+        return loop.iter if script.role(loop.iter) in _ROWS else None
+    asked = f"{loop.iter.value}[{loop.target.value}]"
+    are_keys = any(script.text(each) == asked for each in script.source.inside(loop.body, syntax.Subscript))
+    return loop.iter if script.role(loop.iter) in _ROWS and not are_keys else None
 
 
 def _counted(script: Script, loop: syntax.For) -> syntax.BaseExpression | None:
