@@ -905,7 +905,8 @@ class Roles:
 
     @once(None)
     def _member(self, definition: Definition, name: str) -> Value | None:
-        """What an attribute of an instance is: a method, a class attribute, or what the class's methods assign."""
+        """What an attribute of an instance is: a method, a class attribute, or what the class's methods assign; parameters
+        and buffers are wherever their module is."""
         method = self.calls.method(definition, name)
         if method is not None:
             if is_property(method):
@@ -913,7 +914,9 @@ class Roles:
             return Value(Role.FUNCTION, definition=method)
         found: list[Value | None] = []
         for script, value, path in self.assigned_on_self(definition, name):
-            found.append(script.roles._unpacked(value, path))
+            is_parameter = isinstance(value, syntax.Call) and script.is_call_to(value, *library.PARAMETERS)
+            kept = script.roles._unpacked(value, path)
+            found.append(kept._replace(place=Place.EITHER) if is_parameter and kept is not None else kept)
         found += [TENSOR for owner in self.calls.lineage(definition) if (owner.node, name) in owner.script.roles._buffers]
         known = join(found)
         if known is not None and known.role is Role.NUMBER:

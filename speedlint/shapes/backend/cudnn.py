@@ -15,6 +15,7 @@ from speedlint.shapes.model.networks import network
 from speedlint.shapes.steps import of_program, step_network
 from speedlint.shapes.training import roots
 from speedlint.solve import off
+from speedlint.solve.values import option_of
 from speedlint.source import is_name, is_none
 from speedlint.torch import library
 
@@ -39,7 +40,7 @@ _REGIONS = re.compile(
 """Where networks take regions of images, as many as there are, or batches gather images of like sizes."""
 _SIZED = re.compile(
     rb"Resize\(|RandomCrop|CenterCrop|ResizedCrop|resize\([^)]{0,80}\(\s*\d|MNIST|CIFAR|resolution|imsize"
-    rb"|(?<!batch_)(?<!kernel_)(?i:size)[\"']?\s*[,:=]\s*(?:type|default|\(?\d)"
+    rb"|(?<!batch_)(?<!kernel_)(?i:size)[\"']?\s*[,:=]\s*(?:type|default|\(?\d\d)"
 )
 """What a program says that gives its pictures one size, where each batch is a single one."""
 _LOADER_MARKS = tuple({name.rpartition(".")[2].encode() for name in library.LOADERS})
@@ -210,7 +211,8 @@ def _is_uneven(script: Script, call: syntax.Call) -> bool:
         if made is None or made.parameter("batch_sampler") is not None or not stacked.keeps_shapes(made):
             return True
     known = script.constant(size) if size is not None else None
-    is_one = known is not None and known.value == 1 and not script.program.mentions(script, _SIZED)
+    is_one = known is not None and known.value == 1 and option_of(known.script, known.node) is None
+    is_one = is_one and not script.program.mentions(script, _SIZED)
     return is_one or (script.hides_arguments(call) and size is None)
 
 

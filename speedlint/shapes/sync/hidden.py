@@ -12,7 +12,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.program.imports import absolute
-from speedlint.solve import counts, modes, off
+from speedlint.solve import counts, modes, off, picked
 from speedlint.solve.flow import once
 from speedlint.solve.folding import Folding, Frame
 from speedlint.solve.terms import Definition
@@ -82,6 +82,9 @@ def _callees(script: Script, call: syntax.Call) -> list[Definition]:
     if callee is not None:
         return [callee]
     called = script.roles.calls.called(call)
+    if len(called) > 1 and (made := picked.classes(script, call.func)):
+        run = [each for each in called if any(kind.script.roles.calls.method(kind, each.name) == each for kind in made)]
+        called = run or called
     return called if len(called) < 2 or _are_all(script, call.func) else []
 
 
