@@ -42,7 +42,10 @@ beside a loss scaler: where the first step overflows and is skipped, the fused f
 (torch 2.13). It also stops with an error where a parameter gets its first gradient in a later step than others, after a
 layer is thawed or by a branch that is seldom taken: for SGD with momentum it is written only where one step runs one whole
 network that chooses nothing. Beside a loss scaler nothing is written where hooks watch the optimizer's steps: the fused form
-is handed gradients that are still scaled, and also the steps that are skipped. Needs torch 2.0 for Adam and AdamW, 2.3 for
+is handed gradients that are still scaled, and also the steps that are skipped; nor where a state is loaded, since one that
+was saved without `fused` turns it off again, which the scaler is not told. The fused form goes through parameters and
+gradients side by side in memory, whatever their strides: nothing is written where a program sets gradients itself, or makes
+parameters of some columns of a tensor. Needs torch 2.0 for Adam and AdamW, 2.3 for
 SGD, and 2.12 for Adagrad on a GPU (the fused form of 2.4 was for the CPU alone). Optimizers of a probe, which tries batch
 sizes or times a layer on made-up data, are left alone; so are SGD with nothing but a learning rate, which is one kernel as
 it is, optimizers with a group for each parameter, which stay a kernel a group, and those that step once.
@@ -71,7 +74,7 @@ from speedlint.cures import spelling
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.shapes import devices, eras, evaluation, hosted, negligible, probes, training, worth
-from speedlint.shapes.optimizer import first_gradients, optimizers
+from speedlint.shapes.optimizer import first_gradients, optimizers, strides
 from speedlint.shapes.optimizer.optimizers import Where
 from speedlint.solve import dtypes
 from speedlint.solve.terms import Made
@@ -86,6 +89,7 @@ _OTHER_DEVICES = re.compile(rb"(?i)torch_xla|torch_directml|ipex|torch_npu|\b[nx
 _ON_HOST = Estimate(Worth.MEDIUM, "on the CPU an update of a small network is a twentieth to a half of its step")
 _LEGACY = ("BertAdam", "OpenAIAdam")
 _UNSET_MOMENTUM = "its momentum starts unset where the scaler skips the first step"
+_OLD_STATE = "a state that was saved without it turns it off, while a loss scaler takes it to be on, which raises"
 _WATCHED = "hooks of its step would see scaled gradients, and the steps that the scaler skips"
 _LATER_GRADIENTS = (
     "it stops where a parameter gets its first gradient in a later step than others, and whether one does is not known"
@@ -197,6 +201,10 @@ def _value(call: syntax.Call, name: str, script: Script) -> tuple[str | None, st
         return None, "apex takes part in the optimizer's step"
     if dtypes.has_complex_parameters(script):
         return None, "it raises for complex parameters"
+    if (unlike := strides.why_unlike(script)) is not None:
+        return None, unlike
+    if optimizers.may_be_scaled(script) and optimizers.loads_state(script):
+        return None, _OLD_STATE
     if optimizers.has_momentum(Made(script, call)) and optimizers.may_be_scaled(script):
         return None, _UNSET_MOMENTUM
     if optimizers.has_momentum(Made(script, call)) and not first_gradients.is_shared(script, call):

@@ -114,6 +114,8 @@ def refuse_gradient_work(step: Step) -> None:
         raise CannotEdit("the step has several backward passes")
     if step.backward.args:
         raise CannotEdit(f"`{script.text(step.backward)}` keeps the graph or takes a gradient")
+    if (left := _left_before_update(step)) is not None:
+        raise CannotEdit(f"`{script.text(left)}` before the optimizer's step would leave the loss scaler as it is")
     if any(
         attribute.attr.value == "grad"
         for attribute in script.source.inside(step.turn, syntax.Attribute)
@@ -127,6 +129,23 @@ def refuse_gradient_work(step: Step) -> None:
         is_by_name = script.text(call.func) == "getattr" and "grad" in {_string(script, arg.value) for arg in call.args}
         if is_by_name or (callee is not None and _touches_gradients(callee)) or _is_handed_what_trains(step, call):
             raise CannotEdit(f"`{script.text(call.func)}` works on the gradients, which would be scaled")
+
+
+def _left_before_update(step: Step) -> syntax.Node | None:
+    """What goes on with the next turn, or leaves the loop, between the backward pass and the optimizer's step."""
+    source, order, steps = step.script.source, step.script.source.order, step.optimizer_steps()
+    loop = step.script.loops.driving_loop(step.backward)
+    leaves = (each for kind in (syntax.Continue, syntax.Break) for each in source.inside(step.turn, kind))
+    return next(
+        (
+            each
+            for each in leaves
+            if source.enclosing(each, *_LOOPS) is loop
+            and order[step.backward] < order[each]
+            and any(order[each] < order[call] for call in steps)
+        ),
+        None,
+    )
 
 
 def _string(script: Script, node: syntax.BaseExpression) -> object:

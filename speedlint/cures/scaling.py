@@ -25,7 +25,7 @@ from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit
 from speedlint.shapes import eras
-from speedlint.shapes.optimizer.optimizers import has_momentum, may_be_watched
+from speedlint.shapes.optimizer.optimizers import has_momentum, loads_state, may_be_watched
 from speedlint.shapes.steps import CLIPS, Step, training_steps
 from speedlint.shapes.training import roots
 from speedlint.solve.names import Kind
@@ -197,6 +197,8 @@ def _is_torch_optimizer(script: Script, value: syntax.BaseExpression) -> bool:
     if made is not None and made.script.argument(made.call, "fused") is not None:
         if has_momentum(made):
             raise CannotEdit("the momentum of a fused SGD starts unset where a scaler skips the first step: use bfloat16")
+        if loads_state(script):
+            raise CannotEdit("a state that was saved before turns the fused step off, which a loss scaler takes to be on")
         if may_be_watched(script):
             raise CannotEdit("what watches the steps of a fused optimizer would see those that the scaler skips")
     return (

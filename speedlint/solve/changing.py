@@ -67,7 +67,7 @@ _CHANGES_ROWS = re.compile(r"(?i)\s*(?:insert|update|delete|replace|create|drop|
 """How a statement of SQL begins that changes what a database holds (SQLite, "SQL As Understood By SQLite")."""
 _PARTS = frozenset({"loc", "iloc", "at", "iat", "values", "flat", "T", "__dict__", "keywords"})
 """Attributes that stand for what they are an attribute of, where it is no object of the program's own."""
-_CLASSES = re.compile(r"(?:object|dict|list|set|\w+\.ndarray)\.")
+_CLASSES = re.compile(r"(?:object|dict|list|set|\w+\.ndarray)\.|\w+\.__(?:set|del)(?:attr|item)__")
 """Classes whose methods may be called with the object as first argument: ``dict.update(state, by=1)``."""
 _OF_TENSORS = library.NUMBER_ATTRIBUTES | {"shape", "dtype", "device", "ndim", "size"}
 _HANDS_OUT = frozenset(
@@ -138,8 +138,10 @@ def _by_call(script: Script, call: syntax.Call) -> Iterator[tuple[syntax.BaseExp
     changes_first = name is not None and (name.startswith(_IN_PLACE) or name.endswith((".at", "_")))
     changes_first = changes_first or (last in _CHANGES and _CLASSES.match(script.text(func)) is not None)
     if changes_first or last in ("setattr", "delattr", "setitem", "delitem", "next"):
-        yield from ((arg.value, call) for arg in call.args[:1])
-    elif name is None and isinstance(func, syntax.Attribute):
+        for arg in call.args[:1]:
+            held_in = arg.value.elements if isinstance(arg.value, (syntax.List, syntax.Tuple)) else ()
+            yield from ((each.value, call) for each in held_in) if held_in else ((arg.value, call),)
+    elif isinstance(func, syntax.Attribute) and (name is None or _is_of_variable(script, name)):
         method = func.attr.value
         is_of_some = any(method == each and script.program.mentions(script, mark) for each, mark in _OF_SOME)
         if method in _CHANGES or is_of_some or methods.works_in_place(method):
@@ -164,6 +166,11 @@ def _by_call(script: Script, call: syntax.Call) -> Iterator[tuple[syntax.BaseExp
                 yield from ((each.value, call) for each in call.args[:1] if each is not arg)
 
 
+def _is_of_variable(script: Script, name: str) -> bool:
+    """Whether a dotted name is a method of what a module of the program holds, or of the process's variables."""
+    return name.startswith(("os.environ.", "sys.")) or script.program.module(script, name) is not None
+
+
 def is_on_self(node: syntax.Node) -> bool:
     """Whether an expression is an attribute of ``self``, or a part of one."""
     while isinstance(node, (syntax.Attribute, syntax.Subscript)):
@@ -175,6 +182,8 @@ def is_on_self(node: syntax.Node) -> bool:
 
 def held(script: Script, node: syntax.Node) -> Held | None:
     """What a name or attribute is; None for anything else."""
+    if isinstance(node, syntax.Attribute) and script.name(node) == "os.environ":
+        return ENVIRONMENT
     if isinstance(node, syntax.Attribute):
         if node.attr.value in _OF_TENSORS and script.value(node.value).definition is None:
             return None
@@ -336,11 +345,15 @@ def _sets_any_global(script: Script, base: syntax.BaseExpression, node: syntax.N
 
 
 def _is_module(script: Script, node: syntax.BaseExpression) -> bool:
-    """Whether an expression is a module of the program: ``settings``, or ``sys.modules[__name__]``."""
+    """Whether an expression is a module of the program: ``settings``, ``sys.modules[__name__]``, or a variable of these."""
     dotted = script.names.dotted(node)
-    if dotted is not None:
-        return script.program.module(script, dotted) is not None
-    return isinstance(node, syntax.Subscript) and script.name(node.value) == "sys.modules"
+    if dotted is not None and script.program.module(script, dotted) is not None:
+        return True
+    return any(
+        (isinstance(each, syntax.Subscript) and place.name(each.value) == "sys.modules")
+        or (isinstance(each, syntax.Call) and place.is_call_to(each, "importlib.import_module", "__import__"))
+        for place, each in ((script, node), *script.roles.origins(node))
+    )
 
 
 def _is_dataset(script: Script, node: syntax.BaseExpression) -> bool:
@@ -392,6 +405,8 @@ def _changed_by(
                 base = value
             case syntax.Call(func=syntax.Name("vars"), args=[given]):
                 base = given.value
+            case syntax.Call(func=syntax.Attribute(value=value, attr=syntax.Name(method))) if method in _HANDS_OUT:
+                base = base.args[0].value if script.name(base.func) is not None and base.args else value
             case syntax.Attribute(value=value, attr=syntax.Name(part)) if part in _PARTS:
                 yield held(script, base)
                 base = value
@@ -403,7 +418,7 @@ def _changed_by(
         if of.role in _OF_TRAINING or is_of_tensor:
             return
         is_set = isinstance(node, syntax.AssignTarget) and not is_entry
-        if is_set and of.definition is not None:
+        if is_set and of.definition is not None and isinstance(of.definition.node, syntax.ClassDef):
             lineage = script.roles.calls.lineage(of.definition)
             if not any(each.node in classes for each in lineage):
                 return
@@ -458,13 +473,12 @@ def is_late(script: Script, node: syntax.Node, made: list[tuple[Script, syntax.N
 
 
 def _is_spoken_of(script: Script, function: syntax.FunctionDef) -> bool:
-    """Whether anything in the programs has the name of a function that no call is seen of."""
+    """Whether anything in the programs has the name of a function that no call is seen of, or has it as a text."""
     name = function.name.value
     return any(
-        True
+        any(not isinstance(other.source.parents[found], syntax.FunctionDef) for found in other.source.tree.named((name,)))
+        or any(text.evaluated_value == name for text in other.source.of(syntax.SimpleString))
         for other in script.everywhere(name.encode())
-        for found in other.source.of(syntax.Name)
-        if found.value == name and not isinstance(other.source.parents[found], syntax.FunctionDef)
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.shapes.backend import intent
@@ -21,6 +23,10 @@ SWITCHED = (f"{_OF_AUTOGRAD}.profile", f"{_OF_AUTOGRAD}.emit_nvtx", f"{_OF_AUTOG
 PROFILERS = (*SWITCHED, "torch.profiler.profile", "torch.profiler.profiler.profile")
 _FEW = 200
 """Steps that are a measurement, not a training."""
+_HANDLES = re.compile(
+    rb"excepthook|\batexit\b|\.submit\(|\.exception\(|_callback\(|\b(?:Thread|Process|Pool)\(|\bsignal\.signal"
+)
+"""What a program says that deals with errors elsewhere, or does something when it ends by one."""
 _CAUGHT = ("RuntimeError", "Exception", "BaseException")
 
 
@@ -140,7 +146,9 @@ def is_undone(script: Script, call: syntax.Call, setters: tuple[str, ...] = SETT
 
 
 def is_caught(script: Script) -> bool:
-    """Whether the program goes on after a RuntimeError that is raised in its training."""
+    """Whether the program goes on after a RuntimeError that is raised in its training, or does something at its end."""
+    if script.program.mentions(script, _HANDLES):
+        return True
     return any(_goes_on(one) for one in script.everywhere(b"except", b"suppress", b"with "))
 
 

@@ -51,7 +51,8 @@ _SENT = tuple(
     "fnmatch. fractions. functools.partial functools.reduce glob.glob heapq. html. importlib.import_module json. "
     "logging.getLogger math. operator. os.cpu_count os.environ.get os.fspath os.getcwd os.getenv os.getpid os.listdir "
     "os.path. os.sched_getaffinity os.stat pathlib. pickle.load platform. random. re.compile re.escape re.findall re.split "
-    "re.sub shlex. shutil. statistics. string. sys.getsizeof sys.intern textwrap. time. types.SimpleNamespace typing. "
+    "re.sub shlex. shutil. statistics. string. sys.getsizeof sys.intern tempfile.gettempdir tempfile.mkdtemp textwrap. "
+    "time. types.SimpleNamespace typing. "
     "unicodedata. urllib.parse. uuid. zlib.".split()
 )
 """Functions of the standard library whose results are data that can be sent; what others give is not known."""
@@ -108,6 +109,8 @@ _OTHER_PROCESSES: tuple[Mark, ...] = (
     (b"joblib", re.compile(rb"\bjoblib\b")),
     (b" ray", re.compile(rb"^\s*(?:import|from) ray\b", re.M)),
 )
+_REMAKES = re.compile(rb"__(?:globals|defaults|kwdefaults|closure|code)__")
+_SET_DEFAULTS = ("torch.set_default_dtype", "torch.set_default_device", "torch.set_default_tensor_type")
 _DEFAULTS = re.compile(rb"set_default_device|set_default_tensor_type|set_default_dtype|with torch\.device")
 _PUTS = frozenset({"append", "add", "insert", "setdefault"})
 _DEEPEST = 24
@@ -281,6 +284,11 @@ class _Proof:
                     raise Unproven(f"`{shown(other, call)}` seeds each pass, but not workers")
 
     def _processes(self, script: Script) -> None:
+        if script.program.mentions(script, _REMAKES):
+            raise Unproven("the program changes what functions hold (`__globals__`, `__defaults__`)")
+        for other, call in script.calls_everywhere(*_SET_DEFAULTS):
+            if other.frequency(call) >= Frequency.EPOCH:
+                raise Unproven(f"`{shown(other, call)}` is set for this process, but not in workers")
         if self.are_sent and any(script.program.mentions(script, mark) for mark in _OTHER_PROCESSES):
             raise Unproven("it may run in a process that must not start others")
         if self.are_sent and script.program.mentions(script, b"FileType("):
@@ -351,8 +359,8 @@ class _Proof:
         assert name is not None
         if isinstance(node, syntax.Name) and name in _BUILTINS:
             return
-        if isinstance(node, syntax.Attribute) and script.role(node.value) is Role.MODULE:
-            raise Unproven(f"`{shown(script, node)}` is part of a network")
+        if isinstance(node, syntax.Attribute) and script.role(node.value) in _TRAINS:
+            raise Unproven(f"`{shown(script, node)}` is part of a network, or of what trains it")
         dotted = script.name(node)
         definition = script.definition(node)
         if definition is not None:
@@ -579,6 +587,8 @@ class _Proof:
             for function in owner.node.body.body:
                 if isinstance(function, syntax.FunctionDef) and function.name.value in _PICKLES:
                     raise Unproven(f"`{definition.name}` is sent to workers in its own way (`{function.name.value}`)")
+                if self.are_sent and isinstance(function, syntax.FunctionDef) and function.name.value == "__del__":
+                    raise Unproven(f"`{definition.name}.__del__` would run in each worker too")
         for name in self.methods:
             method = calls.method(definition, name)
             if method is not None:
@@ -690,7 +700,7 @@ class _Proof:
         for name in source.inside(body, syntax.Name):
             if name.value in _OUT_OF_SIGHT:
                 raise Unproven(f"`{name.value}` in what reads the items is not followed")
-            if name.value in ("get_worker_info", "current_process", "getpid"):
+            if name.value in ("get_worker_info", "current_process", "getpid", "initial_seed"):
                 raise Unproven(f"what reads the items asks for its process (`{name.value}`)")
             self._draws = self._draws or _DRAWN.search(name.value) is not None
             self._name_in_code(script, name, function)
@@ -738,6 +748,11 @@ class _Proof:
 
     def _attribute_in_code(self, script: Script, attribute: syntax.Attribute) -> None:
         base = attribute.value
+        if script.role(base) in _TRAINS:
+            raise Unproven(f"`{shown(script, attribute)}` is part of a network, or of what trains it")
+        if (owner := script.definition(base)) is not None and isinstance(owner.node, syntax.FunctionDef):
+            self._reads(script, attribute)
+            return
         if is_name(base, "self"):
             call = script.source.parents[attribute]
             is_called = isinstance(call, syntax.Call) and call.func is attribute
@@ -762,6 +777,8 @@ class _Proof:
         if name is not None and script.definition(call.func) is None:
             if name.startswith(("torch.cuda.", "multiprocessing.", "threading.")):
                 raise Unproven(f"`{shown(script, call.func)}` in what reads the items belongs to one process")
+            if name.startswith("linecache."):
+                raise Unproven(f"`{shown(script, call.func)}` in what reads the items keeps the files that it has read")
             if name == "os.getenv":
                 self.read.add(changing.ENVIRONMENT)
             self._check_written(script, call)

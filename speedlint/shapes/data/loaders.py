@@ -37,6 +37,8 @@ _SMALL = 64
 """Pixels of a side up to which a network of grey images is bound by the launch of its kernels."""
 _SMALL_COPY = 100_000
 """Bytes of a copy to the GPU that takes some ten microseconds, about what it takes to ask for it."""
+_PLAIN_DECORATORS = ("torch.", "staticmethod", "classmethod")
+"""Decorators that leave it to the calls of a function when it runs."""
 _ENDLESS = 10_000_000
 _MANY_ITEMS = 64
 """Items of a batch from which on their tensors may be more open files than a process may hold, 1024 on most systems: with
@@ -392,13 +394,27 @@ class Loader:
             for loop in loops:
                 if start is loop:
                     continue
-                if _runs_within(start.script, start.node, loop, 0):
+                if _may_run_anywhere(start) or _runs_within(start.script, start.node, loop, 0):
                     return True
+        if loops and (any(map(_is_bound, self.uses)) or self._is_read_by_others):
+            return True
         others = [(one, two) for one in self.starts for two in self.starts if one is not two]
         return (
             any(_goes_on_after(one, two) for one, two in others)
             or _is_read_in_step(self.uses)
             or any(_is_made_twice(start, self.uses) for start in self.starts)
+        )
+
+    @property
+    def _is_read_by_others(self) -> bool:
+        """Whether code that is not seen to have the loader goes over an attribute of the name that it is kept under."""
+        kept = {name for use in self.uses for name in _kept_as(use)}
+        known = {use.node for use in self.uses}
+        return any(
+            read.attr.value in kept and read not in known and _started_by(reach.Use(place, read, repeated=False)) is not None
+            for place in self.script.everywhere(*(name.encode() for name in kept))
+            for read in place.source.of(syntax.Attribute)
+            if kept
         )
 
     @property
@@ -451,6 +467,55 @@ def _runs_within(script: Script, node: syntax.Node, loop: Start, depth: int) -> 
     if function is None or depth > _DEEPEST:
         return False
     return any(_runs_within(other, call, loop, depth + 1) for other, call in script.call_sites(function))
+
+
+def _kept_as(use: reach.Use) -> Iterator[str]:
+    """The attributes that a use sets to the loader, alone or among others: ``self.model, self.loader = model, loader``."""
+    statement = use.script.source.statement(use.node)
+    for target in use.script.source.inside(statement, syntax.AssignTarget):
+        given = use.script.source.parents[target]
+        if isinstance(given, syntax.Assign) and use.script.source.contains(given.value, use.node):
+            yield from (each.attr.value for each in use.script.source.inside(target, syntax.Attribute))
+
+
+def _is_bound(use: reach.Use) -> bool:
+    """Whether a use hands a loader to a function for when that is called: ``partial(accuracy, model, loader)``, a lambda."""
+    source = use.script.source
+    if source.enclosing(use.node, syntax.Lambda, syntax.FunctionDef) is not use.script.function(use.node):
+        return True
+    parent = source.parents[use.node]
+    call = source.parents[parent] if isinstance(parent, syntax.Arg) else None
+    return isinstance(call, syntax.Call) and use.script.is_call_to(call, "functools.partial")
+
+
+def _may_run_anywhere(start: Start) -> bool:
+    """Whether a loader is read where the calls are not seen: in a function that is handed on, or registered by a decorator,
+    in a property or in what Python calls by itself."""
+    script, function = start.script, start.script.function(start.node)
+    if function is None or function.name.value == "__init__":
+        return False
+    if function.name.value.startswith("__"):
+        return True
+    for each in function.decorators:
+        decorator = each.decorator.func if isinstance(each.decorator, syntax.Call) else each.decorator
+        if not (script.name(decorator) or "").startswith(_PLAIN_DECORATORS):
+            return True
+    name = function.name.value
+    return any(
+        _is_handed_on(place, use) for place in script.everywhere(name.encode()) for use in place.source.tree.named((name,))
+    )
+
+
+def _is_handed_on(script: Script, use: syntax.Name) -> bool:
+    """Whether a function's name is read other than to call it."""
+    node: syntax.Node = use
+    up = script.source.parents[node]
+    if isinstance(up, syntax.Attribute) and up.attr is use:
+        node, up = up, script.source.parents[up]
+    return (
+        isinstance(up, syntax.Arg | syntax.Assign | syntax.Element | syntax.DictElement)
+        and getattr(up, "value", None) is node
+    )
 
 
 def _goes_on_after(start: Start, other: Start) -> bool:

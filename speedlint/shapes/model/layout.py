@@ -12,6 +12,7 @@ from speedlint.shapes.backend import intent
 from speedlint.shapes.backend.intent import Intent
 from speedlint.shapes.data import loaders
 from speedlint.shapes.model.networks import network, with_named
+from speedlint.shapes.optimizer import optimizers
 from speedlint.shapes.precision.autocast import halvings
 from speedlint.shapes.training import Placement, model_placements, passed_through, roots
 from speedlint.source import is_name
@@ -48,6 +49,13 @@ _BREAKS = (
         "dropout draws its mask in the order of memory, so that other values would be dropped",
     ),
     (re.compile(rb"as_strided|data_ptr|\.stride\(|set_\("), "the program works with strides"),
+    (
+        re.compile(
+            rb"\.(?:grad|data|weight)\b[^\n]{0,60}\.(?:reshape|flatten|ravel)\(|\.numpy\(\)\.(?:reshape|flatten|ravel)"
+        ),
+        "the program takes weights or gradients as one row, which would be a copy",
+    ),
+    (re.compile(rb"nn\.utils\.prune|import prune\b"), "pruning views weights as one row, which raises"),
     (re.compile(rb"Conv3d|ConvTranspose3d"), "the program holds three-dimensional convolutions, for which it raises"),
     (re.compile(rb"autograd\.Function|cpp_extension|Function\):"), "operations of its own may expect the usual layout"),
     (re.compile(rb"(?<!Distributed)DataParallel"), "whether the copies of `DataParallel` keep it is not known"),
@@ -161,6 +169,8 @@ def why_not(script: Script, placement: Placement) -> str | None:
     breaks = next((why for mark, why in _BREAKS if script.program.mentions(script, mark)), None)
     if breaks is not None:
         return breaks
+    if optimizers.loads_state(script):
+        return "a state of the optimizer that was saved before lies otherwise in memory"
     if placement.further:
         return "the model is moved in several branches"
     if any(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.shapes.acting import is_environment_step
-from speedlint.shapes.model import encoders
+from speedlint.shapes.model import encoders, keeping
 from speedlint.shapes.sync.reads import shown
 from speedlint.shapes.training import roots
 from speedlint.solve import changing, leads
@@ -24,6 +24,7 @@ from speedlint.solve.reach import parameter_of
 from speedlint.solve.terms import Definition
 from speedlint.solve.unpacking import part
 from speedlint.source import is_name, is_target
+from speedlint.torch import library
 from speedlint.torch.library import FORWARD_HOOKS
 from speedlint.torch.methods import DETACHES, GRAPHLESS, works_in_place
 from speedlint.torch.words import Role
@@ -63,6 +64,7 @@ _CHANGES_ANOTHER = re.compile(
 """Functions that put what they are given into another argument, or keep it."""
 _NUMBERS = re.compile(r"([^%]|%%|%[-+ #0-9.*]*[diouxXeEfFgGc])*", re.DOTALL)
 """A ``%`` template that shows what it is given as numbers."""
+_MAKE_WEIGHTS = ("torch.nn.utils.weight_norm", "torch.nn.utils.spectral_norm")
 _HOLDERS = (Role.SEQUENCE, Role.MAPPING, Role.INSTANCE)
 _MOST = 600
 """Expressions that are followed."""
@@ -153,6 +155,14 @@ class _Follow:
             raise NotProven("the program asks whether gradients are on")
         if self.script.program.mentions(self.script, FORWARD_HOOKS):
             raise NotProven("a forward hook of the program may keep what the pass computes")
+        if next(self.script.calls_everywhere("torch.nn.utils.parametrize.cached"), None) is not None:
+            raise NotProven("weights that are kept (`parametrize.cached`) would have no graph")
+        if (around := _autocast_around(self.script, self.region)) is not None:
+            raise NotProven(
+                f"`{shown(self.script, around)}` around it keeps the casts of weights, which would have no graph"
+            )
+        if (kept := _normed_weight(self.script)) is not None:
+            raise NotProven(f"`{kept}` is what the last pass has made of it, with its graph")
         if any(True for _ in source.inside(self.region, syntax.Await)):
             raise NotProven("other code runs while it waits")
         if any(True for _ in source.inside(self.region, syntax.Yield)):
@@ -179,6 +189,8 @@ class _Follow:
         if (callee.node, None) in self._seen:
             return
         self._seen.add((callee.node, None))
+        if (kept := keeping.why(callee)) is not None:
+            raise NotProven(kept)
         script = callee.script
         for base, _ in changing.written(script, callee.node):
             if changing.is_on_self(base) or _is_of_module(script, base):
@@ -221,6 +233,8 @@ class _Follow:
         if not is_one and _some_may_differentiate(script) and _is_of_hidden_kind(script, call.func):
             raise NotProven(f"which network `{shown(script, call.func)}` is, and whether it differentiates, is not known")
         if _runs(script, call, callees):
+            if script.role(call.func) is Role.MODULE and (kept := keeping.why_of_network(script, call.func)) is not None:
+                raise NotProven(kept)
             self._check_unasked(script, call)
             self._carry(script, call)
             for callee in callees:
@@ -442,6 +456,31 @@ class _Follow:
             raise NotProven("what its callers do with the result is not seen")
         for other, call in sites:
             self._carry(other, call)
+
+
+def _autocast_around(script: Script, region: syntax.Node) -> syntax.Node | None:
+    """The autocast that a piece of code stands in: it keeps casts until it is left (pytorch/pytorch, issue 112583)."""
+    for up in script.source.ancestors(region):
+        if isinstance(up, syntax.FunctionDef):
+            return None
+        for item in up.items if isinstance(up, syntax.With) else ():
+            if isinstance(item.item, syntax.Call) and script.is_call_to(item.item, *library.AUTOCASTS):
+                return item.item
+    return None
+
+
+@once(None)
+def _normed_weight(script: Script) -> str | None:
+    """What the program reads of a layer whose weight each forward pass makes anew (``torch.nn.utils.weight_norm``)."""
+    if next(script.calls_everywhere(*_MAKE_WEIGHTS), None) is None:
+        return None
+    for place in script.everywhere(b".weight"):
+        for read in place.source.of(syntax.Attribute):
+            function = place.function(read)
+            is_begun = function is not None and "init" in function.name.value
+            if read.attr.value == "weight" and not is_begun and not is_target(place.source, read):
+                return place.text(read)
+    return None
 
 
 def _is_of_module(script: Script, base: syntax.BaseExpression) -> bool:

@@ -60,7 +60,7 @@ _CYCLES = frozenset({"torch.optim.lr_scheduler.OneCycleLR", "torch.optim.lr_sche
 def may_gain_momentum(script: Script) -> bool:
     """Whether the program may give an optimizer a momentum or a decay once it is made: by its groups, by a state that it
     loads, by a scheduler that cycles momentum."""
-    return any(_gives_momentum(place) for place in script.everywhere(b"param_group", b"load_state_dict", b"LR("))
+    return loads_state(script) or any(_gives_momentum(place) for place in script.everywhere(b"param_group", b"LR("))
 
 
 def _gives_momentum(script: Script) -> bool:
@@ -69,10 +69,6 @@ def _gives_momentum(script: Script) -> bool:
             return True
     for call in script.method_calls("add_param_group"):
         if not all(_names_no_decay(script, arg.value) for arg in call.args):
-            return True
-    for call in script.method_calls("load_state_dict"):
-        assert isinstance(call.func, syntax.Attribute)
-        if script.role(call.func.value) in (Role.OPTIMIZER, Role.UNKNOWN):
             return True
     cycles = [script.argument(call, "cycle_momentum") for call in script.calls(*_CYCLES)]
     return any(given is None or (known := script.constant(given)) is None or known.value for given in cycles)
@@ -673,11 +669,27 @@ def _moved_in_place(script: Script, name: syntax.Name) -> Move | None:
 
 
 def has_sparse_gradients(script: Script) -> bool:
-    """Whether the program makes an embedding with sparse gradients."""
-    return any(
-        (value := one.argument(call, "sparse")) is not None and not ((known := one.constant(value)) and known.value is False)
-        for one in script.everywhere(b"sparse")
+    """Whether the program may make an embedding with sparse gradients."""
+    return script.program.mentions(script, b"sparse") and any(
+        _may_be_sparse(one, call)
+        for one in script.everywhere(b"Embedding")
         for call in one.calls("torch.nn.Embedding", "torch.nn.EmbeddingBag")
+    )
+
+
+def _may_be_sparse(script: Script, call: syntax.Call) -> bool:
+    value = script.argument(call, "sparse")
+    known = script.constant(value) if value is not None else None
+    return script.hides_arguments(call) if value is None else known is None or known.value is not False
+
+
+def loads_state(script: Script) -> bool:
+    """Whether the program may load the state of an optimizer that was saved before."""
+    return any(
+        script_of.role(call.func.value) in (Role.OPTIMIZER, Role.UNKNOWN)
+        for script_of in script.everywhere(b"load_state_dict")
+        for call in script_of.method_calls("load_state_dict")
+        if isinstance(call.func, syntax.Attribute)
     )
 
 
