@@ -55,6 +55,7 @@ from speedlint.cures import thinning
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
+from speedlint.shapes.optimizer import differentiated
 from speedlint.shapes.schedule import periods
 from speedlint.torch.words import Frequency
 
@@ -66,9 +67,22 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if found is None or script.frequency(call) < Frequency.EPOCH or script.is_test:
         return
     if script.loops.kind(found.loop) is Frequency.STEP:
-        yield from _within_steps(found, script)
+        if not _is_differentiated(found):
+            yield from _within_steps(found, script)
     elif script.frequency(call) is Frequency.EPOCH and not periods.is_thinned(script, found):
         yield from _each_epoch(found, script)
+
+
+def _is_differentiated(found: periods.Validation) -> bool:
+    """Whether what a pass computes is seen to be differentiated, as the means that a loss is taken to."""
+    place = found.callee.script
+    for loop in periods.full_passes(found.callee):
+        try:
+            differentiated.check_never(place, loop)
+        except differentiated.NotProven as reason:
+            if reason.is_certain:
+                return True
+    return False
 
 
 def _within_steps(found: periods.Validation, script: Script) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ where every place that reads the value is seen and none of them runs in each ste
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from speedlint import edits
@@ -39,6 +40,7 @@ from speedlint.torch.words import FREQUENT, Role
 _ARITHMETIC = (syntax.Add, syntax.Subtract, syntax.Multiply, syntax.Divide)
 _SEE_ALL = {("locals", False), ("vars", False), ("globals", False), ("eval", True), ("exec", True)}
 _DEEPEST = 3
+_OWN_ITEM = re.compile(rb"def item\(\s*self")
 _SCOPES = (syntax.FunctionDef, syntax.Lambda, syntax.ClassDef)
 
 
@@ -75,6 +77,8 @@ class _Deferral:
             return tallies.kept(tally)
         if self.script.value(self.tensor).assumed:
             raise CannotEdit("what gives it is out of sight, and may give a number of NumPy's")
+        if self.script.program.mentions(self.script, _OWN_ITEM):
+            raise CannotEdit("an object of the program's own has an `item` too, and no `detach`")
         if placed.changes_device(self.script, self.read):
             raise CannotEdit("its turns may compute on several GPUs, whose numbers are not added up there")
         if (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from speedlint import edits
 from speedlint.ask.script import Script
 from speedlint.cures import spelling
@@ -12,7 +14,10 @@ from speedlint.rule import Edit
 from speedlint.shapes.sync import placed, reads
 from speedlint.shapes.sync.owned import is_own
 from speedlint.source import is_target
+from speedlint.torch.methods import TRANSPOSES
 
+_RESIZED = re.compile(rb"\.resize\(|OWNDATA|\.base\b")
+_CAUGHT = re.compile(rb"except\s+\(?[^:\n]*ValueError")
 _JOINS = ("torch.cat", "torch.concat", "torch.stack")
 
 
@@ -96,6 +101,7 @@ def _join(script: Script, use: syntax.Name, *, is_array: bool) -> list[Edit]:
     if not is_array and script.is_call_to(call, *_JOINS):
         return [Edit(source.path, end, end, ".cpu()")]
     if is_array and script.is_call_to(call, "numpy.concatenate") and _joins_rows(script, call):
+        _check_like_arrays(script, use, call)
         torch, imports = spelling.spell(script, "torch")
         return [
             *imports,
@@ -106,6 +112,29 @@ def _join(script: Script, use: syntax.Name, *, is_array: bool) -> list[Edit]:
     raise CannotEdit(
         f"`{reads.shown(script, call)}` on line {source.line(use)} has no like on the GPU that is certain to agree"
     )
+
+
+def _check_like_arrays(script: Script, listed: syntax.Name, joined: syntax.Call) -> None:
+    """Raises CannotEdit where what torch joins may not be the array that NumPy would make: of another dtype, laid out
+    otherwise, or in memory of its own that may be resized; or where another error would be raised for no arrays."""
+    appends = [
+        use
+        for use in script.names.uses(listed)
+        if isinstance(up := script.source.parents[use], syntax.Attribute) and up.attr.value == "append"
+    ]
+    added = [script.source.enclosing(use, syntax.Call) for use in appends]
+    if len(added) > 1:
+        raise CannotEdit(f"the arrays in `{listed.value}` may be of several dtypes")
+    for call in added:
+        within = script.source.inside(call, syntax.Attribute) if call is not None else ()
+        if any(each.attr.value in TRANSPOSES for each in within):
+            raise CannotEdit("NumPy keeps the order of transposed arrays in memory, and torch does not")
+        if call is not None and any(True for _ in script.source.inside(call, syntax.IfExp)):
+            raise CannotEdit(f"the arrays in `{listed.value}` may be of several dtypes")
+    if script.program.mentions(script, _RESIZED):
+        raise CannotEdit("the program may resize the array, for which it must own its memory")
+    if script.program.mentions(script, _CAUGHT):
+        raise CannotEdit("the program may catch NumPy's error for no arrays at all")
 
 
 def _joins_rows(script: Script, call: syntax.Call) -> bool:
