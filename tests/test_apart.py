@@ -167,6 +167,7 @@ def test_a_transform_is_looked_into(tmp_path: Path) -> None:
     assert "`self.by += 1` in what reads the items" in (_reason(tmp_path, READS + counting, made="build") or "")
 
 
+OPT = "OPT = torch.optim.SGD(torch.nn.Linear(1, 1).parameters(), lr=0.1)"
 REFUSED = {
     "a class that a decorator puts another in the place of": (
         "\n\ndef doubled(cls):\n    class Double(cls):\n        pass\n\n    return Double\n\n\n@doubled" + READS,
@@ -288,6 +289,18 @@ REFUSED = {
         _items("self.x = np.zeros((9, 4), 'f4')", "x = self.x[index].astype('f4', copy=False)\nx -= 1\nreturn x"),
         "`x -= 1`",
     ),
+    "a network's weight": (
+        _items("pass", "return NORM.bias.detach()", "NORM = torch.nn.BatchNorm1d(4)"),
+        "is part of a network",
+    ),
+    "what an optimizer holds": (
+        _items("pass", "return torch.zeros(4) * OPT.param_groups[0]['lr']", OPT),
+        "is part of a network",
+    ),
+    "a seed of its process": (
+        _items("pass", "return torch.zeros(4) + torch.initial_seed() % 7"),
+        "asks for its process",
+    ),
     "words that are counted as they are read": (
         _items("self.n = collections.defaultdict(itertools.count().__next__)", "return torch.tensor(self.n[index])"),
         "adds to a copy of it in each worker",
@@ -349,6 +362,7 @@ SCALED = _items(
     "return torch.zeros(4) + self.gain.by",
     "class Gain:\n    def __init__(self):\n        self.by = 1.0\n\n\nGAIN = Gain()",
 )
+TABLE = "TABLE = torch.zeros(9, 4)"
 CHANGED = {
     "an attribute": (READS, "made.dataset.rows = rows[epoch:]"),
     "an entry under another name": (READS, "rows[0] = rows[epoch]"),
@@ -361,6 +375,32 @@ CHANGED = {
         _items("pass", "return torch.zeros(4) + SCALE", "SCALE = 1.0"),
         "[setattr(sys.modules[__name__], name, epoch) for name in ('SCALE',)]",
     ),
+    "a variable of the module by its table": (
+        _items("pass", "return torch.zeros(4) + SCALE", "SCALE = 1.0"),
+        "sys.modules[__name__].__dict__.update(SCALE=epoch)",
+    ),
+    "variables of a module that is looked up": (
+        _items("pass", "return torch.zeros(4) + SCALE", "SCALE = 1.0"),
+        "here = sys.modules[__name__]; [setattr(here, name, epoch) for name in ('SCALE',)]",
+    ),
+    "the environment by a method": (
+        _items("pass", "return torch.zeros(4) + float(os.environ['LEVEL'])"),
+        "os.environ.update(LEVEL=str(epoch))",
+    ),
+    "an attribute of a function": (
+        _items("pass", "return torch.zeros(4) + scale()", "def scale():\n    return scale.by\n\n\nscale.by = 1.0"),
+        "scale.by = epoch",
+    ),
+    "an array that shares a tensor's memory": (
+        _items("self.x = TABLE", "return self.x[index]", TABLE),
+        "TABLE.numpy()[:] = 1",
+    ),
+    "an array that is none of its own": (
+        _items("self.x = TABLE", "return self.x[index]", TABLE),
+        "np.asarray(TABLE)[:] = 1",
+    ),
+    "one of some tensors": (_items("self.x = TABLE", "return self.x[index]", TABLE), "torch._foreach_add_([TABLE], 1)"),
+    "an attribute, by its class": (SCALED, "Gain.__setattr__(GAIN, 'by', epoch)"),
     "an entry of the globals": (
         _items("pass", "return torch.zeros(4) + SCALE", "SCALE = 1.0"),
         "globals()['SCALE'] = epoch",
@@ -716,6 +756,19 @@ WITHIN = {
         "        except StopIteration:\n            held = iter(made)\n            x = next(held)\n",
         False,
     ),
+    "a lambda that is called within the loop": (
+        "    hooks = {3: lambda: sum(x.mean() for x in made)}\n    for step, x in enumerate(made):\n        hooks[step]()\n",
+        True,
+    ),
+    "a function that is bound to it": (
+        "    tell = functools.partial(total, made)\n    for x in made:\n        tell()\n",
+        True,
+    ),
+    "a function that is registered": (
+        "    bus = [total]\n    for x in made:\n        bus[0](made)\n    total(made)\n",
+        True,
+    ),
+    "a function that is called behind the loop": ("    for x in made:\n        pass\n    print(total(made))\n", False),
     "a generator that a loop goes over": (
         "    for x in endless(made):\n        pass\n    for x in made:\n        pass\n",
         False,
@@ -726,7 +779,8 @@ WITHIN = {
 @pytest.mark.parametrize(("lines", "is_within"), WITHIN.values(), ids=WITHIN.keys())
 def test_iterators_over_one_loader_that_are_read_in_turns(lines: str, is_within: bool, tmp_path: Path) -> None:
     """Where workers persist there is one iterator, which begins anew."""
-    begin = "def endless(batches):\n    while True:\n        yield from batches\n\n\ndef main(rows):\n"
+    helpers = "def total(batches):\n    found = 0\n    for x in batches:\n        found += x.sum()\n    return found\n\n\n"
+    begin = f"{helpers}def endless(batches):\n    while True:\n        yield from batches\n\n\ndef main(rows):\n"
     made = "    made = DataLoader(Items(rows), batch_size=8, num_workers=2)\n"
     (tmp_path / "train.py").write_text(f"{BEGIN}{READS}\n\n{begin}{made}{lines}\n\nmain([])\n")
     script = Program(Options()).script(tmp_path / "train.py")

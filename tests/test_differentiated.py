@@ -173,6 +173,108 @@ def test_what_may_be(body: str, result: str, caller: str, is_certain: bool, tmp_
     assert reason.value.is_certain is is_certain
 
 
+NET = """
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head, self.seen = nn.Linear(4, 2), nn.Linear(2, 2), None
+
+    DECORATED
+    def unit(self):
+        return self.head.bias * 2
+
+    def forward(self, x, memo={}):
+        h = self.body(x)
+        KEEP
+        return self.head(h) + self.unit()
+
+
+def evaluate"""
+KEPT = {
+    "by its name": ("setattr(self, 'seen', h)", ""),
+    "on the class": ("type(self).seen = h", ""),
+    "among its buffers": ("self._buffers['seen'] = h", ""),
+    "in its table": ("self.__dict__.update(seen=h)", ""),
+    "on what it is handed": ("x.seen = h", ""),
+    "in a default": ("memo['seen'] = h", ""),
+    "in a variable of the module": ("FEATURES.append(h)", ""),
+    "by a variable of the context": ("FEATURES.set(h)", ""),
+    "by a generator": ("self.sink.send(h)", ""),
+    "by listeners": ("[tell(h) for tell in self.listeners]", ""),
+    "in a cached property": ("pass", "@functools.cached_property"),
+    "by a decorator of the program's": ("pass", "@kept_once"),
+}
+NOT_KEPT = {
+    "nothing": ("pass", ""),
+    "a number on itself": ("self.seen = float(h.sum())", ""),
+    "a list of the call": ("parts = []; parts.append(h); h = parts[0]", ""),
+    "an entry of its own tensor": ("out = torch.zeros_like(h); out[0] = h[0]; h = out", ""),
+    "a table that is read": ("n = len(self._modules.values())", ""),
+    "another forward": ("h = nn.functional.relu(h)", "@torch.no_grad()"),
+}
+
+
+def _of_net(folder: Path, keep: str, decorated: str) -> tuple[Script, syntax.For]:
+    net = NET.replace("KEEP", keep).replace("DECORATED", decorated or "# as it is")
+    text = TEXT.replace("\n\ndef evaluate", f"\n\nFEATURES = []\n\n\ndef kept_once(run):\n    return run\n{net}").replace(
+        "nn.Linear(4, 2), nn.CrossEntropyLoss()", "Net(), nn.CrossEntropyLoss()"
+    )
+    text = (
+        text.replace("BODY", "total += (out.argmax(1) == y).sum().item()").replace("RESULT", "total").replace("CALLER", "0")
+    )
+    (folder / "train.py").write_text(text)
+    script = Program(Options()).script(folder / "train.py")
+    return script, next(each for each in script.source.of(syntax.For) if script.function(each) is not None)
+
+
+@pytest.mark.parametrize(("keep", "decorated"), KEPT.values(), ids=KEPT.keys())
+def test_what_a_network_keeps_of_a_pass(keep: str, decorated: str, tmp_path: Path) -> None:
+    script, loop = _of_net(tmp_path, keep, decorated)
+    with pytest.raises(differentiated.NotProven):
+        differentiated.check_never(script, loop)
+
+
+@pytest.mark.parametrize(("keep", "decorated"), NOT_KEPT.values(), ids=NOT_KEPT.keys())
+def test_what_a_network_only_computes(keep: str, decorated: str, tmp_path: Path) -> None:
+    differentiated.check_never(*_of_net(tmp_path, keep, decorated))
+
+
+NORMED = TEXT.replace("BODY", "total += out.sum().item()").replace("RESULT", "total")
+
+
+@pytest.mark.parametrize(
+    ("made", "caller", "why"),
+    [
+        ("nn.utils.weight_norm(nn.Linear(4, 2))", "print(model.weight.norm())", "what the last pass has made"),
+        ("nn.utils.weight_norm(nn.Linear(4, 2))", "print(model)", None),
+        ("nn.Linear(4, 2)", "print(model.weight.norm())", None),
+        ("nn.Linear(4, 2)", "with nn.utils.parametrize.cached():\n        pass", "would have no graph"),
+    ],
+)
+def test_weights_that_a_pass_makes(made: str, caller: str, why: str | None, tmp_path: Path) -> None:
+    text = NORMED.replace("model, criterion = nn.Linear(4, 2)", f"model, criterion = {made}").replace("CALLER", caller)
+    (tmp_path / "train.py").write_text(text)
+    script = Program(Options()).script(tmp_path / "train.py")
+    loop = script.source.of(syntax.For)[0]
+    if why is None:
+        differentiated.check_never(script, loop)
+        return
+    with pytest.raises(differentiated.NotProven, match=why):
+        differentiated.check_never(script, loop)
+
+
+def test_a_pass_within_autocast_keeps_casts_without_a_graph(tmp_path: Path) -> None:
+    text = NORMED.replace("CALLER", "pass").replace(
+        "    for x, y in loader:\n        out = model(x)\n        total += out.sum().item()\n",
+        "    with torch.autocast('cuda'):\n        for x, y in loader:\n            total += model(x).sum().item()\n",
+    )
+    (tmp_path / "train.py").write_text(text)
+    script = Program(Options()).script(tmp_path / "train.py")
+    with pytest.raises(differentiated.NotProven, match="keeps the casts of weights"):
+        differentiated.check_never(script, script.source.of(syntax.For)[0])
+
+
 def test_other_code_runs_while_a_coroutine_waits(tmp_path: Path) -> None:
     text = textwrap.dedent(TEXT).replace("def evaluate", "async def evaluate")
     (tmp_path / "train.py").write_text(text.replace("BODY", "await hook()").replace("RESULT", "0").replace("CALLER", "pass"))

@@ -65,6 +65,8 @@ class Net(nn.Module):
     def forward(self, x):
         return self.layer(x)
 """
+ADAM = ("SGD(model.parameters(), lr=0.1)", "Adam(model.parameters(), lr=0.1)")
+ARRAYS = COPY.replace("MADE.cpu()", "model(x.cuda()).cpu().numpy()").replace("torch.cat", "np.concatenate")
 SCALED = """
 class Scaled(nn.Module):
     def __init__(self):
@@ -374,6 +376,79 @@ CASES = {
         (", lr=0.1)", ", lr=0.1, momentum=0.9)"),
         ("    print(total", "    optimizer.state.clear()\n    print(total"),
         "gets its first gradient in a later step",
+    ),
+    "fused steps of gradients that are set": (
+        "SPD502",
+        ADAM,
+        ("        optimizer.step()", "        model[0].weight.grad = flat[:9].view(3, 3)\n        optimizer.step()"),
+        "is set by hand, and may lie otherwise in memory",
+    ),
+    "fused steps of some columns": (
+        "SPD502",
+        ADAM,
+        (
+            "    optimizer = ",
+            "    model[0].weight = nn.Parameter(torch.rand(2048, 1024, device='cuda')[:, :512])\n    optimizer = ",
+        ),
+        "may have gaps in memory",
+    ),
+    "fused steps of embeddings by options": (
+        "SPD502",
+        ADAM,
+        ("    optimizer = ", "    model.rows = nn.Embedding(9, 9, **dict(sparse=True)).cuda()\n    optimizer = "),
+        None,
+    ),
+    "fused steps of a state that is loaded beside a scaler": (
+        "SPD502",
+        ADAM,
+        (
+            "    total, kept",
+            "    scaler = torch.amp.GradScaler()\n    optimizer.load_state_dict(torch.load('last.pt'))\n    total, kept",
+        ),
+        "saved without it turns it off",
+    ),
+    "autocast and a turn that is left": (
+        "SPD101",
+        (),
+        (
+            "        loss.backward()\n",
+            "        loss.backward()\n        if not torch.isfinite(loss):\n            continue\n",
+        ),
+        "would leave the loss scaler as it is",
+    ),
+    "anomaly detection and what Python does with errors": (
+        "SPD406",
+        ("    total, kept", "    torch.autograd.set_detect_anomaly(True)\n    total, kept"),
+        ("import gc\n", "import gc\nimport sys\n\nsys.excepthook = print\n"),
+        "goes on after an error",
+    ),
+    "a sum of an object of the program's own": (
+        "SPD301",
+        (),
+        ("\n\ndef main", "\n\nclass Parts(dict):\n    def item(self):\n        return 1.0\n\n\ndef main"),
+        "has an `item` too",
+    ),
+    "copies of turned outputs": (
+        "SPD302",
+        ("def main", f"{NET}{ARRAYS}\n\ndef main"),
+        ("model(x.cuda()).cpu()", "model(x.cuda()).t().cpu()"),
+        "keeps the order of transposed arrays",
+    ),
+    "copies that are resized": (
+        "SPD302",
+        ("def main", f"{NET}{ARRAYS}\n\ndef main"),
+        ("return np.concatenate(found)", "rows = np.concatenate(found)\n    rows.resize(9)\n    return rows"),
+        "may resize the array",
+    ),
+    "copies and an error that is caught": (
+        "SPD302",
+        ("def main", f"{NET}{ARRAYS}\n\ndef main"),
+        (
+            "\n\ndef main",
+            "\n\ndef number(text):\n    try:\n        return int(text)\n    except ValueError:\n        return 0\n"
+            "\n\ndef main",
+        ),
+        "may catch NumPy's error",
     ),
     "autocast and gradients in one buffer": (
         "SPD101",

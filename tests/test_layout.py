@@ -51,6 +51,8 @@ main([])
 STACK = "torch.stack([image for image, _ in items])"
 MOVE = '    model.to("cuda")\n'
 CONV = "self.b(self.a(x))"
+STEP = "        optimizer.step()\n"
+LOADER = "    loader = DataLoader(rows"
 
 
 @pytest.mark.parametrize(
@@ -61,6 +63,10 @@ CONV = "self.b(self.a(x))"
         (MOVE, '    if distributed:\n        model.to("cuda")\n    model.cuda()\n', 1, 1),
         (CONV, f"nn.functional.dropout({CONV})", 1, 0),
         (CONV, f"nn.functional.dropout2d({CONV})", 1, 1),
+        (STEP, f"{STEP}        model.a.weight.data.reshape(-1)[0] = 0\n", 1, 0),
+        (STEP, f"{STEP}        print(model.a.weight.shape)\n", 1, 1),
+        (LOADER, f"    optimizer.load_state_dict(torch.load('last.pt'))\n{LOADER}", 1, 0),
+        (LOADER, f"    nn.utils.prune.l1_unstructured(model.a, 'weight', 0.5)\n{LOADER}", 1, 0),
     ],
 )
 def test_channels_last(tmp_path: Path, before: str, after: str, found: int, fixed: int) -> None:

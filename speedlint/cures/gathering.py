@@ -123,8 +123,6 @@ def _check_like_arrays(script: Script, listed: syntax.Name, joined: syntax.Call)
         if isinstance(up := script.source.parents[use], syntax.Attribute) and up.attr.value == "append"
     ]
     added = [script.source.enclosing(use, syntax.Call) for use in appends]
-    if len(added) > 1:
-        raise CannotEdit(f"the arrays in `{listed.value}` may be of several dtypes")
     for call in added:
         within = script.source.inside(call, syntax.Attribute) if call is not None else ()
         if any(each.attr.value in TRANSPOSES for each in within):
