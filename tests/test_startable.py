@@ -574,3 +574,20 @@ def test_a_loader_that_is_changed_from_outside_may_give_other_batches(project: P
     text = APART.format(item="noisy, clean, 0", result="rough, x", collate="", names="(noisy, target)", parts="rough, clean")
     found = project.findings(project.write("train.py", text.replace("for epoch in", f"{line}\nfor epoch in", 1)))
     assert [each["level"] for each in found] == ["warning"]
+
+
+@pytest.mark.parametrize(
+    ("options", "level"),
+    [
+        ("parser.add_argument('--lr', type=float)\nparser.add_argument('--lr', default=0.1)", "note"),
+        ("parser.add_argument('--lr')\nparser.add_argument('-l', '--lr')", "note"),
+        ("parser.add_argument('--lr')\nparser.add_argument('--rate')", "warning"),
+        ("if len(input()):\n    parser.add_argument('--lr')\nelse:\n    parser.add_argument('--lr', default=1)", "warning"),
+        ("try:\n    parser.add_argument('--lr')\n    parser.add_argument('--lr')\nexcept Exception:\n    pass", "warning"),
+    ],
+)
+def test_a_parser_that_is_told_of_an_option_twice(project: Project, options: str, level: str) -> None:
+    before = f"import argparse\n\nparser = argparse.ArgumentParser()\n{options}"
+    assert _told(project, before=before) == level
+    resolved = before.replace("ArgumentParser()", "ArgumentParser(conflict_handler='resolve')")
+    assert _told(project, before=resolved) == "warning"

@@ -132,6 +132,15 @@ def test_what_the_script_runs_may_move_it(project: Project, file: str, before: s
     assert _found(project, **{file: text})
 
 
+def test_a_class_that_only_says_a_type_is_not_run(project: Project) -> None:
+    kinds = "from typing import Union\n\nKind = Union[Forecast, Seer]\n\n\ndef widen(net: Seer) -> Seer:\n    return net\n"
+    named = f"{NETS}\n\n{kinds}"
+    texts = {"shared/nets": named, "train_heat": HEAT.replace("import Forecast", "import Forecast, Kind")}
+    assert not _found(project, **texts)
+    made = named.replace("Union[Forecast, Seer]", "Seer(8)")
+    assert _found(project, **{**texts, "shared/nets": made})
+
+
 def test_a_training_that_another_script_starts(project: Project) -> None:
     main = "import train_heat\nfrom shared.nets import Seer\n\ntrain_heat.Forecast = Seer\ntrain_heat.main()\n"
     assert _found(project, main=main)
