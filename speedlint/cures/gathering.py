@@ -13,11 +13,11 @@ from speedlint.facts import syntax
 from speedlint.rule import Edit
 from speedlint.shapes.sync import placed, reads
 from speedlint.shapes.sync.owned import is_own
+from speedlint.solve import changing
 from speedlint.source import is_target
 from speedlint.torch.methods import TRANSPOSES
 
 _RESIZED = re.compile(rb"\.resize\(|OWNDATA|\.base\b")
-_CAUGHT = re.compile(rb"except\s+\(?[^:\n]*ValueError")
 _JOINS = ("torch.cat", "torch.concat", "torch.stack")
 
 
@@ -131,8 +131,9 @@ def _check_like_arrays(script: Script, listed: syntax.Name, joined: syntax.Call)
             raise CannotEdit(f"the arrays in `{listed.value}` may be of several dtypes")
     if script.program.mentions(script, _RESIZED):
         raise CannotEdit("the program may resize the array, for which it must own its memory")
-    if script.program.mentions(script, _CAUGHT):
-        raise CannotEdit("the program may catch NumPy's error for no arrays at all")
+    for place, at in changing.ways_to(script, joined):
+        if place.source.enclosing(at, syntax.Try) is not None:
+            raise CannotEdit("the program may catch NumPy's error for no arrays at all")
 
 
 def _joins_rows(script: Script, call: syntax.Call) -> bool:

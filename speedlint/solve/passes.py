@@ -63,7 +63,8 @@ def _gather(script: Script, loop: Loop, expression: syntax.Node, made: set[bool]
             if isinstance(loop, syntax.For) and source.contains(loop.target, binding.node):
                 made.add(True)
             elif source.contains(loop.body, binding.node):
-                if not script.order.may_run_before(binding.node, name):
+                is_of_before = source.statement(binding.node) is source.statement(name)
+                if is_of_before or not script.order.may_run_before(binding.node, name):
                     return False
                 made.add(True)
                 if binding.value is not None and depth and not _gather(script, loop, binding.value, made, depth - 1):

@@ -23,6 +23,8 @@ from speedlint.torch import library
 from speedlint.torch.words import FREQUENT, Frequency, Place, Role
 
 _CONVERSIONS = ("float", "int", "bool")
+_OF_LAYOUT = library.NUMBER_ATTRIBUTES | frozenset("dtype device size dim numel".split())
+"""What a tensor or array is asked for that says nothing of its values."""
 _HOST_VIEWS = frozenset({"cpu", "numpy", "detach", "to", "squeeze", "flatten", "reshape", "view"})
 _CHAINED = frozenset(
     "cpu numpy tolist detach to squeeze flatten reshape view ravel float double half int long astype copy transpose permute "
@@ -353,6 +355,8 @@ class _Flow:
                     yield from self.follow(script, picked, depth)
             case syntax.Call(func=func) if func is node:
                 yield from self.follow(script, parent, depth)
+            case syntax.Attribute(attr=syntax.Name(value=name)) if name in _OF_LAYOUT:
+                return
             case syntax.Element():
                 yield from self._element(script, parent, depth)
             case syntax.BaseExpression() | syntax.DictElement() | syntax.ComparisonTarget() | syntax.StarredElement():
