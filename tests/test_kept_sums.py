@@ -730,3 +730,44 @@ def test_what_something_else_may_hold_is_copied(
     project: Project, monkeypatch: pytest.MonkeyPatch, old: str, new: str, kept: str
 ) -> None:
     assert kept in _check_kept(project, monkeypatch, train=_program(HALVED, LISTED.replace(old, new)))["train"]
+
+
+SCALED = """
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer, self.scale = nn.Linear(8, 4), nn.Parameter(torch.ones(()))
+
+        def forward(self, x):
+            out = self.layer(x)
+            scale = SCALE
+            return out * scale, scale
+
+
+    def train_scaled(loader):
+        model = Scaled().to(device)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        curve = []
+        for x, y in loader:
+            out, scale = model(x.to(device))
+            loss = F.cross_entropy(out, y.to(device))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            curve.append(scale.item())
+        return curve
+"""
+
+
+@pytest.mark.parametrize(
+    ("scale", "kept"),
+    [
+        ("self.scale", "scale.detach().clone()"),
+        ("self.scale.view(())", "scale.detach().clone()"),
+        ("self.scale.exp()", "scale.detach())"),
+        ("out.mean() + self.scale", "scale.detach())"),
+    ],
+)
+def test_a_parameter_that_a_network_gives_is_copied(project: Project, scale: str, kept: str) -> None:
+    """The optimizer's next step changes it."""
+    assert kept in _written(project, train=HEAD + _program(SCALED.replace("SCALE", scale)))["train"]

@@ -8,6 +8,8 @@ from speedlint.shapes.data.loaders import loader
 from speedlint.shapes.model.networks import is_loss, network
 from speedlint.solve.inplace import changes_argument, leaves_argument
 from speedlint.solve.names import Kind
+from speedlint.solve.unpacking import Path, part
+from speedlint.solve.values import returned
 from speedlint.source import is_name, is_target
 from speedlint.torch.methods import CASTS, DETACHES, MAKES_ANEW, MOVES, VIEWS, works_in_place
 from speedlint.torch.words import Role
@@ -52,8 +54,7 @@ def is_own(script: Script, tensor: syntax.BaseExpression, *, in_part: bool = Fal
         case syntax.Name():
             bindings = script.names.reaching(tensor)
             own = bool(bindings) and all(
-                each.kind is Kind.ASSIGN and _is_made(script, each.value, bool(each.path), in_part, depth + 1)
-                for each in bindings
+                each.kind is Kind.ASSIGN and _is_made(script, each.value, each.path, in_part, depth + 1) for each in bindings
             )
             others = (
                 use
@@ -69,10 +70,10 @@ def _is_entry(part: syntax.Subscript) -> bool:
     return isinstance(index, syntax.Index) and isinstance(index.value, syntax.SimpleString | syntax.Integer)
 
 
-def _is_made(script: Script, value: syntax.Node | None, is_path: bool, in_part: bool, depth: int) -> bool:
+def _is_made(script: Script, value: syntax.Node | None, path: Path, in_part: bool, depth: int) -> bool:
     """Whether a variable is given a tensor of its own, or a part of what a network gives."""
-    if is_path:
-        return isinstance(value, syntax.Call) and _is_output(script, value)
+    if path:
+        return isinstance(value, syntax.Call) and _is_output(script, value, path)
     if not isinstance(value, syntax.BaseExpression) or isinstance(value, syntax.Name):
         return False
     return is_own(script, value, in_part=in_part, depth=depth)
@@ -97,13 +98,48 @@ def _selects(script: Script, rows: syntax.Subscript) -> bool:
     return any(isinstance(each, syntax.Comparison) or script.role(each) is Role.TENSOR for each in indices)
 
 
-def _is_output(script: Script, call: syntax.Call) -> bool:
-    """Whether a call gives what a network computes: one that is out of sight, or of layers."""
+def _is_output(script: Script, call: syntax.Call, path: Path = ()) -> bool:
+    """Whether a call gives what a network computes, or at a path a part of that: a network that is out of sight, or of
+    layers, and none of its parameters."""
     if script.role(call.func) is not Role.MODULE:
         bindings = script.names.reaching(call.func) if isinstance(call.func, syntax.Name) else []
         return bool(bindings) and all(each.kind is Kind.PARAMETER for each in bindings) and script.callee(call) is None
     made_of = network(script, call.func)
-    return not made_of.is_known or bool(made_of.convolutions or made_of.products or made_of.linears or made_of.attention)
+    has_layers = made_of.convolutions or made_of.products or made_of.linears or made_of.attention
+    if made_of.is_known and not has_layers:
+        return False
+    forwards = script.roles.calls.called(call)
+    return all(_is_computed(each.script, value, path, _DEEPEST) for each in forwards for value in returned(each))
+
+
+def _is_computed(script: Script, value: syntax.BaseExpression, path: Path, depth: int) -> bool:
+    """Whether what a function gives, or a part of that, was computed there: no attribute, and nothing it was handed."""
+    if path and isinstance(value, syntax.Tuple | syntax.List | syntax.Dict):
+        value, path = part(value, path)
+    match value:
+        case syntax.Attribute(value=base, attr=syntax.Name(value=name)):
+            return name in ("data", "T", "mT") and _is_computed(script, base, path, depth)
+        case syntax.Tuple(elements=elements) | syntax.List(elements=elements):
+            return all(_is_computed(script, each.value, (), depth) for each in elements)
+        case syntax.IfExp(body=one, orelse=two):
+            return _is_computed(script, one, path, depth) and _is_computed(script, two, path, depth)
+        case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method))) if (
+            method in _SHARE and script.name(value.func) is None
+        ):
+            return _is_computed(script, inner, path, depth)
+        case syntax.Call(args=[syntax.Arg(value=inner), *_]) if (script.name(value.func) or "").rpartition(".")[2] in _SHARE:
+            return _is_computed(script, inner, path, depth)
+        case syntax.Name() if depth:
+            bindings = [each for each in script.names.reaching(value) if each.kind is not Kind.AUGMENT]
+            return bool(bindings) and all(
+                each.kind is Kind.ASSIGN
+                and isinstance(each.value, syntax.BaseExpression)
+                and _is_computed(script, each.value, (*each.path, *path), depth - 1)
+                for each in bindings
+            )
+        case syntax.Subscript(value=inner):
+            return _is_computed(script, inner, (), depth)
+    return isinstance(value, syntax.Call | syntax.BinaryOperation | syntax.UnaryOperation | syntax.Comparison)
 
 
 def _is_of_loader(script: Script, name: syntax.Name) -> bool:
