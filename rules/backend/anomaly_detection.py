@@ -24,8 +24,9 @@ torch.autograd.set_detect_anomaly(False)
 
 ## Fix safety
 Exact: the gradients are the same bit for bit. The call is taken out, and a context manager is switched off. A NaN in a
-gradient then no longer ends the run; where the program goes on after an error of its training, by a `try`, a context
-manager or a decorator, or asks whether it is on (`torch.is_anomaly_enabled()`), it is only shown.
+gradient then no longer ends the run; where the program goes on after an error of its training, by a `try`, a context manager
+or a decorator, deals with errors elsewhere (`sys.excepthook`, `atexit`, a future, a thread), or asks whether it is on
+(`torch.is_anomaly_enabled()`), it is only shown.
 
 ## Sources
 PyTorch's documentation of anomaly detection: for debugging only, since it slows down the program. Measured with torch 2.13

@@ -36,7 +36,8 @@ written at the call, `args.workers > 0` or the like is written.
 
 It is written only where it is proven that nothing changes between passes which living workers hold a copy of, that the code
 of the items keeps nothing from one to the next, and that random items are not seeded for each pass. It is shown where the
-loader may be read anew while a loop over it still runs, and where each of many loaders would keep its workers. Loaders that
+loader may be read anew while a loop over it still runs, also by a callback, a property or what else is called out of sight,
+and where each of many loaders would keep its workers. Loaders that
 are read once are left alone, and those whose dataset the training changes between passes, by `dataset.level = 2` or a
 method. Needs torch 1.7.
 

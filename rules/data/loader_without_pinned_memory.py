@@ -32,7 +32,9 @@ of the host that cannot be swapped out: two batches per worker. Loaders whose da
 tensors are left alone, since those cannot be pinned; where the program makes sparse tensors, which older releases cannot
 pin either, it is shown. Loaders of a handful of rows, those of batches that are known to be below 100 kilobytes, those of
 public sets of texts or of recordings, whose batches are small beside their steps, and those whose batches do not go to a
-GPU as far as is seen, are a note.
+GPU as far as is seen, are a note. It is shown where pinning would make another batch: objects of the project's own without
+a `pin_memory`, a tuple that is told from a list, and, of an own collate function, attributes of tensors, leaves that ask for
+gradients, and batches that the loop changes while something else shares their memory.
 
 ## Sources
 PyTorch's tutorial on pinned memory and `non_blocking`; the Performance Tuning Guide asks for `pin_memory=True`.

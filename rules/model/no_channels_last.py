@@ -31,7 +31,9 @@ model = torchvision.models.resnet50().to("cuda", memory_format=torch.channels_la
 Numeric: other kernels add up in another order. Shapes, state dicts and checkpoints stay as they are. Written only where
 nothing in the program could trip over the strides: shown beside `.view()`, which raises where it merges dimensions that are
 not neighbours any more, dropout, whose mask is drawn in the order of memory, `LBFGS` and `parameters_to_vector`, which view
-parameters as one vector, operations of the project's own, three-dimensional convolutions, `DataParallel`, and Apple's GPU.
+parameters as one vector, pruning, weights or gradients that the program takes as one row, which would be a copy, states of
+optimizers that are loaded, whose moments lie otherwise, operations of the project's own, three-dimensional convolutions,
+`DataParallel`, and Apple's GPU.
 
 ## Sources
 PyTorch's channels-last tutorial: 8 to 35% on V100 under mixed precision. That converting the model is enough, and what

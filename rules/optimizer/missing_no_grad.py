@@ -40,11 +40,14 @@ def evaluate(model, loader):
 ## Fix safety
 Numeric: the fused paths round differently (LSTM 4e-8, TransformerEncoder 1e-6). A function that only evaluates is decorated;
 elsewhere the loop alone is put under `with torch.no_grad():`. Both only where each result of the pass is followed to where
-it becomes a number, is detached, compared or dropped; where it reaches something out of sight, or is printed or
-saved as a tensor, which tells of its graph, the fix is shown, and where it reaches a backward pass, nothing is reported. One
-function for training and evaluation is only shown, and code that works with gradients, such as an attack or a gradient
-penalty, is left alone. So is a pass through `TransformerEncoder` and its like only shown where the program masks positions
-or has layers or methods of its own in them: without gradients torch runs one fused operation in their place.
+it becomes a number, is detached, compared or dropped; where it reaches something out of sight, or is printed or saved as a
+tensor, which tells of its graph, the fix is shown, and where it reaches a backward pass, nothing is reported. One function
+for training and evaluation is only shown, and code that works with gradients, such as an attack or a gradient penalty, is
+left alone. So is a pass through `TransformerEncoder` and its like only shown where the program masks positions or has layers
+or methods of its own in them: without gradients torch runs one fused operation in their place. The same holds where a
+network keeps what it computes out of sight, in a cache, an object or a listener, or its weights are what the last pass has
+made of them (`torch.nn.utils.weight_norm`, `parametrize.cached`), and for a pass within `autocast`, which keeps casts of
+weights: what a later loss is made of would have no graph.
 
 ## Sources
 PyTorch's Performance Tuning Guide: disable gradient calculation for validation or inference.

@@ -38,8 +38,8 @@ scaler = torch.amp.GradScaler("cuda", enabled=args.use_amp)
 The training is the one that the author gets with the switch on. The default is edited where it is written: numeric, or
 behavior for an option of the command line, whose default others may rely on. A `store_true` option becomes a
 `BooleanOptionalAction` (Python 3.9), so that `--use_amp` goes on to work and `--no-use_amp` turns it off. Nothing is written
-where gradients are read or clipped while a loss scaler's factor is in them. Scripts that pass the option by themselves do
-not change.
+where gradients are read or clipped while a loss scaler's factor is in them, nor where the switch decides more: an error that
+is raised, or the name of a folder. Scripts that pass the option by themselves do not change.
 
 ## Sources
 PyTorch's automatic mixed precision documentation and Hugging Face's performance guide: 1.3 to 3 times faster on tensor

@@ -33,20 +33,21 @@ for images, labels in loader:
 With `amp = "bf16"` there is no scaler.
 
 ## Fix safety
-numeric: results differ by rounding. Where the device is chosen at run time both parts get `enabled=`, so that a run on
-the CPU computes what it did. The scaler is made once, beside the optimizer, unscales before clipping, and is saved and
-loaded with the optimizer's state. Shown, not written: several losses or optimizers in a step, closures, gradients used
-by hand, double precision, `BCELoss`, fill values and sums beyond float16, amounts of any size, `log(1 - p)`, outputs
-that a float32 layer or buffer takes in afterwards, comparisons of dtypes that raise, models or losses out of sight,
-optimizers made elsewhere. Where a matrix is multiplied by its own transpose, which float16 may not hold the sums of,
-bfloat16 is advised. Reinforcement learning, where the environment takes the time, is a note; so are steps that wait for
-loaders that parse text or analyse recordings item by item, and networks whose kernels take less time than their launch:
-recurrent cells, narrow recurrent layers, mixtures of small operations, narrow attention, narrow convolutions of small
-inputs, torchvision's networks for large images on small batches of small ones, networks that shrink the images of a
-batch of a few, and what options choose by default where that is images of digits or narrow Linear layers; and networks
-that are made, or handed to a function, out of sight, where neither the packages that are imported nor the data nor the
-networks that the program defines say that they are large. Models of narrow Linear and recurrent layers are left alone,
-and those that a sharding wrapper already computes in half precision.
+numeric: results differ by rounding. Where the device is chosen at run time both parts get `enabled=`, so that a run on the
+CPU computes what it did. The scaler is made once, beside the optimizer, unscales before clipping, and is saved and loaded
+with the optimizer's state. Shown, not written: several losses or optimizers in a step, closures, gradients used by hand,
+double precision, `BCELoss`, fill values, factors and sums beyond float16, amounts of any size, also as inputs that nothing
+scales, `log(1 - p)`, outputs that a float32 layer or buffer takes in afterwards, comparisons of dtypes that raise,
+`numpy.linalg`, turns that are left before the optimizer's step, models or losses out of sight, optimizers made elsewhere.
+Where a matrix is multiplied by its own transpose, which float16 may not hold the sums of, bfloat16 is advised. Reinforcement
+learning, where the environment takes the time, is a note; so are steps that wait for loaders that parse text or analyse
+recordings item by item, and networks whose kernels take less time than their launch: recurrent cells, narrow recurrent
+layers, mixtures of small operations, narrow attention, narrow convolutions of small inputs, torchvision's networks for large
+images on small batches of small ones, networks that shrink the images of a batch of a few, and what options choose by
+default where that is images of digits or narrow Linear layers; and networks that are made, or handed to a function, out of
+sight, where neither the packages that are imported nor the data nor the networks that the program defines say that they are
+large. Models of narrow Linear and recurrent layers are left alone, and those that a sharding wrapper already computes in
+half precision, or that are loaded in it.
 
 ## Sources
 PyTorch Performance Tuning Guide and PyTorch AMP recipe (1.5 to 3 times); Hugging Face performance documentation (1.3 to 3).
