@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from speedlint.facts import syntax
+from speedlint.shapes.model.networks import is_loss
 from speedlint.source import is_name
 from speedlint.torch.words import Role
 
@@ -144,11 +145,7 @@ def _may_be_half(script: Script, factor: syntax.BaseExpression, depth: int) -> b
 def _is_loss(script: Script, call: syntax.Call) -> bool:
     """Whether a call computes a loss, in float32 under autocast."""
     name = script.name(call.func) or ""
-    if name.startswith(("torch.nn.functional.", "torch.nn.")) and name.endswith(
-        ("_loss", "entropy", "kl_div", "logits", "Loss")
-    ):
-        return True
-    return script.role(call.func) is Role.MODULE and "loss" in script.text(call.func).lower()
+    return (name.startswith("torch.nn.") and name.endswith(_LOSSES)) or is_loss(script, call)
 
 
 def _fill(script: Script, call: syntax.Call, method: str) -> syntax.BaseExpression | None:
