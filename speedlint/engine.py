@@ -289,7 +289,7 @@ def _is_dead(related: Related, script: Script) -> bool:
 def _worth_nothing(rule: Rule, finding: Finding, script: Script) -> Estimate | None:
     """Why a finding gains nothing in the runs that are made, or None."""
     since = finding.since or rule.since or (finding.fix.since if finding.fix is not None else None)
-    if since is not None and script.options.torch is not None and script.options.torch < since:
+    if since is not None and not eras.allows(script, since):
         return worth.TOO_NEW
     if since is not None and eras.is_told_older(script, since):
         return worth.TOLD_OLDER

@@ -82,6 +82,15 @@ def test_what_is_said_where_it_is_called(project: Project, options: str, codes: 
     assert _found(project, options, 'loader, _ = through(glob.glob("*.png"))') == [(code, "train.py") for code in codes]
 
 
+def test_a_training_that_does_not_speak_of_loaders(project: Project) -> None:
+    text = DATA.format(options="num_workers=4, persistent_workers=True").replace("def loaders(", "def feeds(")
+    train = TRAIN.format(makes=MAKES).replace("import loaders, through, Endless", "import feeds")
+    train = train.replace("loaders(", "feeds(").replace("loader", "batches")
+    project.configure("select = ['SPD202']")
+    project.write("data.py", text)
+    assert [each["path"] for each in project.findings(project.write("train.py", train))] == ["train.py"]
+
+
 def test_a_file_that_is_checked_too_says_it_itself(project: Project) -> None:
     assert _found(project, "pin_memory=True", MAKES, "data.py") == [("SPD201", "data.py")]
 

@@ -339,6 +339,29 @@ def test_gradients_that_the_release_of_today_drops(project: Project, requirement
     assert _levels(project, "train.py", _text(PRODUCTS, ADAM), "SPD501") == levels
 
 
+@pytest.mark.parametrize(
+    ("required", "update", "spelling"),
+    [
+        ("torch==1.10.0", ["note"], []),
+        ("torch>=1.10,<2", ["note"], []),
+        ("torch>=1.10", ["warning"], ["note"]),
+        ("torch>=1.10,<2.3", ["warning"], []),
+        ("torch>=2.4", ["warning"], ["note"]),
+    ],
+)
+def test_what_newer_releases_have_that_a_requirement_lets_by(
+    project: Project, required: str, update: list[str], spelling: list[str]
+) -> None:
+    """Who installs ``torch>=1.10`` today gains what is told; nothing is written that the oldest of these releases lacks."""
+    project.write("requirements.txt", required)
+    text = _text(CONVOLUTIONS, ADAM)
+    assert _levels(project, "train.py", text, "SPD502") == update
+    [found] = project.findings("train.py", "--notes")
+    assert found["fix"]["applicable"] is (required == "torch>=2.4")
+    scaled = text.replace("optimizer.zero_grad()", "torch.cuda.amp.GradScaler()\n            optimizer.zero_grad()")
+    assert _levels(project, "scaled.py", scaled, "SPD104") == spelling
+
+
 DEEP = ", ".join(["nn.Conv{kind}(64, 64, 3)"] * 4)
 
 
@@ -851,6 +874,53 @@ def test_a_read_beside_what_each_step_does(project: Project, network: str, also:
 def test_workers_that_start_for_a_pass_of_a_library_transformer(project: Project, network: str, level: str) -> None:
     text = _text(f"self.run, self.head = {network}, nn.Linear(64, 10)", ADAM, imports="import transformers")
     assert _levels(project, "train.py", text, "SPD203") == [level]
+
+
+NETWORKS = """
+import argparse
+import timm
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--net", default="{default}")
+args = parser.parse_args()
+if args.net == "vit":
+    model = timm.create_model("vit_base_patch16_384")
+elif args.net == "large":
+    model = timm.create_model("vit_large_patch16_384")
+else:
+    model = nn.Sequential(nn.Conv2d(3, 64, 3), nn.ReLU(), nn.Conv2d(64, 64, 3), nn.Flatten(), nn.LazyLinear(10))
+model = model.cuda()
+optimizer = torch.optim.Adam(model.parameters())
+loader = DataLoader(torch.load("rows.pt"), batch_size=512, num_workers=8, pin_memory=True)
+for epoch in range(90):
+    total = 0.0
+    for images, labels in loader:
+        loss = nn.functional.cross_entropy(model(images.cuda()), labels.cuda())
+        total += loss.item()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    print(total)
+"""
+
+
+@pytest.mark.parametrize(
+    ("default", "commands", "level"),
+    [
+        ("small", "", "warning"),
+        ("vit", "", "note"),
+        ("small", "python train.py --net vit\npython train.py --net small\n", "warning"),
+        ("small", "python train.py --net vit\npython train.py --net large\n", "warning"),
+        ("small", "python train.py --net vit\n", "warning"),
+        ("vit", "python train.py --net vit\n", "note"),
+    ],
+)
+def test_a_read_beside_one_of_several_networks(project: Project, default: str, commands: str, level: str) -> None:
+    project.write("README.md", commands)
+    assert _levels(project, "train.py", NETWORKS.format(default=default), "SPD301") == [level]
 
 
 def test_a_read_of_an_evaluation_by_a_transformer(project: Project) -> None:

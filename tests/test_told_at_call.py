@@ -121,6 +121,80 @@ def test_waits_of_a_helper_in_another_file(tmp_path: Path, body: str, lines: lis
     assert [each.line for each in found if "told" in each.message] == lines
 
 
+@pytest.mark.parametrize(
+    ("body", "lines"),
+    [
+        ("[CHARS[each] for each in ids if each > 2]", [15]),
+        ("[CHARS[int(each)] for each in ids.tolist() if each > 2]", []),
+        ("[CHARS[0] for each in ids if each is not None]", []),
+        ("[CHARS[0] for each in range(9) if each > 2]", []),
+        ("[CHARS[0] for each in CHARS if each]", []),
+    ],
+)
+def test_each_element_of_a_tensor_where_lists_are_handed_too(tmp_path: Path, body: str, lines: list[int]) -> None:
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "text.py").write_text(f"CHARS = list('abc')\n\ndef spell(ids):\n    return ''.join({body})\n")
+    text = TRAIN.replace("from rows import Rows\n", "from rows import Rows\nfrom text import spell\n")
+    text = text.replace("noise = to_var(torch.randn(16, 64))", "print(spell(targets.cuda()[0]), spell(names[0]))")
+    text = text.replace("+ noise", "")
+    for name, written in (("train.py", f"{text}\nnames = [[0, 1]]\n"), ("parts.py", PARTS), ("rows.py", ROWS)):
+        (tmp_path / name).write_text(written)
+    path = tmp_path / "train.py"
+    found = Engine(Settings(tmp_path, select=("SPD311",)), Registry.load(), asked=(path,)).check(path).diagnostics
+    assert [each.line for each in found if "spell" in each.message] == lines
+
+
+USERS = """
+import numpy as np
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+from ranks import evaluate
+
+model = nn.Linear(64, 64).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = DataLoader(torch.load("rows.pt"), batch_size=16, num_workers=4)
+if torch.cuda.device_count() == 0:
+    {mode}
+    print(evaluate(model, 10))
+for epoch in range(10):
+    for inputs, targets in loader:
+        loss = nn.functional.mse_loss(model(inputs.cuda()), targets.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    if epoch % 2 == 0:
+        {mode}
+        print(evaluate(model, 10))
+        model.train()
+"""
+RANKS = """
+import numpy as np
+import torch
+
+def evaluate(model, users):
+    total = 0
+    for user in range(users):
+        rows = np.random.rand(8, 64)
+        total += model(*[torch.tensor(each).float().cuda() for each in [rows[user:]]]).argsort()[0].item()
+    return total
+"""
+
+
+@pytest.mark.parametrize(("mode", "lines"), [("model.eval()", [23]), ("model.train()", []), ("pass", [])])
+@pytest.mark.parametrize("code", ["SPD505", "SPD311"])
+def test_a_pass_over_no_loader_in_the_mode_that_its_callers_switch_to(
+    tmp_path: Path, code: str, mode: str, lines: list[int]
+) -> None:
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "ranks.py").write_text(RANKS)
+    path = tmp_path / "train.py"
+    path.write_text(USERS.format(mode=mode))
+    found = Engine(Settings(tmp_path, select=(code,)), Registry.load(), asked=(path,)).check(path).diagnostics
+    assert [each.line for each in found] == lines
+
+
 BATCH = """
 import torch
 from torch import nn

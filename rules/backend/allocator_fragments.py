@@ -52,7 +52,7 @@ _WHY = "not rewritten, since only a run shows whether it helps; it needs torch 2
 
 
 def check(module: syntax.Module, script: Script) -> Iterator[Finding]:
-    if script.is_test or not evaluation.trains(script) or not script.on_gpu or not eras.is_for(script, (2, 1)):
+    if script.is_test or not evaluation.trains(script) or not script.on_gpu or not eras.may_be_on(script, (2, 1)):
         return
     for setting in environment.settings(script, *_NAMES):
         value = setting.value

@@ -77,7 +77,6 @@ from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Related, Rule, Worth
 from speedlint.shapes.data import replay
 from speedlint.shapes.sync import hidden, reads
-from speedlint.solve.names import last_name
 from speedlint.torch.words import Frequency
 
 _WITH_UPDATES = (Frequency.STEP, Frequency.THROTTLED)
@@ -108,10 +107,9 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
 
 def _is_first(call: syntax.Call, script: Script) -> bool:
     """Whether no call above, of the same function, stands in the function of a call: another branch draws otherwise."""
-    callee, function = script.callee(call), script.function(call)
-    alike = script.written_calls(last_name(call.func) or "")
-    first = next((each for each in alike if script.function(each) is function and script.callee(each) == callee), call)
-    return callee is not None and first is call
+    function = script.function(call)
+    first = next(each for each in script.alike(call) if script.function(each) is function)
+    return script.callee(call) is not None and first is call
 
 
 RULE = Rule(

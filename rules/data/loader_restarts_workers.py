@@ -80,7 +80,7 @@ def _of_loader(found: Loader) -> Iterator[Finding]:
     if found.hides_arguments:
         return
     workers = found.setting("num_workers")
-    if not eras.is_for(found.script, _SINCE):
+    if not eras.may_be_on(found.script, _SINCE):
         return
     if workers.is_off or not found.setting("persistent_workers").is_off or not found.is_read_again or not found.matters:
         return
@@ -145,7 +145,7 @@ RULE = Rule(
     "SPD203",
     on=syntax.Call,
     check=check,
-    triggers=(b"Loader", b"loader"),
+    triggers=(b"Loader", b"loader", b"backward("),
     worth=worth.WORKERS_START,
     cause=worth.one_feed,
     since=_SINCE,

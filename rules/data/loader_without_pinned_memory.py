@@ -118,7 +118,7 @@ RULE = Rule(
     "SPD202",
     on=syntax.Call,
     check=check,
-    triggers=(b"Loader", b"loader"),
+    triggers=(b"Loader", b"loader", b"backward("),
     worth=Estimate(Worth.LOW, "each batch is copied to pinned memory first, while the host waits"),
     cause=worth.one_feed,
     on_gpu=True,

@@ -192,7 +192,7 @@ RULE = Rule(
     "SPD201",
     on=syntax.Call,
     check=check,
-    triggers=(b"Loader", b"loader"),
+    triggers=(b"Loader", b"loader", b"backward("),
     worth=Estimate(Worth.MEDIUM, "each step waits until its batch is put together"),
     cause=worth.one_feed,
 )

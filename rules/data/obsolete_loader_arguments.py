@@ -39,6 +39,7 @@ from speedlint import edits
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
+from speedlint.shapes import eras
 from speedlint.shapes.data.loaders import loader
 from speedlint.source import is_name
 
@@ -47,9 +48,8 @@ _NAME = "pin_memory_device"
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
-    target = script.options.torch
     found = loader(script, call)
-    if found is None or (target is not None and target < _IGNORED):
+    if found is None or not eras.allows(script, _IGNORED):
         return
     arg = next((arg for arg in call.args if is_name(arg.keyword, _NAME)), None)
     if arg is None:

@@ -75,8 +75,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
 
 def _is_old(script: Script) -> bool:
     """Whether the default is not the fused form, for the target torch or what is required of transformers."""
-    before = script.options.torch is not None and script.options.torch < _DEFAULT_WITH_TORCH
-    return before or releases.allowed(script, "transformers").is_before(_DEFAULT_SINCE)
+    return not eras.allows(script, _DEFAULT_WITH_TORCH) or releases.allowed(script, "transformers").is_before(_DEFAULT_SINCE)
 
 
 def _finding(one: Training, what: str, level: Level) -> Finding:

@@ -50,7 +50,7 @@ _SINCE = (2, 0)
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
-    if not eras.is_for(script, _SINCE) or attention.names_fused(script):
+    if not eras.may_be_on(script, _SINCE) or attention.names_fused(script):
         return
     found = attention.manual(script, call)
     if found is None or script.is_test or attention.differentiates_twice(script):

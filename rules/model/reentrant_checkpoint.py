@@ -57,7 +57,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         return
     if script.source.enclosing(call, syntax.ExceptHandler) is not None or script.is_test:
         return
-    if eras.is_for(script, _SINCE):
+    if eras.may_be_on(script, _SINCE):
         yield Finding(
             call,
             f"`{script.text(call.func)}` checkpoints the reentrant way, which computes the whole piece again",

@@ -52,7 +52,7 @@ _SINCE = (2, 1)
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if not script.is_call_to(call, "torch.jit.script", "torch.jit.trace") or not call.args:
         return
-    if script.role(call.args[0].value) is not Role.MODULE or script.is_test or not eras.is_for(script, _SINCE):
+    if script.role(call.args[0].value) is not Role.MODULE or script.is_test or not eras.may_be_on(script, _SINCE):
         return
     if wrapping.is_run_in_training(script, call) or (wrapping.is_kept_part(script, call) and evaluation.trains(script)):
         yield Finding(

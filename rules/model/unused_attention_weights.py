@@ -66,7 +66,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     asked = script.argument(call, "need_weights", _POSITION)
     if asked is not None and not is_name(asked, "True"):
         return
-    if not attention.are_weights_unread(script, call) or script.is_test or not eras.is_for(script, _SINCE):
+    if not attention.are_weights_unread(script, call) or script.is_test or not eras.may_be_on(script, _SINCE):
         return
     message = f"`{script.text(call.func)}` computes attention weights that nothing reads"
     advice = "pass `need_weights=False`"

@@ -59,7 +59,7 @@ _SINCE = (2, 0)
 
 
 def check(loop: syntax.For, script: Script) -> Iterator[Finding]:
-    if script.is_test or not eras.is_for(script, _SINCE):
+    if script.is_test or not eras.may_be_on(script, _SINCE):
         return
     if script.frequency(loop) is not Frequency.STEP or not averages.is_average(script, loop):
         return

@@ -150,7 +150,7 @@ def _finding(call: syntax.Call, name: str, script: Script) -> Finding:
         estimate = _ON_HOST
     message = f"`{script.text(call.func)}` {does}"
     value, why = _value(call, name, script)
-    level = Level.WARNING if eras.is_for(script, _FUSED[name]) else Level.NOTE
+    level = Level.WARNING if eras.may_be_on(script, _FUSED[name]) else Level.NOTE
     if level is Level.WARNING and (trifle := negligible.why_update(script, call)) is not None:
         level, estimate = Level.NOTE, Estimate(Worth.LOW, trifle)
     elif is_shipped_for_host and estimate is not _ON_HOST:

@@ -47,8 +47,7 @@ from speedlint import edits
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Risk, Rule, Worth
-from speedlint.shapes import worth
-from speedlint.shapes.frameworks import releases
+from speedlint.shapes import eras, worth
 from speedlint.shapes.optimizer import optimizers
 from speedlint.torch.words import Frequency, Role
 
@@ -104,11 +103,7 @@ def _by_hand(call: syntax.Call, message: str, torch: tuple[int, int], script: Sc
 def _keeps_by_default(script: Script) -> bool:
     """Whether the release that the project runs on keeps the gradients: not where its requirement is open above, since what
     is installed today then drops them."""
-    torch = script.options.torch
-    if torch is None or torch >= _DROPS_SINCE:
-        return False
-    allowed = releases.allowed(script, "torch")
-    return allowed.oldest != torch or allowed.is_before(_DROPS_SINCE)
+    return not eras.allows(script, _DROPS_SINCE)
 
 
 def _default(call: syntax.Call, given: syntax.BaseExpression | None, script: Script) -> Edit | None:

@@ -44,13 +44,14 @@ from speedlint.cures.amp_names import deprecated_name, is_fallback, modern_edits
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
+from speedlint.shapes import eras
 
 _DEPRECATED_SINCE = (2, 4)
 
 
 def check(node: syntax.Call | syntax.Decorator, script: Script) -> Iterator[Finding]:
     """Reports a call or a bare decorator of the deprecated modules."""
-    if (script.options.torch or _DEPRECATED_SINCE) < _DEPRECATED_SINCE:
+    if not eras.allows(script, _DEPRECATED_SINCE):
         return
     name = deprecated_name(script, node)
     if name is None or is_fallback(script, node):

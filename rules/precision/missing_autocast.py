@@ -129,7 +129,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         yield Finding(step.shown, message, advice=f"{advice}; not written because {why}", level=Level.NOTE)
         return
     if is_old:
-        is_too_old = script.options.torch is not None and script.options.torch < _SINCE
+        is_too_old = not eras.allows(script, _SINCE)
         why = "; mind ".join(
             (f"the target release is older than torch {_dotted(_SPELLED_SINCE)}", *_first_hazard(step, kind))
         )

@@ -61,7 +61,7 @@ _LINE = 'torch.set_float32_matmul_precision("high")'
 
 def check(module: syntax.Module, script: Script) -> Iterator[Finding]:
     """Reports the first placement of a module whose work is matrix products."""
-    if not script.on_gpu or sets_matmul_precision(script) or not eras.is_for(script, _SINCE):
+    if not script.on_gpu or sets_matmul_precision(script) or not eras.may_be_on(script, _SINCE):
         return
     if computes_in_double(script):
         return

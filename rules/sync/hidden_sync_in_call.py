@@ -87,7 +87,6 @@ from speedlint.shapes.sync.hidden import Hidden
 from speedlint.shapes.sync.waits import Wait
 from speedlint.solve import counts
 from speedlint.solve.flow import once
-from speedlint.solve.names import last_name
 from speedlint.torch.words import FREQUENT, Frequency
 
 
@@ -118,7 +117,8 @@ def _of_tensors(call: syntax.Call, script: Script) -> Iterator[Finding]:
         return
     first = found[0]
     read, where = reads.shown(first.script, first.node), hidden.place(script, first)
-    message = f"`{reads.shown(script, call.func)}(...)` waits for the GPU {often}: `{read}` ({where}) reads a tensor"
+    what = "a tensor" if isinstance(first.node, syntax.Call) else "each element of a tensor"
+    message = f"`{reads.shown(script, call.func)}(...)` waits for the GPU {often}: `{read}` ({where}) reads {what}"
     related = tuple(Related(each.script.source, each.node, "it waits here") for each in found)
     if (in_vain := awaited_anyway(script, call)) is not None:
         yield Finding(call, message, advice=in_vain, level=Level.NOTE, related=related, worth=worth.NOTHING)
@@ -126,6 +126,8 @@ def _of_tensors(call: syntax.Call, script: Script) -> Iterator[Finding]:
     name = first.parameter.name.value
     advice = (
         f"let it keep tensors as they are, and read them now and then; not rewritten, since `{name}` may be a number too"
+        if isinstance(first.node, syntax.Call)
+        else f"hand it `.tolist()` of the tensor, one copy for all elements; not rewritten, since `{name}` may be a list too"
     )
     yield Finding(call, message, advice=advice, related=related)
 
@@ -135,8 +137,7 @@ def _of_pass(call: syntax.Call, script: Script) -> Iterator[Finding]:
     callee = script.callee(call)
     if callee is None or not isinstance(callee.node, syntax.FunctionDef) or script.is_reported(callee.script):
         return
-    alike = [each for each in script.written_calls(last_name(call.func) or "") if script.callee(each) == callee]
-    if alike and alike[0] is not call:
+    if next(each for each in script.alike(call) if script.frequency(each) is Frequency.EPOCH) is not call:
         return
     place = callee.script
     found = [

@@ -12,7 +12,7 @@ from speedlint.facts.order import Order
 from speedlint.program.imports import absolute
 from speedlint.solve.flow import once
 from speedlint.solve.loops import Loops
-from speedlint.solve.names import Binding, Kind, Names
+from speedlint.solve.names import Binding, Kind, Names, last_name
 from speedlint.solve.roles import Roles
 from speedlint.solve.terms import Constant, Definition, Value
 from speedlint.solve.values import Values, needs_no_object
@@ -200,6 +200,15 @@ class Script:
         return found if len(names) == 1 else sorted(found, key=_row)
 
     # Definitions and calls
+
+    def alike(self, call: syntax.Call) -> Iterator[syntax.Call]:
+        """The calls in this file that run the same first-party function as ``call``, by the same name, itself among them."""
+        callee = self.callee(call)
+        if callee is None:
+            return iter((call,))
+        name = last_name(call.func)
+        named = self.written_calls(name) if name is not None else [call]
+        return (each for each in named if each is call or self.callee(each) == callee)
 
     def definition(self, expression: syntax.Node) -> Definition | None:
         """The first-party function or class that a name or attribute stands for, in this file or another."""

@@ -3,7 +3,7 @@ millisecond in each of them is nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
@@ -18,6 +18,7 @@ from speedlint.shapes.model.networks import (
     root_network,
     with_named,
 )
+from speedlint.shapes.steps import Step
 from speedlint.shapes.training import Root
 from speedlint.solve.flow import once
 from speedlint.solve.loops import Does
@@ -40,7 +41,7 @@ def why_long(script: Script) -> str | None:
         return "the step waits for its loader, which decodes or parses each item"
     if (waited := why_paced_by_workers(script)) is not None:
         return waited
-    reasons = [of_modules(steps.modules_of(step)) for step in steps.of_program(script)]
+    reasons = [_of_step(step) for step in steps.of_program(script)]
     return reasons[0] if reasons and None not in reasons else None
 
 
@@ -64,15 +65,14 @@ def why_tenths_are_nothing(script: Script) -> str | None:
     None where they may not be."""
     if not script.on_gpu:
         return None
-    made = [list(steps.modules_of(step)) for step in steps.of_program(script)]
-    reasons = [of_modules(each) for each in made]
+    reasons = [_of_step(step) for step in steps.of_program(script)]
     if reasons and None not in reasons:
         return reasons[0]
-    if made and all(any(_detects(*root) for root in each) for each in made):
+    if _each_step_runs(script, _detects):
         return "the step proposes and matches boxes, which waits many times itself"
-    if made and pace.reads_recordings(script):
+    if reasons and pace.reads_recordings(script):
         return "the step goes over seconds of sound"
-    of_images = made and all(any(root_network(*root).convolutions for root in each) for each in made)
+    of_images = _each_step_runs(script, lambda *root: root_network(*root).convolutions > 0)
     if of_images and pace.reads_large_images(script) and pace.reads_large_batches(script):
         return "the step convolves a hundred large images and more"
     return None
@@ -94,8 +94,25 @@ def why_one_wait_is_nothing(script: Script) -> str | None:
 @once(False)
 def trains_library_transformer(script: Script) -> bool:
     """Whether each training step of the program runs a library's transformer of a usual size."""
-    made = [list(steps.modules_of(step)) for step in steps.of_program(script)]
-    return bool(made) and all(any(is_library_transformer(*root) for root in each) for each in made)
+    return _each_step_runs(script, is_library_transformer)
+
+
+def _each_step_runs(script: Script, holds: Callable[[Script, syntax.Node], bool]) -> bool:
+    """Whether each training step of the program runs a module of which something holds, whichever of those that may be
+    chosen it is."""
+    found = list(steps.of_program(script))
+    return bool(found) and all(
+        any(all(holds(*root) for root in each) for each in steps.alternatives(step)) for step in found
+    )
+
+
+def _of_step(step: Step) -> str | None:
+    """Why a step takes long, whichever of the modules that may be chosen it runs; None where it may not."""
+    for each in steps.alternatives(step):
+        reasons = [_of_module(*root) for root in each]
+        if None not in reasons:
+            return reasons[0]
+    return None
 
 
 def _detects(script: Script, made: syntax.Node) -> bool:
@@ -109,7 +126,7 @@ def why_slow_on_host(script: Script) -> str | None:
     is_on_host = hosted.runs_on_host(script) or (not script.on_gpu and not reads_thumbnails(script))
     if not is_on_host or not cudnn.is_planar(script):
         return None
-    found = (root for each in steps.of_program(script) for root in steps.modules_of(each))
+    found = (root for each in steps.of_program(script) for root in steps.chosen_modules(each))
     if any(root_network(*root).convolutions for root in found):
         return "it runs on the CPU, where convolutions take the step"
     return None

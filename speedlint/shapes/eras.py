@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.facts.parse import NON_BLOCKING
+from speedlint.shapes.frameworks import releases
 from speedlint.solve.flow import once
 from speedlint.torch.words import Role
 
@@ -58,8 +59,28 @@ def can_run_on(script: Script, release: Release) -> bool:
 
 
 def is_for(script: Script, release: Release) -> bool:
-    """Whether a script is for a release: the target, where it is known, is no older, and nothing keeps the code from it."""
+    """Whether a script is for a release: the target, where it is known, is no older, and nothing keeps the code from it.
+
+    What is written has to run on each release that the project allows, and so asks this.
+    """
     return (script.options.torch or release) >= release and can_run_on(script, release)
+
+
+def may_be_on(script: Script, release: Release) -> bool:
+    """Whether a script may run on a release or a newer one: its project allows that, and nothing keeps the code from it.
+
+    What is told asks this: who installs ``torch>=1.10`` today has the newest torch, and gains what that has.
+    """
+    return allows(script, release) and can_run_on(script, release)
+
+
+def allows(script: Script, release: Release) -> bool:
+    """Whether a project allows a torch release or a newer one: what it requires is open above, where it is the target."""
+    target = script.options.torch
+    if target is None or target >= release:
+        return True
+    required = releases.allowed(script, "torch")
+    return required.oldest == target and not required.is_before(release)
 
 
 def is_told_older(script: Script, release: Release) -> bool:

@@ -114,7 +114,7 @@ def _runs_frozen(script: Script, trained: list[Root]) -> bool:
     return any(
         node not in held and evaluation.freezes(place, node) and _is_of_convolutions(place, root_network(place, node))
         for step in steps.of_program(script)
-        for place, node in steps.modules_of(step)
+        for place, node in steps.chosen_modules(step)
     )
 
 

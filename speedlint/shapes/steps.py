@@ -375,6 +375,12 @@ def _steps_by_name(call: syntax.Call) -> bool:
 @once([])
 def modules_of(step: Step) -> list[Root]:
     """The modules that the step names; all that are trained where it names none but runs one out of sight."""
+    return [root for each in _named_modules(step) for root in each]
+
+
+@once([])
+def _named_modules(step: Step) -> list[list[Root]]:
+    """For each module that the step names, all that it may be."""
     script = step.script
     named = (
         node
@@ -383,14 +389,32 @@ def modules_of(step: Step) -> list[Root]:
         for node in script.source.inside(statement, kind)
         if not isinstance(parent := script.source.parents[node], syntax.Attribute) or parent.value is node
     )
-    found = [root for node in named if script.role(node) is Role.MODULE for root in roots(script, node)]
-    return [made for root in found or trained_modules(script) for made in _originals(root)]
+    found = [roots(script, node) for node in named if script.role(node) is Role.MODULE]
+    found = [each for each in found if each] or [[root] for root in trained_modules(script)]
+    return [[made for root in each for made in _originals(root)] for each in found]
 
 
 @once([])
 def chosen_modules(step: Step) -> list[Root]:
     """The modules of a step that the runs that are made train, without those that other options would choose."""
-    made = modules_of(step)
+    return _chosen(modules_of(step))
+
+
+@once([])
+def alternatives(step: Step) -> list[list[Root]]:
+    """For each module that the step names, what it may be in the runs that are made, without what only changes another of
+    these: ``add_adapters(model)``."""
+    return [[root for root in made if not _takes(root, made)] or made for made in map(_chosen, _named_modules(step))]
+
+
+def _takes(root: Root, others: list[Root]) -> bool:
+    """Whether a call that gives a module is handed one of others."""
+    script, node = root
+    handed = [arg.value for arg in node.args] if isinstance(node, syntax.Call) else []
+    return any(other != root and other in others for each in handed for other in roots(script, each))
+
+
+def _chosen(made: list[Root]) -> list[Root]:
     return [root for root in made if not off.is_off(*root)] or made
 
 

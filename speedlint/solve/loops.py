@@ -422,6 +422,8 @@ class Loops:
 
     def _is_after_eval(self, loop: Loop) -> bool:
         function = self.script.function(loop)
+        if function is not None and passes.is_called_in_eval_mode(self.script, function):
+            return True
         return any(
             self.script.order.may_run_before(call, loop)
             and passes.sets_eval_mode(self.script, call)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
+from speedlint.solve.flow import once
 from speedlint.torch.words import Role
 
 if TYPE_CHECKING:
@@ -50,6 +51,23 @@ def sets_eval_mode(script: Script, call: syntax.Call) -> bool:
     )
 
 
+@once(False)
+def is_called_in_eval_mode(script: Script, function: syntax.FunctionDef) -> bool:
+    """Whether each known call of a function surely runs in evaluation mode, to which its caller, or the caller's, has
+    switched a module."""
+    sites = script.call_sites(function)
+    return bool(sites) and all(_is_in_eval_mode(caller, call) for caller, call in sites)
+
+
+def _is_in_eval_mode(script: Script, node: syntax.Node) -> bool:
+    function = script.function(node)
+    switches = [each for each in script.method_calls("eval", "train") if script.function(each) is function]
+    if not switches:
+        return function is not None and is_called_in_eval_mode(script, function)
+    evals = [each for each in switches if sets_eval_mode(script, each)]
+    return script.order.surely(evals, node, unless=[each for each in switches if each not in evals])
+
+
 def _is_fresh(script: Script, loop: Loop, expression: syntax.BaseExpression) -> bool:
     made: set[bool] = set()
     return _gather(script, loop, expression, made, _DEPTH) and bool(made)
@@ -60,6 +78,8 @@ def _gather(script: Script, loop: Loop, expression: syntax.Node, made: set[bool]
     source = script.source
     for name in source.inside(expression, syntax.Name):
         for binding in script.names.reaching(name):
+            if source.contains(expression, binding.node):
+                continue  # the target of a comprehension
             if isinstance(loop, syntax.For) and source.contains(loop.target, binding.node):
                 made.add(True)
             elif source.contains(loop.body, binding.node):

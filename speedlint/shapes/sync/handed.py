@@ -21,7 +21,7 @@ class Read(NamedTuple):
     """A place of a function where the host waits if a tensor on the GPU is handed to a parameter."""
 
     script: Script
-    node: syntax.Call
+    node: syntax.Node
     parameter: syntax.Param
 
 
@@ -41,6 +41,32 @@ def within(script: Script, function: syntax.FunctionDef) -> Iterator[Read]:
             is_read = _is(script, read, parameter) or (isinstance(read, syntax.Attribute) and script.text(read) in kept)
             if is_read and _runs_for_tensors(script, function, call, parameter):
                 yield Read(script, call, parameter)
+        for comprehension in script.source.inside(function.body, syntax.CompFor):
+            test = _test_of_elements(script, comprehension, parameter)
+            if test is None or script.frequency(comprehension) not in FREQUENT:
+                continue
+            if _runs_for_tensors(script, function, comprehension, parameter):
+                yield Read(script, test, parameter)
+
+
+def _test_of_elements(
+    script: Script, comprehension: syntax.CompFor, parameter: syntax.Param
+) -> syntax.BaseExpression | None:
+    """What a comprehension over all elements of what was handed asks of each of them: it waits for each in turn."""
+    if not _is(script, comprehension.iter, parameter) or not isinstance(comprehension.target, syntax.Name):
+        return None
+    for condition in comprehension.ifs:
+        names = script.source.inside(condition.test, syntax.Name)
+        if any(name.value == comprehension.target.value for name in names) and not _asks_no_value(script, condition.test):
+            return condition.test
+    return None
+
+
+def _asks_no_value(script: Script, test: syntax.BaseExpression) -> bool:
+    """Whether a test may be met by what an element is, and not by its value: ``x is None``, ``isinstance(x, Tensor)``."""
+    compared = script.source.inside(test, syntax.ComparisonTarget)
+    is_identity = any(isinstance(each.operator, syntax.Is | syntax.IsNot) for each in compared)
+    return is_identity or any(True for _ in script.source.inside(test, syntax.Call))
 
 
 def behind(script: Script, call: syntax.Call) -> list[Read]:
@@ -85,11 +111,11 @@ def _kept(script: Script, function: syntax.FunctionDef, parameter: syntax.Param)
             yield script.text(assign.targets[0].target)
 
 
-def _runs_for_tensors(script: Script, function: syntax.FunctionDef, call: syntax.Call, parameter: syntax.Param) -> bool:
+def _runs_for_tensors(script: Script, function: syntax.FunctionDef, read: syntax.Node, parameter: syntax.Param) -> bool:
     """Whether a read is reached whenever a tensor is handed: all conditions around it ask for that, or for its value, or
     whether a count that is handed beside it is above zero."""
-    child: syntax.Node = call
-    for up in script.source.ancestors(call):
+    child = read
+    for up in script.source.ancestors(read):
         if up is function:
             return True
         if not all(_lets_tensors_by(script, test, is_met, parameter) for test, is_met in deciding_tests(up, child)):

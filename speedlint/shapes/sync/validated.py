@@ -19,7 +19,7 @@ def waits(script: Script, call: syntax.Call) -> bool:
     mentions = script.program.mentions
     if not mentions(script, _PACKAGE) or any(mentions(script, each) for each in _SWITCHES):
         return False
-    if not eras.is_for(script, distributions.CHECKED_SINCE):
+    if not eras.may_be_on(script, distributions.CHECKED_SINCE):
         return False
     parameters = distributions.checked(_made(script, call))
     if not parameters or script.hides_arguments(call) or script.argument(call, "validate_args") is not None:
