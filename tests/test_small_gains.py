@@ -923,6 +923,15 @@ def test_a_read_beside_one_of_several_networks(project: Project, default: str, c
     assert _levels(project, "train.py", NETWORKS.format(default=default), "SPD301") == [level]
 
 
+@pytest.mark.parametrize(
+    "made", ["model = adapted(model).cuda()", "if torch.cuda.device_count():\n    model = torch.load('saved.pt')['model']"]
+)
+def test_a_read_beside_a_transformer_that_is_changed_or_saved(project: Project, made: str) -> None:
+    text = NETWORKS.format(default="vit").replace("model = model.cuda()", f"model = model.cuda()\n{made}")
+    adapts = "def adapted(model):\n    model.head = nn.Linear(768, 10)\n    return model\n\n\nparser ="
+    assert _levels(project, "train.py", text.replace("parser =", adapts, 1), "SPD301") == ["note"]
+
+
 def test_a_read_of_an_evaluation_by_a_transformer(project: Project) -> None:
     layers = f"self.run, self.head = {HUGGING}'google/vit-base-patch16-224'), nn.Linear(64, 10)"
     told = """optimizer.step()

@@ -403,15 +403,16 @@ def chosen_modules(step: Step) -> list[Root]:
 @once([])
 def alternatives(step: Step) -> list[list[Root]]:
     """For each module that the step names, what it may be in the runs that are made, without what only changes another of
-    these: ``add_adapters(model)``."""
-    return [[root for root in made if not _takes(root, made)] or made for made in map(_chosen, _named_modules(step))]
+    these, ``add_adapters(model)``, or was saved: ``torch.load(path)["model"]``."""
+    return [[root for root in made if _makes_one(root, made)] or made for made in map(_chosen, _named_modules(step))]
 
 
-def _takes(root: Root, others: list[Root]) -> bool:
-    """Whether a call that gives a module is handed one of others."""
+def _makes_one(root: Root, others: list[Root]) -> bool:
+    """Whether a call makes a module, and is not handed one of others."""
     script, node = root
-    handed = [arg.value for arg in node.args] if isinstance(node, syntax.Call) else []
-    return any(other != root and other in others for each in handed for other in roots(script, each))
+    if not isinstance(node, syntax.Call) or script.is_call_to(node, "torch.load"):
+        return False
+    return not any(other != root and other in others for each in node.args for other in roots(script, each.value))
 
 
 def _chosen(made: list[Root]) -> list[Root]:
