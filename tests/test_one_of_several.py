@@ -597,3 +597,87 @@ def test_functions_that_choose_by_each_other(project: Project) -> None:
     result = project.run("check", "--format", "json", path)
     assert "internal error" not in result.stderr
     assert [each["line"] for each in json.loads(result.stdout)["findings"]] == [14]
+
+
+RUNNERS = """
+import torch
+
+
+class Base:
+    def __init__(self, model, loader, device, optimizer):
+        self.model, self.loader, self.device, self.optimizer = model, loader, device, optimizer
+
+
+class Plain(Base):
+    def epoch(self):
+        for x, y in self.loader:
+            loss = (self.model(x.to(self.device)) - y.to(self.device)).square().mean()
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+
+
+class Named(Base):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.name = "named"
+
+    def epoch(self):
+        for x, y in self.loader:
+            loss = (self.model(x.to(self.device)) - y.to(self.device)).abs().mean()
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+
+
+def chosen(task):
+    if task == "plain":
+        return list, Plain
+    if task == "named":
+        return dict, Named
+    raise NotImplementedError(task)
+"""
+STARTS_ONE = """
+import sys
+import torch
+from torch.utils.data import DataLoader
+from runners import Named, Plain, chosen
+
+device = torch.device("cuda")
+model = torch.nn.Linear(512, 512).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = DataLoader(torch.load("rows.pt"), batch_size=64, num_workers=4)
+{makes}
+for epoch in range(90):
+    runner.epoch()
+"""
+
+
+@pytest.mark.parametrize(
+    "makes",
+    [
+        "kind, runner_class = chosen(sys.argv[1])\nrunner = runner_class(model, loader, device, optimizer)",
+        "made = Plain if len(sys.argv) else Named\nrunner = made(model, loader, device, optimizer)",
+        "if len(sys.argv):\n    runner = Plain(model, loader, device, optimizer)\n"
+        "else:\n    runner = Named(model, loader, device, optimizer=optimizer)",
+    ],
+)
+def test_objects_whose_constructor_is_inherited(project: Project, makes: str) -> None:
+    """What a call of a class hands to the constructor of its base, in whatever way the class is reached."""
+    project.configure("select = ['SPD205']")
+    project.write("runners.py", RUNNERS)
+    lines = [line for line, text in enumerate(RUNNERS.splitlines(), 1) if "x.to(" in text for _ in range(2)]
+    project.write("train.py", STARTS_ONE.format(makes=makes))
+    found = project.findings("runners.py")
+    assert [each["line"] for each in found] == lines
+    assert all(each["fix"] is not None and each["fix"]["applicable"] for each in found)
+
+
+def test_a_constructor_that_is_handed_more_than_its_arguments(project: Project) -> None:
+    project.configure("select = ['SPD205']")
+    project.write(
+        "runners.py", RUNNERS.replace("super().__init__(*args, **kwargs)", "super().__init__(*args[1:], **kwargs)")
+    )
+    makes = "runner = Named(None, model, loader, device, optimizer)"
+    project.write("train.py", STARTS_ONE.format(makes=makes))
+    assert project.findings("runners.py") == []

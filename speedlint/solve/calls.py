@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.solve import heirs, reach
-from speedlint.solve.flow import Layer, once
+from speedlint.solve.flow import Layer, listed_once, once
 from speedlint.solve.names import Binding, Kind, last_name
 from speedlint.solve.terms import (
     ARRAY,
@@ -155,10 +155,13 @@ class Calls:
         return []
 
     def _entries_bound(self, binding: Binding) -> list[tuple[Script, syntax.BaseExpression]]:
-        """What an assignment chooses a name's value from, also where ``a, b = TABLE[name]`` takes each entry apart."""
+        """What an assignment chooses a name's value from, also where ``a, b = TABLE[name]`` takes each entry apart, or
+        ``a, b = chosen(name)`` each result."""
         value = written(binding)
         if value is not None:
             return self._all_of([(self.script, value)])
+        if binding.kind is Kind.ASSIGN and isinstance(binding.value, syntax.Call):
+            return self._all_of(self.roles.parts_of(binding.value, binding.path))
         if binding.kind is not Kind.ASSIGN or not isinstance(binding.value, syntax.Subscript):
             return []
         parts = [(script, *part(entry, binding.path)) for script, entry in self.choices(binding.value)]
@@ -853,7 +856,9 @@ class Calls:
         program, name, owner = self.script.program, function.name.value, self.script.names.owner(function)
         is_named = owner is None or heirs.is_left_to(Definition(self.script, owner), name)
         near: set[Script] = set()
-        others: dict[str, None] = {}
+        heirs_of = self._made_by(function, owner) if owner is not None and name == "__init__" else []
+        others, found = dict.fromkeys(heirs_of), set[syntax.Call]()
+        known_as = [owner.name.value, *heirs_of] if owner is not None and name == "__init__" else [name]
         is_in_use = False
         openers = heirs.openers(self.script) if owner is not None else ()
         is_method = not is_named and name not in CALLED_AS and not name.startswith("__")
@@ -868,11 +873,13 @@ class Calls:
             near.add(script)
             for call in script.roles.calls.calls_of(function, owner):
                 is_in_use = is_in_use or not _is_tried_out(script, call)
+                found.add(call)
                 yield script, call
-            others |= dict.fromkeys(script.roles.calls.other_names(name))
+            others |= dict.fromkeys(other for each in known_as for other in script.roles.calls.other_names(each))
         marks = [f"{other}(".encode() for other in others]
         for script in self.script.everywhere(*marks) if marks else ():
-            yield from ((script, call) for call in script.roles.calls.calls_of(function, owner, tuple(others)))
+            calls = script.roles.calls.calls_of(function, owner, tuple(others))
+            yield from ((script, call) for call in calls if call not in found)
         if owner is None or name == "__init__" or is_in_use:
             return
         for heir in heirs.inheriting(Definition(self.script, owner)) if name not in CALLED_AS else ():
@@ -884,6 +891,16 @@ class Calls:
         for script in self.beside([name]):
             if script not in near:
                 yield from ((script, call) for call in script.roles.calls.calls_of(function, owner))
+
+    @listed_once
+    def _made_by(self, init: syntax.FunctionDef, owner: syntax.ClassDef) -> Iterator[str]:
+        """The names of the classes that inherit a constructor of this script's."""
+        derived = [node for node in self.script.source.of(syntax.ClassDef) if node.name.value in self.heirs(owner)]
+        heirs_of = [Definition(self.script, node) for node in derived if node is not owner]
+        for heir in (*heirs_of, *heirs.inheriting(Definition(self.script, owner))):
+            inherited = heir.script.roles.calls.method(heir, "__init__")
+            if inherited is not None and inherited.node is init:
+                yield heir.name
 
     def beside(self, methods: Iterable[str]) -> Iterator[Script]:
         """The other scripts of its programs that train, and may call one of some methods of this one's objects."""
@@ -939,7 +956,16 @@ class Calls:
         return list(found)
 
     def _given_names(self, value: syntax.Node, up: syntax.Node) -> Iterator[str]:
+        parents, path = self.script.source.parents, tuple[int, ...]()
+        if isinstance(up, syntax.Element) and isinstance(parents[up], syntax.Tuple):
+            whole = parents[up]
+            assert isinstance(whole, syntax.Tuple)
+            value, up, path = whole, parents[whole], (whole.elements.index(up),)
         match up:
+            case syntax.Return():
+                yield from self._names_of_results(up, path)
+            case _ if path:
+                return
             case syntax.Assign(targets=targets, value=given) if given is value:
                 yield from (last for target in targets if (last := last_name(target.target)) is not None)
             case syntax.AnnAssign(target=target, value=given) if given is value:
@@ -955,6 +981,16 @@ class Calls:
                 callees = self.called(call) if isinstance(call, syntax.Call) else []
                 taking = (reach.parameter_of(each, call, up) for each in callees if isinstance(call, syntax.Call))
                 yield from (each.name.value for each in taking if each is not None)
+
+    def _names_of_results(self, gives: syntax.Return, path: tuple[int, ...]) -> Iterator[str]:
+        """The names that are bound to what a function returns, or to one part of that."""
+        function = self.script.function(gives)
+        for script, call in self.call_sites(function) if function is not None else ():
+            assign = script.source.parents[call]
+            for bound in assign.targets if isinstance(assign, syntax.Assign) else ():
+                target, rest = part(bound.target, path)
+                if not rest and (last := last_name(target)) is not None:
+                    yield last
 
     def named(self, name: str) -> list[syntax.Call]:
         """The calls whose function is written, or was imported, with this last name."""

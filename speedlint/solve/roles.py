@@ -1234,9 +1234,9 @@ class Roles:
         elif binding.kind is Kind.ASSIGN and (given := self._given(binding)) is not None:
             yield self.script, given
         elif binding.kind is Kind.ASSIGN and isinstance(binding.value, syntax.Call):
-            yield from self._parts_of(binding.value, binding.path)
+            yield from self.parts_of(binding.value, binding.path)
 
-    def _parts_of(self, call: syntax.Call, path: Path) -> Iterator[tuple[Script, syntax.BaseExpression]]:
+    def parts_of(self, call: syntax.Call, path: Path) -> Iterator[tuple[Script, syntax.BaseExpression]]:
         """What a path leads to in each result of the project's function that a call runs; nothing where one of them is not
         written out that far."""
         callee = self.script.definition(call.func)

@@ -154,11 +154,22 @@ class Values:
         function = self.script.source.enclosing(parameter, syntax.FunctionDef, syntax.Lambda)
         if not isinstance(function, syntax.FunctionDef):
             return
-        for script, call in self.script.roles.calls.sites(function):
+        for script, call in self._handing(function, set()):
             given = self.given(function, parameter, script, call)
             if given is None and script.hides_arguments(call):
                 return
             yield script, given
+
+    def _handing(self, function: syntax.FunctionDef, seen: set[syntax.Node]) -> Iterator[tuple[Script, syntax.Call]]:
+        """The known calls of a function; in the place of one that hands on all that its own function is given,
+        ``super().__init__(*args, **kwargs)``, the calls of that."""
+        seen.add(function)
+        for script, call in self.script.roles.calls.sites(function):
+            through = script.function(call) if _hands_all_on(script, call) else None
+            if through is None:
+                yield script, call
+            elif through not in seen:
+                yield from script.values._handing(through, seen)
 
     def given(
         self, function: syntax.FunctionDef, parameter: syntax.Param, script: Script, call: syntax.Call
@@ -593,6 +604,22 @@ def is_property(method: Definition) -> bool:
 
 def _is_decorated(function: syntax.FunctionDef, *names: str) -> bool:
     return any(last_name(each.decorator) in names for each in function.decorators)
+
+
+def _hands_all_on(script: Script, call: syntax.Call) -> bool:
+    """Whether a call takes ``*args, **kwargs`` and no more, which is all that the function around it takes beside its
+    ``self``."""
+    function = script.function(call)
+    if function is None or not call.args or not all(arg.star for arg in call.args):
+        return False
+    taken = function.params
+    if taken.posonly_params or taken.kwonly_params or len(taken.params) != (script.names.owner(function) is not None):
+        return False
+    stars = [each for each in (taken.star_arg, taken.star_kwarg) if isinstance(each, syntax.Param)]
+    if len(stars) != len(call.args) or len(set(map(id, stars))) != len(call.args) or is_static(function):
+        return False
+    handed = [script.names.reaching(arg.value) if isinstance(arg.value, syntax.Name) else [] for arg in call.args]
+    return all([each.node for each in bound] == [star] for bound, star in zip(handed, stars, strict=True))
 
 
 def returned(definition: Definition) -> Iterator[syntax.BaseExpression]:
